@@ -1,0 +1,236 @@
+"""tau: the trajectories of all agents, grouped by agent, read one time step at a time.
+
+Paper: Section 2.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.errors import InvalidDataError, InvalidParameterError
+
+__all__ = ["ArraySteps", "Steps", "TrajectoryDataset"]
+
+BLOCK_BYTES = 64 * 2**20  # how much of one time step `blocks` reads at once
+
+
+class Steps(Protocol):
+    """Where observations lie: in memory or on disk, time first. The index here counts from 0."""
+
+    shape: tuple[int, ...]  # (H, n, *obs)
+    dtype: np.dtype[Any]
+
+    def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        """Observations of trajectories start..stop-1 at this step, shape (stop - start, *obs)."""
+        ...
+
+
+class ArraySteps:
+    """Observations held in one array of shape (H, n, *obs)."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.shape = array.shape
+        self.dtype = array.dtype
+
+    def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        return self.array[step, start:stop]
+
+
+class TrajectoryDataset:
+    """Observations x_1..x_H of trajectories by K >= 2 agents; agents are the integers 0..K-1.
+
+    Trajectories are grouped by agent, in the order given. `h` is the paper's, 1..H: only this module subtracts
+    one. A trajectory may be shorter than H; `present(h)` tells which ones still run at h.
+
+    Build one with `from_arrays`, `from_episodes` or `open`. Nothing but observations and agent labels is in
+    it: ground truth stays outside.
+
+    Paper: Section 2.3
+    """
+
+    def __init__(self, steps: Steps, agent: NDArray[np.integer], lengths: NDArray[np.integer] | None = None):
+        self.steps = steps
+        self.H, self.n = steps.shape[:2]
+        self.obs_shape: tuple[int, ...] = tuple(steps.shape[2:])
+        self.dtype = steps.dtype
+        self.agent: NDArray[np.int64] = np.asarray(agent, dtype=np.int64)
+        self.lengths: NDArray[np.int64] = (
+            np.full(self.n, self.H) if lengths is None else np.asarray(lengths, dtype=np.int64)
+        )
+        self._validate()
+        self.counts: NDArray[np.int64] = np.bincount(self.agent)
+        self.K = len(self.counts)
+
+    # -- building ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[ArrayLike]) -> TrajectoryDataset:
+        """One array of shape (n_k, H, *obs) for each agent; H may differ between agents."""
+        given = [_as_observations(x, f"agent {k}") for k, x in enumerate(_as_agents(arrays))]
+        for k, x in enumerate(given):
+            if x.ndim < 2:
+                raise InvalidDataError(
+                    f"Each agent's array must have shape (trajectories, steps, ...); agent {k}'s has shape "
+                    f"{x.shape}; give one array per agent, not one trajectory."
+                )
+        _same_observation_shape([x.shape[2:] for x in given])
+        H = max(x.shape[1] for x in given)
+        n = sum(len(x) for x in given)
+        steps = np.zeros((H, n, *given[0].shape[2:]), dtype=np.result_type(*given))
+        lengths = np.empty(n, dtype=np.int64)
+        start = 0
+        for x in given:
+            steps[: x.shape[1], start : start + len(x)] = np.moveaxis(x, 1, 0)
+            lengths[start : start + len(x)] = x.shape[1]
+            start += len(x)
+        return cls(ArraySteps(steps), np.repeat(np.arange(len(given)), [len(x) for x in given]), lengths)
+
+    @classmethod
+    def from_episodes(cls, agents: Sequence[Sequence[ArrayLike]]) -> TrajectoryDataset:
+        """A list of episodes for each agent, each of shape (length, *obs); lengths may differ."""
+        given = [
+            [_as_observations(x, f"episode {i} of agent {k}") for i, x in enumerate(episodes)]
+            for k, episodes in enumerate(_as_agents(agents))
+        ]
+        episodes = [x for agent in given for x in agent]
+        if not episodes or any(x.ndim < 1 or len(x) == 0 for x in episodes):
+            raise InvalidDataError(
+                "Each episode must hold at least one observation; an empty one was given; leave it out."
+            )
+        _same_observation_shape([x.shape[1:] for x in episodes])
+        lengths = np.array([len(x) for x in episodes])
+        steps = np.zeros(
+            (lengths.max(), len(episodes), *episodes[0].shape[1:]), dtype=np.result_type(*episodes)
+        )
+        for i, x in enumerate(episodes):
+            steps[: len(x), i] = x
+        return cls(ArraySteps(steps), np.repeat(np.arange(len(given)), [len(a) for a in given]), lengths)
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def at(self, h: int) -> NDArray[Any]:
+        """(tau)_h: the observations of all trajectories at step h, shape (n, *obs); 0 where not present."""
+        return self.steps.read(self.check_step(h) - 1, 0, self.n)
+
+    def blocks(self, h: int, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """The same in consecutive blocks of trajectories, for data that does not fit into memory."""
+        row = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
+        size = max(64, block_bytes // row // 64 * 64)
+        step = self.check_step(h) - 1
+        for start in range(0, self.n, size):
+            stop = min(start + size, self.n)
+            yield slice(start, stop), self.steps.read(step, start, stop)
+
+    def present(self, h: int) -> NDArray[np.bool_]:
+        """Which trajectories have an observation at h, shape (n,)."""
+        return self.lengths >= self.check_step(h)
+
+    @property
+    def all_present(self) -> bool:
+        """Whether every trajectory runs to the end."""
+        return bool((self.lengths == self.H).all())
+
+    def agent_slice(self, k: int) -> slice:
+        """Where agent k's trajectories lie."""
+        stop = int(self.counts[: k + 1].sum())
+        return slice(stop - int(self.counts[k]), stop)
+
+    def select(self, index: ArrayLike, agent: ArrayLike | None = None) -> TrajectoryDataset:
+        """A dataset in memory of the trajectories `index`, regrouped by agent, or by other labels `agent`."""
+        chosen = np.asarray(index)
+        label = self.agent[chosen] if agent is None else np.asarray(agent)
+        order = np.argsort(label, kind="stable")
+        chosen = chosen[order]
+        steps = np.stack([self.at(h)[chosen] for h in range(1, self.H + 1)])
+        return TrajectoryDataset(ArraySteps(steps), label[order], self.lengths[chosen])
+
+    def check_step(self, h: int) -> int:
+        """h itself, if it is one of 1..H."""
+        if not 1 <= h <= self.H:
+            raise InvalidParameterError(
+                f"h must be one of 1..{self.H}; h = {h} was given; count from 1, as the paper does."
+            )
+        return int(h)
+
+    def __repr__(self) -> str:
+        counts = " + ".join(map(str, self.counts))
+        return f"TrajectoryDataset({counts} trajectories, H={self.H}, observations {self.obs_shape} {self.dtype})"
+
+    # -- the border: validated once, here -------------------------------------------------------------------
+
+    def _validate(self) -> None:
+        if self.H < 2:
+            raise InvalidDataError(
+                f"Trajectories must have at least two steps; these have {self.H}; CRAFT compares pairs of steps."
+            )
+        if len(self.agent) != self.n or len(self.lengths) != self.n:
+            raise InvalidDataError(
+                f"There must be one agent label and one length per trajectory; {self.n} trajectories, "
+                f"{len(self.agent)} labels and {len(self.lengths)} lengths were given."
+            )
+        if self.n == 0 or (np.diff(self.agent) < 0).any() or self.agent[0] < 0:
+            raise InvalidDataError("Trajectories must be grouped by agent, with labels 0..K-1 in order.")
+        counts = np.bincount(self.agent)
+        if len(counts) < 2:
+            raise InvalidDataError(
+                "There must be trajectories of at least two agents; those of one were given; CRAFT learns from "
+                "the differences between agents."
+            )
+        if (counts == 0).any():
+            raise InvalidDataError(
+                f"Every agent must have at least one trajectory; agent {int(np.argmin(counts))} has none; "
+                "leave it out."
+            )
+        if (self.lengths < 1).any() or (self.lengths > self.H).any() or self.lengths.max() < 2:
+            raise InvalidDataError(
+                f"Lengths must lie in 1..{self.H} and one of them must be 2 or more; "
+                f"{self.lengths.min()}..{self.lengths.max()} were given."
+            )
+
+
+def _as_agents(arrays: Any) -> list[Any]:
+    if isinstance(arrays, np.ndarray) and arrays.ndim < 2:
+        raise InvalidDataError("Give a list with one entry per agent; a flat array was given.")
+    agents = list(arrays)
+    if len(agents) < 2:
+        raise InvalidDataError(
+            f"There must be trajectories of at least two agents; those of {len(agents)} were given; CRAFT learns "
+            "from the differences between agents."
+        )
+    for k, agent in enumerate(agents):
+        if len(agent) == 0:
+            raise InvalidDataError(
+                f"Every agent must have at least one trajectory; agent {k} has none; leave it out."
+            )
+    return agents
+
+
+def _as_observations(x: ArrayLike, whose: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(x)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise InvalidDataError(
+            f"Observations must be numbers in an array; those of {whose} have dtype {array.dtype}; "
+            "convert them, or give unequal episodes to from_episodes."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InvalidDataError(
+            f"Observations must be finite; those of {whose} contain NaN or infinity; drop or fill them first."
+        )
+    return array
+
+
+def _same_observation_shape(shapes: list[tuple[int, ...]]) -> None:
+    if len(set(shapes)) > 1:
+        first = next(s for s in shapes if s != shapes[0])
+        raise InvalidDataError(
+            f"All observations must have one shape; shapes {shapes[0]} and {first} were given; "
+            "crop, pad or resize them first."
+        )

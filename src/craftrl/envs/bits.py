@@ -1,0 +1,112 @@
+"""The paper's toy world: one controllable bit among M, the others XORed with Markov noise.
+
+Paper: Section 5, Appendix D (experiment details)
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.policies import MarkovPolicy
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["BitsExBMDP"]
+
+
+class BitsExBMDP(ExBMDP):
+    """Observations of M bits: s*_h itself and (s*_h XOR e^i_h) for i in [M-1], permuted anew at each h.
+
+    The action sets the next latent state. Each e^i is a two-state chain with random parameters, except e^1,
+    which starts at 0 or 1 with equal chance and never moves: the pair (s_h XOR e^1, s_{h+1} XOR e^1) tells the
+    agents apart as well as (s_h, s_{h+1}) does, and is worthless as a state.
+
+    The text lets i run over [H-1]; there are M-1 chains, so we read [M-1].
+
+    Paper: Section 5
+    """
+
+    n_actions = 2
+    obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
+
+    def __init__(self, horizon: int = 30, n_features: int = 128, seed: int = 0) -> None:
+        if horizon < 2 or n_features < 2:
+            raise InvalidParameterError(
+                f"The toy world needs a horizon and a number of features of at least 2; horizon = {horizon}, "
+                f"n_features = {n_features} were given."
+            )
+        self.H = int(horizon)
+        self.M = int(n_features)
+        self.obs_shape = (self.M,)
+        rng = np.random.default_rng(seed)
+        chains = rng.random((3, self.M - 1))
+        chains[:, 0] = 0.5, 0.0, 0.0
+        self.p_start, self.p_up, self.p_down = chains  # Pr(e_1 = 1), Pr(0 -> 1), Pr(1 -> 0)
+        self.permutation = np.stack([rng.permutation(self.M) for _ in range(self.H)])
+
+    def n_states(self, h: int) -> int:
+        return 1 if h == 1 else 2
+
+    def T(self, h: int) -> Ints:
+        return np.tile([0, 1], (self.n_states(h), 1))
+
+    def sample_noise(self, n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        return (rng.random((n, self.M - 1), dtype=np.float32) < self.p_start.astype(np.float32)).view(np.uint8)
+
+    def step_noise(self, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        flip = np.where(e_h, *(p.astype(np.float32) for p in (self.p_down, self.p_up)))
+        return e_h ^ (rng.random(e_h.shape, dtype=np.float32) < flip).view(np.uint8)
+
+    def emit(self, s_h: Ints, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        bit = s_h.astype(np.uint8)[:, None]
+        factors = np.concatenate([bit, bit ^ e_h], axis=1)
+        return factors[:, self.permutation[h - 1]]
+
+    def phi_star(self, x_h: NDArray[Any], h: int) -> Ints:
+        return x_h[:, self.controllable_feature(h)].astype(np.int64)
+
+    def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[np.uint8]:
+        factors = x_h[:, np.argsort(self.permutation[h - 1])]
+        return factors[:, 1:] ^ factors[:, :1]
+
+    def noise_marginal(self, h: int) -> NDArray[np.floating]:
+        """Pr(e^i_h = 1) for i in [M-1]."""
+        return self._marginals[h - 1]
+
+    @cached_property
+    def _marginals(self) -> NDArray[np.floating]:
+        marginals = [self.p_start]
+        for _ in range(self.H - 1):
+            p = marginals[-1]
+            marginals.append(p * (1 - self.p_down) + (1 - p) * self.p_up)
+        return np.stack(marginals)
+
+    def controllable_feature(self, h: int) -> int:
+        """The index of s*_h within x_h."""
+        return int(np.flatnonzero(self.permutation[h - 1] == 0)[0])
+
+    def feature_accuracy(self, h: int) -> NDArray[np.floating]:
+        """Population accuracy of each of the M features as an encoder of s*_h, up to relabelling.
+
+        A feature s XOR e^i is right with probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)).
+
+        Paper: Appendix D
+        """
+        p = self.noise_marginal(h)
+        return np.concatenate([[1.0], np.maximum(p, 1 - p)])[self.permutation[h - 1]]
+
+    def paper_policies(self) -> tuple[MarkovPolicy, MarkovPolicy]:
+        """Agent A acts uniformly at random; agent B repeats the state with probability 3/4.
+
+        Paper: Section 5
+        """
+        return self.persistence_policy(0.5), self.persistence_policy(0.75)
+
+    def persistence_policy(self, stay: float) -> MarkovPolicy:
+        """Pr(a_h = s*_h) = stay, in every state and at every step."""
+        table = np.array([[stay, 1 - stay], [1 - stay, stay]])
+        return MarkovPolicy([table[: self.n_states(h)] for h in range(1, self.H)])

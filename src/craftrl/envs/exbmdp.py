@@ -1,0 +1,79 @@
+"""The Ex-BMDP: a deterministic latent state that actions control, and noise that they do not.
+
+Paper: Section 2.2
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.integer]
+
+__all__ = ["ExBMDP", "reachable_states"]
+
+
+class ExBMDP(ABC):
+    """M = <H, A, X, S*, E, Q, T, T^e, s*_1, P^e_1>, every part vectorised over n trajectories.
+
+    Latent states at h are the integers 0..n_states(h)-1; s*_1 = 0 is the only one at h = 1. A subclass gives the
+    latent dynamics as tables, the exogenous chain as a sampler, the emission and its two inverses. It keeps no
+    episode: the Gymnasium shell and `collect` do.
+
+    Paper: Section 2.2
+    """
+
+    H: int
+    n_actions: int
+    obs_shape: tuple[int, ...]
+    obs_dtype: np.dtype[Any]
+    obs_high: float = 1.0  # observations lie in [0, obs_high]
+
+    @abstractmethod
+    def n_states(self, h: int) -> int:
+        """|S*_h|."""
+
+    @abstractmethod
+    def T(self, h: int) -> Ints:
+        """T_{h+1} as a table of shape (n_states(h), n_actions) with values in S*_{h+1}, for h in 1..H-1."""
+
+    @abstractmethod
+    def sample_noise(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """n draws of e_1 from P^e_1, shape (n, ...)."""
+
+    @abstractmethod
+    def step_noise(self, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[Any]:
+        """e_{h+1} given e_h, shape (n, ...)."""
+
+    @abstractmethod
+    def emit(self, s_h: Ints, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[Any]:
+        """x_h ~ Q_h(s*_h, e_h), shape (n, *obs_shape)."""
+
+    @abstractmethod
+    def phi_star(self, x_h: NDArray[Any], h: int) -> Ints:
+        """phi*_h(x_h) = s*_h: the inverse of the emission, shape (n,)."""
+
+    @abstractmethod
+    def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[Any]:
+        """phi^e_h(x_h) = e_h: the other inverse, shape (n, ...)."""
+
+    @abstractmethod
+    def noise_marginal(self, h: int) -> NDArray[np.floating]:
+        """P^e_h, in whatever parametrisation suits the world's noise."""
+
+    def step(self, s_h: Ints, a_h: Ints, h: int) -> Ints:
+        """s*_{h+1} = T_{h+1}(s*_h, a_h)."""
+        return self.T(h)[s_h, a_h]
+
+
+def reachable_states(world: ExBMDP) -> list[NDArray[np.bool_]]:
+    """For each h (entry h-1), which latent states some action sequence reaches from s*_1 = 0."""
+    reached = [np.arange(world.n_states(1)) == 0]
+    for h in range(1, world.H):
+        succ = np.zeros(world.n_states(h + 1), dtype=bool)
+        succ[world.T(h)[reached[-1]].ravel()] = True
+        reached.append(succ)
+    return reached

@@ -1,0 +1,101 @@
+"""Policies that see the latent history and never the noise.
+
+The paper asks only that actions be independent of the noise over both entire datasets: a policy may look at
+all latent states so far (non-Markovian), and may change from one episode to the next (non-i.i.d.).
+
+Paper: Section 2.4, Equation 1 (the noise-free policy property)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.errors import InvalidParameterError
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.floating]
+
+__all__ = ["AdaptivePolicy", "HistoryPolicy", "MarkovPolicy", "Policy", "SwitchingPolicy", "sample_actions"]
+
+
+class Policy(ABC):
+    """Action probabilities of many trajectories at once."""
+
+    @abstractmethod
+    def probabilities(self, history: Ints, episode: Ints) -> Floats:
+        """Pr(a_h | s*_1..s*_h) for each trajectory, shape (n, |A|).
+
+        `history` has shape (n, h): the latent states so far, so h is its width. `episode` has shape (n,): which
+        episode of the agent's this is, for policies that change over time.
+        """
+
+
+class MarkovPolicy(Policy):
+    """pi(a | s*_h, h), from one table of shape (n_states(h), |A|) for each h in 1..H-1."""
+
+    def __init__(self, tables: Sequence[ArrayLike]) -> None:
+        self.tables = [np.asarray(table, dtype=float) for table in tables]
+        for h, table in enumerate(self.tables, start=1):
+            if table.ndim != 2 or (table < 0).any() or not np.allclose(table.sum(axis=1), 1):
+                raise InvalidParameterError(
+                    f"Each row of a policy's table must be a probability vector; the table for h = {h} is not."
+                )
+
+    def pi(self, h: int) -> Floats:
+        """The table for step h, shape (n_states(h), |A|)."""
+        return self.tables[h - 1]
+
+    def probabilities(self, history: Ints, episode: Ints) -> Floats:
+        h = history.shape[1]
+        return self.pi(h)[history[:, -1]]
+
+
+class HistoryPolicy(Policy):
+    """A non-Markovian policy: any function from latent histories (n, h) to probabilities (n, |A|)."""
+
+    def __init__(self, function: Callable[[Ints], Floats]) -> None:
+        self.function = function
+
+    def probabilities(self, history: Ints, episode: Ints) -> Floats:
+        return self.function(history)
+
+
+class SwitchingPolicy(Policy):
+    """A policy that changes from episode to episode by a fixed schedule: episode i uses schedule[i % len]."""
+
+    def __init__(self, policies: Sequence[Policy], schedule: Sequence[int]) -> None:
+        self.policies = list(policies)
+        self.schedule = np.asarray(schedule)
+
+    def probabilities(self, history: Ints, episode: Ints) -> Floats:
+        chosen = self.schedule[episode % len(self.schedule)]
+        options = np.stack([policy.probabilities(history, episode) for policy in self.policies])
+        return options[chosen, np.arange(len(history))]
+
+
+class AdaptivePolicy(Policy):
+    """A collector that learns: before each batch of episodes, `choose(past)` names the policy to use.
+
+    `past` holds the latent states of all the agent's earlier episodes, shape (m, H), so that the collector
+    may, say, seek out what it has visited least. It sees no noise. `collect` runs it batch by batch.
+    """
+
+    def __init__(self, choose: Callable[[Ints], Policy], batch: int) -> None:
+        self.choose = choose
+        self.batch = batch
+        self.current: Policy | None = None
+
+    def probabilities(self, history: Ints, episode: Ints) -> Floats:
+        if self.current is None:
+            raise InvalidParameterError("An AdaptivePolicy acts inside `collect` only.")
+        return self.current.probabilities(history, episode)
+
+
+def sample_actions(probabilities: Floats, rng: np.random.Generator) -> Ints:
+    """One action per row of (n, |A|) probabilities."""
+    cumulative = np.cumsum(probabilities[:, :-1], axis=1)
+    return (rng.random(len(probabilities))[:, None] >= cumulative).sum(axis=1)
