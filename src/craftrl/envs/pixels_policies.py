@@ -1,0 +1,108 @@
+"""Policies for the pixel world: different in every cell, and yet everywhere together.
+
+CRAFT asks for two things that pull apart: the agents must prefer different successors in every state (alpha),
+and both must visit every pair of states often enough (eta, nu). So all agents share a base policy that spreads out over
+the grid, and each tilts it by a ranking of the successors that is drawn anew for every cell, so that no agent
+drifts anywhere in particular.
+
+Paper: Section 2.4, Equations 3-5 (coverage and difference of policies)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.envs.pixels_layout import FloorPlan
+from craftrl.envs.policies import MarkovPolicy
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["pair_shares", "separated_policies", "spreading_policy"]
+
+Floats = NDArray[np.float64]
+DRAWS = 64  # rankings tried; the one with the best coverage is kept
+
+
+def separated_policies(
+    plan: FloorPlan, H: int, n_agents: int = 2, alpha: float = 1.0, seed: int = 0
+) -> tuple[MarkovPolicy, ...]:
+    """Policies of 2..4 agents whose log-odds of any two successors of a cell differ by alpha or more.
+
+    Agent k chooses s' after s with probability proportional to base(s'|s) exp(+- alpha rank(s, s') / 2). Agents
+    1 and 3 use the rankings of agents 0 and 2 with the sign reversed, so that the log-odds of agents 0 and 1
+    are alpha apart for successors of neighbouring rank.
+    """
+    if not 2 <= n_agents <= 4:
+        raise InvalidParameterError(f"The number of agents must be 2, 3 or 4; {n_agents} was given.")
+    if not alpha > 0:
+        raise InvalidParameterError(f"alpha must be positive; alpha = {alpha} was given.")
+    base = spreading_policy(plan, H)
+    rng = np.random.default_rng(seed)
+    best: tuple[float, list[Floats]] | None = None
+    for _ in range(DRAWS):
+        rankings = [_rankings(plan, rng) for _ in range(2)]
+        tilts = [sign * alpha / 2 * rankings[k // 2] for k, sign in zip(range(n_agents), (1, -1, 1, -1))]
+        successors = [_tilted(base, tilt) for tilt in tilts]
+        shares = np.stack([pair_shares(table) for table in successors])
+        reached = shares.sum(axis=0) > 0
+        coverage = float(shares.min(axis=0)[reached].min())
+        if best is None or coverage > best[0]:
+            best = coverage, successors
+    assert best is not None
+    return tuple(_as_policy(plan, table) for table in best[1])
+
+
+def spreading_policy(plan: FloorPlan, H: int, rounds: int = 20) -> Floats:
+    """Pr(s_{h+1} | s_h) of a walk that spreads as evenly as it can, shape (H-1, n_cells, n_cells).
+
+    At each step the flow between neighbouring cells is scaled towards equal shares of all cells that can be
+    reached, by a few rounds of Sinkhorn's iteration, and mixed with a uniform choice of successor.
+    """
+    uniform = plan.adjacency / plan.adjacency.sum(axis=1, keepdims=True)
+    occupied = np.zeros(plan.n_cells)
+    occupied[0] = 1.0
+    tables = []
+    for _ in range(H - 1):
+        flow = occupied[:, None] * uniform
+        for _ in range(rounds):
+            arrived = flow.sum(axis=0, keepdims=True)
+            flow = np.divide(flow, arrived, out=np.zeros_like(flow), where=arrived > 0)
+            left = flow.sum(axis=1, keepdims=True)
+            flow = np.divide(flow * occupied[:, None], left, out=np.zeros_like(flow), where=left > 0)
+        spread = np.divide(flow, occupied[:, None], out=uniform.copy(), where=occupied[:, None] > 0)
+        tables.append(0.5 * spread + 0.5 * uniform)
+        occupied = occupied @ tables[-1]
+    return np.stack(tables)
+
+
+def pair_shares(successor: Floats) -> Floats:
+    """Pr(s_h, s_{h+1}) under Pr(s_{h+1} | s_h) of shape (H-1, n, n), starting in state 0; same shape."""
+    occupied = np.zeros(successor.shape[1])
+    occupied[0] = 1.0
+    shares = []
+    for table in successor:
+        shares.append(occupied[:, None] * table)
+        occupied = shares[-1].sum(axis=0)
+    return np.stack(shares)
+
+
+def _rankings(plan: FloorPlan, rng: np.random.Generator) -> Floats:
+    """For each cell, its successors in a random order, as ranks centred about 0; shape (n_cells, n_cells)."""
+    ranks = np.zeros((plan.n_cells, plan.n_cells))
+    for s, successors in enumerate(plan.adjacency):
+        found = np.flatnonzero(successors)
+        ranks[s, found] = rng.permutation(len(found)) - (len(found) - 1) / 2
+    return ranks
+
+
+def _tilted(base: Floats, tilt: Floats) -> Floats:
+    table = base * np.exp(tilt)
+    return table / table.sum(axis=-1, keepdims=True)
+
+
+def _as_policy(plan: FloorPlan, successor: Floats) -> MarkovPolicy:
+    """Actions that lead to the same cell share its probability equally."""
+    same = (plan.moves[:, :, None] == plan.moves[:, None, :]).sum(axis=2)  # (n_cells, 4)
+    rows = np.arange(plan.n_cells)[:, None]
+    tables = [table[rows, plan.moves] / same for table in successor]
+    return MarkovPolicy([tables[0][:1], *tables[1:]])
