@@ -58,13 +58,17 @@ class BitsExBMDP(ExBMDP):
         return (rng.random((n, self.M - 1), dtype=np.float32) < self.p_start.astype(np.float32)).view(np.uint8)
 
     def step_noise(self, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-        flip = np.where(e_h, *(p.astype(np.float32) for p in (self.p_down, self.p_up)))
-        return e_h ^ (rng.random(e_h.shape, dtype=np.float32) < flip).view(np.uint8)
+        u = rng.random(e_h.shape, dtype=np.float32)
+        up = (u < self.p_up.astype(np.float32)).view(np.uint8)
+        down = (u < self.p_down.astype(np.float32)).view(np.uint8)
+        flip = up ^ (e_h & (up ^ down))  # `down` where e_h = 1, else `up`, without a branch per bit
+        return e_h ^ flip
 
     def emit(self, s_h: Ints, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-        bit = s_h.astype(np.uint8)[:, None]
-        factors = np.concatenate([bit, bit ^ e_h], axis=1)
-        return factors[:, self.permutation[h - 1]]
+        factors = np.zeros((len(e_h), self.M), dtype=np.uint8)
+        factors[:, 1:] = e_h
+        factors ^= s_h.astype(np.uint8)[:, None]
+        return np.take(factors, self.permutation[h - 1], axis=1)
 
     def phi_star(self, x_h: NDArray[Any], h: int) -> Ints:
         return x_h[:, self.controllable_feature(h)].astype(np.int64)
