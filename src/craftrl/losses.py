@@ -4,26 +4,28 @@ The log-odds loss is kept in fixed point: each softplus value on the grid is rou
 2^-30 nats, and everything after that is integer arithmetic. Sums are then exact, whatever their order, so that
 a tie is a tie for the literal reference, NumPy, the compiled kernel and a GPU alike.
 
-Paper: Equations 8 (cluster loss), 17 (binary classification), Line 46 (encoding)
+Paper: Equation (cluster loss), Equation (binary classification), Line 46
 """
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
+from math import perm
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from craftrl.grid import Grid
 
-__all__ = ["FIXED_POINT", "best_bins", "encoding_hits", "log_loss", "separation_loss", "softplus_table"]
+__all__ = ["FIXED_POINT", "best_bins", "best_relabelling", "log_loss", "separation_loss", "softplus_table"]
 
 FIXED_POINT = 2**30  # one nat
+TIE = 1e-9  # differences in Line 46 below this are none
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def softplus_table(grid: Grid) -> Ints:
@@ -36,15 +38,6 @@ def log_loss(fixed: Any) -> Any:
     return fixed / FIXED_POINT
 
 
-def nearest_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
-    """The grid points just below and above ln(counts_0 / counts_k), clipped to Xi; shapes (..., K-1)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.log(counts[..., :1]) - np.log(counts[..., 1:])
-    position = np.clip(np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0), 0, grid.n_xi)
-    below = np.clip(np.floor(position).astype(np.int64), 0, max(grid.n_xi - 1, 0))
-    return below, np.minimum(below + 1, grid.n_xi)
-
-
 def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     """The grid values that minimise each cell's log-odds loss, and those losses in fixed point.
 
@@ -55,24 +48,27 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     For K > 2, f is the vector of log-odds of agent 0 against each other agent and the loss is the multinomial
     one, minimised over the 2^(K-1) grid points around the log ratios; for K = 2 that is the paper's loss.
 
-    Paper: Equation 8, Line 10
+    Paper: Equation (cluster loss), Line 10
     """
-    below, above = nearest_bins(counts, grid)
-    K = counts.shape[-1]
-    best: Ints | None = None
-    bins = below
-    for corner in product((False, True), repeat=K - 1):
+    below, above = _neighbours(counts, grid)
+    bins, best = below, _cell_loss(counts, below, grid)
+    for corner in list(product((False, True), repeat=counts.shape[-1] - 1))[1:]:
         candidate = np.where(corner, above, below)
         loss = _cell_loss(counts, candidate, grid)
-        if best is None:
-            best = loss
-        else:
-            better = loss < best
-            best = np.where(better, loss, best)
-            bins = np.where(better[..., None], candidate, bins)
-    assert best is not None
+        better = loss < best
+        best = np.where(better, loss, best)
+        bins = np.where(better[..., None], candidate, bins)
     empty = counts.sum(axis=-1) == 0
     return np.where(empty[..., None], 0, bins), best
+
+
+def _neighbours(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
+    """The grid points just below and above ln(counts_0 / counts_k), clipped to Xi; shapes (..., K-1)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(counts[..., :1]) - np.log(counts[..., 1:])
+    position = np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0)
+    below = np.clip(np.floor(np.clip(position, 0, grid.n_xi)).astype(np.int64), 0, max(grid.n_xi - 1, 0))
+    return below, np.minimum(below + 1, grid.n_xi)
 
 
 def _cell_loss(counts: NDArray[np.integer], bins: Ints, grid: Grid) -> Ints:
@@ -86,34 +82,66 @@ def _cell_loss(counts: NDArray[np.integer], bins: Ints, grid: Grid) -> Ints:
     return (counts * surprise).sum(axis=-1)
 
 
-def separation_loss(p_new: Floats, p_s: Floats) -> Floats:
-    """The least L(g) over all g(x) = 1[phi(x) in V], for each encoder phi of a class.
+def separation_loss(new: NDArray[np.integer], state: NDArray[np.integer]) -> float:
+    """The least L(g) over g(x) = 1[phi(x) in V], phi in a finite class and V any set of its values.
 
-    `p_new`, `p_s` (..., N_s) are the frequencies of phi's values on D_new and on D_s. L lies in [0, 1] here:
-    0 if phi tells the two apart perfectly, 1 if it has the same frequencies on both. V and its complement are both
-    allowed, so nothing exceeds 1.
+    `new`, `state` (|Phi|, N_s) count phi's values on D_new and on D_s. The best V takes each value where it is the
+    more frequent, so the loss is one minus the largest total variation distance: 0 if some phi tells the two
+    apart perfectly, 1 if every phi has the same frequencies on both. The numerator is exact, so that the
+    comparison with 1/2 is.
 
-    Paper: Equation 17, Line 25
+    Paper: Equation (binary classification), Line 25
     """
-    return np.minimum(p_new, p_s).sum(axis=-1)
+    n_new, n_state = int(new[0].sum()), int(state[0].sum())
+    overlap = np.minimum(new * n_state, state * n_new).sum(axis=-1)
+    return float(overlap.min() / (n_new * n_state))
 
 
-def encoding_hits(p: Floats) -> tuple[float, Ints]:
-    """The relabelling of one encoder's values that makes most states right, for states' value frequencies.
+def best_relabelling(counts: NDArray[np.integer]) -> tuple[int, Ints, float]:
+    """Line 46: the encoder, and the one-to-one relabelling of its values, that make most states right.
 
-    `p` (n_states, N_s): how often the encoder takes each value on each D_s. Values are given to states
-    one to one, as the permutations in Line 46's class do. Returned are the sum over states of the frequency of
-    the state's own value, and `state_of` (N_s,), the state of each value. A value left over is a label of no
-    state when there are fewer states than values: it gets the next free number.
+    `counts` (|Phi|, n_states, N_s) counts each encoder's values on each D_s. Every state weighs the same,
+    however many trajectories it has. Returned are the encoder's index, `state_of` (N_s,), the state that each of
+    its values stands for, and the loss. With fewer states than values, the values left over get the next free
+    numbers; with more, some states get no value and are always wrong; with none, the first encoder is returned
+    as it is, every encoder's loss being 0. Ties (to within 1e-9) go to the first encoder, and to the first
+    relabelling.
 
     Paper: Line 46; Appendix A (closure under relabelling)
     """
-    from scipy.optimize import linear_sum_assignment
-
-    n_states, N_s = p.shape
-    rows, columns = linear_sum_assignment(p, maximize=True)
+    _, n_states, N_s = counts.shape
+    if n_states == 0:
+        return 0, np.arange(N_s), 0.0
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    index, states, values, hits = _heaviest_matching(shares)
     state_of = np.full(N_s, -1, dtype=np.int64)
-    state_of[columns] = rows
-    left_over = np.flatnonzero(state_of < 0)
-    state_of[left_over] = n_states + np.arange(len(left_over))
-    return float(p[rows, columns].sum()), state_of
+    state_of[values] = states
+    left_over = state_of < 0
+    state_of[left_over] = n_states + np.arange(left_over.sum())
+    return index, state_of, n_states - hits
+
+
+def _heaviest_matching(shares: NDArray[np.float64]) -> tuple[int, Ints, Ints, float]:
+    """The encoder with the heaviest matching of states to values: its index, the matching and its weight."""
+    _, n_states, N_s = shares.shape
+    few, many = sorted((n_states, N_s))
+    if perm(many, few) <= 24:
+        table = shares if n_states <= N_s else shares.transpose(0, 2, 1)
+        injections = np.array(list(permutations(range(many), few)))
+        hits = table[:, np.arange(few), injections].sum(axis=-1)
+        index, which = divmod(int(np.argmax(hits >= hits.max() - TIE)), len(injections))
+        rows, columns = np.arange(few), injections[which]
+        states, values = (rows, columns) if n_states <= N_s else (columns, rows)
+        return index, states, values, float(hits[index, which])
+    # The Hungarian method, on those encoders only that could win if no two states wanted the same value.
+    optimistic = shares.max(axis=2).sum(axis=1)
+    best: tuple[int, Ints, Ints, float] | None = None
+    for i in np.argsort(-optimistic, kind="stable"):
+        if best is not None and optimistic[i] < best[3] - TIE:
+            break
+        states, values = linear_sum_assignment(shares[i], maximize=True)
+        weight = float(shares[i, states, values].sum())
+        if best is None or weight > best[3] + TIE or (weight >= best[3] - TIE and i < best[0]):
+            best = int(i), states, values, weight
+    assert best is not None
+    return best

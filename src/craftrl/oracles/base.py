@@ -61,7 +61,12 @@ class EncoderFit:
 
 
 class BoundOracle(ABC):
-    """The three training problems, posed on one dataset."""
+    """The three training problems, posed on one dataset.
+
+    N_s  how many states the encoders can tell apart, None where that is not limited
+    """
+
+    N_s: int | None = None
 
     @abstractmethod
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
@@ -102,6 +107,7 @@ class Mixed(Oracle):
 class _BoundMixed(BoundOracle):
     def __init__(self, log_odds: BoundOracle, separation: BoundOracle, encoding: BoundOracle) -> None:
         self._parts = log_odds, separation, encoding
+        self.N_s = encoding.N_s
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         return self._parts[0].log_odds(grid, coupling)
