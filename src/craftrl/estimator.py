@@ -15,7 +15,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.grid import Grid, check_nu
 from craftrl.learner import ByStep, Learner, check_dataset, constant_encoder
-from craftrl.merging import merge_clusters
+from craftrl.merging import merge_clusters, state_of_cluster
 from craftrl.oracles.base import BoundOracle, Coupling, Encoder, LogOdds, Oracle
 from craftrl.trace import Cluster, Outcome, StepTrace, Trace
 
@@ -123,18 +123,14 @@ class CRAFT(Learner):
         predecessors = [c.s_pred for c in found.clusters]
         separation = bound.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
         states, comparisons = merge_clusters(predecessors, separation)  # Lines 22-45
-        state_of = np.full(len(predecessors) + 1, -1, dtype=np.int64)  # the last entry serves cluster -1
-        for s, members in enumerate(states):
-            state_of[members] = s
+        state_of = state_of_cluster(states, len(predecessors))
         label_next = state_of[found.cluster]
         fit = bound.encode(h + 1, label_next, len(states))  # Line 46
         step = StepTrace(
             h=h,
             threshold=threshold,
             spectra=found.spectra,
-            clusters=tuple(
-                Cluster(c.s_pred, c.bins, c.size, int(state_of[i])) for i, c in enumerate(found.clusters)
-            ),
+            clusters=tuple(Cluster(c.s_pred, c.bins, c.size, int(state_of[i])) for i, c in enumerate(found.clusters)),
             comparisons=comparisons,
             n_states=len(states),
             assigned=float((label_next >= 0).mean()),
@@ -147,9 +143,7 @@ class CRAFT(Learner):
     def _check_parameters(self) -> None:
         check_nu(self.nu)
         if self.coupling not in ("independent", "chain"):
-            raise InvalidParameterError(
-                f"coupling must be 'independent' or 'chain'; {self.coupling!r} was given."
-            )
+            raise InvalidParameterError(f"coupling must be 'independent' or 'chain'; {self.coupling!r} was given.")
 
 
 def _relabelled(encoder: Encoder, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:

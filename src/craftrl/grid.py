@@ -54,7 +54,7 @@ class Grid:
     @property
     def values(self) -> NDArray[np.float64]:
         """Xi itself, ascending, shape (n_xi + 1,)."""
-        return (np.arange(self.size) - self.n_xi / 2) * self.xi
+        return np.asarray((np.arange(self.size) - self.n_xi / 2) * self.xi, dtype=np.float64)
 
 
 def check_alpha(alpha: float) -> None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from craftrl.oracles.base import Separation
 from craftrl.trace import Comparison
 
-__all__ = ["CHANCE_HALF", "merge_clusters"]
+__all__ = ["CHANCE_HALF", "merge_clusters", "state_of_cluster"]
 
 CHANCE_HALF = 0.5  # L(g) lies in [0, 2] and chance is 1: above 1/2 the two are not separable
 
@@ -45,3 +48,11 @@ def merge_clusters(
                 new_states.append([c])
         states += new_states
     return states, tuple(comparisons)
+
+
+def state_of_cluster(states: Sequence[Sequence[int]], n_clusters: int) -> NDArray[np.int64]:
+    """The state of each cluster; one entry more, the last, is -1, so that cluster -1 (none) has state -1."""
+    state_of = np.full(n_clusters + 1, -1, dtype=np.int64)
+    for s, members in enumerate(states):
+        state_of[list(members)] = s
+    return state_of
