@@ -1,0 +1,114 @@
+"""How tightly f_h clusters: the log-odds loss concentrates, so its minimiser hits the right grid points.
+
+A pair of latent states that agent A visits a times and agent B visits b times has the log-odds ln(a/b), which
+lies between two neighbouring points of Xi. The lemma bounds how many of the pair's samples may be mapped
+elsewhere by an f that is at least as good as the best constant per pair.
+
+Paper: Lemma C.1 (spread of f), Corollary C.2
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.errors import InvalidParameterError
+from craftrl.grid import Grid, check_nu
+from craftrl.theory.ranges import check_count, check_failure, check_share
+
+__all__ = [
+    "enclosing_bins",
+    "erm_spread_epsilon",
+    "erm_spread_sample_size",
+    "reference_loss",
+    "spread_epsilon",
+    "spread_sample_size",
+]
+
+
+def spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: float) -> int:
+    """Samples a_i + b_i that each of the m distributions needs, for one fixed f.
+
+        50 ln(2/delta) ln^2(1/eta) / (nu epsilon^2 eta^2 xi^4)
+
+    With so many, the probability that L(f) <= L_ref and yet some distribution has more than a share epsilon
+    of its samples outside its two enclosing grid points is at most delta.
+
+    Paper: Lemma C.1
+    """
+    check_share("epsilon", epsilon)
+    check_failure(delta)
+    return math.ceil(_needed(grid, nu, math.log(2 / delta)) / epsilon**2)
+
+
+def spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float) -> float:
+    """The inverse: the share epsilon that n samples per distribution guarantee; above 1 it says nothing."""
+    check_count("n", n)
+    check_failure(delta)
+    return math.sqrt(_needed(grid, nu, math.log(2 / delta)) / n)
+
+
+def erm_spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: float, class_size: int, N_s: int) -> int:
+    """Visits |D*(s_h, s_{h+1})| that each possible pair needs, for the f_h that Line 10 finds.
+
+        50 (ln(2 |Phi|^2/delta) + N_s^2 ln(n_xi + 1)) ln^2(1/eta) / (nu epsilon^2 eta^2 xi^4)
+
+    That is the lemma with delta shared among the |Phi|^2 (n_xi + 1)^(N_s^2) members of F_h.
+
+    Paper: Corollary C.2
+    """
+    check_share("epsilon", epsilon)
+    return math.ceil(_needed(grid, nu, _log_class(grid, delta, class_size, N_s)) / epsilon**2)
+
+
+def erm_spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float, class_size: int, N_s: int) -> float:
+    """The inverse: the share epsilon that n visits to every pair guarantee; above 1 it says nothing."""
+    check_count("n", n)
+    return math.sqrt(_needed(grid, nu, _log_class(grid, delta, class_size, N_s)) / n)
+
+
+def _needed(grid: Grid, nu: float, log_term: float) -> float:
+    """Samples at epsilon = 1."""
+    check_nu(nu)
+    return 50 * log_term * math.log(1 / grid.eta) ** 2 / (nu * grid.eta**2 * grid.xi**4)
+
+
+def _log_class(grid: Grid, delta: float, class_size: int, N_s: int) -> float:
+    """ln(2 |F_h| / delta)."""
+    check_failure(delta)
+    check_count("class_size", class_size)
+    check_count("N_s", N_s)
+    return math.log(2 * class_size**2 / delta) + N_s**2 * math.log(grid.n_xi + 1)
+
+
+def enclosing_bins(a: ArrayLike, b: ArrayLike, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The bins of c_low <= ln(a/b) <= c_high, one and the same where ln(a/b) is a grid point.
+
+    Paper: Lemma C.1
+    """
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if (a <= 0).any() or (b <= 0).any():
+        raise InvalidParameterError(
+            "Each distribution must have samples of both agents; one has none; its eta is 0 and no grid reaches it."
+        )
+    position = np.log(a / b) / grid.xi + grid.n_xi / 2
+    nearest = np.rint(position)
+    position = np.where(np.isclose(position, nearest, rtol=0, atol=1e-9), nearest, position)
+    if (position < 0).any() or (position > grid.n_xi).any():
+        raise InvalidParameterError(
+            f"|ln(a/b)| must not exceed the grid's end {grid.n_xi * grid.xi / 2:.4g}; a = {a}, b = {b} were given; "
+            "lower eta."
+        )
+    return np.floor(position).astype(np.int64), np.ceil(position).astype(np.int64)
+
+
+def reference_loss(a: ArrayLike, b: ArrayLike, grid: Grid) -> float:
+    """L_ref: the loss of the best constant grid value for each distribution, summed over distributions.
+
+    Paper: Lemma C.1
+    """
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    c = grid.values[np.stack(enclosing_bins(a, b, grid))]
+    return float((a * np.logaddexp(0, -c) + b * np.logaddexp(0, c)).min(axis=0).sum())
