@@ -125,7 +125,7 @@ def _heaviest_matching(shares: NDArray[np.float64]) -> tuple[int, Ints, Ints, fl
     """The encoder with the heaviest matching of states to values: its index, the matching and its weight."""
     _, n_states, N_s = shares.shape
     few, many = sorted((n_states, N_s))
-    if perm(many, few) <= 24:
+    if perm(many, few) <= 720:
         table = shares if n_states <= N_s else shares.transpose(0, 2, 1)
         injections = np.array(list(permutations(range(many), few)))
         hits = table[:, np.arange(few), injections].sum(axis=-1)
