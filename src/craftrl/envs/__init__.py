@@ -1,9 +1,20 @@
-"""Worlds: Ex-BMDPs with their policies, collection and a Gymnasium shell."""
+"""Worlds: Ex-BMDPs with their policies, collection and a Gymnasium shell.
+
+Importing this package makes the worlds known to Gymnasium, where that is installed, as `craftrl/Bits-v0` and so
+on; the shell itself, `craftrl.envs.gym.ExBMDPEnv`, is imported when it is first used.
+"""
 
 from craftrl.envs.bits import BitsExBMDP
 from craftrl.envs.collection import Collection, GroundTruth, collect
+from craftrl.envs.contrast import contrasting_policies, coverage_policy
 from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.lock import LockExBMDP
+from craftrl.envs.multimaze import MultiMazeExBMDP
 from craftrl.envs.policies import AdaptivePolicy, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
+from craftrl.envs.registration import register_worlds
+from craftrl.envs.triples import turn_taking_policies
+
+register_worlds()
 
 __all__ = [
     "AdaptivePolicy",
@@ -12,8 +23,14 @@ __all__ = [
     "ExBMDP",
     "GroundTruth",
     "HistoryPolicy",
+    "LockExBMDP",
     "MarkovPolicy",
+    "MultiMazeExBMDP",
     "Policy",
     "SwitchingPolicy",
     "collect",
+    "contrasting_policies",
+    "coverage_policy",
+    "register_worlds",
+    "turn_taking_policies",
 ]

@@ -22,8 +22,8 @@ class BitsExBMDP(ExBMDP):
     """Observations of M bits: s*_h itself and (s*_h XOR e^i_h) for i in [M-1], permuted anew at each h.
 
     The action sets the next latent state. Each e^i is a two-state chain with random parameters, except e^1,
-    which starts at 0 or 1 with equal chance and never moves: the pair (s_h XOR e^1, s_{h+1} XOR e^1) tells the
-    agents apart as well as (s_h, s_{h+1}) does, and is worthless as a state.
+    which starts at 0 or 1 with equal chance and never moves: the pair (s_h XOR e^1, s_{h+1} XOR e^1) tells
+    the agents apart as well as (s_h, s_{h+1}) does, and is worthless as a state.
 
     The text lets i run over [H-1]; there are M-1 chains, so we read [M-1].
 

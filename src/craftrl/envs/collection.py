@@ -5,7 +5,7 @@ Paper: Sections 2.3, 2.4
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,19 @@ from craftrl.envs.policies import AdaptivePolicy, Policy, sample_actions
 from craftrl.errors import InvalidParameterError
 
 Ints = NDArray[np.integer]
+LatentPaths = tuple[Ints, Ints]  # states (n, H) and actions (n, H-1)
+Transition = Callable[[int, Ints, Ints, Ints], tuple[Ints, Ints]]  # h, episode, s_h, a_h -> a_h, s_{h+1}
 
-__all__ = ["Collection", "GroundTruth", "collect", "sample_latent_paths", "sample_observations"]
+__all__ = [
+    "Collection",
+    "GroundTruth",
+    "collect",
+    "episodes_per_agent",
+    "observe",
+    "sample_latent_paths",
+    "sample_noise_path",
+    "sample_observations",
+]
 
 
 @dataclass(frozen=True)
@@ -51,24 +62,43 @@ def collect(
 
     Paper: Equation 1 (the noise-free policy property)
     """
-    counts = [n] * len(policies) if isinstance(n, (int, np.integer)) else list(n)
-    if len(counts) != len(policies) or min(counts, default=0) < 1:
-        raise InvalidParameterError(
-            f"n must be one positive number, or one per policy; {n} was given for {len(policies)} policies."
-        )
+    counts = episodes_per_agent(n, len(policies))
     latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
     paths = [sample_latent_paths(world, policy, m, latent_rng) for policy, m in zip(policies, counts)]
+    return observe(world, paths, noise_rng)
+
+
+def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
+    """n as a list with one entry per agent."""
+    counts = [int(n)] * n_agents if isinstance(n, (int, np.integer)) else list(n)
+    if len(counts) != n_agents or min(counts, default=0) < 1:
+        raise InvalidParameterError(
+            f"n must be one positive number, or one per policy; {n} was given for {n_agents} policies."
+        )
+    return counts
+
+
+def observe(world: ExBMDP, paths: Sequence[LatentPaths], rng: np.random.Generator) -> Collection:
+    """The collection of one group of latent paths per agent, with noise and observations drawn for them."""
     states = np.concatenate([s for s, _ in paths])
     actions = np.concatenate([a for _, a in paths])
-    x = sample_observations(world, states, noise_rng)
-    tau = TrajectoryDataset(ArraySteps(x), np.repeat(np.arange(len(counts)), counts))
+    x = sample_observations(world, states, rng)
+    tau = TrajectoryDataset(ArraySteps(x), np.repeat(np.arange(len(paths)), [len(s) for s, _ in paths]))
     return Collection(tau, GroundTruth(states, actions))
 
 
 def sample_latent_paths(
-    world: ExBMDP, policy: Policy, n: int, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """Latent states (n, H) and actions (n, H-1) of n episodes under one policy."""
+    world: ExBMDP,
+    policy: Policy,
+    n: int,
+    rng: np.random.Generator,
+    transition: Transition | None = None,
+) -> LatentPaths:
+    """Latent states (n, H) and actions (n, H-1) of n episodes under one policy.
+
+    `transition` takes the place of T where an assumption is to be broken on purpose: from h, the episodes'
+    numbers, s_h and a_h it gives the action taken and s_{h+1}.
+    """
     states = np.zeros((n, world.H), dtype=np.int64)
     actions = np.zeros((n, world.H - 1), dtype=np.int64)
     batch = policy.batch if isinstance(policy, AdaptivePolicy) else n
@@ -78,19 +108,28 @@ def sample_latent_paths(
             policy.current = policy.choose(states[:start])
         episode = np.arange(rows.start, rows.stop)
         for h in range(1, world.H):
+            s_h = states[rows, h - 1]
             a_h = sample_actions(policy.probabilities(states[rows, :h], episode), rng)
-            actions[rows, h - 1] = a_h
-            states[rows, h] = world.step(states[rows, h - 1], a_h, h)
+            if transition is None:
+                actions[rows, h - 1], states[rows, h] = a_h, world.step(s_h, a_h, h)
+            else:
+                actions[rows, h - 1], states[rows, h] = transition(h, episode, s_h, a_h)
     return states, actions
 
 
 def sample_observations(world: ExBMDP, states: Ints, rng: np.random.Generator) -> NDArray[Any]:
     """x_1..x_H for given latent paths (n, H), time first: shape (H, n, *obs)."""
-    n = len(states)
-    x = np.empty((world.H, n, *world.obs_shape), dtype=world.obs_dtype)
-    e_h = world.sample_noise(n, rng)
-    for h in range(1, world.H + 1):
-        x[h - 1] = world.emit(states[:, h - 1], e_h, h, rng)
-        if h < world.H:
-            e_h = world.step_noise(e_h, h, rng)
+    x = np.empty((world.H, len(states), *world.obs_shape), dtype=world.obs_dtype)
+    emission_rng = rng.spawn(1)[0]
+    for h, e_h in enumerate(sample_noise_path(world, len(states), rng), start=1):
+        x[h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
     return x
+
+
+def sample_noise_path(world: ExBMDP, n: int, rng: np.random.Generator) -> Iterator[NDArray[Any]]:
+    """e_1..e_H of n trajectories, one step at a time; it looks at no state and no action."""
+    e_h = world.sample_noise(n, rng)
+    yield e_h
+    for h in range(1, world.H):
+        e_h = world.step_noise(e_h, h, rng)
+        yield e_h

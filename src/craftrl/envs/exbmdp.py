@@ -19,9 +19,9 @@ __all__ = ["ExBMDP", "reachable_states"]
 class ExBMDP(ABC):
     """M = <H, A, X, S*, E, Q, T, T^e, s*_1, P^e_1>, every part vectorised over n trajectories.
 
-    Latent states at h are the integers 0..n_states(h)-1; s*_1 = 0 is the only one at h = 1. A subclass gives the
-    latent dynamics as tables, the exogenous chain as a sampler, the emission and its two inverses. It keeps no
-    episode: the Gymnasium shell and `collect` do.
+    Latent states at h are the integers 0..n_states(h)-1; s*_1 = 0 is the only one at h = 1. A subclass gives
+    the latent dynamics as tables, the exogenous chain as a sampler, the emission and its two inverses. It
+    keeps no episode: the Gymnasium shell and `collect` do.
 
     Paper: Section 2.2
     """
@@ -62,11 +62,20 @@ class ExBMDP(ABC):
 
     @abstractmethod
     def noise_marginal(self, h: int) -> NDArray[np.floating]:
-        """P^e_h, in whatever parametrisation suits the world's noise."""
+        """P^e_h, one entry of e_h at a time.
+
+        Of the shape of one e_h where its entries are bits: Pr(entry = 1). With one more axis where they take
+        more values: Pr(entry = v) at index v. A world whose noise has further entries may leave the last out.
+        """
 
     def step(self, s_h: Ints, a_h: Ints, h: int) -> Ints:
         """s*_{h+1} = T_{h+1}(s*_h, a_h)."""
         return self.T(h)[s_h, a_h]
+
+    def render(self, x_h: NDArray[Any]) -> NDArray[np.uint8]:
+        """One observation as an RGB image (rows, columns, 3): as it is, or its values in grey."""
+        grey = np.atleast_2d(x_h * (255 / self.obs_high)).astype(np.uint8)
+        return grey if grey.ndim == 3 and grey.shape[-1] == 3 else np.repeat(grey[..., None], 3, axis=-1)
 
 
 def reachable_states(world: ExBMDP) -> list[NDArray[np.bool_]]:

@@ -29,8 +29,8 @@ class Policy(ABC):
     def probabilities(self, history: Ints, episode: Ints) -> Floats:
         """Pr(a_h | s*_1..s*_h) for each trajectory, shape (n, |A|).
 
-        `history` has shape (n, h): the latent states so far, so h is its width. `episode` has shape (n,): which
-        episode of the agent's this is, for policies that change over time.
+        `history` has shape (n, h): the latent states so far, so h is its width. `episode` has shape (n,):
+        which episode of the agent's this is, for policies that change over time.
         """
 
 
@@ -42,7 +42,7 @@ class MarkovPolicy(Policy):
         for h, table in enumerate(self.tables, start=1):
             if table.ndim != 2 or (table < 0).any() or not np.allclose(table.sum(axis=1), 1):
                 raise InvalidParameterError(
-                    f"Each row of a policy's table must be a probability vector; the table for h = {h} is not."
+                    f"Each row of a policy's table must be a probability vector; that for h = {h} is not."
                 )
 
     def pi(self, h: int) -> Floats:

@@ -1,0 +1,76 @@
+"""A Gymnasium shell over any Ex-BMDP.
+
+`gymnasium.make("craftrl.envs:craftrl/Bits-v0")` builds a world and wraps it; `ExBMDPEnv(world)` wraps one
+that you have. Ground truth goes into `info`, never into the observation.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.errors import InvalidParameterError, require
+
+gymnasium = require("gymnasium", "envs")
+
+__all__ = ["ExBMDPEnv", "make_env"]
+
+
+class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
+    """One episode at a time of an Ex-BMDP: H observations, H-1 actions, reward 0, terminated at H.
+
+    `info` holds the ground truth: `state` (s*_h), `noise` (e_h) and `h`, which counts from 1. The noise comes
+    from Gymnasium's own generator alone, so that one seed gives the same noise whatever the actions.
+
+    Paper: Section 2.2
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}
+
+    def __init__(self, world: ExBMDP, render_mode: str | None = None) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise InvalidParameterError(f"render_mode must be None or 'rgb_array'; {render_mode!r} was given.")
+        self.world = world
+        self.render_mode = render_mode
+        self.observation_space = gymnasium.spaces.Box(0, world.obs_high, world.obs_shape, world.obs_dtype.type)
+        self.action_space = gymnasium.spaces.Discrete(world.n_actions)
+        self.h = 0  # no episode yet
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        super().reset(seed=seed)
+        self.h = 1
+        self._s: Ints = np.zeros(1, dtype=np.int64)
+        self._e = self.world.sample_noise(1, self.np_random)
+        return self._observe()
+
+    def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        if not 1 <= self.h < self.world.H:
+            raise gymnasium.error.ResetNeeded(f"An episode has {self.world.H} steps; call reset to start one.")
+        if not self.action_space.contains(action):
+            raise InvalidParameterError(
+                f"An action must be an integer in 0..{self.world.n_actions - 1}; {action!r} was given."
+            )
+        self._s = self.world.step(self._s, np.array([action]), self.h)
+        self._e = self.world.step_noise(self._e, self.h, self.np_random)
+        self.h += 1
+        x_h, info = self._observe()
+        return x_h, 0.0, self.h == self.world.H, False, info
+
+    def render(self) -> NDArray[np.uint8] | None:
+        return self.world.render(self._x) if self.render_mode == "rgb_array" else None
+
+    def _observe(self) -> tuple[NDArray[Any], dict[str, Any]]:
+        self._x = self.world.emit(self._s, self._e, self.h, self.np_random)[0]
+        return self._x.copy(), {"state": int(self._s[0]), "noise": self._e[0].copy(), "h": self.h}
+
+
+def make_env(world: str, render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
+    """The entry point of every registered id: `world` is "module:class", `parameters` go to the class."""
+    module, name = world.split(":")
+    return ExBMDPEnv(getattr(import_module(module), name)(**parameters), render_mode)

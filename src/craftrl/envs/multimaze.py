@@ -1,0 +1,143 @@
+"""Nine four-room mazes side by side: the agent walks one of them, random walkers the others.
+
+The multi-maze of Levine et al. 2024 (STEEL), written from its description and cut to a horizon.
+
+Paper: Section 2.2 (an Ex-BMDP with tens of states a step)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.envs.contrast import contrasting_policies
+from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.policies import MarkovPolicy
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["CellInMaze", "MultiMazeExBMDP"]
+
+FLOOR_PLAN = [
+    "....#....",
+    "....#....",
+    ".........",
+    "....#....",
+    "#.#####.#",
+    "....#....",
+    ".........",
+    "....#....",
+    "....#....",
+]
+SIDE = len(FLOOR_PLAN)
+CELLS = np.argwhere(np.array([list(row) for row in FLOOR_PLAN]) == ".")  # (68, 2): four rooms, four doors
+MOVES = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)])
+
+
+def _neighbours() -> Ints:
+    """Where each move leads from each cell, shape (68, 4); a move into a wall leads nowhere."""
+    number = np.full((SIDE + 2, SIDE + 2), -1)
+    number[tuple(CELLS.T + 1)] = np.arange(len(CELLS))
+    target = number[tuple(np.moveaxis(CELLS[:, None] + MOVES + 1, -1, 0))]
+    return np.where(target < 0, np.arange(len(CELLS))[:, None], target)
+
+
+NEXT_CELL = _neighbours()
+
+
+@dataclass(frozen=True)
+class CellInMaze:
+    """An encoder: the number of the cell, 0..67, that is occupied in one of the nine mazes."""
+
+    maze: int
+
+    def __call__(self, x: NDArray[Any]) -> Ints:
+        row, column = CELLS.T + SIDE * np.array(divmod(self.maze, 3))[:, None]
+        return x[:, row, column].argmax(axis=1)
+
+
+class MultiMazeExBMDP(ExBMDP):
+    """Binary images of 27 x 27 pixels, 3 x 3 mazes of four rooms, one pixel set in each: who stands where.
+
+    Each maze has 68 cells: four rooms of 4 x 4 and the four doors that join them. Four moves; a move into a wall
+    leads nowhere. The agent starts in the corner of its maze, the walkers anywhere, and a walker makes one
+    of the four moves at random at each step. Which maze is the agent's is drawn from `seed`, as is
+    the walkers' order. Latent states at h are numbered by `cells(h)`, those cells that can be reached by then.
+
+    The hypothesis class `encoders(h)` holds nine encoders: which maze is mine?
+    """
+
+    n_actions = 4
+    obs_shape = (3 * SIDE, 3 * SIDE)
+    obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
+    N_s = len(CELLS)
+
+    def __init__(self, horizon: int = 8, seed: int = 0) -> None:
+        if horizon < 2:
+            raise InvalidParameterError(f"The mazes need a horizon of at least 2; horizon = {horizon} was given.")
+        self.H = int(horizon)
+        self.order = np.random.default_rng(seed).permutation(9)  # the agent's maze, then the walkers'
+
+    @property
+    def mine(self) -> int:
+        """The number of the agent's maze, row by row."""
+        return int(self.order[0])
+
+    def cells(self, h: int) -> Ints:
+        """S*_h: the cells that the agent can stand in at h, ascending."""
+        return self._cells[h - 1]
+
+    @cached_property
+    def _cells(self) -> list[Ints]:
+        cells: list[Ints] = [np.zeros(1, dtype=np.int64)]
+        for _ in range(self.H - 1):
+            cells.append(np.unique(NEXT_CELL[cells[-1]]))
+        return cells
+
+    def n_states(self, h: int) -> int:
+        return len(self.cells(h))
+
+    def T(self, h: int) -> Ints:
+        return np.searchsorted(self.cells(h + 1), NEXT_CELL[self.cells(h)])
+
+    def sample_noise(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return rng.integers(len(CELLS), size=(n, 8))
+
+    def step_noise(self, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return NEXT_CELL[e_h, rng.integers(4, size=e_h.shape)]
+
+    def emit(self, s_h: Ints, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        x = np.zeros((len(s_h), *self.obs_shape), dtype=np.uint8)
+        stands = CELLS[np.concatenate([self.cells(h)[s_h][:, None], e_h], axis=1)]  # (n, 9, 2)
+        corner = SIDE * np.stack(np.divmod(self.order, 3), axis=1)
+        row, column = np.moveaxis(stands + corner, -1, 0)
+        x[np.arange(len(x))[:, None], row, column] = 1
+        return x
+
+    def phi_star(self, x_h: NDArray[Any], h: int) -> Ints:
+        return np.searchsorted(self.cells(h), CellInMaze(self.mine)(x_h))
+
+    def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[np.int64]:
+        return np.stack([CellInMaze(int(maze))(x_h) for maze in self.order[1:]], axis=1)
+
+    def noise_marginal(self, h: int) -> NDArray[np.floating]:
+        """Pr(walker i stands in cell c), shape (8, 68): uniform for ever, as moves and their reverses are."""
+        return np.full((8, len(CELLS)), 1 / len(CELLS))
+
+    def encoders(self, h: int) -> list[CellInMaze]:
+        """Phi_h for a FiniteOracle with N_s = 68: one encoder for each maze."""
+        return [CellInMaze(maze) for maze in range(9)]
+
+    def policies(self, alpha: float = 1.0) -> tuple[MarkovPolicy, MarkovPolicy]:
+        """Two agents that walk the whole reachable part of the maze and differ by alpha in every cell."""
+        return contrasting_policies(self, alpha)
+
+    def render(self, x_h: NDArray[Any]) -> NDArray[np.uint8]:
+        """Walls in grey, floor in white, one black dot in each maze."""
+        floor = np.zeros((SIDE, SIDE), dtype=bool)
+        floor[tuple(CELLS.T)] = True
+        grey = np.where(np.tile(floor, (3, 3)), 255, 128)
+        return np.repeat(np.where(x_h == 1, 0, grey).astype(np.uint8)[..., None], 3, axis=-1)
