@@ -118,13 +118,17 @@ class TrajectoryDataset:
         return self.steps.read(self.check_step(h) - 1, 0, self.n)
 
     def blocks(self, h: int, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """The same in consecutive blocks of trajectories, for data that does not fit into memory."""
+        """The same in consecutive blocks of trajectories of one agent, for data that does not fit into memory.
+
+        Blocks start at multiples of 64 trajectories within an agent's.
+        """
         row = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
         size = max(64, block_bytes // row // 64 * 64)
         step = self.check_step(h) - 1
-        for start in range(0, self.n, size):
-            stop = min(start + size, self.n)
-            yield slice(start, stop), self.steps.read(step, start, stop)
+        for mine in map(self.agent_slice, range(self.K)):
+            for start in range(mine.start, mine.stop, size):
+                stop = min(start + size, mine.stop)
+                yield slice(start, stop), self.steps.read(step, start, stop)
 
     def present(self, h: int) -> NDArray[np.bool_]:
         """Which trajectories have an observation at h, shape (n,)."""

@@ -6,7 +6,7 @@ Paper: Lines 9-10, 25, 46; Appendix A
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.plain import PlainStep, evaluate, group_counts, pair_counts, pair_losses
+from craftrl.engine.counting import TILE_BYTES, group_counts, pair_counts
+from craftrl.engine.engine import Engine
+from craftrl.engine.packing import PackedStep, constant_step, pack_coordinates, pack_functions
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.grid import Grid
 from craftrl.losses import best_bins, best_relabelling, log_loss, separation_loss
@@ -78,10 +80,14 @@ class CoordinateEncoder:
 class FiniteClassOracle(Oracle):
     """What any finite class needs to say: how to evaluate Phi_h, and how to build one of its encoders.
 
-    N_s  the number of values that an encoder may take
+    N_s         the number of values that an encoder may take
+    engine      where and with how much to count
+    threadsafe  whether several steps may be evaluated at the same time
     """
 
     N_s: int
+    engine: Engine
+    threadsafe: bool
 
     def bind(self, tau: TrajectoryDataset) -> BoundFiniteOracle:
         self.check(tau)
@@ -92,7 +98,7 @@ class FiniteClassOracle(Oracle):
         """Raise where the class does not fit the observations."""
 
     @abstractmethod
-    def evaluate(self, tau: TrajectoryDataset, h: int) -> PlainStep:
+    def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
         """All encoders of Phi_h on all observations of step h."""
 
     @abstractmethod
@@ -103,13 +109,24 @@ class FiniteClassOracle(Oracle):
 class CoordinateOracle(FiniteClassOracle):
     """Phi_h = {x -> x_i | i in [M]}, each coordinate with both labellings: the paper's class.
 
-    Observations must be 0/1, or integers in 0..N_s-1; arrays of any shape are read as flat.
+    Observations must be 0/1, or integers in 0..N_s-1; arrays of any shape are read as flat. `device`, `n_threads`
+    and `tile_bytes` say where to count and with how much (`craftrl.engine.Engine`).
 
     Paper: Section 5
     """
 
-    def __init__(self, N_s: int = 2) -> None:
+    threadsafe = True
+
+    def __init__(
+        self,
+        N_s: int = 2,
+        *,
+        device: str = "cpu",
+        n_threads: int | None = None,
+        tile_bytes: int = TILE_BYTES,
+    ) -> None:
         self.N_s = _checked_N_s(N_s)
+        self.engine = Engine(device, n_threads, tile_bytes)
 
     def check(self, tau: TrajectoryDataset) -> None:
         if tau.dtype.kind not in "biu":
@@ -118,18 +135,8 @@ class CoordinateOracle(FiniteClassOracle):
                 "convert them, or use a FiniteOracle with functions that do."
             )
 
-    def evaluate(self, tau: TrajectoryDataset, h: int) -> PlainStep:
-        values = np.empty((int(np.prod(tau.obs_shape)), tau.n), dtype=np.int16)
-        for rows, x in tau.blocks(h):
-            flat = x.reshape(len(x), -1)
-            if flat.max() >= self.N_s or flat.min() < 0:
-                raise InvalidDataError(
-                    f"Coordinates must lie in 0..{self.N_s - 1}; {flat.min()}..{flat.max()} were given at h = {h}; "
-                    "raise N_s, or use a FiniteOracle with functions that map them there."
-                )
-            values[:, rows] = flat.T
-        values[:, ~tau.present(h)] = -1
-        return PlainStep(values, self.N_s, tau.agent)
+    def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
+        return pack_coordinates(tau, h, self.N_s)
 
     def encoder(self, h: int, index: int, state_of: Ints) -> CoordinateEncoder:
         return CoordinateEncoder(index, state_of)
@@ -139,17 +146,25 @@ class FiniteOracle(FiniteClassOracle):
     """Any finite class: a list of functions from observations (n, *obs) to values (n,) in 0..N_s-1.
 
     `encoders` is one list for all steps, or a function from h to the list of that step. Relabellings need not be
-    listed: every encoder is tried with all of them.
+    listed: every encoder is tried with all of them. Each function is called once on every block of observations.
+    `device`, `n_threads` and `tile_bytes` say where to count and with how much (`craftrl.engine.Engine`).
 
     Paper: Section 2.5 (function approximation), Appendix A
     """
+
+    threadsafe = False  # the functions are the user's
 
     def __init__(
         self,
         encoders: Sequence[EncoderFunction] | Callable[[int], Sequence[EncoderFunction]],
         N_s: int = 2,
+        *,
+        device: str = "cpu",
+        n_threads: int | None = None,
+        tile_bytes: int = TILE_BYTES,
     ) -> None:
         self.N_s = _checked_N_s(N_s)
+        self.engine = Engine(device, n_threads, tile_bytes)
         self.encoders = encoders
 
     def Phi(self, h: int) -> Sequence[EncoderFunction]:
@@ -159,12 +174,10 @@ class FiniteOracle(FiniteClassOracle):
     def check(self, tau: TrajectoryDataset) -> None:
         for h in range(1, tau.H + 1):
             if len(self.Phi(h)) == 0:
-                raise InvalidParameterError(
-                    f"Every step needs at least one encoder; none was given for h = {h}."
-                )
+                raise InvalidParameterError(f"Every step needs at least one encoder; none was given for h = {h}.")
 
-    def evaluate(self, tau: TrajectoryDataset, h: int) -> PlainStep:
-        return evaluate(tau, h, self.Phi(h), self.N_s)
+    def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
+        return pack_functions(tau, h, self.Phi(h), self.N_s)
 
     def encoder(self, h: int, index: int, state_of: Ints) -> FiniteEncoder:
         return FiniteEncoder(self.Phi(h)[index], index, state_of)
@@ -177,9 +190,10 @@ class BoundFiniteOracle(BoundOracle):
         self.oracle = oracle
         self.tau = tau
         self.N_s = oracle.N_s
-        self._steps: dict[int, PlainStep] = {}
+        self.engine = oracle.engine
+        self._steps: dict[int, PackedStep] = {}
 
-    def step(self, h: int) -> PlainStep:
+    def step(self, h: int) -> PackedStep:
         """All encoders on all observations of step h, evaluated once."""
         if h not in self._steps:
             self._steps[h] = self.oracle.evaluate(self.tau, h)
@@ -187,43 +201,43 @@ class BoundFiniteOracle(BoundOracle):
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Exact ERM over Phi_h x Phi_{h+1} x (N_s^2 -> Xi) for every h: ties to the first pair of encoders."""
-        H = self.tau.H
-        pairs: Sequence[tuple[int, int]]
+        steps = self._all_steps()
         if coupling == "chain":
-            path, _ = shortest_chain(self._chain_losses(grid))
+            # The first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
+            path, _ = shortest_chain(self.engine.all_losses([constant_step(self.tau, 1), *steps[1:]], grid))
             pairs = list(zip([CONSTANT, *path[1:]], path[1:]))
         else:
-            pairs = [self._best_pair(h, grid) for h in range(1, H)]
-        models, bins = [], np.full((H - 1, self.tau.n, self.tau.K - 1), -1, dtype=np.int16)
-        for h, (i, j) in enumerate(pairs, start=1):
-            model, bins[h - 1] = self._fit_pair(h, i, j, grid)
-            models.append(model)
+            pairs = self.engine.best_pairs(steps, grid)
+        bins = np.empty((self.tau.H - 1, self.tau.n, self.tau.K - 1), dtype=np.int16)
+
+        def fit_pair(h: int) -> FinitePairModel:
+            model, bins[h - 1] = self._fit_pair(h, *pairs[h - 1], grid)
+            return model
+
+        models = tuple(self.engine.map(fit_pair, range(1, self.tau.H)))
         loss = np.array([model.loss for model in models])
-        return LogOdds(bins.transpose(1, 0, 2), loss, tuple(models))
+        return LogOdds(bins.transpose(1, 0, 2), loss, models)
 
-    def _best_pair(self, h: int, grid: Grid) -> tuple[int, int]:
-        losses = pair_losses(self.step(h), self.step(h + 1), grid)
-        i, j = divmod(int(np.argmin(losses)), losses.shape[1])
-        return i, j
-
-    def _chain_losses(self, grid: Grid) -> Iterator[NDArray[np.int64]]:
-        """Pairwise losses along the chain; the first encoder is the constant one."""
-        yield pair_losses(self._constant_step(), self.step(2), grid)
-        for h in range(2, self.tau.H):
-            yield pair_losses(self.step(h), self.step(h + 1), grid)
-
-    def _constant_step(self) -> PlainStep:
-        return PlainStep(np.zeros((1, self.tau.n), dtype=np.int16), 1, self.tau.agent)
+    def _all_steps(self) -> list[PackedStep]:
+        """Every step, packed; side by side where the class allows it."""
+        every_h = range(1, self.tau.H + 1)
+        return list(self.engine.map(self.step, every_h) if self.oracle.threadsafe else map(self.step, every_h))
 
     def _fit_pair(self, h: int, i: int, j: int, grid: Grid) -> tuple[FinitePairModel, Ints]:
         """The best table for one pair of encoders, and f_h on every pair of observations."""
-        v = self.step(h + 1).values[j]
-        u = np.zeros_like(v) if i == CONSTANT else self.step(h).values[i]
-        one = PlainStep(u[None], self.N_s, self.tau.agent), PlainStep(v[None], self.N_s, self.tau.agent)
-        counts = pair_counts(*one)[0, 0]
+        step_h, step_next = self.step(h), self.step(h + 1)
+        if i == CONSTANT:
+            step_h, i_here = constant_step(self.tau, h), 0
+        else:
+            i_here = i
+        counts = pair_counts(step_h, step_next, slice(i_here, i_here + 1), slice(j, j + 1))[0, 0]
         table, losses = best_bins(counts, grid)
-        bins = np.where((v >= 0)[:, None], table[u, v], -1)
-        return FinitePairModel(i, j, table, float(log_loss(losses.sum()) / counts.sum())), bins
+        # One row more than there are pairs of values: where there is no x_{h+1}, its value is -1.
+        rows = np.concatenate([table.reshape(-1, table.shape[-1]), np.full((1, table.shape[-1]), -1)])
+        v = step_next.values(j)
+        cell = np.where(v < 0, len(rows) - 1, step_h.values(i_here) * step_next.N_s + v)
+        model = FinitePairModel(i, j, table, float(log_loss(losses.sum()) / counts.sum()))
+        return model, rows.astype(np.int16)[cell]
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> FiniteSeparation:
         return FiniteSeparation(group_counts(self.step(h), cluster, n_clusters))

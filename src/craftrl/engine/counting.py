@@ -1,0 +1,156 @@
+"""Counting pairs of values, and the loss of every pair of encoders, one tile at a time.
+
+Exact ERM over Phi_h x Phi_{h+1} x (N_s^2 -> Xi) needs the counts of |Phi_h| x |Phi_{h+1}| x N_s^2 x K cells. They
+are never held together: a tile of rows is counted, turned into losses and forgotten.
+
+Paper: Lines 9-10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.engine.bins import BinSearch
+from craftrl.engine.packing import PackedStep, Words, pack_groups
+from craftrl.grid import Grid
+from craftrl.losses import best_bins
+
+__all__ = [
+    "TILE_BYTES",
+    "best_in_rows",
+    "count_planes",
+    "group_counts",
+    "margins",
+    "pair_counts",
+    "pair_losses",
+    "row_tiles",
+]
+
+TILE_BYTES = 8 * 2**20  # what one thread may hold of counts and losses at a time
+CACHE_BYTES = 600 * 2**10  # bit planes that are read again and again should fit into a core's own cache
+
+Int64 = NDArray[np.int64]
+
+
+def count_planes(p: Words, q: Words, segments: Int64) -> NDArray[np.int32]:
+    """popcount(p[u, i] & q[v, j]) over each agent's words: (K, U, V, I, J), the last two padded."""
+    from craftrl.engine.count_kernel import ROWS, count_pairs
+
+    (U, I), (V, J) = p.shape[:2], q.shape[:2]
+    padded = (-(-I // ROWS) * ROWS, -(-J // ROWS) * ROWS)
+    counts = np.empty((len(segments) - 1, U, V, *padded), dtype=np.int32)
+    count_pairs(p, q, segments, counts)
+    return counts
+
+
+def pair_counts(
+    step_h: PackedStep, step_next: PackedStep, rows: slice = slice(None), columns: slice = slice(None)
+) -> Int64:
+    """How often each agent shows each pair of values of each pair of encoders: (I, J, N_s, N_s, K).
+
+    `rows` and `columns` choose encoders of Phi_h and Phi_{h+1}. A pair counts where x_{h+1} exists.
+    """
+    p, q = step_h.planes[:, rows], step_next.planes[:, columns]
+    (U, I), (V, J) = p.shape[:2], q.shape[:2]
+    K = len(step_h.counts)
+    counts = np.empty((K, U + 1, V + 1, I, J), dtype=np.int64)
+    counts[:, 1:, 1:] = count_planes(p, q, step_h.segments)[..., :I, :J]
+    p_counts, q_counts = margins(step_h, step_next, rows, columns)
+    counts[:, 1:, 0] = p_counts[..., None] - counts[:, 1:, 1:].sum(axis=2)
+    counts[:, 0, 1:] = q_counts[..., None, :] - counts[:, 1:, 1:].sum(axis=1)
+    used = counts[:, 1:].sum(axis=(1, 2)) + counts[:, 0, 1:].sum(axis=1)
+    counts[:, 0, 0] = step_next.totals[:, None, None] - used
+    return counts.transpose(3, 4, 1, 2, 0)
+
+
+def margins(step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice) -> tuple[Int64, Int64]:
+    """Each agent's counts of the values >= 1 of the encoders on either side, over the pairs that exist."""
+    if np.array_equal(step_h.totals, step_next.totals):
+        p_counts = step_h.value_counts[..., rows]
+    else:
+        p_counts = step_next.value_counts_among(step_h.planes[:, rows])
+    return p_counts, step_next.value_counts[..., columns]
+
+
+def row_tiles(step_h: PackedStep, step_next: PackedStep, tile_bytes: int = TILE_BYTES) -> Iterator[slice]:
+    """Rows of the matrix of losses, so many at a time that they take half of tile_bytes."""
+    n_rows = max(1, tile_bytes // (16 * step_next.size))
+    for start in range(0, step_h.size, n_rows):
+        yield slice(start, min(start + n_rows, step_h.size))
+
+
+def pair_losses(
+    step_h: PackedStep,
+    step_next: PackedStep,
+    grid: Grid,
+    rows: slice = slice(None),
+    tile_bytes: int = TILE_BYTES,
+) -> Int64:
+    """The fixed-point loss of the best f over each pair of encoders, for some rows of Phi_h: (I, |Phi_{h+1}|).
+
+    The sum over all cells of the least loss in `losses.best_bins`, bit for bit.
+
+    Paper: Line 10, the loss of Equation 8
+    """
+    start, stop, _ = rows.indices(step_h.size)
+    losses = np.empty((stop - start, step_next.size), dtype=np.int64)
+    search = BinSearch.on(grid, len(step_h.counts), int(step_next.totals.sum()))
+    chunk = _compiled_chunk if search.compiled else _numpy_chunk
+    n_rows, n_columns = _chunk_shape(step_h, step_next, search, tile_bytes // 2)
+    for j in range(0, step_next.size, n_columns):
+        columns = slice(j, min(j + n_columns, step_next.size))
+        for i in range(start, stop, n_rows):
+            some = slice(i, min(i + n_rows, stop))
+            out = losses[some.start - start : some.stop - start, columns]
+            chunk(step_h, step_next, some, columns, search, out)
+    return losses
+
+
+def _compiled_chunk(
+    step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice, search: BinSearch, out: Int64
+) -> None:
+    inner = count_planes(step_h.planes[:, rows], step_next.planes[:, columns], step_h.segments)
+    search.losses(inner, *margins(step_h, step_next, rows, columns), step_next.totals, out)
+
+
+def _numpy_chunk(
+    step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice, search: BinSearch, out: Int64
+) -> None:
+    out[:] = best_bins(pair_counts(step_h, step_next, rows, columns), search.grid)[1].sum(axis=(2, 3))
+
+
+def _chunk_shape(step_h: PackedStep, step_next: PackedStep, search: BinSearch, n_bytes: int) -> tuple[int, int]:
+    """Encoders to count together: their planes fit the cache, their counts n_bytes."""
+    from craftrl.engine.count_kernel import ROWS, WORD_CHUNK
+
+    K, cells = len(step_h.counts), step_h.N_s * step_next.N_s
+    pair_bytes = 4 * K * cells if search.compiled else 128 * K * cells
+    widest = min(WORD_CHUNK, int(np.diff(step_h.segments).max()))
+    n_columns = CACHE_BYTES // (8 * widest * max(1, step_next.N_s - 1))
+    n_columns = max(ROWS, min(n_columns, step_next.size, n_bytes // (pair_bytes * ROWS)))
+    n_rows = max(ROWS, n_bytes // (pair_bytes * n_columns))
+    return n_rows // ROWS * ROWS, n_columns
+
+
+def best_in_rows(
+    step_h: PackedStep, step_next: PackedStep, grid: Grid, rows: slice, tile_bytes: int = TILE_BYTES
+) -> tuple[int, int, int]:
+    """(loss, i, j) of the best pair with i in rows: of equal ones the smallest i, then the smallest j."""
+    losses = pair_losses(step_h, step_next, grid, rows, tile_bytes)
+    i, j = divmod(int(np.argmin(losses)), losses.shape[1])
+    return int(losses[i, j]), rows.indices(step_h.size)[0] + i, j
+
+
+def group_counts(step: PackedStep, group: NDArray[np.integer], n_groups: int) -> Int64:
+    """Every encoder's value counts on each group of trajectories (-1: in none): (n_groups, |Phi|, N_s)."""
+    groups = pack_groups(group, n_groups, step.counts) & step.present
+    everything = np.array([0, step.segments[-1]])
+    counts = np.empty((n_groups, step.size, step.N_s), dtype=np.int64)
+    inner = count_planes(groups[None], step.planes, everything)[0, 0, :, :n_groups, : step.size]
+    sizes = count_planes(groups[None], step.present[None, None], everything)[0, 0, 0, :n_groups, 0]
+    counts[..., 1:] = inner.transpose(1, 2, 0)
+    counts[..., 0] = sizes[:, None] - counts[..., 1:].sum(axis=-1)
+    return counts

@@ -1,0 +1,88 @@
+"""The engine that exact oracles hold: all steps of a dataset at once, on all cores or on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.engine.counting import TILE_BYTES, best_in_rows, pair_losses, row_tiles
+from craftrl.engine.packing import PackedStep
+from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
+from craftrl.errors import InvalidParameterError
+from craftrl.grid import Grid
+
+if TYPE_CHECKING:
+    from craftrl.engine.gpu import TorchCounter
+
+__all__ = ["Engine"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where to count, and with how much.
+
+    device      "cpu", or "cuda" for classes of thousands of encoders (needs torch and a CUDA device)
+    n_threads   threads of the CPU engine; None for all cores, or for one inside a parallel experiment
+    tile_bytes  what each thread (or the GPU) may hold of counts and losses at a time
+
+    Results depend on none of the three.
+    """
+
+    device: str = "cpu"
+    n_threads: int | None = None
+    tile_bytes: int = TILE_BYTES
+
+    def __post_init__(self) -> None:
+        if self.device.partition(":")[0] not in ("cpu", "cuda"):
+            raise InvalidParameterError(f"device must be 'cpu' or 'cuda'; {self.device!r} was given.")
+        if self.tile_bytes < 2**16:
+            raise InvalidParameterError(
+                f"tile_bytes must be at least {2**16}; tile_bytes = {self.tile_bytes} was given; a few megabytes do."
+            )
+        usable_threads(self.n_threads)
+        if self.device != "cpu":
+            from craftrl.engine.gpu import check_cuda
+
+            check_cuda(self.device)
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """map(function, items) on the engine's threads, in order."""
+        return ordered_map(function, items, min(usable_threads(self.n_threads), max(1, len(items))))
+
+    def best_pairs(self, steps: Sequence[PackedStep], grid: Grid) -> list[tuple[int, int]]:
+        """For each two consecutive steps the pair of encoders with the least loss, ties to the first.
+
+        Paper: Line 10
+        """
+        if self.device != "cpu":
+            gpu = self._on_gpu(grid)
+            return [gpu.best_pair(*two) for two in pairwise(steps)]
+        tasks = [
+            (h, rows) for h, two in enumerate(pairwise(steps)) for rows in row_tiles(*two, tile_bytes=self.tile_bytes)
+        ]
+        best: list[tuple[int, int, int]] = [(2**63, 0, 0)] * (len(steps) - 1)
+        for (h, _), found in zip(tasks, self.map(partial(self._best_in_tile, steps, grid), tasks)):
+            best[h] = min(best[h], found)
+        return [(i, j) for _, i, j in best]
+
+    def _best_in_tile(self, steps: Sequence[PackedStep], grid: Grid, task: tuple[int, slice]) -> tuple[int, int, int]:
+        h, rows = task
+        return best_in_rows(steps[h], steps[h + 1], grid, rows, self.tile_bytes)
+
+    def all_losses(self, steps: Sequence[PackedStep], grid: Grid) -> Iterator[NDArray[np.int64]]:
+        """The losses of all pairs of encoders of each two consecutive steps, one matrix after the other."""
+        if self.device != "cpu":
+            gpu = self._on_gpu(grid)
+            return (gpu.pair_losses(*two) for two in pairwise(steps))
+        return self.map(lambda two: pair_losses(*two, grid, tile_bytes=self.tile_bytes), list(pairwise(steps)))
+
+    def _on_gpu(self, grid: Grid) -> TorchCounter:
+        from craftrl.engine.gpu import TorchCounter
+
+        return TorchCounter(grid, self.device, self.tile_bytes)

@@ -1,0 +1,67 @@
+"""All cores, but never more threads than cores: how many threads to use, and an ordered map over them.
+
+The compiled loops release the GIL, so plain Python threads run them side by side. There is no threading layer of
+numba's to start, to fork around or to guard with a lock, and the results do not depend on the number.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["ordered_map", "usable_threads"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Set by the user or, in its workers, by joblib: a limit for whatever runs threads of its own.
+LIMITS = ("CRAFTRL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def usable_threads(n_threads: int | None = None) -> int:
+    """`n_threads` if given; else the limit set in the environment; else one per core.
+
+    Inside a worker, be it a process or a thread of a parallel experiment, the default is 1.
+    """
+    if n_threads is not None:
+        if n_threads < 1:
+            raise InvalidParameterError(
+                f"n_threads must be at least 1; n_threads = {n_threads} was given; leave it out to use all cores."
+            )
+        return int(n_threads)
+    if threading.current_thread() is not threading.main_thread():
+        return 1
+    for name in LIMITS:
+        if os.environ.get(name, "").isdigit():
+            return max(1, int(os.environ[name]))
+    if multiprocessing.parent_process() is not None:
+        return 1
+    from joblib import cpu_count  # knows about affinities and containers
+
+    return int(cpu_count())
+
+
+def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
+    """map(function, items) on n_threads threads, results in order, few of them waiting at any time."""
+    if n_threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
