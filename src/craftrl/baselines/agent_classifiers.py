@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.plain import group_counts, pair_counts
+from craftrl.engine import group_counts, pair_counts
 from craftrl.learner import ByStep, Learner, check_dataset, constant_encoder
 from craftrl.losses import FIXED_POINT
 from craftrl.oracles.base import Encoder

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.plain import group_counts
+from craftrl.engine import group_counts
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.learner import ByStep, Learner, check_dataset, constant_encoder
 from craftrl.merging import merge_clusters, state_of_cluster
@@ -128,7 +128,7 @@ class RecursiveDRAFT(_BinaryTwoAgents):
                 continue
             index, flipped = best_split(mine)
             rows = usable & (label == s)
-            value = step.values[index, rows] ^ int(flipped)
+            value = step.values(index)[rows] ^ int(flipped)
             for bit in np.unique(value):
                 half[np.flatnonzero(rows)[value == bit]] = len(predecessors)
                 predecessors.append(s)
