@@ -1,10 +1,14 @@
 """craftrl: which part of a video do its agents control?
 
+The names below are imported when they are first used, so that the command line answers at once.
+
 Paper: Levine, Stone, Zhang: Offline Action-Free Learning of Ex-BMDPs by Comparing Diverse Datasets (CRAFT)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from craftrl._version import __version__
-from craftrl.data import TrajectoryDataset
 from craftrl.errors import (
     AssumptionWarning,
     CraftError,
@@ -13,8 +17,11 @@ from craftrl.errors import (
     MissingDependencyError,
     NotFittedError,
 )
-from craftrl.estimator import CRAFT
-from craftrl.oracles import CoordinateOracle, FiniteOracle
+
+if TYPE_CHECKING:
+    from craftrl.data import TrajectoryDataset
+    from craftrl.estimator import CRAFT
+    from craftrl.oracles import CoordinateOracle, FiniteOracle
 
 __all__ = [
     "CRAFT",
@@ -29,3 +36,20 @@ __all__ = [
     "TrajectoryDataset",
     "__version__",
 ]
+
+_HOME = {
+    "CRAFT": "craftrl.estimator",
+    "CoordinateOracle": "craftrl.oracles",
+    "FiniteOracle": "craftrl.oracles",
+    "TrajectoryDataset": "craftrl.data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'craftrl' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

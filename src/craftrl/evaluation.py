@@ -70,7 +70,7 @@ class KnowsFeatureAccuracy(Protocol):
 
     H: int
 
-    def feature_accuracy(self, h: int) -> Floats: ...
+    def feature_accuracy(self, h: int) -> NDArray[np.floating]: ...
 
 
 def population_accuracy(encoders: Callable[[int], list[Encoder]], world: KnowsFeatureAccuracy) -> Floats:

@@ -1,1 +1,9 @@
-"""Studies: each a folder of spec (which runs), run (one run) and analysis (rows to table and picture)."""
+"""Studies: each a folder of spec (which runs), run (one run) and analysis (rows to table and picture).
+
+A study is a module with `add_arguments(parser)` and `main(args)`, and one entry here: its name on the command line, its
+module, and what it shows.
+"""
+
+STUDIES = {
+    "table1": ("craftrl.experiments.table1", "the paper's Table 1 beside ours: CRAFT and its two shortcuts"),
+}

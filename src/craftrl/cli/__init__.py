@@ -1,0 +1,51 @@
+"""The command line: every subcommand parses, makes one library call, and prints.
+
+A command is a module with `add_arguments(parser)` and `main(args)`. It is imported only when it is the one asked for,
+and imports numerical packages inside `main` alone, so that every --help answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from craftrl._version import __version__
+from craftrl.cli.parser import CommandParser, add_commands
+from craftrl.errors import CraftError
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "reproduce": ("craftrl.cli.reproduce", "run a study again: the paper's table, its figures, and more"),
+    "collect": ("craftrl.cli.collect", "sample action-free trajectories of several agents in a world"),
+    "fit": ("craftrl.cli.fit", "learn encoders of the controllable state from trajectories"),
+    "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
+    "theory": ("craftrl.cli.theory", "the paper's assumptions and sample sizes in numbers"),
+}
+
+EXAMPLES = """\
+examples:
+  craftrl reproduce table1 --seeds 4 --workers 2
+  craftrl collect --world bits --n 1000 --out data.npz
+  craftrl fit data.npz --alpha 1 --eta 1/5 --nu 5/32 --out model.json
+  craftrl evaluate model.json data.npz --truth data.truth.npz
+  craftrl theory assumptions --world bits
+
+craftrl COMMAND --help says more about each."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 when interrupted."""
+    parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
+    add_commands(parser, COMMANDS)
+    args = parser.parse_args(argv)
+    try:
+        args.main(args)
+    except CraftError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted; what was finished is kept, and the same command continues.", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,64 @@
+"""`craftrl evaluate`: learned encoders on a dataset, with the truth where there is one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from craftrl.cli.models import SavedModel
+    from craftrl.data import TrajectoryDataset
+
+__all__ = ["add_arguments", "main"]
+
+EXAMPLES = """\
+examples:
+  craftrl evaluate model.json data.npz --truth data.truth.npz
+  craftrl evaluate model.json new.npz
+
+With --truth: the share of states that are right at each step under the best relabelling. Without: how the trajectories
+are spread over the states that the encoders name."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=Path, metavar="DATA", help="as craftrl collect writes it")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="NAME.truth.npz of the same data")
+    parser.epilog = EXAMPLES
+
+
+def main(args: argparse.Namespace) -> None:
+    from craftrl import TrajectoryDataset
+    from craftrl.cli.models import load_model
+    from craftrl.errors import InvalidDataError
+
+    model = load_model(args.model)
+    tau = TrajectoryDataset.open(args.data)
+    if len(model.encoders_) != tau.H:
+        raise InvalidDataError(
+            f"Model and data must have the same number of steps; {len(model.encoders_)} and {tau.H} were given."
+        )
+    print(_spread(model, tau) if args.truth is None else _accuracy(model, tau, args.truth))
+
+
+def _accuracy(model: SavedModel, tau: TrajectoryDataset, truth: Path) -> str:
+    from craftrl.cli.truth import read_states
+    from craftrl.evaluation import encoder_accuracy
+
+    accuracy = encoder_accuracy(model, tau.at, read_states(truth, tau))
+    lines = [f"{h:4d}  {value:8.2%}" for h, value in enumerate(accuracy, start=1)]
+    mean = f"mean over h = 1..{tau.H}: {accuracy.mean():.2%}, over h = 2..{tau.H}: {accuracy[1:].mean():.2%}"
+    return "\n".join(["   h  accuracy", *lines, mean])
+
+
+def _spread(model: SavedModel, tau: TrajectoryDataset) -> str:
+    """For each step, the share of the trajectories in each state."""
+    import numpy as np
+
+    lines = ["   h  states  share of trajectories in each"]
+    for h in range(1, tau.H + 1):
+        share = np.bincount(model.encode(tau.at(h)[tau.present(h)], h), minlength=1)
+        text = " ".join(f"{s:.1%}" for s in share / share.sum())
+        lines.append(f"{h:4d}  {model.n_states_[h]:6d}  {text}")
+    return "\n".join(lines)

@@ -1,0 +1,26 @@
+"""The arguments that all sweeps share."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["add_sweep_arguments", "positive"]
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; {text!r} was given")
+    return int(text)
+
+
+def add_sweep_arguments(parser: argparse.ArgumentParser, name: str, seeds: int) -> None:
+    """--seeds, --workers, --out and --quiet, as every sweep has them."""
+    parser.add_argument(
+        "--seeds", type=positive, default=seeds, metavar="N", help="seeds 0..N-1 (default: %(default)s)"
+    )
+    parser.add_argument("--workers", type=positive, default=1, metavar="W", help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--out", default=f"results/{name}", metavar="DIR", help="results; a rerun continues (default: %(default)s)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")

@@ -1,0 +1,1 @@
+"""Figures, drawn from numbers already computed."""

@@ -1,0 +1,63 @@
+"""One look for all figures: colours that colour-blind readers can tell apart, no pyplot state, whole files only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from craftrl.errors import InvalidParameterError, require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "PURPLE", "RED", "SKY", "picture"]
+
+# Okabe and Ito's palette.
+BLUE, ORANGE, GREEN, RED, SKY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"
+GREY, INK = "#8A8A8A", "#222222"
+COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
+
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "mathtext.fontset": "cm",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "legend.frameon": False,
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+}
+
+
+@contextmanager
+def picture(path: str | os.PathLike[str], width: float, height: float) -> Iterator[Figure]:
+    """An empty figure of this size in inches to draw on; at the end it is written to `path`, whole or not at all."""
+    matplotlib = require("matplotlib", "plots")
+    require("matplotlib.figure", "plots")
+    with matplotlib.rc_context(STYLE):
+        figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        _write(figure, Path(path))
+
+
+def _write(figure: Figure, path: Path) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(temporary, format="png", metadata={"Software": None})
+        temporary.replace(path)
+    except OSError as error:
+        if temporary.parent.is_dir():
+            temporary.unlink(missing_ok=True)
+        raise InvalidParameterError(
+            f"The picture's folder must be writable; {path.parent} is not ({error.strerror}); choose another."
+        ) from error
