@@ -35,7 +35,6 @@ from craftrl.theory.recursion import (
     recursive_step_holds,
     recursive_step_sample_size,
 )
-from craftrl.theory.theorem import SampleSize, guaranteed_epsilon, sample_size, step_epsilon
 from craftrl.theory.spread import (
     enclosing_bins,
     erm_spread_epsilon,
@@ -44,6 +43,7 @@ from craftrl.theory.spread import (
     spread_epsilon,
     spread_sample_size,
 )
+from craftrl.theory.theorem import SampleSize, guaranteed_epsilon, sample_size, step_epsilon
 from craftrl.theory.visits import possible_pairs
 
 __all__ = [
