@@ -7,6 +7,7 @@ Paper: Section 2.2 (an Ex-BMDP with tens of states a step)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,6 +60,11 @@ class CellInMaze:
         return x[:, row, column].argmax(axis=1)
 
 
+def start_cell(x: NDArray[Any]) -> Ints:
+    """phi*_1: the agent starts in cell 0, wherever its maze is."""
+    return np.zeros(len(x), dtype=np.int64)
+
+
 class MultiMazeExBMDP(ExBMDP):
     """Binary images of 27 x 27 pixels, 3 x 3 mazes of four rooms, one pixel set in each: who stands where.
 
@@ -67,7 +73,7 @@ class MultiMazeExBMDP(ExBMDP):
     of the four moves at random at each step. Which maze is the agent's is drawn from `seed`, as is
     the walkers' order. Latent states at h are numbered by `cells(h)`, those cells that can be reached by then.
 
-    The hypothesis class `encoders(h)` holds nine encoders: which maze is mine?
+    The hypothesis class `encoders(h)` holds nine encoders for each h > 1: which maze is mine?
     """
 
     n_actions = 4
@@ -127,9 +133,13 @@ class MultiMazeExBMDP(ExBMDP):
         """Pr(walker i stands in cell c), shape (8, 68): uniform for ever, as moves and their reverses are."""
         return np.full((8, len(CELLS)), 1 / len(CELLS))
 
-    def encoders(self, h: int) -> list[CellInMaze]:
-        """Phi_h for a FiniteOracle with N_s = 68: one encoder for each maze."""
-        return [CellInMaze(maze) for maze in range(9)]
+    def encoders(self, h: int) -> list[Callable[[NDArray[Any]], Ints]]:
+        """Phi_h for a FiniteOracle with N_s = 68: one encoder for each maze, and at h = 1 the constant one.
+
+        The start is known to be one state. Were all nine mazes allowed there, a walker's maze would always be
+        chosen: 68 cells can only fit better than the agent's one, and what they fit is chance.
+        """
+        return [start_cell] if h == 1 else [CellInMaze(maze) for maze in range(9)]
 
     def policies(self, alpha: float = 1.0) -> tuple[MarkovPolicy, MarkovPolicy]:
         """Two agents that walk the whole reachable part of the maze and differ by alpha in every cell."""

@@ -32,7 +32,10 @@ from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import MarkovPolicy, Policy
 from craftrl.errors import InvalidParameterError
 
-Violation = Callable[[ExBMDP, Sequence[Any], int | Sequence[int], float, int], Collection]
+Seed = int | np.random.SeedSequence
+Violation = Callable[[ExBMDP, Sequence[Any], int | Sequence[int], float, Seed], Collection]
+
+STREAM = 1_000_003  # the violation's child of the seed, far from those that `collect` spawns
 
 __all__ = [
     "VIOLATIONS",
@@ -48,7 +51,7 @@ __all__ = [
 
 
 def collect_slippery(
-    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: int
+    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: Seed
 ) -> Collection:
     """Rare departures from determinism: with probability `size`, s*_{h+1} is any state of step h+1.
 
@@ -67,7 +70,7 @@ def collect_slippery(
 
 
 def collect_leaky(
-    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: int, factor: int = 0
+    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: Seed, factor: int = 0
 ) -> Collection:
     """Policies that leak noise: with probability `size`, an agent's action is told by the noise and not by it.
 
@@ -91,21 +94,21 @@ def collect_leaky(
 
 
 def collect_agreeing(
-    world: ExBMDP, policies: Sequence[MarkovPolicy], n: int | Sequence[int], size: float, seed: int
+    world: ExBMDP, policies: Sequence[MarkovPolicy], n: int | Sequence[int], size: float, seed: Seed
 ) -> Collection:
     """Agents that act alike in a share `size` of all (h, s); see `agree_somewhere`."""
     return collect(world, agree_somewhere(policies, size, seed), n, seed)
 
 
 def collect_mislabelled(
-    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: int
+    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: Seed
 ) -> Collection:
     """A share `size` of the trajectories carries another agent's name; see `mislabel`."""
     return mislabel(collect(world, policies, n, seed), size, seed)
 
 
 def collect_corrupted(
-    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: int
+    world: ExBMDP, policies: Sequence[Policy], n: int | Sequence[int], size: float, seed: Seed
 ) -> Collection:
     """A share `size` of all observations belongs to other trajectories; see `corrupt`."""
     return corrupt(collect(world, policies, n, seed), size, seed)
@@ -120,7 +123,7 @@ VIOLATIONS: dict[str, Violation] = {
 }
 
 
-def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: int) -> list[MarkovPolicy]:
+def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: Seed) -> list[MarkovPolicy]:
     """The same agents, but in a random share `size` of all (h, s) every agent acts as agent 0 does."""
     rng = _stream(size, seed)
     alike = [rng.random(len(table)) < size for table in policies[0].tables]
@@ -135,7 +138,7 @@ def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: int) ->
     ]
 
 
-def mislabel(collection: Collection, size: float, seed: int) -> Collection:
+def mislabel(collection: Collection, size: float, seed: Seed) -> Collection:
     """Give each trajectory, with probability `size`, to one of the other agents, drawn uniformly."""
     rng = _stream(size, seed)
     tau, truth = collection.tau, collection.truth
@@ -145,7 +148,7 @@ def mislabel(collection: Collection, size: float, seed: int) -> Collection:
     return Collection(tau.select(order, agent[order]), GroundTruth(truth.states[order], truth.actions[order]))
 
 
-def corrupt(collection: Collection, size: float, seed: int, how: Literal["swap", "noise"] = "swap") -> Collection:
+def corrupt(collection: Collection, size: float, seed: Seed, how: Literal["swap", "noise"] = "swap") -> Collection:
     """Replace each observation, with probability `size`, by one that says nothing of this trajectory.
 
     "swap" takes the observation of a trajectory drawn at random, of any agent, at the same step: a glimpse of
@@ -174,7 +177,7 @@ def _collect_with(
     world: ExBMDP,
     policies: Sequence[Policy],
     n: int | Sequence[int],
-    seed: int,
+    seed: Seed,
     transition_of: Callable[[int, slice, Sequence[NDArray[Any]]], Transition],
 ) -> Collection:
     """`collect`, with the transition of agent k, whose rows and whose noise are known, put in T's place."""
@@ -189,8 +192,9 @@ def _collect_with(
     return observe(world, paths, noise_rng)
 
 
-def _stream(size: float, seed: int) -> np.random.Generator:
+def _stream(size: float, seed: Seed) -> np.random.Generator:
     """The violation's own random numbers, apart from those of the collection with the same seed."""
     if not 0 <= size <= 1:
         raise InvalidParameterError(f"The size of a violation must lie in [0, 1]; size = {size} was given.")
-    return np.random.default_rng([seed, 0x5EED])
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, STREAM)))

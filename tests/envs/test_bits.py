@@ -1,0 +1,67 @@
+"""The paper's toy world."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.errors import InvalidParameterError
+
+
+@given(horizon=st.integers(2, 7), n_features=st.integers(2, 20), seed=st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_features_are_the_state_and_its_xors_in_an_order_of_each_step(horizon: int, n_features: int, seed: int) -> None:
+    world = BitsExBMDP(horizon, n_features, seed)
+    rng = np.random.default_rng(seed)
+    for h in range(1, horizon + 1):
+        e_h = rng.integers(0, 2, (5, n_features - 1), dtype=np.uint8)
+        s_h = rng.integers(0, world.n_states(h), 5)
+        x_h = world.emit(s_h, e_h, h, rng)
+        expected = [[s, *(s ^ e for e in row)] for s, row in zip(s_h, e_h)]
+        assert np.array_equal(x_h, np.array(expected)[:, world.permutation[h - 1]])
+        assert np.array_equal(x_h[:, world.controllable_feature(h)], s_h)
+
+
+def test_the_adversarial_factor_is_fair_and_frozen() -> None:
+    world = BitsExBMDP(horizon=8, n_features=6, seed=3)
+    tau = collect(world, world.paper_policies(), 2000, seed=0).tau
+    e = np.stack([world.phi_e(tau.at(h), h)[:, 0] for h in range(1, 9)])
+    assert (e == e[0]).all()
+    assert abs(e[0].mean() - 0.5) < 0.05
+
+
+def test_the_other_factors_move_as_their_chains_say() -> None:
+    world = BitsExBMDP(horizon=2, n_features=5, seed=4)
+    e_1 = np.zeros((20_000, 4), dtype=np.uint8)
+    up = world.step_noise(e_1, 1, np.random.default_rng(0)).mean(axis=0)
+    down = 1 - world.step_noise(1 - e_1, 1, np.random.default_rng(1)).mean(axis=0)
+    assert np.allclose(up, world.p_up, atol=0.02)
+    assert np.allclose(down, world.p_down, atol=0.02)
+
+
+def test_feature_accuracy_is_what_a_large_sample_shows() -> None:
+    world = BitsExBMDP(horizon=6, n_features=10, seed=5)
+    data = collect(world, world.paper_policies(), 10_000, seed=1)
+    for h in range(2, 7):
+        agree = (data.tau.at(h) == data.truth.states[:, h - 1, None]).mean(axis=0)
+        assert np.allclose(np.maximum(agree, 1 - agree), world.feature_accuracy(h), atol=0.015)
+
+
+def test_the_papers_policies() -> None:
+    world = BitsExBMDP(horizon=4, n_features=4)
+    a, b = world.paper_policies()
+    assert np.array_equal(a.pi(2), [[0.5, 0.5], [0.5, 0.5]])
+    assert np.array_equal(b.pi(2), [[0.75, 0.25], [0.25, 0.75]])
+
+
+def test_the_papers_largest_dataset_has_its_size() -> None:
+    world = BitsExBMDP()
+    assert (world.H, world.M) == (30, 128)
+    tau = collect(world, world.paper_policies(), 5000, seed=0).tau
+    assert (tau.n, tau.H, tau.obs_shape) == (10_000, 30, (128,))
+
+
+def test_too_small_worlds_are_refused() -> None:
+    with pytest.raises(InvalidParameterError, match=r"at least 2; horizon = 1"):
+        BitsExBMDP(horizon=1)

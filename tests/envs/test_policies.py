@@ -1,0 +1,69 @@
+"""Policies and collection: what agents may depend on, and what they may not."""
+
+import numpy as np
+import pytest
+
+from craftrl.envs import (
+    AdaptivePolicy,
+    BitsExBMDP,
+    HistoryPolicy,
+    MarkovPolicy,
+    SwitchingPolicy,
+    collect,
+)
+from craftrl.errors import InvalidParameterError
+
+WORLD = BitsExBMDP(horizon=6, n_features=4, seed=0)
+
+
+def certain(action: int) -> MarkovPolicy:
+    return MarkovPolicy([np.eye(2)[[action] * WORLD.n_states(h)] for h in range(1, WORLD.H)])
+
+
+def test_a_history_policy_sees_all_states_so_far() -> None:
+    def opposite_of_two_ago(history: np.ndarray) -> np.ndarray:
+        return np.eye(2)[1 - history[:, max(history.shape[1] - 2, 0)]]
+
+    states = collect(WORLD, [HistoryPolicy(opposite_of_two_ago)] * 2, 3, seed=0).truth.states
+    assert (states == [0, 1, 1, 0, 0, 1]).all()
+
+
+def test_a_switching_policy_changes_from_episode_to_episode() -> None:
+    policy = SwitchingPolicy([certain(0), certain(1)], schedule=[0, 1, 1])
+    states = collect(WORLD, [policy, certain(0)], [6, 1], seed=0).truth.states
+    assert states[:6, 1].tolist() == [0, 1, 1, 0, 1, 1]
+
+
+def test_an_adaptive_policy_learns_from_its_own_earlier_episodes() -> None:
+    seen = []
+
+    def least_visited(past: np.ndarray) -> MarkovPolicy:
+        seen.append(len(past))
+        return certain(int(past[:, 1:].mean() < 0.5)) if len(past) else certain(0)
+
+    states = collect(WORLD, [AdaptivePolicy(least_visited, batch=2), certain(0)], [6, 1], seed=0).truth.states
+    assert seen == [0, 2, 4]
+    assert states[:6, 1].tolist() == [0, 0, 1, 1, 0, 0]
+
+
+def test_an_adaptive_policy_acts_inside_collect_only() -> None:
+    with pytest.raises(InvalidParameterError, match="inside `collect` only"):
+        AdaptivePolicy(lambda past: certain(0), batch=1).probabilities(np.zeros((1, 1), int), np.zeros(1, int))
+
+
+def test_actions_have_the_policys_frequencies() -> None:
+    actions = collect(WORLD, WORLD.paper_policies(), 20_000, seed=1).truth.actions
+    states = collect(WORLD, WORLD.paper_policies(), 20_000, seed=1).truth.states[:, :-1]
+    stays = (actions == states).reshape(2, -1).mean(axis=1)
+    assert np.allclose(stays, [0.5, 0.75], atol=0.01)
+
+
+def test_tables_must_hold_probabilities() -> None:
+    with pytest.raises(InvalidParameterError, match="that for h = 2 is not"):
+        MarkovPolicy([[[0.5, 0.5]], [[0.5, 0.6], [0.5, 0.5]]])
+
+
+@pytest.mark.parametrize("n", [0, [3], [3, 0], []])
+def test_numbers_of_episodes_must_fit_the_policies(n: int | list[int]) -> None:
+    with pytest.raises(InvalidParameterError, match="one positive number, or one per policy"):
+        collect(WORLD, WORLD.paper_policies(), n, seed=0)
