@@ -81,6 +81,11 @@ class TestPopulation:
         with pytest.raises(InvalidParameterError, match="one positive number per policy"):
             population_assumptions(world, world.paper_policies(), weights=[1, 0])
 
+    def test_policies_of_another_world(self) -> None:
+        world, shorter = BitsExBMDP(4, 4), BitsExBMDP(3, 4)
+        with pytest.raises(InvalidParameterError, match=r"a table of shape \(2, 2\) for h = 3; none was given"):
+            population_assumptions(world, shorter.paper_policies())
+
 
 def literal_two_agents(agent: np.ndarray, states: np.ndarray) -> dict[str, float]:
     """Equations 3-7 as they stand, for two agents and the pairs that somebody visits; shares n, ratios d."""

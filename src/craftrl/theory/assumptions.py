@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import InvalidDataError
 from craftrl.theory.visits import Visits, empirical_visits, population_visits
 
 __all__ = ["Assumptions", "Attained", "empirical_assumptions", "pi_emp", "population_assumptions"]
@@ -131,7 +131,7 @@ def _worst_case(visits: Visits) -> Assumptions:
     pairs = list(enumerate(visits.pairs, start=1))
     seen = [(table.sum(axis=0) > 0) for _, table in pairs]
     if not any(table.any() for table in seen):
-        raise InvalidParameterError(
+        raise InvalidDataError(
             "At least one pair of consecutive states must be visited; none is; give known states for h and h+1."
         )
     return Assumptions(

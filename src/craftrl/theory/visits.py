@@ -99,9 +99,8 @@ def population_visits(
     occupancy[:, 0] = w
     pairs, singles = [], [occupancy.sum(axis=0)]
     for h in range(1, world.H):
-        n_next = world.n_states(h + 1)
-        taken = occupancy[:, :, None] * np.stack([policy.pi(h) for policy in policies])
-        leads_to = np.eye(n_next)[world.T(h)]  # (|S_h|, |A|, |S_{h+1}|)
+        taken = occupancy[:, :, None] * np.stack([_table(policy, world, h) for policy in policies])
+        leads_to = np.eye(world.n_states(h + 1))[world.T(h)]  # (|S_h|, |A|, |S_{h+1}|)
         pairs.append(np.einsum("ksa,sat->kst", taken, leads_to))
         occupancy = pairs[-1].sum(axis=1)
         singles.append(occupancy.sum(axis=0))
@@ -133,6 +132,17 @@ def _checked(agent: ArrayLike, states: ArrayLike) -> tuple[Ints, Ints]:
             f"Agents are numbered from 0 and states from 0, with -1 for unknown; {min(k.min(), s.min())} was given."
         )
     return k.astype(np.int64), s.astype(np.int64)
+
+
+def _table(policy: MarkovPolicy, world: ExBMDP, h: int) -> Floats:
+    """pi(a | s_h), checked to be one of this world's."""
+    steps, needed = len(policy.tables), world.T(h).shape
+    if steps < h or policy.pi(h).shape != needed:
+        given = policy.pi(h).shape if steps >= h else "none"
+        raise InvalidParameterError(
+            f"A policy must have a table of shape {needed} for h = {h}; {given} was given; build it for this world."
+        )
+    return policy.pi(h)
 
 
 def _shares(policies: Sequence[MarkovPolicy], weights: Sequence[float] | None) -> Floats:
