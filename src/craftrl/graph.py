@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.evaluation import best_matching, confusion
 
 if TYPE_CHECKING:
     from craftrl.data.dataset import TrajectoryDataset
@@ -122,16 +123,12 @@ def match_states(labels: ArrayLike, truth: ArrayLike) -> list[Ints]:
 
     `labels` and `truth` have shape (n, H); a learned state that is left over is matched with -1.
     """
-    from scipy.optimize import linear_sum_assignment
-
     matching = []
     for learned, true in zip(np.asarray(labels).T, np.asarray(truth).T):
-        known = learned >= 0
-        together = np.zeros((max(learned.max() + 1, 0), true.max() + 1), dtype=np.int64)
-        np.add.at(together, (learned[known], true[known]), 1)
-        partner = np.full(len(together), -1)
-        rows, columns = linear_sum_assignment(together, maximize=True)
-        partner[rows] = columns
+        table = confusion(learned, true)
+        partner = np.full(len(table), -1)
+        for state, true_state in best_matching(table).items():
+            partner[state] = true_state
         matching.append(partner)
     return matching
 

@@ -6,4 +6,5 @@ module, and what it shows.
 
 STUDIES = {
     "table1": ("craftrl.experiments.table1", "the paper's Table 1 beside ours: CRAFT and its two shortcuts"),
+    "worlds": ("craftrl.experiments.worlds", "trajectories needed in the combination lock and the multi-maze"),
 }
