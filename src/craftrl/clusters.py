@@ -5,13 +5,18 @@ Paper: Algorithm 2, Lines 16-21 and 39-43
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FoundCluster", "PairClusters", "cluster_pairs", "find_clusters", "heaviness_threshold"]
+__all__ = ["Clusterer", "FoundCluster", "PairClusters", "cluster_pairs", "find_clusters", "heaviness_threshold"]
+
+# From one predecessor's spectrum and the heaviness threshold to the cluster of every bin, -1 for none.
+Clusterer = Callable[[NDArray[np.integer], float], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -38,32 +43,44 @@ class PairClusters:
 
 
 def cluster_pairs(
-    bins: NDArray[np.integer], label: NDArray[np.integer], n_states: int, grid_size: int, threshold: float
+    bins: NDArray[np.integer],
+    label: NDArray[np.integer],
+    n_states: int,
+    grid_size: int,
+    threshold: float,
+    clusterer: Callable[[NDArray[np.integer], float], NDArray[np.int64]] | None = None,
 ) -> PairClusters:
     """Group the pairs (x_h, x_{h+1}) of each predecessor by their values of f_h.
 
-    `bins` (n, K-1) holds f_h on every pair (-1: no pair), `label` (n,) the states at h (-1: unassigned).
+    `bins` (n, K-1) holds f_h on every pair (-1: no pair), `label` (n,) the states at h (-1: unassigned). `clusterer`
+    stands in for `find_clusters`.
 
     Paper: Lines 12-21
     """
+    clusterer = clusterer or find_clusters
     shape = (grid_size,) * bins.shape[1]
     n_bins = grid_size ** bins.shape[1]
-    flat = bins.astype(np.int64) @ grid_size ** np.arange(bins.shape[1])[::-1]
-    usable = (label >= 0) & (bins[:, 0] >= 0)
-    cell = np.where(usable, label * n_bins + flat, n_states * n_bins)
-    counts = np.bincount(cell, minlength=n_states * n_bins + 1)[:-1]
-    spectra = counts.reshape(n_states, *shape)
-    cluster_of_cell = np.full(n_states * n_bins + 1, -1, dtype=np.int64)
+    flat = bins[:, 0] if bins.shape[1] == 1 else _flat_bins(bins, grid_size)
+    # One row and one column more than there are predecessors and bins, in front: they take the -1s.
+    cell = (label + 1) * (n_bins + 1) + (flat + 1)
+    counts = np.bincount(cell, minlength=(n_states + 1) * (n_bins + 1)).reshape(n_states + 1, n_bins + 1)
+    spectra = np.ascontiguousarray(counts[1:, 1:]).reshape(n_states, *shape)
+    cluster_of_cell = np.full((n_states + 1, n_bins + 1), -1, dtype=np.int64)
     found: list[FoundCluster] = []
     for s_pred, spectrum in enumerate(spectra):
-        cluster_of_bin = find_clusters(spectrum, threshold)
+        cluster_of_bin = (clusterer or find_clusters)(spectrum, threshold)
         for c in range(int(cluster_of_bin.max()) + 1):
             where = np.nonzero(cluster_of_bin == c)
             extent = tuple((int(axis.min()), int(axis.max())) for axis in where)
-            cells = s_pred * n_bins + np.ravel_multi_index(where, shape)
-            cluster_of_cell[cells] = len(found)
+            cluster_of_cell[s_pred + 1, np.ravel_multi_index(where, shape) + 1] = len(found)
             found.append(FoundCluster(s_pred, extent, int(spectrum[where].sum())))
-    return PairClusters(cluster_of_cell[cell], tuple(found), spectra)
+    return PairClusters(cluster_of_cell.ravel()[cell], tuple(found), spectra)
+
+
+def _flat_bins(bins: NDArray[np.integer], grid_size: int) -> NDArray[np.int64]:
+    """One number for each vector of bins, -1 where there is no pair."""
+    flat = bins.astype(np.int64) @ grid_size ** np.arange(bins.shape[1])[::-1]
+    return np.where(bins[:, 0] < 0, -1, flat)
 
 
 def heaviness_threshold(h: int, H: int, nu: float, n: int) -> float:

@@ -1,0 +1,77 @@
+"""Observations as the networks see them: stored as they came, turned into floats one minibatch at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.errors import InvalidDataError
+
+__all__ = ["Frames", "check_observations", "to_input"]
+
+DEVICE_SHARE = 0.5  # how much of a GPU's free memory the dataset may take; beyond that it stays with the host
+
+
+class Frames:
+    """All observations of a dataset, time first, with minibatches by (step, trajectory).
+
+    Images stay uint8. An array that is a memory map stays on disk, and a minibatch reads what it needs of it.
+    On a GPU the whole dataset is copied over if it takes no more than half of the free memory.
+    """
+
+    def __init__(self, tau: TrajectoryDataset, device: torch.device) -> None:
+        check_observations(tau.obs_shape, tau.dtype)
+        self.tau = tau
+        self.device = device
+        self.x = torch.from_numpy(_time_first(tau))
+        if self.x.is_floating_point() and len(tau.obs_shape) == 3:
+            for h in range(tau.H):
+                check_range(self.x[h].numpy())
+        if device.type == "cuda" and self.x.nbytes < DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]:
+            self.x = self.x.to(device)
+
+    def batch(self, step: Tensor, row: Tensor) -> Tensor:
+        """Network input for observations of trajectories `row` at `step` (from 0); shape (*row, C, P, P)."""
+        where = self.x.device
+        x = self.x[step.to(where), row.to(where)]
+        return to_input(x.to(self.device, non_blocking=True))
+
+
+def to_input(x: Tensor) -> Tensor:
+    """Floats with channels before rows and columns; uint8 is scaled to [0, 1], vectors stay vectors."""
+    scaled = x.float().div_(255) if x.dtype == torch.uint8 else x.float()
+    return scaled.movedim(-1, -3) if scaled.ndim >= 4 else scaled
+
+
+def check_observations(obs_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Images (rows, columns, channels), uint8 or floats, or feature vectors."""
+    if len(obs_shape) not in (1, 3):
+        raise InvalidDataError(
+            "A neural oracle needs images of shape (rows, columns, channels) or feature vectors; observations of "
+            f"shape {obs_shape} were given; add a channel axis to grey images."
+        )
+    if len(obs_shape) == 3 and dtype != np.uint8 and dtype.kind != "f":
+        raise InvalidDataError(f"Images must be uint8, or floats in [0, 1]; {dtype} was given; convert them first.")
+
+
+def check_range(x: NDArray[Any]) -> None:
+    if x.size and not (x.min() >= 0 and x.max() <= 1):
+        raise InvalidDataError(
+            f"Images given as floats must lie in [0, 1]; values from {x.min():g} to {x.max():g} were given; "
+            "divide them by 255, or keep them as uint8."
+        )
+
+
+def _time_first(tau: TrajectoryDataset) -> NDArray[Any]:
+    if isinstance(tau.steps, ArraySteps):
+        array = tau.steps.array
+    else:
+        array = np.stack([tau.at(h) for h in range(1, tau.H + 1)])
+    if array.dtype != np.uint8:
+        array = array.astype(np.float32, copy=False)
+    return array if array.flags.writeable else array.copy()

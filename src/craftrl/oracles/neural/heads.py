@@ -1,0 +1,100 @@
+"""Small classifiers on the trunk's features, for separation and encoding.
+
+Paper: Lines 25 and 46
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from craftrl.oracles.neural.frames import to_input
+from craftrl.oracles.neural.training import Training, seeded, train
+
+__all__ = ["HeldOutSeparation", "NetworkEncoder", "cross_fitted", "fit_head"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+BATCH = 4096  # observations encoded at once
+
+
+def fit_head(z: Tensor, label: Ints, n_classes: int, training: Training, name: str) -> tuple[nn.Module, Ints]:
+    """A classifier of features z (m, dim), and the rows that were held out for its early stopping."""
+    with seeded(training, name):
+        head = nn.Sequential(nn.Linear(z.shape[1], 128), nn.ReLU(), nn.Linear(128, n_classes))
+    target = torch.from_numpy(label.astype(np.int64)).to(z.device)
+    rows = training.split(len(z), name)
+
+    def loss(index: Tensor) -> Tensor:
+        return functional.cross_entropy(head(z[index]).float(), target[index])
+
+    train(head, loss, rows, training, name)
+    return head, rows[1]
+
+
+@torch.no_grad()
+def head_logits(head: nn.Module, z: Tensor) -> Floats:
+    return torch.cat([head(part).double().cpu() for part in z.split(65536)]).numpy()
+
+
+def cross_fitted(z: Tensor, label: Ints, n_classes: int, training: Training, name: str, folds: int = 2) -> Floats:
+    """Class logits (m, n_classes) of every row, each from a head that did not see it."""
+    fold_of = training.rng("folds", name).permutation(len(z)) % folds
+    logits = np.empty((len(z), n_classes))
+    for fold in range(folds):
+        seen, own = (torch.from_numpy(np.flatnonzero(m)).to(z.device) for m in (fold_of != fold, fold_of == fold))
+        head, _ = fit_head(z[seen], label[fold_of != fold], n_classes, training, f"{name}-{fold + 1}-of-{folds}")
+        logits[fold_of == fold] = head_logits(head, z[own])
+    return logits
+
+
+class HeldOutSeparation:
+    """Line 25 for all clusters of a step from one classifier over all of them.
+
+    Restricted to a cluster and a state, the classifier's odds, corrected for the sizes of the two, decide between
+    them; L(g) is the sum of the two held-out error rates. No pair of candidates needs a training run.
+
+    Paper: Line 25, Equation 17
+    """
+
+    def __init__(self, logits: Floats, cluster: Ints, n_clusters: int) -> None:
+        self.logits = logits
+        self.cluster = cluster
+        self.sizes = np.bincount(cluster, minlength=n_clusters)
+
+    def loss(self, new: int, state: Sequence[int]) -> float:
+        members = list(state)
+        score = self.logits[:, new] - np.log(max(self.sizes[new], 1))
+        rival = np.logaddexp.reduce(self.logits[:, members], axis=1) - np.log(max(self.sizes[members].sum(), 1))
+        says_new = score > rival
+        of_new, of_state = self.cluster == new, np.isin(self.cluster, members)
+        if not of_new.any() or not of_state.any():
+            return 0.0
+        return float((~says_new[of_new]).mean() + says_new[of_state].mean())
+
+
+class NetworkEncoder:
+    """phi'_h: the most likely class of a trunk with a head, on arrays of observations."""
+
+    def __init__(self, trunk: nn.Module, head: nn.Module, device: torch.device) -> None:
+        self.trunk = trunk
+        self.head = head
+        self.device = device
+
+    @torch.no_grad()
+    def logits(self, x: NDArray[Any]) -> Floats:
+        """Class logits (n, n_classes) of observations (n, *obs)."""
+        parts = [
+            self.head(self.trunk(to_input(torch.from_numpy(np.ascontiguousarray(part)).to(self.device))))
+            for part in np.array_split(x, max(1, -(-len(x) // BATCH)))
+        ]
+        return torch.cat(parts).double().cpu().numpy()
+
+    def __call__(self, x: NDArray[Any]) -> Ints:
+        return self.logits(x).argmax(axis=1) if len(x) else np.empty(0, dtype=np.int64)
