@@ -6,7 +6,6 @@ Paper: Algorithm 2, Lines 16-21 and 39-43
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
@@ -48,16 +47,15 @@ def cluster_pairs(
     n_states: int,
     grid_size: int,
     threshold: float,
-    clusterer: Callable[[NDArray[np.integer], float], NDArray[np.int64]] | None = None,
+    clusterer: Clusterer,
 ) -> PairClusters:
     """Group the pairs (x_h, x_{h+1}) of each predecessor by their values of f_h.
 
     `bins` (n, K-1) holds f_h on every pair (-1: no pair), `label` (n,) the states at h (-1: unassigned). `clusterer`
-    stands in for `find_clusters`.
+    is `find_clusters`, or what stands in for it.
 
     Paper: Lines 12-21
     """
-    clusterer = clusterer or find_clusters
     shape = (grid_size,) * bins.shape[1]
     n_bins = grid_size ** bins.shape[1]
     flat = bins[:, 0] if bins.shape[1] == 1 else _flat_bins(bins, grid_size)
@@ -68,7 +66,7 @@ def cluster_pairs(
     cluster_of_cell = np.full((n_states + 1, n_bins + 1), -1, dtype=np.int64)
     found: list[FoundCluster] = []
     for s_pred, spectrum in enumerate(spectra):
-        cluster_of_bin = (clusterer or find_clusters)(spectrum, threshold)
+        cluster_of_bin = clusterer(spectrum, threshold)
         for c in range(int(cluster_of_bin.max()) + 1):
             where = np.nonzero(cluster_of_bin == c)
             extent = tuple((int(axis.min()), int(axis.max())) for axis in where)

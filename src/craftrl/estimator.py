@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from craftrl.algorithm import Bounds, Clusterer, Result, craft
+from craftrl.algorithm import Bounds, Result, craft
 from craftrl.bounds import START, chained_loss, search_bounds
-from craftrl.clusters import find_clusters
+from craftrl.clusters import Clusterer, find_clusters
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.grid import check_alpha, check_eta, check_nu
@@ -49,9 +49,6 @@ class CRAFT(Learner):
     relabel
         Whether the trajectories' states at h+1 are read off phi'_{h+1} once it is trained, rather than off
         the clusters. The paper does not: without it, a trajectory that falls between the clusters is lost for good.
-    clusterer
-        None for the paper's scan over heavy bins; `craftrl.valleys.Valleys()` for log-odds that scatter about their
-        values, as a network's do.
 
     Attributes
     ----------
@@ -82,7 +79,6 @@ class CRAFT(Learner):
         coupling: Coupling = "independent",
         clusterer: Clusterer = find_clusters,
         relabel: bool = False,
-        clusterer: Clusterer | None = None,
     ) -> None:
         self.oracle = oracle
         self.alpha = alpha
@@ -91,7 +87,6 @@ class CRAFT(Learner):
         self.coupling = coupling
         self.clusterer = clusterer
         self.relabel = relabel
-        self.clusterer = clusterer
 
     def fit(self, tau: TrajectoryDataset) -> CRAFT:
         """Learn phi'_1..phi'_H from tau."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.grid import Grid
 
-__all__ = ["BoundOracle", "Coupling", "Encoder", "EncoderFit", "LogOdds", "Mixed", "Oracle", "Separation"]
+__all__ = ["COUPLINGS", "BoundOracle", "Coupling", "Encoder", "EncoderFit", "LogOdds", "Mixed", "Oracle", "Separation"]
 
-Coupling = Literal["independent", "chain"]
+Coupling = Literal["independent", "chain", "posterior"]
+COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
 Ints = NDArray[np.integer]
 
 

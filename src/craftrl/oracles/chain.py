@@ -1,12 +1,14 @@
-"""Chained ERM: the encoders of all steps chosen at once, each shared by the pairs on both its sides.
+"""Chained ERM: the encoders of all steps chosen together, each shared by the pairs on both its sides.
 
 Line 10 chooses (phi_h, phi_{h+1}) for each h on its own, so that x_h is encoded twice and nothing makes the two
 encoders agree. The controllable state is one thing: whatever encodes it at h must serve the pair before and the
 pair after. Choosing phi_2..phi_H together, with phi_1 constant (all episodes start in one state), minimises the
 sum of the same pairwise losses along a path, which is a shortest path through layers of encoders.
 
-A distractor that mimics a pair of states, as (s_h XOR e^1, s_{h+1} XOR e^1) does, can win one pair; to stay in
-the chain it would have to win all pairs up to the start, where s_1 is known and mimicry fails.
+A distractor that mimics a pair of states, as (s_h XOR e^1, s_{h+1} XOR e^1) does, can win one pair; to stay in the
+chain it would have to win all pairs up to the start, where s_1 is known and mimicry fails.
+
+What is proved of this, and what is not, is in docs/chain.md.
 """
 
 from __future__ import annotations
@@ -15,8 +17,13 @@ from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-__all__ = ["shortest_chain"]
+from craftrl.losses import log_loss
+
+__all__ = ["chain_posterior", "most_agreeing", "shortest_chain"]
+
+Floats = NDArray[np.float64]
 
 
 def shortest_chain(losses: Iterable[NDArray[np.int64]]) -> tuple[list[int], int]:
@@ -36,3 +43,35 @@ def shortest_chain(losses: Iterable[NDArray[np.int64]]) -> tuple[list[int], int]
     for choice in reversed(back):
         path.append(int(choice[path[-1]]))
     return path[::-1], int(cost.min())
+
+
+def chain_posterior(forwards: Iterable[NDArray[np.int64]], backwards: Iterable[NDArray[np.int64]]) -> list[Floats]:
+    """The weight of every encoder at every step when each chain weighs exp(-its loss).
+
+    That is the Gibbs posterior under a uniform prior over chains, by one pass in each direction: `forwards` yields
+    the losses of the pairs (1, 2), (2, 3), ..., `backwards` those of (H, H-1), ..., (2, 1). Entry h-1 is a
+    probability vector over the encoders of step h. As data grows, all weight goes to the shortest chains.
+    """
+    alpha = _messages(forwards)
+    beta = _messages(backwards)[::-1]
+    joint = [a + b for a, b in zip(alpha, beta)]
+    return [np.exp(log_weight - logsumexp(log_weight)) for log_weight in joint]
+
+
+def _messages(losses: Iterable[NDArray[np.int64]]) -> list[Floats]:
+    messages: list[Floats] = []
+    for loss in losses:
+        nats = log_loss(loss)
+        if not messages:
+            messages.append(np.zeros(len(nats)))
+        messages.append(np.asarray(logsumexp(messages[-1][:, None] - nats, axis=0)))
+    return messages
+
+
+def most_agreeing(weight: Floats, agreement: Floats) -> int:
+    """The encoder expected to agree most with the true one, which is encoder j with probability weight[j].
+
+    `agreement[i, j]` is the share of observations on which i and j agree, up to relabelling. Taking the likeliest
+    encoder minimises the chance of any error; taking this one minimises the expected number of errors.
+    """
+    return int(np.argmax(agreement @ weight))
