@@ -9,6 +9,7 @@ Paper: Equation (cluster loss), Equation (binary classification), Line 46
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import permutations, product
 from math import perm
 from typing import Any
@@ -28,9 +29,12 @@ TIE = 1e-9  # differences in Line 46 below this are none
 Ints = NDArray[np.int64]
 
 
+@lru_cache(maxsize=64)
 def softplus_table(grid: Grid) -> Ints:
     """ln(1 + e^c) for every c in Xi, in fixed point; ln(1 + e^-c) is the same table read backwards."""
-    return np.rint(np.logaddexp(0, grid.values) * FIXED_POINT).astype(np.int64)
+    table = np.rint(np.logaddexp(0, grid.values) * FIXED_POINT).astype(np.int64)
+    table.flags.writeable = False  # it is handed out again and again
+    return table
 
 
 def log_loss(fixed: Any) -> Any:

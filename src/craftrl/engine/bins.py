@@ -16,6 +16,7 @@ A grid too fine for that (alpha below a hundredth, say) is left to NumPy.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,8 @@ class BinSearch:
     def on(cls, grid: Grid, K: int, n_pairs: int) -> BinSearch:
         """Choose the search."""
         table = softplus_table(grid)
-        steep = grid.size < 3 or bool(np.diff(table, 2).min() >= STEEP)
-        swept = grid.size <= SWEEP_LIMIT and n_pairs * int(table.max()) < 2**53
-        return cls(grid, K == 2 and steep, swept, table)
+        swept = grid.size <= SWEEP_LIMIT and n_pairs * int(table[-1]) < 2**53
+        return cls(grid, K == 2 and is_steep(grid), swept, table)
 
     def losses(self, inner: NDArray[np.int32], p: Int64, q: Int64, totals: Int64, out: Int64) -> None:
         """The least losses of all pairs of encoders from their counts; see `loss_kernel`."""
@@ -56,16 +56,23 @@ class BinSearch:
         if self.swept:
             sweep_losses(inner, p, q, totals, self.table.astype(np.float64), out)
         else:
-            look_up_losses(inner, p, q, totals, self.table, first_bins(self.table), out)
+            look_up_losses(inner, p, q, totals, self.table, first_bins(self.grid), out)
 
 
-def first_bins(table: Int64) -> Int64:
+@lru_cache(maxsize=64)
+def is_steep(grid: Grid) -> bool:
+    """Whether the table of this grid is so convex that rounding cannot hide it."""
+    return grid.size < 3 or bool(np.diff(softplus_table(grid), 2).min() >= STEEP)
+
+
+@lru_cache(maxsize=64)
+def first_bins(grid: Grid) -> Int64:
     """For each share of agent 0, in steps of 1 / SHARES, a bin at or below the best one: (SHARES + 1,).
 
     Bin j + 1 is better than j where a (T[n-j] - T[n-j-1]) > b (T[j+1] - T[j]), that is, where the share exceeds a
     threshold that grows with j. Each entry is that of the step before, which leaves room for rounding.
     """
-    slope = np.diff(table).astype(np.float64)
+    slope = np.diff(softplus_table(grid)).astype(np.float64)
     thresholds = slope / (slope + slope[::-1])
     shares = np.arange(-1, SHARES) / SHARES
     return np.searchsorted(thresholds, shares).astype(np.int64)

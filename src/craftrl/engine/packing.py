@@ -96,16 +96,11 @@ def segments(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def pack_groups(group: Ints, n_groups: int, counts: NDArray[np.int64]) -> Words:
     """One plane for each group of trajectories: uint64 (n_groups, W); `group` (n,) is -1 for none."""
+    from craftrl.engine.pack_kernel import pack_labels
+
     bounds = segments(counts)
     planes = np.zeros((n_groups, bounds[-1]), dtype=np.uint64)
-    octets = planes.view(np.uint8)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    small = group.astype(np.int16) if n_groups < 2**15 else group
-    for k, word in enumerate(bounds[:-1]):
-        mine = small[starts[k] : starts[k + 1]]
-        for g in range(n_groups):
-            bits = np.packbits(mine == g, bitorder="little")
-            octets[g, 8 * word : 8 * word + len(bits)] = bits
+    pack_labels(np.ascontiguousarray(group, dtype=np.int64), counts, bounds, planes)
     return planes
 
 
@@ -125,7 +120,7 @@ def pack_coordinates(tau: TrajectoryDataset, h: int, N_s: int = 2) -> PackedStep
     for word, x in _blocks(tau, h):
         flat = np.ascontiguousarray(x.reshape(len(x), n_features))
         if N_s == 2 and flat.dtype.itemsize == 1:
-            if pack_bits(flat.view(np.uint8), planes[0], word) > 1:
+            if not pack_bits(flat.view(np.uint8), planes[0], word):
                 _check_coordinates(flat, h, N_s)
         else:
             _check_coordinates(flat, h, N_s)
@@ -155,7 +150,7 @@ def pack_functions(
 
 
 def _present(tau: TrajectoryDataset, h: int) -> Words:
-    return pack_groups(tau.present(h) - np.int16(1), 1, tau.counts)[0]
+    return pack_groups(tau.present(h) - np.int64(1), 1, tau.counts)[0]
 
 
 def _blocks(tau: TrajectoryDataset, h: int) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -186,6 +186,8 @@ class FiniteOracle(FiniteClassOracle):
 class BoundFiniteOracle(BoundOracle):
     """The three questions, answered by counting the values of every encoder on one dataset."""
 
+    N_s: int
+
     def __init__(self, oracle: FiniteClassOracle, tau: TrajectoryDataset) -> None:
         self.oracle = oracle
         self.tau = tau
@@ -208,36 +210,40 @@ class BoundFiniteOracle(BoundOracle):
             pairs = list(zip([CONSTANT, *path[1:]], path[1:]))
         else:
             pairs = self.engine.best_pairs(steps, grid)
-        bins = np.empty((self.tau.H - 1, self.tau.n, self.tau.K - 1), dtype=np.int16)
+        return self._evaluated(pairs, grid)
 
-        def fit_pair(h: int) -> FinitePairModel:
-            model, bins[h - 1] = self._fit_pair(h, *pairs[h - 1], grid)
-            return model
+    def _evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
+        """The best table for each chosen pair of encoders, and f_h on every pair of observations."""
+        H, n, K = self.tau.H, self.tau.n, self.tau.K
+        counts = np.zeros((H - 1, self.N_s, self.N_s, K), dtype=np.int64)
+        for h, (i, j) in enumerate(pairs, start=1):
+            step_h, i = (constant_step(self.tau, h), 0) if i == CONSTANT else (self.step(h), i)
+            cells = pair_counts(step_h, self.step(h + 1), slice(i, i + 1), slice(j, j + 1))[0, 0]
+            counts[h - 1, : len(cells)] = cells
+        tables, fixed = best_bins(counts, grid)
+        loss = log_loss(fixed.sum(axis=(1, 2))) / np.maximum(counts.sum(axis=(1, 2, 3)), 1)
+        bins = np.empty((H - 1, n, K - 1), dtype=np.int16)
 
-        models = tuple(self.engine.map(fit_pair, range(1, self.tau.H)))
-        loss = np.array([model.loss for model in models])
+        def evaluate(h: int) -> None:
+            bins[h - 1] = self._bins(h, *pairs[h - 1], tables[h - 1])
+
+        list(self.engine.map(evaluate, range(1, H)))
+        models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
         return LogOdds(bins.transpose(1, 0, 2), loss, models)
+
+    def _bins(self, h: int, i: int, j: int, table: Ints) -> NDArray[np.int16]:
+        """f_h on every trajectory: the table's entry for its two values, -1 where x_{h+1} is missing."""
+        cell = self.step(h + 1).values(j).astype(np.intp)
+        if i != CONSTANT:
+            # Where x_{h+1} is missing, its value is -1 and stays so: it picks the last row below.
+            cell += self.N_s * (self.step(h).values(i) * (cell >= 0))
+        rows = table.reshape(-1, table.shape[-1]).astype(np.int16)
+        return np.concatenate([rows, np.full((1, rows.shape[1]), -1, dtype=np.int16)])[cell]
 
     def _all_steps(self) -> list[PackedStep]:
         """Every step, packed; side by side where the class allows it."""
         every_h = range(1, self.tau.H + 1)
         return list(self.engine.map(self.step, every_h) if self.oracle.threadsafe else map(self.step, every_h))
-
-    def _fit_pair(self, h: int, i: int, j: int, grid: Grid) -> tuple[FinitePairModel, Ints]:
-        """The best table for one pair of encoders, and f_h on every pair of observations."""
-        step_h, step_next = self.step(h), self.step(h + 1)
-        if i == CONSTANT:
-            step_h, i_here = constant_step(self.tau, h), 0
-        else:
-            i_here = i
-        counts = pair_counts(step_h, step_next, slice(i_here, i_here + 1), slice(j, j + 1))[0, 0]
-        table, losses = best_bins(counts, grid)
-        # One row more than there are pairs of values: where there is no x_{h+1}, its value is -1.
-        rows = np.concatenate([table.reshape(-1, table.shape[-1]), np.full((1, table.shape[-1]), -1)])
-        v = step_next.values(j)
-        cell = np.where(v < 0, len(rows) - 1, step_h.values(i_here) * step_next.N_s + v)
-        model = FinitePairModel(i, j, table, float(log_loss(losses.sum()) / counts.sum()))
-        return model, rows.astype(np.int16)[cell]
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> FiniteSeparation:
         return FiniteSeparation(group_counts(self.step(h), cluster, n_clusters))
