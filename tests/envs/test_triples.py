@@ -25,6 +25,12 @@ def test_three_or_more_together_do(n_agents: int) -> None:
     assert population_assumptions(WORLD, agents).alpha.value >= math.log(3) - 1e-9
 
 
+def test_the_papers_persistence_is_what_departing_means_in_the_toy_world() -> None:
+    agent = turn_taking_policies(WORLD)[2]
+    assert np.allclose(agent.pi(2), [[0.75, 0.25], [0.25, 0.75]])
+    assert np.allclose(agent.pi(3), 0.5)
+
+
 def test_at_every_state_exactly_one_of_three_departs() -> None:
     world = MultiMazeExBMDP(horizon=5)
     agents = turn_taking_policies(world)

@@ -1,4 +1,4 @@
-"""Agents of whom no two differ in every state, and any three that take turns do.
+"""Agents that take turns: no two of them differ in every state, three together do.
 
 Two agents are not enough where they act alike in some state: its successors then have one and the same
 log-odds. With three or more agents it is enough that some pair of them differs.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from craftrl.envs.contrast import tilted
 from craftrl.envs.exbmdp import ExBMDP
@@ -22,11 +23,12 @@ __all__ = ["turn_taking_policies"]
 
 
 def turn_taking_policies(world: ExBMDP, n_agents: int = 3, alpha: float = math.log(3)) -> tuple[MarkovPolicy, ...]:
-    """Agent k departs from uniform play only where (h + s) mod 3 = k mod 3, and there by alpha.
+    """Agent k departs from uniform play only at steps h with h mod 3 = k mod 3, and there by alpha.
 
-    Agents 0 and 1 act alike wherever it is agent 2's turn, and so on round; at every (h, s) just one of the three
-    departs, so for three agents some pair is alpha apart everywhere. Agents 3, 4, 5 share the turns of 0, 1,
-    2 and depart in the opposite direction; agents 6, 7, 8 as 0, 1, 2, but twice as far, and so on. With
+    At each step just one of agents 0, 1, 2 departs, in every state: it prefers the successors nearest to its state
+    in number (in the toy world, it stays). So some pair of the three is alpha apart everywhere, while any two
+    act alike at every third step, and what follows there cannot be told apart. Agents 3, 4, 5 share the turns
+    of 0, 1, 2 and depart in the opposite direction; 6, 7, 8 as 0, 1, 2, but twice as far, and so on. With
     n_agents = 2 this is the pair that must fail.
     """
     check_alpha(alpha)
@@ -38,8 +40,13 @@ def turn_taking_policies(world: ExBMDP, n_agents: int = 3, alpha: float = math.l
         size = (-1) ** (k // 3) * (k // 6 + 1) * alpha
         tables = []
         for h in range(1, world.H):
-            by_number = np.arange(world.n_states(h + 1), dtype=float)
-            turn = (h + np.arange(world.n_states(h))) % 3 == k % 3
-            tables.append([tilted(uniform, T_s, by_number, size * mine) for T_s, mine in zip(world.T(h), turn)])
+            departs = size if h % 3 == k % 3 else 0.0
+            tables.append([tilted(uniform, T_s, _nearness(world, h, s), departs) for s, T_s in enumerate(world.T(h))])
         agents.append(MarkovPolicy(tables))
     return tuple(agents)
+
+
+def _nearness(world: ExBMDP, h: int, s: int) -> NDArray[np.floating]:
+    """For each state at h+1, how soon it comes when counting on from s, the soonest highest."""
+    n = world.n_states(h + 1)
+    return -((np.arange(n) - s) % n).astype(float)
