@@ -15,6 +15,8 @@ PERFECT = {
     "steps_with_right_state_count": 1.0,
     "graph_precision": 1.0,
     "graph_recall": 1.0,
+    "label_graph_precision": 1.0,
+    "label_graph_recall": 0.9,
     "assigned_at_end": 0.9,
 }
 
@@ -46,6 +48,7 @@ def test_exact_craft_recovers_states_and_graph(run: Run) -> None:
     assert result["accuracy"] == 1.0
     assert result["steps_with_right_state_count"] == 1.0
     assert result["graph_precision"] == result["graph_recall"] == 1.0
+    assert result["label_graph_precision"] == result["label_graph_recall"] == 1.0
 
 
 def test_the_command_prints_a_table_and_what_is_enough(

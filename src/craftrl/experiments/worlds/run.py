@@ -21,7 +21,7 @@ HELD_OUT = 2000  # fresh trajectories per agent, for the encoders' accuracy
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """Held-out accuracy, states found, and the graph that the labels make.
+    """Held-out accuracy, states found, and the graph, once as the encoders and once as the labels make it.
 
     The world depends on the seed alone, the trajectories on seed and size, so both couplings see the same data.
     An edge counts as found if it has at least nu/2 of the transitions at its step: by assumption, true ones
@@ -36,19 +36,26 @@ def run_one(run: Run) -> dict[str, Any]:
         data.tau
     )
     fresh = collect(world, policies, HELD_OUT, seed=_seed(run, "held out"))
-    graph = compare_graphs(
-        LatentGraph.from_labels(model.labels_, data.tau.agent),
-        LatentGraph.from_world(world),
-        match_states(model.labels_, data.truth.states),
-        min_share=nu / 2,
+    true_graph = LatentGraph.from_world(world)
+    encoded = np.stack([model.encode(data.tau.at(h), h) for h in range(1, world.H + 1)], axis=1)
+    by_encoders, by_labels = (
+        compare_graphs(
+            LatentGraph.from_labels(labels, data.tau.agent),
+            true_graph,
+            match_states(labels, data.truth.states),
+            min_share=nu / 2,
+        )
+        for labels in (encoded, model.labels_)
     )
     found = np.array([model.n_states_[h] for h in range(1, world.H + 1)])
     true = np.array([world.n_states(h) for h in range(1, world.H + 1)])
     return {
         "accuracy": float(encoder_accuracy(model, fresh.tau.at, fresh.truth.states).mean()),
         "steps_with_right_state_count": float((found == true).mean()),
-        "graph_precision": graph.precision,
-        "graph_recall": graph.recall,
+        "graph_precision": by_encoders.precision,
+        "graph_recall": by_encoders.recall,
+        "label_graph_precision": by_labels.precision,
+        "label_graph_recall": by_labels.recall,
         "assigned_at_end": model.trace_.steps[-1].assigned,
         "eta": eta,
         "nu": nu,
