@@ -14,8 +14,8 @@ __all__ = ["CommandParser", "add_commands", "number"]
 class CommandParser(argparse.ArgumentParser):
     """A parser that learns its arguments from the module of its command, once that command is asked for."""
 
-    def __init__(self, *args: Any, module: str | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)
+    def __init__(self, *, module: str | None = None, **kwargs: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)
         self.module = module
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

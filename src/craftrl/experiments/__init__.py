@@ -6,5 +6,6 @@ module, and what it shows.
 
 STUDIES = {
     "table1": ("craftrl.experiments.table1", "the paper's Table 1 beside ours: CRAFT and its two shortcuts"),
+    "error-growth": ("craftrl.experiments.error_growth", "mislabelled trajectories against h: CRAFT, recursive DRAFT"),
     "worlds": ("craftrl.experiments.worlds", "trajectories needed in the combination lock and the multi-maze"),
 }
