@@ -3,10 +3,21 @@
 import numpy as np
 import pytest
 
-from craftrl.envs import BitsExBMDP, ExBMDP, LockExBMDP, MultiMazeExBMDP, collect, contrasting_policies
+from craftrl.envs import (
+    BitsExBMDP,
+    ExBMDP,
+    LockExBMDP,
+    MarkovPolicy,
+    MultiMazeExBMDP,
+    collect,
+    contrasting_policies,
+)
 from craftrl.envs.collection import sample_noise_path
 from craftrl.envs.exbmdp import reachable_states
 from craftrl.envs.pixels import PixelsExBMDP
+from craftrl.theory import population_assumptions
+
+Pair = tuple[MarkovPolicy, MarkovPolicy]
 
 N = 4000
 WORLDS = {
@@ -20,6 +31,11 @@ WORLDS = {
 @pytest.fixture(params=WORLDS, scope="module")
 def world(request: pytest.FixtureRequest) -> ExBMDP:
     return WORLDS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def policies(world: ExBMDP) -> Pair:
+    return contrasting_policies(world, alpha=0.7)
 
 
 def noise_path(world: ExBMDP, n: int, seed: int) -> list[np.ndarray]:
@@ -45,16 +61,15 @@ def test_block_assumption_both_inverses_recover_what_was_emitted(world: ExBMDP) 
         assert np.array_equal(world.phi_e(x_h, h), e_h)
 
 
-def test_observations_have_the_promised_shape_dtype_and_range(world: ExBMDP) -> None:
-    tau = collect(world, contrasting_policies(world), 50, seed=0).tau
+def test_observations_have_the_promised_shape_dtype_and_range(world: ExBMDP, policies: Pair) -> None:
+    tau = collect(world, policies, 50, seed=0).tau
     assert (tau.H, tau.n, tau.obs_shape, tau.dtype) == (world.H, 100, world.obs_shape, world.obs_dtype)
     x = np.stack([tau.at(h) for h in range(1, world.H + 1)])
     assert x.min() >= 0
     assert x.max() <= world.obs_high
 
 
-def test_collection_follows_T_and_repeats_itself_for_a_seed(world: ExBMDP) -> None:
-    policies = contrasting_policies(world)
+def test_collection_follows_T_and_repeats_itself_for_a_seed(world: ExBMDP, policies: Pair) -> None:
     once, again, other = (collect(world, policies, 40, seed=seed) for seed in (3, 3, 4))
     s, a = once.truth.states, once.truth.actions
     for h in range(1, world.H):
@@ -65,8 +80,8 @@ def test_collection_follows_T_and_repeats_itself_for_a_seed(world: ExBMDP) -> No
     assert not np.array_equal(a, other.truth.actions)
 
 
-def test_noise_does_not_know_the_policies(world: ExBMDP) -> None:
-    one, two = contrasting_policies(world)
+def test_noise_does_not_know_the_policies(world: ExBMDP, policies: Pair) -> None:
+    one, two = policies
     first = collect(world, (one, two), 60, seed=5)
     second = collect(world, (two, one), 60, seed=5)
     assert not np.array_equal(first.truth.states, second.truth.states)
@@ -86,10 +101,8 @@ def test_noise_has_the_marginals_it_claims(world: ExBMDP) -> None:
         assert (np.abs(seen - claimed) <= 5 * error + 1e-9).all()
 
 
-def test_contrasting_policies_differ_by_alpha_in_every_state(world: ExBMDP) -> None:
-    from craftrl.theory import population_assumptions
-
-    found = population_assumptions(world, contrasting_policies(world, alpha=0.7))
+def test_contrasting_policies_differ_by_alpha_in_every_state(world: ExBMDP, policies: Pair) -> None:
+    found = population_assumptions(world, policies)
     assert found.alpha.value >= 0.7 - 1e-9
     assert found.eta.value > 0.05
     assert found.nu.value > 0.005

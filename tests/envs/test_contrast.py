@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from craftrl.envs import BitsExBMDP, LockExBMDP, MarkovPolicy, MultiMazeExBMDP, contrasting_policies, coverage_policy
 from craftrl.envs.contrast import tilted
@@ -31,6 +33,29 @@ def test_coverage_is_far_better_than_uniform_play_and_never_worse() -> None:
     assert least_pair(maze, coverage_policy(maze)) > 50 * least_pair(maze, uniform(maze))
     bits = BitsExBMDP(horizon=5, n_features=4)
     assert least_pair(bits, coverage_policy(bits)) == pytest.approx(0.25)
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_on_any_dynamics_coverage_beats_uniform_play_and_agents_are_alpha_apart(data: st.DataObject) -> None:
+    world = RandomTables(data.draw(st.integers(2, 4)), data.draw(st.integers(0, 10_000)))
+    cover = coverage_policy(world)
+    assert least_pair(world, cover) >= least_pair(world, uniform(world)) - 1e-9
+    alpha = population_assumptions(world, contrasting_policies(world, 0.5, base=cover)).alpha.value
+    assert alpha >= 0.5 - 1e-9
+
+
+class RandomTables(LockExBMDP):
+    """Random latent dynamics, with the lock's observations, which nobody looks at here."""
+
+    def __init__(self, horizon: int, seed: int) -> None:
+        super().__init__(horizon)
+        rng = np.random.default_rng(seed)
+        self.sizes = [1, *rng.integers(1, 5, size=horizon - 1)]
+        self._T = [rng.integers(after, size=(n, 4)) for n, after in zip(self.sizes, self.sizes[1:])]
+
+    def n_states(self, h: int) -> int:
+        return int(self.sizes[h - 1])
 
 
 def test_a_tilt_is_shared_by_all_actions_with_one_successor() -> None:
