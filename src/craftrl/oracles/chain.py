@@ -14,14 +14,17 @@ What is proved of this, and what is not, is in docs/chain.md.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import permutations
+from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from craftrl.losses import log_loss
 
-__all__ = ["chain_posterior", "most_agreeing", "shortest_chain"]
+__all__ = ["agreement", "chain_posterior", "most_agreeing", "shortest_chain"]
 
 Floats = NDArray[np.float64]
 
@@ -75,3 +78,21 @@ def most_agreeing(weight: Floats, agreement: Floats) -> int:
     encoder minimises the chance of any error; taking this one minimises the expected number of errors.
     """
     return int(np.argmax(agreement @ weight))
+
+
+def agreement(counts: NDArray[np.integer]) -> Floats:
+    """Share of observations on which two encoders agree under their best one-to-one relabelling: (I, J).
+
+    `counts` (I, J, N_s, N_s) says how often encoder i has value u where encoder j has value v.
+    """
+    N_s = counts.shape[-1]
+    total = counts.sum(axis=(2, 3))
+    if factorial(N_s) <= 24:
+        values = np.arange(N_s)
+        hits = np.max([counts[..., values, list(sigma)].sum(axis=-1) for sigma in permutations(range(N_s))], axis=0)
+    else:
+        hits = np.zeros_like(total)
+        for i, j in np.ndindex(*total.shape):
+            rows, columns = linear_sum_assignment(counts[i, j], maximize=True)
+            hits[i, j] = counts[i, j, rows, columns].sum()
+    return hits / np.maximum(total, 1)

@@ -21,12 +21,13 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.grid import Grid
 from craftrl.losses import best_bins, best_relabelling, log_loss, separation_loss
 from craftrl.oracles.base import BoundOracle, Coupling, EncoderFit, LogOdds, Oracle
-from craftrl.oracles.chain import shortest_chain
+from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
 
 Ints = NDArray[np.integer]
 EncoderFunction = Callable[[NDArray[Any]], Any]
 
 CONSTANT = -1
+CANDIDATES = 256  # encoders of a step compared for agreement: beyond these there is hardly any weight
 
 __all__ = [
     "CONSTANT",
@@ -203,14 +204,7 @@ class BoundFiniteOracle(BoundOracle):
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Exact ERM over Phi_h x Phi_{h+1} x (N_s^2 -> Xi) for every h: ties to the first pair of encoders."""
-        steps = self._all_steps()
-        if coupling == "chain":
-            # The first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
-            path, _ = shortest_chain(self.engine.all_losses([constant_step(self.tau, 1), *steps[1:]], grid))
-            pairs = list(zip([CONSTANT, *path[1:]], path[1:]))
-        else:
-            pairs = self.engine.best_pairs(steps, grid)
-        return self._evaluated(pairs, grid)
+        return self._evaluated(self._encoder_pairs(grid, coupling), grid)
 
     def _evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
         """The best table for each chosen pair of encoders, and f_h on every pair of observations."""
@@ -239,6 +233,35 @@ class BoundFiniteOracle(BoundOracle):
             cell += self.N_s * (self.step(h).values(i) * (cell >= 0))
         rows = table.reshape(-1, table.shape[-1]).astype(np.int16)
         return np.concatenate([rows, np.full((1, rows.shape[1]), -1, dtype=np.int16)])[cell]
+
+    def _encoder_pairs(self, grid: Grid, coupling: Coupling) -> list[tuple[int, int]]:
+        """Which encoders (phi_h, phi_{h+1}) f_h reads, for every h."""
+        steps = self._all_steps()
+        if coupling == "independent":
+            return self.engine.best_pairs(steps, grid)
+        # The first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
+        chain = [constant_step(self.tau, 1), *steps[1:]]
+        if coupling == "chain":
+            path = shortest_chain(self.engine.all_losses(chain, grid))[0][1:]
+        else:
+            path = self._consensus(chain, grid)
+        return list(zip([CONSTANT, *path], path))
+
+    def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
+        """At each step from 2 on, the encoder that agrees best with all chains, each weighed by its loss."""
+        last_first = (
+            loss.T
+            for h in reversed(range(1, len(chain)))
+            for loss in self.engine.all_losses(chain[h - 1 : h + 1], grid)
+        )
+        weights = chain_posterior(self.engine.all_losses(chain, grid), last_first)[1:]
+        return [self._most_agreeing(step, weight) for step, weight in zip(chain[1:], weights)]
+
+    def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:
+        candidates = np.sort(np.argsort(-weight, kind="stable")[:CANDIDATES])
+        few = PackedStep(np.ascontiguousarray(step.planes[:, candidates]), step.present, step.counts)
+        shares = agreement(pair_counts(few, few).sum(axis=-1))
+        return int(candidates[most_agreeing(weight[candidates], shares)])
 
     def _all_steps(self) -> list[PackedStep]:
         """Every step, packed; side by side where the class allows it."""
