@@ -5,6 +5,7 @@ Paper: Section 2.3
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
-__all__ = ["ArraySteps", "Steps", "TrajectoryDataset"]
+__all__ = ["ArraySteps", "Steps", "TrajectoryDataset", "as_observations"]
 
 BLOCK_BYTES = 64 * 2**20  # how much of one time step `blocks` reads at once
 
@@ -71,7 +72,7 @@ class TrajectoryDataset:
     @classmethod
     def from_arrays(cls, arrays: Sequence[ArrayLike]) -> TrajectoryDataset:
         """One array of shape (n_k, H, *obs) for each agent; H may differ between agents."""
-        given = [_as_observations(x, f"agent {k}") for k, x in enumerate(_as_agents(arrays))]
+        given = [as_observations(x, f"agent {k}") for k, x in enumerate(_as_agents(arrays))]
         for k, x in enumerate(given):
             if x.ndim < 2:
                 raise InvalidDataError(
@@ -94,7 +95,7 @@ class TrajectoryDataset:
     def from_episodes(cls, agents: Sequence[Sequence[ArrayLike]]) -> TrajectoryDataset:
         """A list of episodes for each agent, each of shape (length, *obs); lengths may differ."""
         given = [
-            [_as_observations(x, f"episode {i} of agent {k}") for i, x in enumerate(episodes)]
+            [as_observations(x, f"episode {i} of agent {k}") for i, x in enumerate(episodes)]
             for k, episodes in enumerate(_as_agents(agents))
         ]
         episodes = [x for agent in given for x in agent]
@@ -104,12 +105,23 @@ class TrajectoryDataset:
             )
         _same_observation_shape([x.shape[1:] for x in episodes])
         lengths = np.array([len(x) for x in episodes])
-        steps = np.zeros(
-            (lengths.max(), len(episodes), *episodes[0].shape[1:]), dtype=np.result_type(*episodes)
-        )
+        steps = np.zeros((lengths.max(), len(episodes), *episodes[0].shape[1:]), dtype=np.result_type(*episodes))
         for i, x in enumerate(episodes):
             steps[: len(x), i] = x
         return cls(ArraySteps(steps), np.repeat(np.arange(len(given)), [len(a) for a in given]), lengths)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> TrajectoryDataset:
+        """A dataset that `save` wrote, an HDF5 file or a folder of shards; it stays on disk and is read as needed."""
+        from craftrl.data.storage import open_dataset
+
+        return open_dataset(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one HDF5 file if the name ends in .h5 or .hdf5, else to a folder of NPZ shards."""
+        from craftrl.data.storage import save_dataset
+
+        save_dataset(self, path)
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -187,8 +199,7 @@ class TrajectoryDataset:
             )
         if (counts == 0).any():
             raise InvalidDataError(
-                f"Every agent must have at least one trajectory; agent {int(np.argmin(counts))} has none; "
-                "leave it out."
+                f"Every agent must have at least one trajectory; agent {int(np.argmin(counts))} has none; leave it out."
             )
         if (self.lengths < 1).any() or (self.lengths > self.H).any() or self.lengths.max() < 2:
             raise InvalidDataError(
@@ -208,13 +219,12 @@ def _as_agents(arrays: Any) -> list[Any]:
         )
     for k, agent in enumerate(agents):
         if len(agent) == 0:
-            raise InvalidDataError(
-                f"Every agent must have at least one trajectory; agent {k} has none; leave it out."
-            )
+            raise InvalidDataError(f"Every agent must have at least one trajectory; agent {k} has none; leave it out.")
     return agents
 
 
-def _as_observations(x: ArrayLike, whose: str) -> NDArray[Any]:
+def as_observations(x: ArrayLike, whose: str) -> NDArray[Any]:
+    """x as an array of finite numbers, or one sentence on why it is none."""
     try:
         array = np.asarray(x)
     except ValueError:

@@ -1,0 +1,134 @@
+"""One HDF5 file: `observations` (H, n, *obs) in chunks of one time step, `agent` (n,) and `lengths` (n,)."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.data.storage import DatasetWriter
+from craftrl.errors import InvalidDataError, require
+
+__all__ = ["Hdf5Steps", "Hdf5Writer", "open_hdf5"]
+
+FORMAT = "craftrl trajectories 1"
+CHUNK_BYTES = 2**20
+
+
+class Hdf5Steps:
+    """Observations in an HDF5 file, opened anew in every process that reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: Any = None
+        self._owner = -1
+        observations = self._observations()
+        self.shape: tuple[int, ...] = tuple(observations.shape)
+        self.dtype: np.dtype[Any] = observations.dtype
+
+    def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        try:
+            return self._observations()[step, start:stop]
+        except OSError as error:
+            raise InvalidDataError(
+                f"{self.path} cannot be read to its end ({error}); write or copy it again."
+            ) from error
+
+    def _observations(self) -> Any:
+        if self._owner != os.getpid():
+            self._file = require("h5py", "storage").File(self.path, "r")
+            self._owner = os.getpid()
+        return self._file["observations"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_file": None, "_owner": -1}
+
+
+def open_hdf5(path: Path) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int64]]:
+    """Steps, agent labels and lengths of a file that `Hdf5Writer` wrote."""
+    h5py = require("h5py", "storage")
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT:
+                raise InvalidDataError(f"{path} must be a dataset written by craftrl; it is another kind of HDF5 file.")
+            agent, lengths = file["agent"][:], file["lengths"][:]
+        steps = Hdf5Steps(path)
+    except (OSError, KeyError) as error:
+        raise InvalidDataError(
+            f"{path} must be a dataset written by craftrl; it is truncated or no HDF5 file ({error}); write or copy it "
+            "again."
+        ) from error
+    return steps, agent.astype(np.int64), lengths.astype(np.int64)
+
+
+class _GuardedFile(io.FileIO):
+    """A file that keeps its first error for later: the HDF5 library crashes where a full disk stops it from closing."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        left = memoryview(data).cast("B")
+        n_bytes = len(left)
+        try:
+            while self.error is None and len(left):
+                left = left[super().write(left) :]
+        except OSError as error:
+            self.error = error
+        return n_bytes
+
+    def truncate(self, size: int | None = None, /) -> int:
+        try:
+            if self.error is None:
+                return super().truncate(size)
+        except OSError as error:
+            self.error = error
+        return size or 0
+
+    def check(self) -> None:
+        """Raise the first error, if there was one."""
+        if self.error is not None:
+            raise self.error
+
+
+class Hdf5Writer(DatasetWriter):
+    """Appends blocks of trajectories to one HDF5 file; see `DatasetWriter`."""
+
+    def _begin(self) -> None:
+        m = max(1, CHUNK_BYTES // self.row_bytes)
+        h5py = require("h5py", "storage")
+        self._guard = _GuardedFile(self.part, "w+")
+        self._file = h5py.File(self._guard, "w")
+        self._observations = self._file.create_dataset(
+            "observations",
+            shape=(self.H, 0, *self.obs_shape),
+            maxshape=(self.H, None, *self.obs_shape),
+            chunks=(1, m, *self.obs_shape),
+            dtype=self.dtype,
+        )
+        self._agent: list[NDArray[np.int64]] = []
+        self._lengths: list[NDArray[np.int64]] = []
+
+    def _append(self, agent: int, x: NDArray[Any], lengths: NDArray[np.int64]) -> None:
+        start = self._observations.shape[1]
+        stop = start + len(x)
+        self._observations.resize(stop, axis=1)
+        for step in range(x.shape[1]):
+            self._observations[step, start:stop] = x[:, step]
+            self._guard.check()
+        self._agent.append(np.full(len(x), agent))
+        self._lengths.append(lengths)
+
+    def _end(self) -> None:
+        try:
+            if self._agent:
+                self._file["agent"] = np.concatenate(self._agent)
+                self._file["lengths"] = np.concatenate(self._lengths)
+            self._file.attrs["format"] = FORMAT
+        finally:
+            self._file.close()
+            self._guard.close()
+        self._guard.check()

@@ -1,0 +1,186 @@
+"""Datasets on disk: written whole or not at all, read one time step at a time.
+
+Two formats. One HDF5 file, chunked by time (`hdf5`), and a folder of NPZ shards with a small JSON manifest (`shards`),
+which needs no package beyond NumPy. Both are read through the `Steps` protocol, so that nothing else in the
+library knows where observations lie.
+
+A writer takes the agents' trajectories block by block and holds one block at a time. It writes under a temporary
+name beside the target, which gets its own name only when it is complete.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset, as_observations
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
+
+__all__ = ["DatasetWriter", "open_dataset", "save_dataset", "translated_errors", "write_hdf5", "write_shards"]
+
+HDF5_SUFFIXES = (".h5", ".hdf5")
+
+
+class DatasetWriter(ABC):
+    """Writes a dataset of H steps block by block; use it in a `with` statement.
+
+    An error inside the statement leaves nothing behind.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], H: int, obs_shape: Sequence[int], dtype: DTypeLike) -> None:
+        self.path = Path(path)
+        self.H = int(H)
+        self.obs_shape = tuple(map(int, obs_shape))
+        self.dtype = np.dtype(dtype)
+        self.row_bytes = max(1, self.dtype.itemsize * int(np.prod(self.obs_shape, dtype=np.int64)))
+        self.block = max(1, BLOCK_BYTES // (self.H * self.row_bytes))  # trajectories to hold at a time
+        self.part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self.last_agent = -1
+        if self.path.exists():
+            raise InvalidParameterError(f"{self.path} exists already; remove it, or choose another name.")
+
+    def append(self, agent: int, x: ArrayLike, lengths: ArrayLike | None = None) -> None:
+        """Add trajectories (m, steps, *obs) of one agent; agents come in order 0, 1, ..., each in any number of blocks.
+
+        With fewer than H steps, or with `lengths` (m,), trajectories end early.
+        """
+        array = as_observations(x, f"agent {agent}")
+        if array.ndim < 2 or array.shape[2:] != self.obs_shape or not 1 <= array.shape[1] <= self.H:
+            raise InvalidDataError(
+                f"Trajectories must have shape (m, up to {self.H}, {', '.join(map(str, self.obs_shape))}); "
+                f"shape {array.shape} was given."
+            )
+        if not np.can_cast(array.dtype, self.dtype, "safe"):
+            raise InvalidDataError(
+                f"This dataset holds {self.dtype}; observations of dtype {array.dtype} were given; convert them first."
+            )
+        if not self.last_agent <= agent <= self.last_agent + 1:
+            raise InvalidDataError(
+                f"Agents must come in order 0, 1, ...; agent {agent} was given after {max(self.last_agent, 0)}."
+            )
+        if not len(array):
+            return
+        self.last_agent = agent
+        full = np.full(len(array), array.shape[1])
+        with translated_errors(self.path):
+            self._append(agent, array, full if lengths is None else np.asarray(lengths, dtype=np.int64))
+
+    def __enter__(self) -> DatasetWriter:
+        with translated_errors(self.path):
+            self.part.parent.mkdir(parents=True, exist_ok=True)
+            self._begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            with translated_errors(self.path):
+                self._end()
+            if kind is None:
+                if self.last_agent < 1:
+                    raise InvalidDataError(
+                        f"There must be trajectories of at least two agents; those of {self.last_agent + 1} were given."
+                    )
+                os.replace(self.part, self.path)
+        except Exception:
+            if kind is None:  # else the first error is the one to tell
+                raise
+        finally:
+            if self.part.is_dir():
+                shutil.rmtree(self.part, ignore_errors=True)
+            else:
+                self.part.unlink(missing_ok=True)
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Create `self.part`."""
+
+    @abstractmethod
+    def _append(self, agent: int, x: NDArray[Any], lengths: NDArray[np.int64]) -> None:
+        """Write one block."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Write what is still held, and close."""
+
+
+@contextmanager
+def translated_errors(path: Path) -> Iterator[None]:
+    """Errors of the operating system in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise CraftError(
+                f"There must be room for the dataset; {path} could not be written ({reason}); free some space or "
+                "choose another place. Nothing was left behind."
+            ) from error
+        raise CraftError(f"{path} could not be written ({reason}); choose a folder that can be written to.") from error
+
+
+def save_dataset(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
+    """tau as one HDF5 file where the name ends in .h5 or .hdf5, else as a folder of NPZ shards."""
+    write = write_hdf5 if Path(path).suffix in HDF5_SUFFIXES else write_shards
+    write(tau, path)
+
+
+def write_hdf5(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
+    """tau as one HDF5 file, chunked by time."""
+    from craftrl.data.hdf5 import Hdf5Writer
+
+    _copy(tau, Hdf5Writer(path, tau.H, tau.obs_shape, tau.dtype))
+
+
+def write_shards(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
+    """tau as a folder of NPZ shards."""
+    from craftrl.data.shards import ShardWriter
+
+    _copy(tau, ShardWriter(path, tau.H, tau.obs_shape, tau.dtype))
+
+
+def _copy(tau: TrajectoryDataset, writer: DatasetWriter) -> None:
+    _check_room(writer.path, tau.n * tau.H * writer.row_bytes)
+    with writer:
+        for k in range(tau.K):
+            mine = tau.agent_slice(k)
+            for start in range(mine.start, mine.stop, writer.block):
+                stop = min(start + writer.block, mine.stop)
+                x = np.stack([tau.steps.read(step, start, stop) for step in range(tau.H)])
+                writer.append(k, np.moveaxis(x, 0, 1), tau.lengths[start:stop])
+
+
+def _check_room(path: Path, needed: int) -> None:
+    """Raise before writing what cannot fit."""
+    folder = next(p for p in path.absolute().parents if p.exists())
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise CraftError(
+            f"There must be room for the dataset; {path} needs {needed / 2**30:.2f} GiB and {free / 2**30:.2f} GiB are "
+            "free; free some space or choose another place."
+        )
+
+
+def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
+    """A dataset on disk, an HDF5 file or a folder of shards; nothing is loaded but labels and lengths."""
+    where = Path(path)
+    if not where.exists():
+        raise InvalidDataError(f"There must be a dataset at {where}; nothing is there; check the name.")
+    if where.is_dir():
+        from craftrl.data.shards import open_shards
+
+        return TrajectoryDataset(*open_shards(where))
+    from craftrl.data.hdf5 import open_hdf5
+
+    return TrajectoryDataset(*open_hdf5(where))
