@@ -27,7 +27,7 @@ BATCH = 4096  # observations encoded at once
 def fit_head(z: Tensor, label: Ints, n_classes: int, training: Training, name: str) -> tuple[nn.Module, Ints]:
     """A classifier of features z (m, dim), and the rows that were held out for its early stopping."""
     with seeded(training, name):
-        head = nn.Sequential(nn.Linear(z.shape[1], 128), nn.ReLU(), nn.Linear(128, n_classes))
+        head = nn.Sequential(nn.LayerNorm(z.shape[1]), nn.Linear(z.shape[1], 128), nn.ReLU(), nn.Linear(128, n_classes))
     target = torch.from_numpy(label.astype(np.int64)).to(z.device)
     rows = training.split(len(z), name)
 

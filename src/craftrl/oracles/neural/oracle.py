@@ -62,7 +62,7 @@ class BoundNeural(BoundOracle):
         self.oracle = oracle
         self.tau = tau
         self.training = oracle.training
-        self.heads = oracle.heads or oracle.training.but(epochs=12, patience=4, lr=2e-3, batch=512, checkpoints=None)
+        self.heads = oracle.heads or oracle.training.but(epochs=40, patience=8, lr=3e-3, batch=256, checkpoints=None)
         self.frames = Frames(tau, self.training.to_device())
         self._pairs: PairFit | None = None
         self._features: dict[int, Tensor] = {}

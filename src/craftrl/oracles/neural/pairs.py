@@ -19,7 +19,7 @@ from craftrl.oracles.neural.frames import Frames
 from craftrl.oracles.neural.networks import PairNetwork, new_trunk
 from craftrl.oracles.neural.training import Training, seeded, train
 
-__all__ = ["PairFit", "calibrated", "fit_pairs"]
+__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets", "trajectories"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -102,7 +102,7 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
     targets = torch.from_numpy(target).to(frames.device)
 
     def loss(rows: Tensor) -> Tensor:
-        logits = network.along(_trajectories(frames, rows))
+        logits = network.along(trajectories(frames, rows))
         return functional.cross_entropy(logits.flatten(0, 1).float(), targets[rows].flatten())
 
     return loss
@@ -112,10 +112,10 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
 def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
     size = max(1, 4 * training.batch // frames.tau.H)
     chunks = torch.from_numpy(rows).split(size)
-    return torch.cat([network.along(_trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
+    return torch.cat([network.along(trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
 
 
-def _trajectories(frames: Frames, rows: Tensor) -> Tensor:
+def trajectories(frames: Frames, rows: Tensor) -> Tensor:
     """Whole trajectories (n, H, *input)."""
     H = frames.tau.H
     step = torch.arange(H, device=rows.device).expand(len(rows), H)
