@@ -24,6 +24,7 @@ from craftrl.grid import Grid
 __all__ = ["TorchCounter", "check_cuda"]
 
 TILES_AT_ONCE = 64  # a device holds that many times tile_bytes: small tiles leave it idle
+BINS_AT_MOST = 512  # larger grids are left to the CPU, which looks bins up
 MULTIPLE = 32  # 8-bit matrix products want sizes that divide by 8, and more than 16 rows
 
 Tensor = Any
@@ -71,10 +72,11 @@ class TorchCounter:
         return best[1:]
 
     def _exact(self, step_h: PackedStep, step_next: PackedStep) -> bool:
-        """Whether the device's way applies: two agents, a grid that is not too fine, sums below 2^53."""
+        """Whether the device's way applies: two agents, a grid that is not too fine or large, sums below 2^53."""
         n_pairs = int(step_next.totals.sum())
         search = BinSearch.on(self.grid, len(step_h.counts), n_pairs)
-        return search.compiled and n_pairs * int(search.table.max()) < 2**53
+        few_bins = self.grid.size <= BINS_AT_MOST
+        return search.compiled and few_bins and n_pairs * int(search.table[-1]) < 2**53
 
     def _tiles(self, step_h: PackedStep, step_next: PackedStep) -> Iterator[tuple[int, Tensor]]:
         """Losses as float64, some rows at a time, each with its first row."""

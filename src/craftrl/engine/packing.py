@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,13 @@ class PackedStep:
 
 def segments(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The bounds of the agents' words, in whole vectors, for so many trajectories each: (K + 1,)."""
-    n_words = -(-counts // (64 * LANES)) * LANES
-    return np.concatenate([[0], np.cumsum(n_words)])
+    return _segments(tuple(counts.tolist()))
+
+
+@lru_cache(maxsize=64)
+def _segments(counts: tuple[int, ...]) -> NDArray[np.int64]:
+    n_words = [-(-n // (64 * LANES)) * LANES for n in counts]
+    return np.array([0, *accumulate(n_words)])
 
 
 def pack_groups(group: Ints, n_groups: int, counts: NDArray[np.int64]) -> Words:
