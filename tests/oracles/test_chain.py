@@ -1,0 +1,68 @@
+"""The chain against all paths, one by one."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from craftrl import CRAFT, CoordinateOracle
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.evaluation import population_accuracy
+from craftrl.losses import FIXED_POINT
+from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+
+
+def random_losses(seed: int, sizes: list[int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 3 * FIXED_POINT, size=shape) for shape in zip(sizes, sizes[1:])]
+
+
+def all_paths(losses):
+    sizes = [loss.shape[0] for loss in losses] + [losses[-1].shape[1]]
+    for path in product(*map(range, sizes)):
+        yield path, sum(int(loss[i, j]) for loss, i, j in zip(losses, path, path[1:]))
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(1, 4), min_size=2, max_size=5))
+def test_shortest_chain_is_the_best_of_all_paths(seed, sizes):
+    losses = random_losses(seed, sizes)
+    path, cost = shortest_chain(iter(losses))
+    assert cost == min(total for _, total in all_paths(losses))
+    assert dict(all_paths(losses))[tuple(path)] == cost
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(1, 4), min_size=2, max_size=5))
+def test_posterior_weighs_every_path_by_its_loss(seed, sizes):
+    losses = random_losses(seed, sizes)
+    weights = chain_posterior(iter(losses), (loss.T for loss in reversed(losses)))
+    brute = [np.zeros(size) for size in sizes]
+    for path, total in all_paths(losses):
+        for h, i in enumerate(path):
+            brute[h][i] += np.exp(-total / FIXED_POINT)
+    for weight, expected in zip(weights, brute):
+        assert weight == pytest.approx(expected / expected.sum())
+
+
+def test_agreement_is_up_to_relabelling():
+    counts = np.array([[[[0, 5], [3, 2]]]])
+    assert agreement(counts)[0, 0] == pytest.approx(0.8)
+    cyclic = np.roll(np.eye(5, dtype=int), 1, axis=1)[None, None]
+    assert agreement(cyclic)[0, 0] == 1.0
+
+
+def test_the_most_agreeing_encoder_need_not_be_the_likeliest():
+    weight = np.array([0.4, 0.35, 0.25])
+    shares = np.array([[1, 0.5, 0.5], [0.5, 1, 0.9], [0.5, 0.9, 1]])
+    assert most_agreeing(weight, shares) == 1
+
+
+@pytest.mark.parametrize("coupling", ["chain", "posterior"])
+def test_coupled_steps_need_a_fraction_of_the_data(coupling):
+    world = BitsExBMDP(horizon=12, n_features=32, seed=0)
+    data = collect(world, world.paper_policies(), 300, seed=0)
+    bounds = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
+    model = CRAFT(CoordinateOracle(), **bounds, coupling=coupling).fit(data.tau)
+    assert population_accuracy(lambda h: [model.encoders_[h]], world).mean() > 0.98
+    assert list(model.n_states_) == [1] + [2] * 11
