@@ -48,6 +48,19 @@ def test_feature_accuracy_is_what_a_large_sample_shows() -> None:
         assert np.allclose(np.maximum(agree, 1 - agree), world.feature_accuracy(h), atol=0.015)
 
 
+def test_without_entanglement_only_the_adversary_is_xored() -> None:
+    world, papers = BitsExBMDP(6, 10, seed=5, entangled=False), BitsExBMDP(6, 10, seed=5)
+    data, theirs = (collect(w, w.paper_policies(), 5000, seed=1) for w in (world, papers))
+    assert np.array_equal(data.truth.states, theirs.truth.states)
+    for h in range(2, 7):
+        s_h, factors = data.truth.states[:, h - 1], data.tau.at(h)[:, np.argsort(world.permutation[h - 1])]
+        e_h = papers.phi_e(theirs.tau.at(h), h)  # the same noise, whatever is XORed with it
+        assert np.array_equal(factors, np.column_stack([s_h, s_h ^ e_h[:, 0], e_h[:, 1:]]))
+        assert np.array_equal(world.phi_e(data.tau.at(h), h), e_h)
+        assert sorted(world.feature_accuracy(h)) == [0.5] * 9 + [1.0]
+        assert world.feature_accuracy(h)[world.controllable_feature(h)] == 1.0
+
+
 def test_the_papers_policies() -> None:
     world = BitsExBMDP(horizon=4, n_features=4)
     a, b = world.paper_policies()

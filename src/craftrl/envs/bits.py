@@ -25,6 +25,10 @@ class BitsExBMDP(ExBMDP):
     which starts at 0 or 1 with equal chance and never moves: the pair (s_h XOR e^1, s_{h+1} XOR e^1) tells
     the agents apart as well as (s_h, s_{h+1}) does, and is worthless as a state.
 
+    With all features XORed with the state, the one that agrees most with all others is the state: agents need not
+    be looked at. With `entangled=False` only e^1 is XORed and the other factors are bare noise, so that a
+    method which profits from that shortcut can be told from one which does not.
+
     The text lets i run over [H-1]; there are M-1 chains, so we read [M-1].
 
     Paper: Section 5
@@ -33,7 +37,7 @@ class BitsExBMDP(ExBMDP):
     n_actions = 2
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
 
-    def __init__(self, horizon: int = 30, n_features: int = 128, seed: int = 0) -> None:
+    def __init__(self, horizon: int = 30, n_features: int = 128, seed: int = 0, *, entangled: bool = True) -> None:
         if horizon < 2 or n_features < 2:
             raise InvalidParameterError(
                 f"The toy world needs a horizon and a number of features of at least 2; horizon = {horizon}, "
@@ -42,6 +46,8 @@ class BitsExBMDP(ExBMDP):
         self.H = int(horizon)
         self.M = int(n_features)
         self.obs_shape = (self.M,)
+        self.entangled = bool(entangled)
+        self.n_xored = self.M if self.entangled else 2  # factors XORed with the state: itself, e^1, ...
         rng = np.random.default_rng(seed)
         chains = rng.random((3, self.M - 1))
         chains[:, 0] = 0.5, 0.0, 0.0
@@ -67,7 +73,7 @@ class BitsExBMDP(ExBMDP):
     def emit(self, s_h: Ints, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
         factors = np.zeros((len(e_h), self.M), dtype=np.uint8)
         factors[:, 1:] = e_h
-        factors ^= s_h.astype(np.uint8)[:, None]
+        factors[:, : self.n_xored] ^= s_h.astype(np.uint8)[:, None]
         return np.take(factors, self.permutation[h - 1], axis=1)
 
     def phi_star(self, x_h: NDArray[Any], h: int) -> Ints:
@@ -75,7 +81,8 @@ class BitsExBMDP(ExBMDP):
 
     def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[np.uint8]:
         factors = x_h[:, np.argsort(self.permutation[h - 1])]
-        return factors[:, 1:] ^ factors[:, :1]
+        factors[:, 1 : self.n_xored] ^= factors[:, :1]
+        return factors[:, 1:]
 
     def noise_marginal(self, h: int) -> NDArray[np.floating]:
         """Pr(e^i_h = 1) for i in [M-1]."""
@@ -96,12 +103,15 @@ class BitsExBMDP(ExBMDP):
     def feature_accuracy(self, h: int) -> NDArray[np.floating]:
         """Population accuracy of each of the M features as an encoder of s*_h, up to relabelling.
 
-        A feature s XOR e^i is right with probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)).
+        A feature s XOR e^i is right with probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)); bare noise half of the
+        time, where both states are equally likely.
 
         Paper: Appendix D
         """
         p = self.noise_marginal(h)
-        return np.concatenate([[1.0], np.maximum(p, 1 - p)])[self.permutation[h - 1]]
+        right = np.concatenate([[1.0], np.maximum(p, 1 - p)])
+        right[self.n_xored :] = 0.5
+        return right[self.permutation[h - 1]]
 
     def paper_policies(self) -> tuple[MarkovPolicy, MarkovPolicy]:
         """Agent A acts uniformly at random; agent B repeats the state with probability 3/4.
