@@ -23,7 +23,16 @@ from typing import Any
 from craftrl._version import __version__
 from craftrl.errors import AssumptionWarning, CraftError, InvalidParameterError
 
-__all__ = ["RunOne", "load_rows", "prepare_folder", "run_sweep", "seed_of", "write_json", "write_text"]
+__all__ = [
+    "RunOne",
+    "check_writable",
+    "load_rows",
+    "prepare_folder",
+    "run_sweep",
+    "seed_of",
+    "write_json",
+    "write_text",
+]
 
 Row = dict[str, Any]
 RunOne = Callable[[Any], Mapping[str, Any]]
@@ -81,17 +90,23 @@ def prepare_folder(out: Path, name: str, settings_list: Sequence[Any]) -> None:
     path = out / "settings.json"
     if path.exists():
         _check_same_sweep(out, _read_manifest(path), wanted)
+    check_writable(out)
+    if not path.exists():
+        write_json(path, wanted)
+    (out / "rows").mkdir(exist_ok=True)
+
+
+def check_writable(out: Path) -> None:
+    """Create the folder where missing, and make sure that files can be put there."""
     try:
-        (out / "rows").mkdir(parents=True, exist_ok=True)
-        probe = out / "rows" / f".writable-{os.getpid()}"
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / f".writable-{os.getpid()}"
         probe.touch()
         probe.unlink()
     except OSError as error:
         raise InvalidParameterError(
             f"The output folder must be writable; {out} is not ({error.strerror}); choose another with --out."
         ) from error
-    if not path.exists():
-        write_json(path, wanted)
 
 
 def seed_of(*parts: int | str) -> Any:
