@@ -9,7 +9,7 @@ from typing import Literal
 __all__ = ["COUPLINGS", "FULL_SEEDS", "HORIZON", "SEEDS", "SIZES", "Run", "sweep"]
 
 SIZES: Mapping[str, tuple[int, ...]] = {
-    "lock": (500, 1000, 2000, 4000, 8000),
+    "lock": (500, 1000, 2000, 4000, 8000, 16_000),
     "multimaze": (5000, 10_000, 20_000, 40_000),
 }
 HORIZON: Mapping[str, int] = {"lock": 10, "multimaze": 8}
