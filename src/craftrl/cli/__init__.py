@@ -26,9 +26,9 @@ COMMANDS = {
 EXAMPLES = """\
 examples:
   craftrl reproduce table1 --seeds 4 --workers 2
-  craftrl collect --world bits --n 1000 --out data.npz
-  craftrl fit data.npz --alpha 1 --eta 1/5 --nu 5/32 --out model.json
-  craftrl evaluate model.json data.npz --truth data.truth.npz
+  craftrl collect --world bits --n 1000 --out data.h5
+  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --out model.json
+  craftrl evaluate model.json data.h5 --truth data.truth.npz
   craftrl theory assumptions --world bits
 
 craftrl COMMAND --help says more about each."""

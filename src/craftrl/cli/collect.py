@@ -7,31 +7,37 @@ from pathlib import Path
 
 from craftrl.cli.truth import truth_path, write_truth
 from craftrl.cli.worlds import add_world_arguments, make_world
+from craftrl.errors import InvalidParameterError
 from craftrl.experiments.arguments import positive
 
 __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl collect --world bits --n 1000 --out data.npz
-  craftrl collect --world bits --horizon 10 --features 32 --n 500 --seed 7 --out data.h5
+  craftrl collect --world bits --n 1000 --out data.h5
+  craftrl collect --world bits --horizon 10 --features 32 --n 500 --seed 7 --out shards
   craftrl collect --world pixels --size 3 --walkers 2 --horizon 6 --n 2000 --out frames.h5
 
 writes the trajectories (observations and agents, nothing else) to FILE, and the latent states and actions, which no
-learner may see, beside it: data.npz goes with data.truth.npz"""
+learner may see, beside it: data.h5 goes with data.truth.npz"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_world_arguments(parser)
     parser.add_argument("--n", type=positive, required=True, metavar="N", help="trajectories per agent")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the trajectories (default: %(default)s)")
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.npz or NAME.h5")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.h5, or a folder of shards")
     parser.epilog = EXAMPLES
 
 
 def main(args: argparse.Namespace) -> None:
     from craftrl.envs import collect
+    from craftrl.experiments.runner import check_writable
 
+    for path in (args.out, truth_path(args.out)):
+        if path.exists():
+            raise InvalidParameterError(f"{path} exists already; remove it, or choose another name.")
+    check_writable(args.out.parent)
     world, policies = make_world(args)
     collection = collect(world, policies, args.n, seed=args.seed)
     collection.tau.save(args.out)

@@ -14,8 +14,8 @@ __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl evaluate model.json data.npz --truth data.truth.npz
-  craftrl evaluate model.json new.npz
+  craftrl evaluate model.json data.h5 --truth data.truth.npz
+  craftrl evaluate model.json new.h5
 
 With --truth: the share of states that are right at each step under the best relabelling. Without: how the trajectories
 are spread over the states that the encoders name."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.experiments.runner import write_json
+from craftrl.experiments.runner import check_writable, write_json
 from craftrl.learner import ByStep, Learner, constant_encoder
 from craftrl.oracles.finite import CoordinateEncoder
 
 if TYPE_CHECKING:
     from craftrl.estimator import CRAFT
 
-__all__ = ["SavedModel", "check_writable", "load_model", "save_model", "step_table"]
+__all__ = ["SavedModel", "check_model_path", "load_model", "save_model", "step_table"]
 
 FORMAT = "craftrl coordinate encoders, version 1"
 
@@ -43,12 +43,11 @@ class _Step:
     outcome: str = "ok"
 
 
-def check_writable(path: Path) -> None:
+def check_model_path(path: Path) -> None:
     """Raise before any work is done where a file cannot be put there."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise InvalidParameterError(
-            f"The output must be a file in a folder that exists; {path} is not; choose another with --out."
-        )
+    if path.is_dir():
+        raise InvalidParameterError(f"A model is written to a file; {path} is a folder; choose another with --out.")
+    check_writable(path.parent)
 
 
 def save_model(model: CRAFT, path: Path) -> None:
@@ -60,6 +59,7 @@ def save_model(model: CRAFT, path: Path) -> None:
         {
             "format": FORMAT,
             "parameters": parameters,
+            "bounds": vars(model.bounds_),
             "effective": {"alpha": grid.alpha, "eta": grid.eta, "n_xi": grid.n_xi},
             "obs_shape": model.obs_shape_,
             "steps": [vars(step) for step in _steps(model)],

@@ -8,7 +8,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
-__all__ = ["CommandParser", "add_commands", "number"]
+__all__ = ["CommandParser", "add_commands", "bound", "number"]
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -42,3 +42,8 @@ def number(text: str) -> float:
         return float(Fraction(text))
     except (ValueError, ZeroDivisionError) as error:
         raise argparse.ArgumentTypeError(f"must be a number or a fraction such as 5/32; {text!r} was given") from error
+
+
+def bound(text: str) -> float | str:
+    """A number, or "auto"."""
+    return text if text == "auto" else number(text)

@@ -16,7 +16,7 @@ COMMANDS = {
 EXAMPLES = """\
 examples:
   craftrl theory assumptions --world bits
-  craftrl theory assumptions --data data.npz --truth data.truth.npz
+  craftrl theory assumptions --data data.h5 --truth data.truth.npz
   craftrl theory sample-size --world bits --epsilon-0 0.05 --delta 0.05"""
 
 

@@ -16,7 +16,7 @@ __all__ = ["add_arguments", "main"]
 EXAMPLES = """\
 examples:
   craftrl theory assumptions --world bits
-  craftrl theory assumptions --data data.npz --truth data.truth.npz
+  craftrl theory assumptions --data data.h5 --truth data.truth.npz
 
 With --world: population values, for infinitely many trajectories of its agents. With --data: of the very data at hand,
 as the paper assumes them."""

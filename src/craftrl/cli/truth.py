@@ -15,7 +15,7 @@ __all__ = ["read_states", "truth_path", "write_truth"]
 
 
 def truth_path(data: Path) -> Path:
-    """data.npz -> data.truth.npz, beside it."""
+    """data.h5 -> data.truth.npz, beside it."""
     return data.with_name(f"{data.stem}.truth.npz")
 
 
