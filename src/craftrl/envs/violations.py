@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ from craftrl.envs.policies import MarkovPolicy, Policy
 from craftrl.errors import InvalidParameterError
 
 Seed = int | np.random.SeedSequence
+Noise = Callable[[], list[NDArray[Any]]]  # e_1..e_H of all trajectories, drawn if somebody asks
 Violation = Callable[[ExBMDP, Sequence[Any], int | Sequence[int], float, Seed], Collection]
 
 STREAM = 1_000_003  # the violation's child of the seed, far from those that `collect` spawns
@@ -82,9 +84,9 @@ def collect_leaky(
     """
     rng = _stream(size, seed)
 
-    def leak(k: int, rows: slice, noise: Sequence[NDArray[Any]]) -> Transition:
+    def leak(k: int, rows: slice, noise: Noise) -> Transition:
         def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
-            e_h = noise[h - 1][rows][episode].reshape(len(episode), -1)[:, factor].astype(np.int64)
+            e_h = noise()[h - 1][rows][episode].reshape(len(episode), -1)[:, factor].astype(np.int64)
             a_h = np.where(rng.random(len(a_h)) < size, (e_h + k) % world.n_actions, a_h)
             return a_h, world.step(s_h, a_h, h)
 
@@ -178,12 +180,16 @@ def _collect_with(
     policies: Sequence[Policy],
     n: int | Sequence[int],
     seed: Seed,
-    transition_of: Callable[[int, slice, Sequence[NDArray[Any]]], Transition],
+    transition_of: Callable[[int, slice, Noise], Transition],
 ) -> Collection:
-    """`collect`, with the transition of agent k, whose rows and whose noise are known, put in T's place."""
+    """`collect` with another transition in T's place: agent k's, who may know its rows of the noise to come."""
     counts = episodes_per_agent(n, len(policies))
     latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
-    noise = list(sample_noise_path(world, sum(counts), deepcopy(noise_rng)))
+
+    @cache
+    def noise() -> list[NDArray[Any]]:
+        return list(sample_noise_path(world, sum(counts), deepcopy(noise_rng)))
+
     stops = np.cumsum(counts)
     paths = [
         sample_latent_paths(world, policy, m, latent_rng, transition_of(k, slice(stop - m, stop), noise))
