@@ -48,9 +48,7 @@ def random_problem(
     chain = rng.dirichlet(np.ones(n_noise), size=n_noise)
     code = [rng.permutation(N_s * n_noise) for _ in range(H)]
     policies = [[rng.dirichlet(np.full(n_actions, 0.7), size=size) for size in sizes] for _ in range(n_agents)]
-    episodes = [
-        [_episode(rng, policy, T, chain, code, H, unequal) for _ in range(n_per_agent)] for policy in policies
-    ]
+    episodes = [[_episode(rng, policy, T, chain, code, H, unequal) for _ in range(n_per_agent)] for policy in policies]
     tables = []
     for h in range(H):
         table = rng.integers(N_s, size=(int(rng.integers(2, 6)), N_s * n_noise))
