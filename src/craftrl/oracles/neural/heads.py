@@ -90,11 +90,17 @@ class NetworkEncoder:
     @torch.no_grad()
     def logits(self, x: NDArray[Any]) -> Floats:
         """Class logits (n, n_classes) of observations (n, *obs)."""
-        parts = [
-            self.head(self.trunk(to_input(torch.from_numpy(np.ascontiguousarray(part)).to(self.device))))
-            for part in np.array_split(x, max(1, -(-len(x) // BATCH)))
-        ]
-        return torch.cat(parts).double().cpu().numpy()
+        parts = np.array_split(x, max(1, -(-len(x) // BATCH)))
+        return torch.cat([self.head(self.trunk(self._input(part))).double().cpu() for part in parts]).numpy()
+
+    @torch.no_grad()
+    def features(self, x: NDArray[Any]) -> Floats:
+        """The trunk's features (n, dim) of observations (n, *obs)."""
+        parts = np.array_split(x, max(1, -(-len(x) // BATCH)))
+        return torch.cat([self.trunk(self._input(part)).float().cpu() for part in parts]).numpy()
 
     def __call__(self, x: NDArray[Any]) -> Ints:
         return self.logits(x).argmax(axis=1) if len(x) else np.empty(0, dtype=np.int64)
+
+    def _input(self, x: NDArray[Any]) -> Tensor:
+        return to_input(torch.from_numpy(np.ascontiguousarray(x)).to(self.device))

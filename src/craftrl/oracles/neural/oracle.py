@@ -62,7 +62,9 @@ class BoundNeural(BoundOracle):
         self.oracle = oracle
         self.tau = tau
         self.training = oracle.training
-        self.heads = oracle.heads or oracle.training.but(epochs=40, patience=8, lr=3e-3, batch=256, checkpoints=None)
+        self.heads = oracle.heads or oracle.training.but(
+            epochs=40, patience=8, lr=3e-3, batch=int(np.clip(tau.n // 40, 256, 4096)), checkpoints=None
+        )
         self.frames = Frames(tau, self.training.to_device())
         self._pairs: PairFit | None = None
         self._features: dict[int, Tensor] = {}

@@ -45,7 +45,7 @@ class SharedFit:
 
 def fit_shared(
     tau: TrajectoryDataset,
-    labels: Ints,
+    labels: NDArray[np.int64],
     trunk: nn.Module | None,
     training: Training,
     *,
@@ -75,7 +75,7 @@ def fit_shared(
     return SharedFit(encoder, labels, n_states)
 
 
-def _supported(labels: Ints, min_share: float) -> tuple[Ints, int]:
+def _supported(labels: NDArray[np.int64], min_share: float) -> tuple[NDArray[np.int64], int]:
     """Labels without the states that are rare at every step, renumbered."""
     n, H = labels.shape
     n_states = int(labels.max(initial=-1)) + 1

@@ -144,10 +144,10 @@ def train(
         if held < best:
             best, weights = held, copy.deepcopy(module.state_dict())
         checkpoint.save(
-            dict(
-                module=module.state_dict(), optimiser=optimiser.state_dict(), schedule=schedule.state_dict(),
-                epoch=epoch + 1, best=best, stale=stale, weights=weights,
-            )
+            {
+                "module": module.state_dict(), "optimiser": optimiser.state_dict(), "schedule": schedule.state_dict(),
+                "epoch": epoch + 1, "best": best, "stale": stale, "weights": weights,
+            }
         )  # fmt: skip
         if bar is not None:
             bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))

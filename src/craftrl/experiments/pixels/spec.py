@@ -1,0 +1,95 @@
+"""Which runs the pixel study makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["ABLATIONS", "NAMES", "RIVALS", "SMALL", "Preset", "Run", "sweep"]
+
+ABLATIONS = {
+    "craft": "CRAFT, states shared over time",
+    "craft-agents": "the same, with the agents' likelihood in the last training",
+    "craft-steps": "CRAFT step by step, relabelled by each encoder",
+    "craft-no-relabel": "CRAFT step by step, labels from the clusters alone",
+    "craft-scan": "CRAFT step by step, relabelled, with the paper's scan over heavy bins",
+    "craft-crossfit": "CRAFT, states shared over time, log-odds cross-fitted in two folds",
+}
+RIVALS = {
+    "autoencoder": "autoencoder",
+    "contrastive": "temporal contrastive",
+    "forward": "forward prediction",
+    "latent-action": "latent actions (LAPO)",
+    "single": "agent classifier, one frame",
+    "paired": "agent classifier, two frames",
+    "ac-state": "AC-State, with actions",
+}
+NAMES = {**ABLATIONS, **RIVALS}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One technique on one dataset.
+
+    n           trajectories per agent
+    steps       gradient steps of a training run, early stopping aside; epochs follow from it and n
+    batch       observations in a minibatch
+    """
+
+    technique: str
+    walkers: int
+    n: int
+    seed: int
+    size: int = 4
+    horizon: int = 10
+    layout: str = "open"
+    steps: int = 2400
+    batch: int = 1024
+    dim: int = 128
+    alpha: float = 1.0
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that belong together: a world, data and a budget."""
+
+    size: int
+    horizon: int
+    walkers: tuple[int, ...]
+    n: tuple[int, ...]
+    steps: int
+    batch: int
+    dim: int
+    layout: str = "open"
+
+
+SMALL = Preset(size=3, horizon=6, walkers=(2,), n=(3000,), steps=900, batch=512, dim=64)
+FULL = Preset(size=4, horizon=10, walkers=(0, 2, 4, 8), n=(20_000,), steps=2400, batch=1024, dim=128)
+ROOMS = Preset(size=9, horizon=20, walkers=(4,), n=(20_000,), steps=6000, batch=2048, dim=128, layout="rooms")
+PRESETS = {"small": SMALL, "full": FULL, "rooms": ROOMS}
+
+
+def sweep(
+    preset: Preset, techniques: Sequence[str], walkers: Sequence[int], n: Sequence[int], seeds: int, device: str
+) -> list[Run]:
+    """All techniques on each dataset before the next one, so that a dataset is rendered once."""
+    return [
+        Run(
+            technique,
+            w,
+            m,
+            seed,
+            size=preset.size,
+            horizon=preset.horizon,
+            layout=preset.layout,
+            steps=preset.steps,
+            batch=preset.batch,
+            dim=preset.dim,
+            device=device,
+        )
+        for seed in range(seeds)
+        for m in n
+        for w in walkers
+        for technique in techniques
+    ]
