@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full bench clean
+.PHONY: help install test lint reproduce reproduce-full docs clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -17,3 +17,26 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 install: $(READY)  ## create .venv with everything for the tests
+
+test: $(READY) lint  ## lint, types, import contract and all tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+lint: $(READY)  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+reproduce: $(READY)  ## the paper's table on 8 seeds, beside the paper's numbers; under two minutes
+	$(BIN)/craftrl reproduce table1 --seeds 8 --workers $(WORKERS) --out results/table1
+
+reproduce-full: $(READY)  ## the paper's 20 seeds, error growth and the figures
+	$(BIN)/craftrl reproduce table1 --seeds 20 --workers $(WORKERS) --out results/table1-full
+	$(BIN)/craftrl reproduce error-growth --seeds 20 --workers $(WORKERS) --out results/error-growth
+	$(BIN)/craftrl reproduce figures --out results/figures
+
+docs: $(READY)  ## draw the figures of the documentation again
+	$(BIN)/craftrl reproduce figures --out docs/img
+
+clean:  ## remove the environment and all results
+	rm -rf $(VENV) results
