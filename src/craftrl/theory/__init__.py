@@ -15,6 +15,7 @@ from craftrl.theory.assumptions import (
     pi_emp,
     population_assumptions,
 )
+from craftrl.theory.chain import chain_spread_epsilon, chain_spread_sample_size
 from craftrl.theory.classification import (
     encoding_epsilon,
     encoding_sample_size,
@@ -51,6 +52,8 @@ __all__ = [
     "Attained",
     "CorruptedExample",
     "SampleSize",
+    "chain_spread_epsilon",
+    "chain_spread_sample_size",
     "corrupted_example",
     "draft_epsilon",
     "draft_loss",
