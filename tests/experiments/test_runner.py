@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from craftrl.errors import InvalidParameterError
-from craftrl.experiments.runner import load_rows, run_sweep, seed_of
+from craftrl.experiments.runner import run_sweep, seed_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,18 @@ def test_rows_come_in_the_order_of_the_settings(tmp_path: Path) -> None:
     rows = run_sweep("draws", DRAWS, draw, tmp_path, progress=False)
     assert [(row["size"], row["seed"]) for row in rows] == [(d.size, d.seed) for d in DRAWS]
     assert all(len(row["numbers"]) == row["size"] for row in rows)
-    assert load_rows(tmp_path, DRAWS) == rows
+    assert [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == rows
+
+
+def test_packed_rows_serve_as_well(tmp_path: Path) -> None:
+    rows = run_sweep("draws", DRAWS, draw, tmp_path, progress=False)
+    shutil.rmtree(tmp_path / "rows")
+
+    def never(settings: Draw) -> dict[str, Any]:
+        raise AssertionError("work was started")
+
+    assert run_sweep("draws", DRAWS, never, tmp_path, progress=False) == rows
+    assert not (tmp_path / "rows").exists()
 
 
 def test_any_number_of_workers_writes_the_same_files(tmp_path: Path) -> None:
@@ -84,6 +96,7 @@ def test_a_torn_row_is_run_again(tmp_path: Path) -> None:
     rows = run_sweep("draws", DRAWS, draw, tmp_path, progress=False)
     torn = next((tmp_path / "rows").glob("*.json"))
     torn.write_text(torn.read_text()[:20])
+    (tmp_path / "rows.jsonl").unlink()
     assert run_sweep("draws", DRAWS, draw, tmp_path, progress=False) == rows
 
 
@@ -130,7 +143,11 @@ def test_no_unfinished_file_stays_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "workers", "message"),
-    [(DRAWS, 0, "workers must be at least 1; 0 was given"), ([DRAWS[0]] * 2, 1, "two are the same")],
+    [
+        (DRAWS, 0, "workers must be at least 1; 0 was given"),
+        ([DRAWS[0]] * 2, 1, "each with settings of its own"),
+        ([], 1, "at least one run"),
+    ],
 )
 def test_senseless_sweeps(tmp_path: Path, settings: list[Draw], workers: int, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):

@@ -1,0 +1,159 @@
+"""A results folder: whose sweep it holds, which runs are done, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from craftrl._version import __version__
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["Row", "check_writable", "finished_rows", "prepare_folder", "row_key", "write_json", "write_text"]
+
+Row = dict[str, Any]
+
+
+def prepare_folder(out: Path, name: str, settings_list: Sequence[Any]) -> None:
+    """Create the folder and its settings.json, or check that it belongs to this very sweep.
+
+    Everything that can go wrong with a folder goes wrong here, before any work is done.
+    """
+    wanted = _manifest(name, settings_list)
+    path = out / "settings.json"
+    if path.exists():
+        _check_same_sweep(out, _read_manifest(path), wanted)
+    check_writable(out)
+    if not path.exists():
+        write_json(path, wanted)
+
+
+def check_writable(out: Path) -> None:
+    """Create the folder where missing, and make sure that files can be put there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InvalidParameterError(
+            f"The output folder must be writable; {out} is not ({error.strerror}); choose another with --out."
+        ) from error
+
+
+def row_key(settings: Any) -> str:
+    """A short name of one run, made from its settings alone."""
+    return _key_of(asdict(settings))
+
+
+def finished_rows(out: Path, settings_list: Sequence[Any]) -> dict[str, Row]:
+    """The rows of these runs that are on disk, by key: from rows/, or packed in rows.jsonl.
+
+    A file that is no JSON was not finished by us: its run counts as not done.
+    """
+    packed = {}
+    fields = set(asdict(settings_list[0]))
+    for line in _lines(out / "rows.jsonl"):
+        row = _parse(line)
+        if row is not None and fields <= row.keys():
+            packed[_key_of({field: row[field] for field in fields})] = row
+    found = {}
+    for key in map(row_key, settings_list):
+        single = _parse("".join(_lines(out / "rows" / f"{key}.json")))
+        row = packed.get(key) if single is None else single
+        if row is not None:
+            found[key] = row
+    return found
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON whole or not at all."""
+    write_text(path, json.dumps(value, indent=1, default=_plain) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all: into a neighbour, then renamed."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InvalidParameterError(f"{path} could not be written ({error.strerror}); free space or rights.") from error
+
+
+# -- identity ----------------------------------------------------------------------------------------------------
+
+
+def _key_of(given: dict[str, Any]) -> str:
+    text = json.dumps(given, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _manifest(name: str, settings_list: Sequence[Any]) -> dict[str, Any]:
+    """The study, the library's version, and of each setting all values that occur."""
+    values: dict[str, list[Any]] = {}
+    for settings in settings_list:
+        for field, value in asdict(settings).items():
+            seen = values.setdefault(field, [])
+            if value not in seen:
+                seen.append(value)
+    runs = hashlib.sha256("".join(sorted(map(row_key, settings_list))).encode()).hexdigest()[:16]
+    manifest = {"study": name, "craftrl": __version__, "settings": values, "runs": len(settings_list), "key": runs}
+    return dict(json.loads(json.dumps(manifest, default=_plain)))
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_text())
+        return {"study": manifest["study"], "craftrl": manifest["craftrl"], **manifest}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidParameterError(
+            f"{path} must be the settings file of a study; it is not; choose another folder with --out."
+        ) from error
+
+
+def _check_same_sweep(out: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if found == wanted:
+        return
+    pairs = [(label, found.get(label), wanted[label]) for label in ("study", "craftrl")]
+    theirs = found.get("settings", {})
+    pairs += [(field, theirs.get(field), value) for field, value in wanted["settings"].items()]
+    what, old, new = next((p for p in pairs if p[1] != p[2]), ("combination of settings", "another", "this one"))
+    raise InvalidParameterError(
+        f"A results folder holds one sweep; {out} has {what} = {_short(old)}, and {_short(new)} was asked for; "
+        "choose another folder with --out, or delete this one."
+    )
+
+
+def _short(values: Any) -> str:
+    """A list of values as text: 0, 1, 2, .., 19."""
+    if not isinstance(values, list):
+        return str(values)
+    shown = [str(v) for v in values]
+    return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]])
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _parse(text: str) -> Row | None:
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars and arrays as plain numbers and lists."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no plain value; give numbers, text or lists.")
