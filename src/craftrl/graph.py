@@ -88,7 +88,7 @@ class LatentGraph:
     def pi_emp(self, h: int) -> NDArray[np.floating]:
         """pi^emp_k(s_{h+1} | s_h), shape (K, n_states(h), n_states(h+1)); NaN where agent k never was at s_h.
 
-        Paper: Equation 2 (empirical policies)
+        Paper: Equation 3 (empirical policies)
         """
         visits = self.counts[h - 1].sum(axis=2, keepdims=True)
         return np.divide(self.counts[h - 1], visits, out=np.full(self.counts[h - 1].shape, np.nan), where=visits > 0)

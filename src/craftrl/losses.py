@@ -4,7 +4,7 @@ The log-odds loss is kept in fixed point: each softplus value on the grid is rou
 2^-30 nats, and everything after that is integer arithmetic. Sums are then exact, whatever their order, so that
 a tie is a tie for the literal reference, NumPy, the compiled kernel and a GPU alike.
 
-Paper: Equation (cluster loss), Equation (binary classification), Line 46
+Paper: Equation 13 (cluster loss), Equation 53 (binary classification), Line 46
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     For K > 2, f is the vector of log-odds of agent 0 against each other agent and the loss is the multinomial
     one, minimised over the 2^(K-1) grid points around the log ratios; for K = 2 that is the paper's loss.
 
-    Paper: Equation (cluster loss), Line 10
+    Paper: Equation 13 (cluster loss), Line 10
     """
     below, above = _neighbours(counts, grid)
     bins, best = below, _cell_loss(counts, below, grid)
@@ -94,7 +94,7 @@ def separation_loss(new: NDArray[np.integer], state: NDArray[np.integer]) -> flo
     apart perfectly, 1 if every phi has the same frequencies on both. The numerator is exact, so that the
     comparison with 1/2 is.
 
-    Paper: Equation (binary classification), Line 25
+    Paper: Equation 53 (binary classification), Line 25
     """
     n_new, n_state = int(new[0].sum()), int(state[0].sum())
     overlap = np.minimum(new * n_state, state * n_new).sum(axis=-1)

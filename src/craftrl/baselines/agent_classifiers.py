@@ -3,7 +3,7 @@
 Neither works: the latent states of two policies may be equally frequent at every step, and a pair of distractors
 that share their noise tells the agents apart as well as a pair of states.
 
-Paper: Section 5, Appendix D
+Paper: Section 4, Appendix D
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def contrasting_policies(
     the one is kept in which the rarest pair of states is visited most, counted for the agent that visits
     it less. `base` is `coverage_policy(world)` unless given.
 
-    Paper: Equation 4 (alpha)
+    Paper: Equation 5 (alpha)
     """
     check_alpha(alpha)
     base = coverage_policy(world) if base is None else base
@@ -87,7 +87,7 @@ def coverage_policy(world: ExBMDP) -> MarkovPolicy:
     out, and the least flow on any possible edge is as large as it can be. For comparison, nu of uniformly
     random play falls like |A|^-H in worlds where some state is far from the start.
 
-    Paper: Equation 3 (nu)
+    Paper: Equation 4 (nu)
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array

@@ -5,7 +5,7 @@ and both must visit every pair of states often enough (eta, nu). So all agents s
 the grid, and each tilts it by a ranking of the successors that is drawn anew for every cell, so that no agent
 drifts anywhere in particular.
 
-Paper: Section 2.4, Equations 3-5 (coverage and difference of policies)
+Paper: Section 2.5, Equations 4-5 (coverage and difference of policies)
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def pair_shares(successor: Floats) -> Floats:
 def population_bounds(policies: Sequence[MarkovPolicy], plan: FloorPlan) -> tuple[float, float]:
     """The population's eta and nu for agents with equally many trajectories.
 
-    Paper: Equations 3 and 5
+    Paper: Equations 4 and 5
     """
     shares = np.stack([pair_shares(_as_successors(policy, plan)) for policy in policies])
     reached = shares.sum(axis=0) > 0

@@ -3,7 +3,7 @@
 Two agents are not enough where they act alike in some state: its successors then have one and the same
 log-odds. With three or more agents it is enough that some pair of them differs.
 
-Paper: Section 2.3 ("straightforwardly generalized to support more agents"), Equation 4
+Paper: Section 2.3 ("straightforwardly generalized to support more agents"), Equation 5
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every function has the signature of `collect` with `size` before the seed and gi
 gives what `collect` gives, bit for bit. What is random about a violation comes from a stream of its own, and the set
 of places where it strikes grows with `size`.
 
-Paper: Section 2.2 (determinism), Equation 1 (noise-free policies), Equation 4 (different agents), Section 6
+Paper: Section 2.2 (determinism), Equation 1 (noise-free policies), Equation 5 (different agents), Section 6
 """
 
 from __future__ import annotations

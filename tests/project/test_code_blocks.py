@@ -1,0 +1,18 @@
+"""Every Python block in README and docs runs as written, top to bottom of its page, in an empty folder."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if "```python" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
+        if not re.search(r"\.\.\.[,)]", block):  # a signature, not a programme
+            exec(compile(block, str(page), "exec"), namespace)
