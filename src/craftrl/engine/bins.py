@@ -53,6 +53,7 @@ class BinSearch:
         """The least losses of all pairs of encoders from their counts; see `loss_kernel`."""
         from craftrl.engine.loss_kernel import look_up_losses, sweep_losses
 
+        p, q = np.ascontiguousarray(p), np.ascontiguousarray(q)
         if self.swept:
             sweep_losses(inner, p, q, totals, self.table.astype(np.float64), out)
         else:

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 TILE_BYTES = 8 * 2**20  # what one thread may hold of counts and losses at a time
-CACHE_BYTES = 600 * 2**10  # bit planes that are read again and again should fit into a core's own cache
+CACHE_BYTES = 300 * 2**10  # bit planes that are read again and again should fit into a core's own cache
 
 Int64 = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ def pair_losses(
 
     The sum over all cells of the least loss in `losses.best_bins`, bit for bit.
 
-    Paper: Line 10, the loss of Equation 8
+    Paper: Line 10, the loss of Equation 13
     """
     start, stop, _ = rows.indices(step_h.size)
     losses = np.empty((stop - start, step_next.size), dtype=np.int64)

@@ -20,6 +20,8 @@ from craftrl.engine.packing import LANES
 
 __all__ = ["look_up_losses", "sweep_losses"]
 
+COLUMNS = 256  # encoders of Phi_{h+1} worked on together: their cells stay in the nearest cache
+
 _I64 = ir.IntType(64)
 _I32 = ir.IntType(32)
 _F64 = ir.DoubleType()
@@ -79,60 +81,70 @@ def _add_least_losses(
 
 
 @njit(cache=True, nogil=True)
-def _fill_cells(inner, i, p, q, total, cells):  # type: ignore[no-untyped-def]
-    """cells[u, v, j]: one agent's counts of all pairs of values of encoders i and j, value 0 by complement.
+def _fill_cells(inner, i, first, stop, p, q, total, cells):  # type: ignore[no-untyped-def]
+    """cells[u, v, j]: one agent's counts of all pairs of values of encoders i and first + j, value 0 by complement.
 
-    inner (U, V, I, J) counts the pairs of values >= 1; p (U, I) and q (V, J) each encoder's values >= 1.
+    inner (U, V, I, J) counts the pairs of values >= 1; p (U, I) and q (V, J) each encoder's values >= 1. Rows are taken
+    out before they are looped over: the compiler then sees arrays without gaps, and vectorises.
     """
-    n_j = q.shape[1]
+    n_j = stop - first
+    corner = cells[0, 0]
     for j in range(n_j):
-        cells[0, 0, j] = total
+        corner[j] = total
     for v in range(q.shape[0]):
+        q_row, column = q[v, first:stop], cells[0, v + 1]
         for j in range(n_j):
-            cells[0, v + 1, j] = q[v, j]
-            cells[0, 0, j] -= q[v, j]
+            column[j] = q_row[j]
+            corner[j] -= q_row[j]
     for u in range(p.shape[0]):
+        p_count, row = p[u, i], cells[u + 1, 0]
         for j in range(n_j):
-            cells[u + 1, 0, j] = p[u, i]
-            cells[0, 0, j] -= p[u, i]
+            row[j] = p_count
+            corner[j] -= p_count
         for v in range(q.shape[0]):
+            counts, column, cell = inner[u, v, i, first:stop], cells[0, v + 1], cells[u + 1, v + 1]
             for j in range(n_j):
-                count = inner[u, v, i, j]
-                cells[u + 1, v + 1, j] = count
-                cells[u + 1, 0, j] -= count
-                cells[0, v + 1, j] -= count
-                cells[0, 0, j] += count
+                cell[j] = counts[j]
+            for j in range(n_j):
+                row[j] -= counts[j]
+            for j in range(n_j):
+                column[j] -= counts[j]
+            for j in range(n_j):
+                corner[j] += counts[j]
 
 
 @njit(cache=True, nogil=True)
 def sweep_losses(inner, p, q, totals, table, out):  # type: ignore[no-untyped-def]
     """The fixed-point loss of the best f for every pair of encoders (I, J), by trying every bin of the grid.
 
-    inner (2, U, V, I', J') from `count_pairs`; p (2, U, I) and q (2, V, J) count values >= 1; table is the softplus
-    table as float64, whose products with the counts stay below 2^53.
+    inner (2, U, V, I', J') from `count_pairs`; p (2, U, I) and q (2, V, J) count values >= 1; all are C-ordered. table is
+    the softplus table as float64, whose products with the counts stay below 2^53.
     """
-    n_i, n_j = out.shape
-    width = (n_j + LANES - 1) // LANES * LANES
-    cells = np.zeros((2, p.shape[1] + 1, q.shape[1] + 1, width))
-    sums = np.empty(width)
+    cells = np.zeros((2, p.shape[1] + 1, q.shape[1] + 1, COLUMNS))
+    n_cells = cells.shape[1] * cells.shape[2]
+    sums = np.empty(COLUMNS)
     backwards = table[::-1].copy()
-    for i in range(n_i):
-        for k in range(2):
-            _fill_cells(inner[k], i, p[k], q[k], totals[k], cells[k])
-        sums[:] = 0.0
-        for u in range(cells.shape[1]):
-            for v in range(cells.shape[2]):
+    for first in range(0, out.shape[1], COLUMNS):
+        stop = min(first + COLUMNS, out.shape[1])
+        width = (stop - first + LANES - 1) // LANES * LANES
+        for i in range(out.shape[0]):
+            for k in range(2):
+                _fill_cells(inner[k], i, first, stop, p[k], q[k], totals[k], cells[k])
+            sums[:] = 0.0
+            for cell in range(n_cells):
+                at = cells.ctypes.data + 8 * COLUMNS * cell
                 _add_least_losses(  # type: ignore[call-arg]
-                    cells[0, u, v].ctypes.data,
-                    cells[1, u, v].ctypes.data,
+                    at,
+                    at + 8 * COLUMNS * n_cells,
                     width,
                     backwards.ctypes.data,
                     table.ctypes.data,
                     len(table),
                     sums.ctypes.data,
                 )
-        for j in range(n_j):
-            out[i, j] = np.int64(sums[j])
+            losses = out[i, first:stop]
+            for j in range(stop - first):
+                losses[j] = np.int64(sums[j])
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +159,7 @@ def look_up_losses(inner, p, q, totals, table, start, out):  # type: ignore[no-u
     cells = np.zeros((2, p.shape[1] + 1, q.shape[1] + 1, n_j), np.int64)
     for i in range(n_i):
         for k in range(2):
-            _fill_cells(inner[k], i, p[k], q[k], totals[k], cells[k])
+            _fill_cells(inner[k], i, 0, n_j, p[k], q[k], totals[k], cells[k])
         out[i] = 0
         for u in range(cells.shape[1]):
             for v in range(cells.shape[2]):

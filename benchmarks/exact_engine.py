@@ -1,0 +1,218 @@
+"""The exact engine against NumPy's matrix products and the literal algorithm, on the same data in one run.
+
+    python benchmarks/exact_engine.py            # 3 to 4 minutes on two cores
+    python benchmarks/exact_engine.py --quick    # the paper's largest setting alone
+
+NumPy's time is that of the products x_h^T x_{h+1} alone, one for each agent and step, on arrays that are float32
+already, with one BLAS thread. The engine counts the same pairs; its whole fit also packs the bits, turns counts into
+losses, clusters, merges and trains encoders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from measuring import RESULTS, machine, seconds, write_rows
+from threadpoolctl import threadpool_limits
+
+from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+from craftrl.engine import pack_coordinates, pair_counts
+from craftrl.engine.counting import count_planes
+from craftrl.engine.engine import Engine
+from craftrl.engine.threads import usable_threads
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.grid import Grid
+
+H, PAPER_M, PAPER_N = 30, 128, 5000
+FEATURES = (32, 128, 512, 2048)
+TRAJECTORIES = (500, 5000, 20_000, 100_000)
+BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}  # the toy world's own
+# What `fit` calls, by the part of the algorithm that it is.
+PARTS = {
+    "pack": ("craftrl.oracles.finite:BoundFiniteOracle", "_all_steps"),
+    "count and minimise": ("craftrl.engine.engine:Engine", "best_pairs"),
+    "evaluate f": ("craftrl.oracles.finite:BoundFiniteOracle", "_evaluated"),
+    "cluster": ("craftrl.algorithm", "cluster_pairs"),
+    "separate": ("craftrl.oracles.finite:BoundFiniteOracle", "separation"),
+    "merge": ("craftrl.algorithm", "merge_clusters"),
+    "encode": ("craftrl.oracles.finite:BoundFiniteOracle", "encode"),
+}
+
+
+def numpy_seconds(tau: TrajectoryDataset, budget: float = 20.0) -> float:
+    """All float32 matrix products, one BLAS thread; where they take long, some steps stand for all."""
+    total, timed = 0.0, 0
+    with threadpool_limits(1, "blas"):
+        for h in range(1, tau.H):
+            x, y = (tau.at(step).astype(np.float32) for step in (h, h + 1))
+            agents = [tau.agent_slice(k) for k in range(tau.K)]
+            products = partial(_products, x, y, agents)
+            total += seconds(products, at_least=2, budget=0.2)
+            timed += 1
+            if total > budget:
+                break
+    return total * (tau.H - 1) / timed
+
+
+def _products(x: np.ndarray, y: np.ndarray, agents: list[slice]) -> None:
+    for mine in agents:
+        x[mine].T @ y[mine]
+
+
+def literal_seconds(tau: TrajectoryDataset, grid: Grid, encoders: int = 3) -> float:
+    """Line 10 as the tests' literal algorithm does it, for a few encoders of one step, scaled to all."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from reference import minimise_cluster_loss
+
+    pairs = np.stack([tau.at(1), tau.at(2)], axis=1).tolist()
+    agents = [pairs[tau.agent_slice(k)] for k in range(tau.K)]
+    Phi = [partial(_coordinate, i) for i in range(encoders)]
+    start = time.perf_counter()
+    minimise_cluster_loss(*agents, 1, Phi, Phi, 2, list(grid.values))
+    return (time.perf_counter() - start) * (tau.obs_shape[0] / encoders) ** 2 * (tau.H - 1)
+
+
+def _coordinate(i: int, x: list[int]) -> int:
+    return x[i]
+
+
+def measure(M: int, n: int) -> dict[str, Any]:
+    """One row: every time at one size."""
+    world = BitsExBMDP(H, M, seed=0)
+    tau = collect(world, world.paper_policies(), n, seed=0).tau
+    grid = Grid.from_bounds(BOUNDS["alpha"], BOUNDS["eta"])
+    row: dict[str, Any] = {"M": M, "n": n, "H": H, "numpy products": numpy_seconds(tau)}
+    row["literal (extrapolated)"] = literal_seconds(tau, grid)
+    steps = [pack_coordinates(tau, h) for h in range(1, H + 1)]
+    for label, n_threads in (("one thread", 1), ("all cores", usable_threads())):
+        engine = Engine(n_threads=n_threads)
+        fit = partial(CRAFT(CoordinateOracle(n_threads=n_threads), **BOUNDS).fit, tau)
+        row[label] = {
+            "threads": n_threads,
+            "pack": seconds(lambda e=engine: list(e.map(partial(pack_coordinates, tau), range(1, H + 1)))),
+            "count": seconds(lambda e=engine: list(e.map(_count, list(pairwise(steps))))),
+            "count and minimise": seconds(lambda e=engine: e.best_pairs(steps, grid)),
+            "fit": seconds(fit),
+        }
+    row["parts of fit (one thread)"] = parts_of_fit(tau)
+    return row
+
+
+def _count(two: tuple[Any, Any]) -> None:
+    """Every pair count of two steps, some rows at a time."""
+    left, right = two
+    for start in range(0, left.size, 256):
+        count_planes(left.planes[:, start : start + 256], right.planes, left.segments)
+
+
+def parts_of_fit(tau: TrajectoryDataset) -> dict[str, float]:
+    """Where the seconds of the fastest of several fits go, one thread."""
+    best: dict[str, float] = {}
+    for _ in range(5):
+        spent: dict[str, float] = {}
+        with ExitStack() as stack:
+            for part, (owner, name) in PARTS.items():
+                stack.enter_context(_timed(owner, name, part, spent))
+            start = time.perf_counter()
+            CRAFT(CoordinateOracle(n_threads=1), **BOUNDS).fit(tau)
+            spent["whole"] = time.perf_counter() - start
+        if not best or spent["whole"] < best["whole"]:
+            best = spent
+    return best
+
+
+@contextmanager
+def _timed(owner_name: str, name: str, part: str, spent: dict[str, float]) -> Iterator[None]:
+    owner = resolve_name(owner_name)
+    original: Callable[..., Any] = getattr(owner, name)
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            spent[part] = spent.get(part, 0.0) + time.perf_counter() - start
+
+    with patch.object(owner, name, timed):
+        yield
+
+
+def check(M: int, n: int) -> None:
+    """The engine's counts are NumPy's."""
+    world = BitsExBMDP(3, M, seed=0)
+    tau = collect(world, world.paper_policies(), n, seed=0).tau
+    counts = pair_counts(pack_coordinates(tau, 2), pack_coordinates(tau, 3))
+    for k in range(2):
+        x, y = (tau.at(h)[tau.agent_slice(k)].astype(np.float64) for h in (2, 3))
+        assert np.array_equal(counts[:, :, 1, 1, k], x.T @ y)
+        assert np.array_equal(counts[:, :, 1, 0, k], x.T @ (1 - y))
+
+
+def show(row: dict[str, Any]) -> None:
+    """One size as text: times in milliseconds, and how often they fit into NumPy's."""
+    reference = row["numpy products"]
+    print(f"\nM = {row['M']}, n = {row['n']} per agent, H = {row['H']}")
+    print(f"  {'literal algorithm, Line 10':<34}{1e3 * row['literal (extrapolated)']:14.0f} ms  (extrapolated)")
+    print(f"  {'NumPy float32 products, 1 thread':<34}{1e3 * reference:14.1f} ms")
+    for label in ("one thread", "all cores"):
+        for part in ("pack", "count", "count and minimise", "fit"):
+            time_ = row[label][part]
+            print(f"  engine, {label:<11}{part:<20}{1e3 * time_:9.1f} ms {reference / time_:7.1f}x")
+    parts = row["parts of fit (one thread)"]
+    print("  parts of fit: " + ", ".join(f"{part} {1e3 * time_:.1f}" for part, time_ in parts.items()) + " ms")
+
+
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
+    """Times against M and against n, both logarithmic."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axes, key, fixed in zip(figure.subplots(1, 2, sharey=True), ("M", "n"), (("n", PAPER_N), ("M", PAPER_M))):
+        some = sorted((row for row in rows if row[fixed[0]] == fixed[1]), key=lambda row: row[key])
+        x = [row[key] for row in some]
+        axes.loglog(x, [row["literal (extrapolated)"] for row in some], ":", color="0.6", label="literal algorithm")
+        axes.loglog(x, [row["numpy products"] for row in some], "o-", color="0.3", label="NumPy products, 1 thread")
+        for label, line in (("one thread", "--"), ("all cores", "-")):
+            for part, colour in (("count", "tab:blue"), ("count and minimise", "tab:green"), ("fit", "tab:red")):
+                times = [row[label][part] for row in some]
+                axes.loglog(x, times, line, marker=".", color=colour, label=f"engine: {part}, {label}")
+        axes.set_xlabel("features M" if key == "M" else "trajectories per agent n")
+        axes.set_title(f"{fixed[0]} = {fixed[1]}, H = {H}")
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("seconds")
+    figure.axes[1].legend(fontsize=7)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the paper's largest setting alone")
+    quick = parser.parse_args().quick
+    print(", ".join(f"{key}: {value}" for key, value in machine().items()))
+    check(PAPER_M, PAPER_N)
+    sizes = [(PAPER_M, PAPER_N)]
+    if not quick:
+        sizes += [(M, PAPER_N) for M in FEATURES if M != PAPER_M] + [(PAPER_M, n) for n in TRAJECTORIES if n != PAPER_N]
+    rows = []
+    for M, n in sizes:
+        rows.append(measure(M, n))
+        show(rows[-1])
+    print("\nwritten:", write_rows("exact_engine_quick" if quick else "exact_engine", rows))
+    if not quick:
+        plot(rows, RESULTS / "exact_engine.png")
+
+
+if __name__ == "__main__":
+    main()
