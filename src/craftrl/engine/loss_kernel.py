@@ -117,7 +117,7 @@ def _fill_cells(inner, i, first, stop, p, q, total, cells):  # type: ignore[no-u
 def sweep_losses(inner, p, q, totals, table, out):  # type: ignore[no-untyped-def]
     """The fixed-point loss of the best f for every pair of encoders (I, J), by trying every bin of the grid.
 
-    inner (2, U, V, I', J') from `count_pairs`; p (2, U, I) and q (2, V, J) count values >= 1; all are C-ordered. table is
+    inner (2, U, V, I', J') from `count_pairs`; p (2, U, I) and q (2, V, J) count values >= 1, C-ordered; table is
     the softplus table as float64, whose products with the counts stay below 2^53.
     """
     cells = np.zeros((2, p.shape[1] + 1, q.shape[1] + 1, COLUMNS))
