@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from craftrl import clusters
 from craftrl.clusters import cluster_pairs, find_clusters, heaviness_threshold
 
 
@@ -66,6 +67,34 @@ def test_pairs_are_clustered_within_their_predecessor():
     ]
     assert found.cluster.tolist() == [0] * 10 + [1] * 10 + [2] * 9 + [-1, -1]
     assert found.spectra.sum() == 29
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(1, 25), st.integers(4, 9))
+@settings(deadline=None)
+def test_boxes_about_occupied_bins_give_the_clusters_of_the_whole_grid(seed, n_axes, n_values, grid_size):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, grid_size, size=(n_values, n_axes))
+    bins, label = values[rng.integers(n_values, size=80)], rng.integers(-1, 2, size=80)
+    whole = cluster_pairs(bins, label, 2, grid_size, threshold=3, clusterer=find_clusters)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clusters, "WHOLE_GRID", 0)
+        boxed = cluster_pairs(bins, label, 2, grid_size, threshold=3, clusterer=find_clusters)
+    assert set(map(key, boxed.clusters)) == set(map(key, whole.clusters))
+    assert len(set(zip(whole.cluster, boxed.cluster))) == len(set(whole.cluster)) == len(set(boxed.cluster))
+    assert np.array_equal(whole.cluster < 0, boxed.cluster < 0)
+    assert whole.spectra.shape == (2, n_axes, grid_size)
+    assert (whole.spectra.sum(axis=2) == np.bincount(label + 1, minlength=3)[1:, None]).all()
+
+
+def key(cluster):
+    return cluster.s_pred, cluster.bins, cluster.size
+
+
+def test_six_agents_on_a_fine_grid_need_no_grid():
+    bins = np.repeat([[5, 90, 17, 60, 3], [7, 90, 17, 60, 3], [40, 1, 99, 60, 0]], 10, axis=0)  # 100^5 bins
+    found = cluster_pairs(bins, np.zeros(30, dtype=int), 1, 100, threshold=4, clusterer=find_clusters)
+    assert found.cluster.tolist() == [0] * 10 + [-1] * 10 + [1] * 10  # two bins from the first: lost, as in the scan
+    assert found.clusters[1].bins == ((39, 41), (0, 2), (98, 99), (59, 61), (0, 1))
 
 
 def test_threshold_counts_h_from_one():

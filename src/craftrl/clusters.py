@@ -5,7 +5,7 @@ Paper: Algorithm 2, Lines 16-21 and 39-43
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Clusterer", "FoundCluster", "PairClusters", "cluster_pairs", "find_clusters", "heaviness_threshold"]
+
+WHOLE_GRID = 2**14  # spectra of up to so many bins are held whole
 
 # From one predecessor's spectrum and the heaviness threshold to the cluster of every bin, -1 for none.
 Clusterer = Callable[[NDArray[np.integer], float], NDArray[np.int64]]
@@ -33,7 +35,8 @@ class PairClusters:
 
     cluster   int (n,): the cluster of every trajectory's pair, -1 for none
     clusters  in scan order, predecessor by predecessor
-    spectra   int (n_states, n_xi + 1, ...): |pred_succ[j]| of every predecessor
+    spectra   |pred_succ[j]| of every predecessor: int (n_states, n_xi + 1), or the margins of the spectrum along
+              each of its K-1 axes, (n_states, K-1, n_xi + 1), for more than two agents
     """
 
     cluster: NDArray[np.int64]
@@ -56,29 +59,97 @@ def cluster_pairs(
 
     Paper: Lines 12-21
     """
-    shape = (grid_size,) * bins.shape[1]
-    n_bins = grid_size ** bins.shape[1]
-    flat = bins[:, 0] if bins.shape[1] == 1 else _flat_bins(bins, grid_size)
+    on_axes = _cluster_on_line if bins.shape[1] == 1 else _cluster_in_space
+    return on_axes(bins, label, n_states, grid_size, threshold, clusterer)
+
+
+def _cluster_on_line(
+    bins: NDArray[np.integer],
+    label: NDArray[np.integer],
+    n_states: int,
+    grid_size: int,
+    threshold: float,
+    clusterer: Clusterer,
+) -> PairClusters:
+    """Two agents: one count for all predecessors' spectra."""
     # One row and one column more than there are predecessors and bins, in front: they take the -1s.
-    cell = (label + 1) * (n_bins + 1) + (flat + 1)
-    counts = np.bincount(cell, minlength=(n_states + 1) * (n_bins + 1)).reshape(n_states + 1, n_bins + 1)
-    spectra = np.ascontiguousarray(counts[1:, 1:]).reshape(n_states, *shape)
-    cluster_of_cell = np.full((n_states + 1, n_bins + 1), -1, dtype=np.int64)
+    cell = (label + 1) * (grid_size + 1) + (bins[:, 0] + 1)
+    counts = np.bincount(cell, minlength=(n_states + 1) * (grid_size + 1)).reshape(n_states + 1, grid_size + 1)
+    spectra = np.ascontiguousarray(counts[1:, 1:])
+    cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
     found: list[FoundCluster] = []
     for s_pred, spectrum in enumerate(spectra):
         cluster_of_bin = clusterer(spectrum, threshold)
         for c in range(int(cluster_of_bin.max()) + 1):
-            where = np.nonzero(cluster_of_bin == c)
-            extent = tuple((int(axis.min()), int(axis.max())) for axis in where)
-            cluster_of_cell[s_pred + 1, np.ravel_multi_index(where, shape) + 1] = len(found)
-            found.append(FoundCluster(s_pred, extent, int(spectrum[where].sum())))
+            covered = np.flatnonzero(cluster_of_bin == c)
+            cluster_of_cell[s_pred + 1, covered + 1] = len(found)
+            found.append(FoundCluster(s_pred, _extent(covered[:, None]), int(spectrum[covered].sum())))
     return PairClusters(cluster_of_cell.ravel()[cell], tuple(found), spectra)
 
 
-def _flat_bins(bins: NDArray[np.integer], grid_size: int) -> NDArray[np.int64]:
-    """One number for each vector of bins, -1 where there is no pair."""
-    flat = bins.astype(np.int64) @ grid_size ** np.arange(bins.shape[1])[::-1]
-    return np.where(bins[:, 0] < 0, -1, flat)
+def _cluster_in_space(
+    bins: NDArray[np.integer],
+    label: NDArray[np.integer],
+    n_states: int,
+    grid_size: int,
+    threshold: float,
+    clusterer: Clusterer,
+) -> PairClusters:
+    """More agents: (n_xi + 1)^(K-1) bins are too many to hold, so only boxes about the occupied ones are."""
+    n_axes = bins.shape[1]
+    cluster = np.full(len(bins), -1, dtype=np.int64)
+    spectra = np.zeros((n_states, n_axes, grid_size), dtype=np.int64)
+    found: list[FoundCluster] = []
+    for s_pred in range(n_states):
+        mine = np.flatnonzero((label == s_pred) & (bins[:, 0] >= 0))
+        for axis in range(n_axes):
+            spectra[s_pred, axis] = np.bincount(bins[mine, axis], minlength=grid_size)
+        occupied, which, counts = np.unique(bins[mine], axis=0, return_inverse=True, return_counts=True)
+        cluster_of_bin = np.full(len(occupied), -1, dtype=np.int64)
+        for some, corner, shape in _boxes(occupied.astype(np.int64), grid_size):
+            local = tuple((occupied[some] - corner).T)
+            spectrum = np.zeros(shape, dtype=np.int64)
+            spectrum[local] = counts[some]
+            of_box = clusterer(spectrum, threshold)
+            for c in range(int(of_box.max()) + 1):
+                members = some[of_box[local] == c]
+                cluster_of_bin[members] = len(found)
+                found.append(
+                    FoundCluster(s_pred, _extent(np.argwhere(of_box == c) + corner), int(counts[members].sum()))
+                )
+        cluster[mine] = cluster_of_bin[which.reshape(-1)]
+    return PairClusters(cluster, tuple(found), spectra)
+
+
+def _boxes(
+    occupied: NDArray[np.int64], grid_size: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64], tuple[int, ...]]]:
+    """Occupied bins (m, K-1) in boxes, each with its lowest corner and its shape: the whole grid where it is small.
+
+    Else bins that are three or more apart go to boxes of their own: no rule for clusters looks further than
+    two bins, one for the margin of either.
+    """
+    n_axes = occupied.shape[1]
+    if grid_size**n_axes <= WHOLE_GRID:
+        yield np.arange(len(occupied)), np.zeros(n_axes, dtype=np.int64), (grid_size,) * n_axes
+        return
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(occupied).query_pairs(2, p=np.inf, output_type="ndarray") if len(occupied) else np.empty((0, 2), int)
+    graph = coo_matrix((np.ones(len(near)), (near[:, 0], near[:, 1])), shape=(len(occupied),) * 2)
+    n_groups, group = connected_components(graph, directed=False)
+    for g in range(n_groups):
+        some = np.flatnonzero(group == g)
+        corner = np.maximum(occupied[some].min(axis=0) - 1, 0)
+        end = np.minimum(occupied[some].max(axis=0) + 2, grid_size)
+        yield some, corner, tuple(end - corner)
+
+
+def _extent(covered: NDArray[np.integer]) -> tuple[tuple[int, int], ...]:
+    """(first, last) along each axis of bins (m, K-1)."""
+    return tuple((int(first), int(last)) for first, last in zip(covered.min(axis=0), covered.max(axis=0)))
 
 
 def heaviness_threshold(h: int, H: int, nu: float, n: int) -> float:

@@ -48,7 +48,8 @@ class StepTrace:
     """Everything decided in iteration h of Line 7, which finds the states of h+1.
 
     threshold     |pred_succ[j]| from which a bin is heavy (Line 19)
-    spectra       |pred_succ[j]| for each s_pred in S_h, shape (|S_h|, n_xi + 1) or with one axis more per agent
+    spectra       |pred_succ[j]| for each s_pred in S_h, shape (|S_h|, n_xi + 1); for more than two agents the
+                  margins along each axis, (|S_h|, K-1, n_xi + 1)
     clusters      in scan order
     comparisons   all merge tests, in the order made
     n_states      |S_{h+1}|
