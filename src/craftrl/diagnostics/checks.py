@@ -1,0 +1,103 @@
+"""`diagnose`: run every check on a fitted model and say what asks for attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.diagnosis import Diagnosis
+from craftrl.diagnostics.gaps import cluster_gaps
+from craftrl.diagnostics.resamples import codes_of, resample
+from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
+from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
+from craftrl.estimator import CRAFT
+from craftrl.learner import check_dataset
+from craftrl.oracles.finite import FiniteClassOracle
+
+__all__ = ["diagnose"]
+
+# What is worth a warning. None of these is a proof; docs/diagnostics.md says what each is worth.
+LEAST_ASSIGNED = 0.5
+LEAST_GAP = 2.5
+LEAST_SAME_COUNT = 0.8
+LEAST_STABILITY = 0.9
+
+
+def diagnose(
+    model: CRAFT,
+    tau: TrajectoryDataset,
+    *,
+    n_resamples: int = 10,
+    seed: int = 0,
+    probe: FiniteClassOracle | None = None,
+) -> Diagnosis:
+    """Check a fitted model against the data it was fitted to; no ground truth is needed.
+
+    n_resamples  refits on resampled trajectories, each about as dear as a fit; 0 for none, as for data that does not
+                 fit into memory or an oracle that trains for long
+    probe        the class of functions in which to look for what the states leave out: any `FiniteOracle` or
+                 `CoordinateOracle`; by default the model's own class, where it is finite, else none
+    """
+    _check(model, tau, n_resamples)
+    if probe is None and isinstance(model.oracle, FiniteClassOracle):
+        probe = model.oracle
+    plain = Diagnosis(
+        n_states=np.array(list(model.n_states_)),
+        assigned=(model.labels_ >= 0).sum(axis=0) / np.maximum([tau.present(h).sum() for h in _steps(tau)], 1),
+        gap=cluster_gaps(model.trace_),
+        resamples=resample(model, tau, n_resamples, seed, probe) if n_resamples else None,
+        residual=residual_information(codes_of(model, tau), tau, probe) if probe is not None else None,
+        warnings=(),
+    )
+    return Diagnosis(**{**plain.__dict__, "warnings": tuple(_warnings(plain, model))})
+
+
+def _warnings(found: Diagnosis, model: CRAFT) -> Iterator[str]:
+    for outcome, steps in model.trace_.outcomes().items():
+        yield f"CRAFT found {outcome} at h = {_list(steps)}."
+    if found.assigned[-1] < LEAST_ASSIGNED:
+        yield f"Only {found.assigned[-1]:.0%} of the trajectories still have a label at h = {len(found.assigned)}."
+    if steps := _where(found.gap < LEAST_GAP):
+        yield f"Clusters lie closer than {LEAST_GAP} of the four bins that alpha promises at h = {_list(steps)}."
+    if steps := _where(found.same_count < LEAST_SAME_COUNT):
+        yield f"Fewer than {LEAST_SAME_COUNT:.0%} of the refits find as many states at h = {_list(steps)}."
+    if steps := _where(found.stability < LEAST_STABILITY):
+        yield f"Refits agree on less than {LEAST_STABILITY:.0%} of the states at h = {_list(steps)}: too little data?"
+    if found.residual is not None:
+        p = found.residual.p_value
+        if steps := _where(p * len(p) < SIGNIFICANT):
+            yield (
+                f"Observations tell the agents apart beyond the learned states at the pairs from h = {_list(steps)}: "
+                "wrong states, or policies that see the noise."
+            )
+
+
+def _where(bad: NDArray[np.bool_]) -> list[int]:
+    return [int(h) for h in np.flatnonzero(bad) + 1]
+
+
+def _list(steps: list[int]) -> str:
+    shown = [str(h) for h in steps]
+    return ", ".join(shown if len(shown) <= 6 else [*shown[:5], "..", shown[-1]])
+
+
+def _steps(tau: TrajectoryDataset) -> range:
+    return range(1, tau.H + 1)
+
+
+def _check(model: CRAFT, tau: TrajectoryDataset, n_resamples: int) -> None:
+    check_dataset(tau)
+    if not isinstance(model, CRAFT):
+        raise InvalidParameterError(f"diagnose takes a CRAFT model; {type(model).__name__} was given.")
+    if not hasattr(model, "trace_"):
+        raise NotFittedError("The model must be fitted before it can be diagnosed; call fit(tau) first.")
+    if model.labels_.shape != (tau.n, tau.H) or model.obs_shape_ != tau.obs_shape:
+        raise InvalidDataError(
+            f"The data must be that which the model was fitted to, {model.labels_.shape[0]} trajectories of "
+            f"{model.labels_.shape[1]} steps; {tau} was given."
+        )
+    if n_resamples < 0:
+        raise InvalidParameterError(f"n_resamples must be 0 or more; {n_resamples} was given.")

@@ -1,0 +1,95 @@
+"""The findings of all checks on one model, as a record that prints itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.diagnostics.resamples import Resamples
+from craftrl.diagnostics.residual import Residual
+
+__all__ = ["Diagnosis", "Verdict"]
+
+Floats = NDArray[np.float64]
+Verdict = Literal["trust", "check", "do not trust"]
+
+TRUST, CHECK = 0.95, 0.8  # the score from which a model is trusted, or worth a look
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the data alone says about a fitted model; arrays have one entry for each h = 1..H unless said otherwise.
+
+    n_states   states found
+    assigned   share of the trajectories that still have a label
+    gap        least distance between two clusters that became states of h, in bins; two true successors lie four
+               bins apart or more, less the error of f_h; NaN where there is nothing to compare
+    resamples  refits on resampled trajectories; None if none were asked for
+    residual   what tells the agents apart beyond the states; None without a class of probes
+    warnings   everything that asks for attention, in words
+    """
+
+    n_states: NDArray[np.int64]
+    assigned: Floats
+    gap: Floats
+    resamples: Resamples | None
+    residual: Residual | None
+    warnings: tuple[str, ...]
+
+    @property
+    def same_count(self) -> Floats:
+        """Share of the refits that found as many states as the model, NaN without refits."""
+        if self.resamples is None:
+            return np.full(len(self.n_states), np.nan)
+        return np.asarray((self.resamples.n_states == self.n_states).mean(axis=0))
+
+    @property
+    def stability(self) -> Floats:
+        """Mean agreement of the refits' encoders with the model's, NaN without refits."""
+        return np.full(len(self.n_states), np.nan) if self.resamples is None else self.resamples.agreement.mean(axis=0)
+
+    @property
+    def explained(self) -> Floats:
+        """Share of the known agent information that the states of (h-1, h) hold; 1 at h = 1, NaN without probes."""
+        if self.residual is None:
+            return np.full(len(self.n_states), np.nan)
+        return np.concatenate([[1.0], self.residual.explained()])
+
+    @property
+    def trust(self) -> Floats:
+        """Between 0 and 1: stability, times the least share explained at any step so far.
+
+        CRAFT finds the states of h+1 from those of h, and codes that follow a distractor can look right from one
+        step to the next: what fails at one step casts doubt on all that follow. What was not checked counts as 1.
+        """
+        so_far = np.minimum.accumulate(np.nan_to_num(self.explained, nan=1.0))
+        return np.asarray(np.nan_to_num(self.stability, nan=1.0) * so_far * (self.n_states > 0))
+
+    @property
+    def score(self) -> float:
+        """Mean trust over h = 2..H."""
+        return float(self.trust[1:].mean())
+
+    @property
+    def trusted_until(self) -> int:
+        """The last h such that trust is at least 0.95 at every step up to it."""
+        below = np.flatnonzero(self.trust < TRUST)
+        return int(below[0]) if len(below) else len(self.trust)
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.score < CHECK:
+            return "do not trust"
+        return "trust" if self.score >= TRUST and not self.warnings else "check"
+
+    def __str__(self) -> str:
+        head = f"{self.verdict}: score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
+        table = ["  h states assigned   gap same count stable explained trust"]
+        columns = (self.assigned, self.gap, self.same_count, self.stability, self.explained, self.trust)
+        for h, (n, *values) in enumerate(zip(self.n_states, *columns), start=1):
+            assigned, gap, same, stable, explained, trust = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
+            table.append(f"{h:3} {n:6} {assigned:>8} {gap:>5} {same:>10} {stable:>6} {explained:>9} {trust:>5}")
+        return "\n".join([head, *table, *(f"- {text}" for text in self.warnings)])

@@ -1,0 +1,108 @@
+"""Does anything in the observations tell the agents apart once the states are known?
+
+If the states are right and the policies see no noise, the agent depends on (x_h, x_{h+1}) through (s_h, s_{h+1})
+alone. So for every function psi of a probing class, psi(x_h) and psi(x_{h+1}) must be independent of the agent
+within each cell of (s_h, s_{h+1}). That is a chi-square test for each psi, and we report the strongest.
+
+Paper: Equation 1 (the noise-free policy property), Section 2.5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.engine.counting import group_counts
+from craftrl.oracles.finite import BoundFiniteOracle, FiniteClassOracle
+
+__all__ = ["Residual", "residual_information", "strongest_dependence"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+SIGNIFICANT = 0.01  # over all steps of one model together
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What is left of the agent in (x_h, x_{h+1}) given (s_h, s_{h+1}), one entry for each h = 1..H-1.
+
+    known    mutual information of the agent and (s_h, s_{h+1}) in nats, less what chance alone gives
+    nats     conditional mutual information of the agent and the strongest probe, likewise
+    p_value  of the strongest probe, times the number of probes (Bonferroni), at most 1
+    probe    the strongest probe: the step whose observation it reads, h or h+1, and its index in the class there
+    """
+
+    known: Floats
+    nats: Floats
+    p_value: Floats
+    probe: tuple[tuple[int, int], ...]
+
+    def explained(self, level: float = SIGNIFICANT) -> Floats:
+        """Of what the states and the strongest probe tell of the agent, the states' share; 1 where p > level / (H-1).
+
+        Shape (H-1,).
+        """
+        left_over = np.where(self.p_value * len(self.p_value) < level, self.nats, 0.0)
+        total = self.known + left_over
+        return np.divide(self.known, total, out=np.ones_like(total), where=left_over > 0)
+
+
+def residual_information(codes: Ints, tau: TrajectoryDataset, probe: FiniteClassOracle) -> Residual:
+    """Test the states `codes` (n, H), -1 for none, against every function of the probing class, step by step."""
+    bound = probe.bind(tau)
+    known, nats, p_value, found = zip(*(_at_step(h, codes, tau, bound) for h in range(1, tau.H)))
+    return Residual(np.array(known), np.array(nats), np.array(p_value), found)
+
+
+def _at_step(
+    h: int, codes: Ints, tau: TrajectoryDataset, bound: BoundFiniteOracle
+) -> tuple[float, float, float, tuple[int, int]]:
+    group, n_cells = _cells(codes[:, h - 1], codes[:, h])
+    known = group >= 0
+    agents_in_cell = np.bincount(group[known] * tau.K + tau.agent[known], minlength=n_cells * tau.K)
+    _, states_know, _ = strongest_dependence(agents_in_cell.reshape(1, 1, n_cells, tau.K))
+    group[known] = group[known] * tau.K + tau.agent[known]
+    candidates = []
+    for step in (h, h + 1):
+        counts = group_counts(bound.step(step), group, n_cells * tau.K)
+        tables = counts.reshape(n_cells, tau.K, *counts.shape[1:]).transpose(2, 0, 1, 3)
+        candidates.append((*strongest_dependence(tables), step))
+    log_p, nats, index, step = min(candidates)
+    n_probes = bound.step(h).size + bound.step(h + 1).size
+    p_value = float(np.exp(min(log_p + np.log(n_probes), 0.0)))
+    return max(states_know, 0.0), max(nats, 0.0), p_value, (step, index)
+
+
+def _cells(s_h: Ints, s_next: Ints) -> tuple[NDArray[np.int64], int]:
+    """A number for every pair of states that occurs, -1 where one is missing, and how many there are."""
+    known = (s_h >= 0) & (s_next >= 0)
+    cell = np.full(len(s_h), -1)
+    found, cell[known] = np.unique(s_h[known] * (s_next.max(initial=0) + 1) + s_next[known], return_inverse=True)
+    return cell, len(found)
+
+
+def strongest_dependence(tables: NDArray[np.integer]) -> tuple[float, float, int]:
+    """Of tables (F, C, K, V), the one whose rows and columns depend most on one another within the C cells.
+
+    Returned are ln p, the dependence in nats per count, less what chance gives, and the index in 0..F-1. Pearson's
+    statistic, summed over cells, and not the likelihood ratio: it keeps close to its chi-square where counts are
+    small. Its mean within a cell of N counts is df * N / (N - 1) exactly, and it is scaled to have mean df.
+    """
+    from scipy.stats import chi2
+
+    total = tables.sum(axis=(2, 3))
+    rows, columns = tables.sum(axis=3), tables.sum(axis=2)
+    expected = rows[..., :, None] * columns[..., None, :] / np.maximum(total, 1)[..., None, None]
+    pearson = np.divide((tables - expected) ** 2, expected, out=np.zeros_like(expected), where=expected > 0)
+    df = ((rows > 0).sum(axis=2) - 1).clip(0) * ((columns > 0).sum(axis=2) - 1).clip(0)
+    by_chance = (df * total / np.maximum(total - 1, 1)).sum(axis=1)
+    statistic, free = pearson.sum(axis=(1, 2, 3)), df.sum(axis=1)
+    scaled = statistic * free / np.maximum(by_chance, 1)
+    log_p = np.where(free > 0, chi2.logsf(scaled, np.maximum(free, 1)), 0.0)
+    best = int(np.argmin(log_p))
+    n = max(int(total[best].sum()), 1)
+    return float(log_p[best]), float((statistic[best] - by_chance[best]) / (2 * n)), best

@@ -1,0 +1,92 @@
+"""Which runs show what imperfect worlds do to CRAFT, and whether its diagnostics notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+__all__ = [
+    "CLEAN",
+    "DATA_SIZES",
+    "FULL_SEEDS",
+    "LEARNERS",
+    "SEEDS",
+    "VIOLATION_SIZES",
+    "WORLD_SIZE",
+    "Run",
+    "sweep",
+]
+
+SEEDS, FULL_SEEDS = 2, 10
+CLEAN = "none"
+
+# How each learner is built: coupling and relabel.
+LEARNERS: Mapping[str, tuple[str, bool]] = {
+    "independent": ("independent", False),
+    "chain": ("chain", False),
+    "posterior": ("posterior", True),
+}
+
+# The sizes of each violation, by world; 0 is in `DATA_SIZES`.
+VIOLATION_SIZES: Mapping[str, Mapping[str, tuple[float, ...]]] = {
+    "toy": {
+        "slips": (0.1, 0.2, 0.3, 0.4, 0.6),
+        "leaks": (0.01, 0.02, 0.05, 0.1, 0.3),
+        "agreement": (0.05, 0.1, 0.2, 0.3, 0.5),
+        "mislabelled": (0.05, 0.1, 0.2, 0.3, 0.4),
+        "corrupted": (0.05, 0.1, 0.2, 0.3, 0.5),
+        "hidden": (0.1, 0.2, 0.4, 0.7, 1.0),
+    },
+    "lock": {"slips": (0.01, 0.03, 0.1, 0.2, 0.4)},
+}
+
+# Trajectories per agent without any violation; the first is the size at which violations are studied.
+DATA_SIZES: Mapping[str, tuple[int, ...]] = {
+    "toy": (1000, 100, 200, 500, 2000, 5000),
+    "lock": (2000, 250, 500, 1000, 4000),
+    "multimaze": (5000, 1000, 2500),
+}
+
+# Horizon, and bits per observation where the world has them.
+WORLD_SIZE: Mapping[str, tuple[int, int]] = {"toy": (15, 64), "lock": (6, 10), "multimaze": (5, 0)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit and its diagnosis: in which world, with which violation of which size, on n trajectories per agent."""
+
+    world: str
+    violation: str
+    size: float
+    learner: str
+    n: int
+    seed: int
+    horizon: int
+    n_features: int
+    n_resamples: int = 8
+
+
+def sweep(
+    n_seeds: int,
+    data_sizes: Mapping[str, tuple[int, ...]] = DATA_SIZES,
+    violation_sizes: Mapping[str, Mapping[str, tuple[float, ...]]] = VIOLATION_SIZES,
+    world_size: Mapping[str, tuple[int, int]] = WORLD_SIZE,
+) -> list[Run]:
+    """All learners on every dataset, seed by seed, so that an unfinished sweep has seen every cell."""
+    return [
+        Run(world, violation, size, learner, n, seed, *world_size[world])
+        for seed in range(n_seeds)
+        for world, violation, size, n in _datasets(data_sizes, violation_sizes)
+        for learner in LEARNERS
+    ]
+
+
+def _datasets(
+    data_sizes: Mapping[str, tuple[int, ...]], violation_sizes: Mapping[str, Mapping[str, tuple[float, ...]]]
+) -> Iterator[tuple[str, str, float, int]]:
+    for world, counts in data_sizes.items():
+        for n in counts:
+            yield world, CLEAN, 0.0, n
+        for violation, sizes in violation_sizes.get(world, {}).items():
+            for size in sizes:
+                yield world, violation, size, counts[0]
