@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from craftrl.envs.exbmdp import ExBMDP, Ints
 from craftrl.envs.pixels_layout import Layout, floor_plan
-from craftrl.envs.pixels_policies import separated_policies
+from craftrl.envs.pixels_policies import Style, separated_policies
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 
@@ -85,9 +85,11 @@ class PixelsExBMDP(ExBMDP):
     def T(self, h: int) -> Ints:
         return self.plan.moves[: self.n_states(h)]
 
-    def policies(self, n_agents: int = 2, alpha: float = 1.0, seed: int = 0) -> tuple[MarkovPolicy, ...]:
+    def policies(
+        self, n_agents: int = 2, alpha: float = 1.0, seed: int = 0, style: Style = "cells"
+    ) -> tuple[MarkovPolicy, ...]:
         """Two to four agents whose preferences differ in every cell by alpha; see `separated_policies`."""
-        return separated_policies(self.plan, self.H, n_agents, alpha, seed)
+        return separated_policies(self.plan, self.H, n_agents, alpha, seed, style)
 
     # -- the noise -----------------------------------------------------------------------------------------
 

@@ -2,8 +2,10 @@
 
 CRAFT asks for two things that pull apart: the agents must prefer different successors in every state (alpha),
 and both must visit every pair of states often enough (eta, nu). So all agents share a base policy that spreads out over
-the grid, and each tilts it by a ranking of the successors that is drawn anew for every cell, so that no agent
-drifts anywhere in particular.
+the grid, and each tilts it by a ranking of the successors. With style "cells" the ranking is drawn anew for every
+cell, so that no agent drifts anywhere in particular. With style "compass" there is one ranking of the directions for
+all cells, and the agents swap it at every step for the same reason: then the way of moving tells the agents apart, and
+the place does not, which is hard on learners that only tell agents apart.
 
 Paper: Section 2.5, Equations 4-5 (coverage and difference of policies)
 """
@@ -11,6 +13,7 @@ Paper: Section 2.5, Equations 4-5 (coverage and difference of policies)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +22,15 @@ from craftrl.envs.pixels_layout import FloorPlan
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["pair_shares", "population_bounds", "separated_policies", "spreading_policy"]
+__all__ = ["Style", "pair_shares", "population_bounds", "separated_policies", "spreading_policy"]
 
 Floats = NDArray[np.float64]
+Style = Literal["cells", "compass"]
 DRAWS = 64  # rankings tried; the one with the best coverage is kept
 
 
 def separated_policies(
-    plan: FloorPlan, H: int, n_agents: int = 2, alpha: float = 1.0, seed: int = 0
+    plan: FloorPlan, H: int, n_agents: int = 2, alpha: float = 1.0, seed: int = 0, style: Style = "cells"
 ) -> tuple[MarkovPolicy, ...]:
     """Policies of 2..4 agents whose log-odds of any two successors of a cell differ by alpha or more.
 
@@ -36,13 +40,15 @@ def separated_policies(
     """
     if not 2 <= n_agents <= 4:
         raise InvalidParameterError(f"The number of agents must be 2, 3 or 4; {n_agents} was given.")
+    if style not in ("cells", "compass"):
+        raise InvalidParameterError(f"style must be 'cells' or 'compass'; {style!r} was given.")
     if not alpha > 0:
         raise InvalidParameterError(f"alpha must be positive; alpha = {alpha} was given.")
     base = spreading_policy(plan, H)
     rng = np.random.default_rng(seed)
     best: tuple[float, list[Floats]] | None = None
     for _ in range(DRAWS):
-        rankings = [_rankings(plan, rng) for _ in range(2)]
+        rankings = [_rankings(plan, H, style, rng) for _ in range(2)]
         tilts = [sign * alpha / 2 * rankings[k // 2] for k, sign in zip(range(n_agents), (1, -1, 1, -1))]
         successors = [_tilted(base, tilt) for tilt in tilts]
         shares = np.stack([pair_shares(table) for table in successors])
@@ -111,13 +117,19 @@ def _as_successors(policy: MarkovPolicy, plan: FloorPlan) -> Floats:
     return tables
 
 
-def _rankings(plan: FloorPlan, rng: np.random.Generator) -> Floats:
-    """For each cell, its successors in a random order, as ranks centred about 0; shape (n_cells, n_cells)."""
+def _rankings(plan: FloorPlan, H: int, style: Style, rng: np.random.Generator) -> Floats:
+    """Ranks of each cell's successors, centred about 0; shape (H-1, n_cells, n_cells)."""
     ranks = np.zeros((plan.n_cells, plan.n_cells))
+    order = rng.permutation(5)  # of the four directions and of staying
     for s, successors in enumerate(plan.adjacency):
         found = np.flatnonzero(successors)
-        ranks[s, found] = rng.permutation(len(found)) - (len(found) - 1) / 2
-    return ranks
+        if style == "cells":
+            ranks[s, found] = rng.permutation(len(found)) - (len(found) - 1) / 2
+        else:
+            first_move = [int(np.argmax(plan.moves[s] == t)) if t != s else 4 for t in found]
+            ranks[s, found] = order[first_move] - 2
+    sign = (-1.0) ** np.arange(H - 1) if style == "compass" else np.ones(H - 1)
+    return sign[:, None, None] * ranks
 
 
 def _tilted(base: Floats, tilt: Floats) -> Floats:

@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--walkers", type=int, nargs="+", metavar="W", help="figures that walk by themselves")
     parser.add_argument("--n", type=int, nargs="+", metavar="N", help="trajectories per agent")
+    parser.add_argument(
+        "--style", choices=["cells", "compass"], default="cells", help="how the agents differ (default: %(default)s)"
+    )
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
     parser.epilog = EXAMPLES
 
@@ -45,6 +48,7 @@ def main(args: argparse.Namespace) -> None:
         walkers=args.walkers,
         n=args.n,
         seeds=args.seeds,
+        style=args.style,
         workers=args.workers,
         device=args.device,
         progress=not args.quiet,
@@ -61,6 +65,7 @@ def run(
     walkers: Sequence[int] | None = None,
     n: Sequence[int] | None = None,
     seeds: int = 1,
+    style: str = "cells",
     workers: int = 1,
     device: str = "auto",
     progress: bool = True,
@@ -75,7 +80,7 @@ def run(
 
     chosen = PRESETS[preset]
     names = list(techniques or ["craft", *RIVALS])
-    runs = sweep(chosen, names, walkers or chosen.walkers, n or chosen.n, seeds, device)
+    runs = sweep(chosen, names, walkers=walkers, n=n, seeds=seeds, style=style, device=device)
     rows = run_sweep("pixels", runs, run_one, out, workers, progress)
     write_json(Path(out) / "table.json", table_json(rows))
     return rows

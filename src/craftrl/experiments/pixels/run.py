@@ -31,6 +31,7 @@ from craftrl.valleys import Valleys
 __all__ = ["Data", "craft_of", "data_of", "run_one", "training_of"]
 
 HELD_OUT = 1000  # trajectories per agent that no technique is trained on
+FEWEST_PAIRS = 10  # nu is taken no smaller than this many pairs: fewer cannot be told from strays
 PROBED = 4000  # trajectories whose true states the linear probe learns from
 CLASSES = {
     "autoencoder": rival_classes.Autoencoder,
@@ -96,16 +97,17 @@ def data_of(run: Run) -> Data:
 @lru_cache(maxsize=1)
 def _data(run: Run) -> Data:
     world = PixelsExBMDP(run.horizon, run.size, run.walkers, layout=run.layout, seed=run.seed)  # type: ignore[arg-type]
-    policies = world.policies(2, run.alpha, run.seed)
+    policies = world.policies(2, run.alpha, run.seed, run.style)  # type: ignore[arg-type]
     identity = ("pixels", run.size, run.horizon, run.layout, run.walkers, run.n, run.seed)
     train_seed, test_seed = seed_of(*identity).spawn(2)
-    bounds = population_bounds(policies, world.plan)
+    eta, nu = population_bounds(policies, world.plan)
     return Data(
         world,
         collect(world, policies, run.n, np.random.default_rng(train_seed)),
         collect(world, policies, min(run.n, HELD_OUT), np.random.default_rng(test_seed)),
         run.alpha,
-        *bounds,
+        eta,
+        max(nu, FEWEST_PAIRS / (2 * run.n)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["ABLATIONS", "NAMES", "RIVALS", "SMALL", "Preset", "Run", "sweep"]
+__all__ = ["ABLATIONS", "NAMES", "PRESETS", "RIVALS", "Preset", "Run", "sweep"]
 
 ABLATIONS = {
     "craft": "CRAFT, states shared over time",
@@ -32,6 +32,7 @@ class Run:
     """One technique on one dataset.
 
     n           trajectories per agent
+    style       of the agents' policies, see `craftrl.envs.pixels_policies`
     steps       gradient steps of a training run, early stopping aside; epochs follow from it and n
     batch       observations in a minibatch
     """
@@ -47,6 +48,7 @@ class Run:
     batch: int = 1024
     dim: int = 128
     alpha: float = 1.0
+    style: str = "cells"
     device: str = "auto"
 
 
@@ -71,25 +73,22 @@ PRESETS = {"small": SMALL, "full": FULL, "rooms": ROOMS}
 
 
 def sweep(
-    preset: Preset, techniques: Sequence[str], walkers: Sequence[int], n: Sequence[int], seeds: int, device: str
+    preset: Preset,
+    techniques: Sequence[str],
+    *,
+    walkers: Sequence[int] | None = None,
+    n: Sequence[int] | None = None,
+    seeds: int = 1,
+    style: str = "cells",
+    device: str = "auto",
 ) -> list[Run]:
     """All techniques on each dataset before the next one, so that a dataset is rendered once."""
+    world = {"size": preset.size, "horizon": preset.horizon, "layout": preset.layout, "style": style}
+    budget = {"steps": preset.steps, "batch": preset.batch, "dim": preset.dim, "device": device}
     return [
-        Run(
-            technique,
-            w,
-            m,
-            seed,
-            size=preset.size,
-            horizon=preset.horizon,
-            layout=preset.layout,
-            steps=preset.steps,
-            batch=preset.batch,
-            dim=preset.dim,
-            device=device,
-        )
+        Run(technique, w, m, seed, **world, **budget)  # type: ignore[arg-type]
         for seed in range(seeds)
-        for m in n
-        for w in walkers
+        for m in n or preset.n
+        for w in walkers or preset.walkers
         for technique in techniques
     ]

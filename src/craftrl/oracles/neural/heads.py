@@ -5,7 +5,6 @@ Paper: Lines 25 and 46
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from torch.nn import functional
 from craftrl.oracles.neural.frames import to_input
 from craftrl.oracles.neural.training import Training, seeded, train
 
-__all__ = ["HeldOutSeparation", "NetworkEncoder", "cross_fitted", "fit_head"]
+__all__ = ["NetworkEncoder", "cross_fitted", "fit_head"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -52,31 +51,6 @@ def cross_fitted(z: Tensor, label: Ints, n_classes: int, training: Training, nam
         head, _ = fit_head(z[seen], label[fold_of != fold], n_classes, training, f"{name}-{fold + 1}-of-{folds}")
         logits[fold_of == fold] = head_logits(head, z[own])
     return logits
-
-
-class HeldOutSeparation:
-    """Line 25 for all clusters of a step from one classifier over all of them.
-
-    Restricted to a cluster and a state, the classifier's odds, corrected for the sizes of the two, decide between
-    them; L(g) is the sum of the two held-out error rates. No pair of candidates needs a training run.
-
-    Paper: Line 25, Equation 17
-    """
-
-    def __init__(self, logits: Floats, cluster: Ints, n_clusters: int) -> None:
-        self.logits = logits
-        self.cluster = cluster
-        self.sizes = np.bincount(cluster, minlength=n_clusters)
-
-    def loss(self, new: int, state: Sequence[int]) -> float:
-        members = list(state)
-        score = self.logits[:, new] - np.log(max(self.sizes[new], 1))
-        rival = np.logaddexp.reduce(self.logits[:, members], axis=1) - np.log(max(self.sizes[members].sum(), 1))
-        says_new = score > rival
-        of_new, of_state = self.cluster == new, np.isin(self.cluster, members)
-        if not of_new.any() or not of_state.any():
-            return 0.0
-        return float((~says_new[of_new]).mean() + says_new[of_state].mean())
 
 
 class NetworkEncoder:

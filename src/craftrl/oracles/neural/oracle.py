@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.grid import Grid
-from craftrl.oracles.base import BoundOracle, Coupling, EncoderFit, LogOdds, Oracle, Separation
+from craftrl.oracles.base import BoundOracle, Coupling, EncoderFit, LogOdds, Oracle
 from craftrl.oracles.neural.frames import Frames
-from craftrl.oracles.neural.heads import HeldOutSeparation, NetworkEncoder, cross_fitted, fit_head, head_logits
+from craftrl.oracles.neural.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
 from craftrl.oracles.neural.pairs import PairFit, fit_pairs
 from craftrl.oracles.neural.training import Training
+from craftrl.oracles.restricted import RestrictedSeparation, to_bins
 
-__all__ = ["NeuralOracle", "to_bins"]
+__all__ = ["NeuralOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -76,13 +77,13 @@ class BoundNeural(BoundOracle):
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
         return LogOdds(bins, pairs.loss, (pairs.network,) * (self.tau.H - 1))
 
-    def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
+    def separation(self, h: int, cluster: Ints, n_clusters: int) -> RestrictedSeparation:
         chosen = (cluster >= 0) & self.tau.present(h)
         label = cluster[chosen]
         if n_clusters < 2:
-            return HeldOutSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
+            return RestrictedSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
         logits = cross_fitted(self.features(h)[chosen], label, n_clusters, self.heads, f"separation-h{h}")
-        return HeldOutSeparation(logits, label, n_clusters)
+        return RestrictedSeparation(logits, label, n_clusters)
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         chosen = (label >= 0) & self.tau.present(h)
@@ -114,8 +115,3 @@ class BoundNeural(BoundOracle):
 
     def _encoder(self, head: nn.Module) -> NetworkEncoder:
         return NetworkEncoder(self.pairs().network.trunk, head, self.frames.device)
-
-
-def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:
-    """The nearest grid point of each value, clipped to Xi."""
-    return np.clip(np.rint(f / grid.xi + grid.n_xi / 2), 0, grid.n_xi).astype(np.int16)

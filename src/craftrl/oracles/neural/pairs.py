@@ -1,6 +1,6 @@
 """f_h by one network for all h: cross-fitted, calibrated, and read off on every pair of the dataset.
 
-Paper: Line 10, Equation 8
+Paper: Line 10, Equation 13
 """
 
 from __future__ import annotations

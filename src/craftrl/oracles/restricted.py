@@ -1,0 +1,53 @@
+"""What oracles made of classifiers share: one classifier over all clusters of a step, and values rounded to Xi.
+
+Paper: Lines 10 and 25, Equation 17
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.grid import Grid
+
+__all__ = ["RestrictedSeparation", "to_bins"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+
+
+def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:
+    """The nearest grid point of each value, clipped to Xi."""
+    return np.clip(np.rint(f / grid.xi + grid.n_xi / 2), 0, grid.n_xi).astype(np.int16)
+
+
+class RestrictedSeparation:
+    """Line 25 for all clusters of a step from one classifier over all of them.
+
+    `logits` (m, n_clusters) are held-out: each row's come from a classifier that never saw it. Restricted to a
+    cluster and a state, the classifier's odds, corrected for the sizes of the two, decide between them; L(g) is
+    the sum of the two error rates. No pair of candidates needs a training run.
+
+    Paper: Line 25, Equation 17
+    """
+
+    def __init__(self, logits: Floats, cluster: Ints, n_clusters: int) -> None:
+        self.logits = logits
+        self.cluster = cluster
+        self.sizes = np.bincount(cluster, minlength=n_clusters)
+
+    def loss(self, new: int, state: Sequence[int]) -> float:
+        members = list(state)
+        of_new, of_state = self.cluster == new, np.isin(self.cluster, members)
+        if not of_new.any() or not of_state.any():
+            return 0.0
+        missed = ~self._says_new(of_new, new, members)
+        taken = self._says_new(of_state, new, members)
+        return float(missed.mean() + taken.mean())
+
+    def _says_new(self, rows: NDArray[np.bool_], new: int, members: list[int]) -> NDArray[np.bool_]:
+        score = self.logits[rows, new] - np.log(self.sizes[new])
+        rival = np.logaddexp.reduce(self.logits[rows][:, members], axis=1) - np.log(self.sizes[members].sum())
+        return score > rival
