@@ -28,8 +28,9 @@ from craftrl.losses import best_bins
 
 GRID = Grid.from_bounds(math.log(3), 1 / 5)
 SIZES = ((1024, 5000), (2048, 5000), (4096, 5000), (8192, 5000), (4096, 50_000))
-# An H200's data sheet: dense 8-bit integer operations and bytes of memory traffic per second.
-PEAK_OPERATIONS, PEAK_BYTES = 1.979e15, 4.8e12
+# An H200's data sheet, per second: dense 8-bit integer operations, bytes of memory traffic, float64 operations outside
+# the tensor cores, and bytes from the host over PCIe 5.
+PEAK_OPERATIONS, PEAK_BYTES, PEAK_FLOAT64, PEAK_UPLOAD = 1.979e15, 4.8e12, 34e12, 64e9
 
 
 def random_steps(M: int, n: int, seed: int) -> tuple[PackedStep, PackedStep]:
@@ -109,16 +110,21 @@ def cuda_row(left: PackedStep, right: PackedStep) -> dict[str, Any]:
     row: dict[str, Any] = {"digest": digest(losses), "best pair": list(best)}
     row["best pair, from packed bits in host memory"] = timed(lambda: counter.best_pair(left, right))
     n_rows = min(M, 2048)
-    p = left.planes[:, :n_rows]
-    halves = [slice(*left.segments[k : k + 2]) for k in range(2)]
-    unpacked = [[counter._unpacked(x[..., s], right.present[s]) for x in (p, right.planes)] for s in halves]
+    halves = [slice(*(8 * right.segments[k : k + 2])) for k in range(2)]
+    present = counter.upload(right.present[None, None])
+    packed = [counter.operand(counter.upload(planes), present) for planes in (left.planes[:, :n_rows], right.planes)]
+    unpacked = [[counter.unpack(bits[:, half]) for bits in packed] for half in halves]
     products = [torch._int_mm(x, y.t()) for x, y in unpacked]
     loss = cell_loss(softplus_table(GRID), "cuda")
     tile = summed_losses(products, (1, n_rows), (1, M), loss)
     bits = (n_rows + M) * n
     stages = {
-        "upload and unpack": (
-            lambda: [counter._unpacked(x[..., s], right.present[s]) for x in (p, right.planes) for s in halves],
+        "upload": (
+            lambda: [counter.upload(planes) for planes in (left.planes[:, :n_rows], right.planes)],
+            bits / 8 / PEAK_UPLOAD,
+        ),
+        "unpack": (
+            lambda: [counter.unpack(bits[:, half]) for bits in packed for half in halves],
             bits / PEAK_BYTES,
         ),
         "products": (
@@ -127,7 +133,7 @@ def cuda_row(left: PackedStep, right: PackedStep) -> dict[str, Any]:
         ),
         "losses": (
             lambda: summed_losses(products, (1, n_rows), (1, M), loss),
-            (8 + 8) * n_rows * M / PEAK_BYTES,
+            max((8 + 8) * n_rows * M / PEAK_BYTES, 4 * 4 * GRID.size * n_rows * M / PEAK_FLOAT64),
         ),
         "least": (lambda: (tile == tile.min()).nonzero()[0], 8 * n_rows * M / PEAK_BYTES),
     }

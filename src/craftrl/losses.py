@@ -21,7 +21,15 @@ from scipy.special import logsumexp
 
 from craftrl.grid import Grid
 
-__all__ = ["FIXED_POINT", "best_bins", "best_relabelling", "log_loss", "separation_loss", "softplus_table"]
+__all__ = [
+    "FIXED_POINT",
+    "best_bins",
+    "best_relabelling",
+    "log_loss",
+    "separation_loss",
+    "softplus_table",
+    "surprise_table",
+]
 
 FIXED_POINT = 2**30  # one nat
 TIE = 1e-9  # differences in Line 46 below this are none
@@ -81,9 +89,22 @@ def _cell_loss(counts: NDArray[np.integer], bins: Ints, grid: Grid) -> Ints:
         table = softplus_table(grid)
         j = bins[..., 0]
         return counts[..., 0] * table[grid.n_xi - j] + counts[..., 1] * table[j]
+    return (counts * _surprise(bins, grid)).sum(axis=-1)
+
+
+def _surprise(bins: Ints, grid: Grid) -> Ints:
+    """-ln Pr(agent k | f) of every agent k in fixed point, f given by its bins (..., K-1); shape (..., K)."""
     f = np.concatenate([np.zeros((*bins.shape[:-1], 1)), grid.values[bins]], axis=-1)
-    surprise = np.rint((f + logsumexp(-f, axis=-1, keepdims=True)) * FIXED_POINT).astype(np.int64)
-    return (counts * surprise).sum(axis=-1)
+    return np.rint((f + logsumexp(-f, axis=-1, keepdims=True)) * FIXED_POINT).astype(np.int64)
+
+
+@lru_cache(maxsize=16)
+def surprise_table(grid: Grid, K: int) -> Ints:
+    """-ln Pr(agent k | f) for every f in Xi^(K-1) and every k, in fixed point: ((n_xi + 1)^(K-1), K)."""
+    bins = np.moveaxis(np.indices((grid.size,) * (K - 1)), 0, -1).reshape(-1, K - 1)
+    table = _surprise(bins, grid)
+    table.flags.writeable = False
+    return table
 
 
 def separation_loss(new: NDArray[np.integer], state: NDArray[np.integer]) -> float:

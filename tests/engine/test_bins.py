@@ -60,9 +60,9 @@ def test_compiled_searches_equal_best_bins(grid, limit, monkeypatch):
 
 def test_sums_beyond_float_are_left_to_integers():
     grid = GRIDS[0]
-    assert BinSearch.on(grid, 2, 10**6).swept
+    assert BinSearch.on(grid, 2, 10**6).way == "sweep"
     huge = 2**53 // int(softplus_table(grid)[-1]) + 1
-    assert not BinSearch.on(grid, 2, huge).swept
+    assert BinSearch.on(grid, 2, huge).way == "look up"
     counts = np.array([[[[[2**30, 2**29], [5, 7]], [[2**28, 2**30], [0, 0]]]]])
     inner = np.ascontiguousarray(counts[0, 0, 1:, 1:].transpose(2, 0, 1)[:, :, :, None, None].astype(np.int32))
     p = np.ascontiguousarray(counts[0, 0, 1:].sum(axis=1).T[:, :, None])
@@ -76,7 +76,8 @@ def test_a_grid_too_fine_is_left_to_numpy():
     fine = Grid.from_bounds(0.002, 0.001)
     assert not is_steep(fine)
     assert not BinSearch.on(fine, 2, 100).compiled
-    assert not BinSearch.on(GRIDS[0], 3, 100).compiled
+    assert not BinSearch.on(fine, 3, 100).compiled
+    assert not BinSearch.on(GRIDS[0], 3, 10**7).compiled
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -10,6 +10,7 @@ from literal_counting import count_groups, count_pairs, losses_of_pairs, random_
 
 from craftrl import TrajectoryDataset
 from craftrl.engine import (
+    bins,
     constant_step,
     group_counts,
     pack_coordinates,
@@ -63,11 +64,15 @@ def test_groups_and_values_agree_with_the_literal_ones(seed, K, N_s, unequal):
 
 
 @pytest.mark.parametrize("K", [3, 4])
-def test_losses_of_more_agents_are_those_of_best_bins(K):
-    problem = random_problem(5, K, 3)
-    steps = packed(problem)
-    expected = best_bins(count_pairs(problem, 1), GRID)[1].sum(axis=(2, 3))
-    assert np.array_equal(pair_losses(steps[0], steps[1], GRID), expected)
+@pytest.mark.parametrize("grid", [GRID, Grid.from_bounds(1.0, 0.5), Grid.from_bounds(np.log(2), 0.1)])
+@pytest.mark.parametrize("table_limit", [0, 10**7])  # in NumPy always, compiled always
+def test_losses_of_more_agents_are_those_of_best_bins(K, grid, table_limit, monkeypatch):
+    monkeypatch.setattr(bins, "TABLE_LIMIT", table_limit)
+    for seed in range(8):
+        problem = random_problem(seed, K, 3, unequal=seed % 2 == 1)
+        steps = packed(problem)
+        expected = best_bins(count_pairs(problem, 1), grid)[1].sum(axis=(2, 3))
+        assert np.array_equal(pair_losses(steps[0], steps[1], grid), expected)
 
 
 @pytest.mark.parametrize(("n_features", "N_s"), [(1, 2), (9, 2), (64, 2), (70, 2), (200, 2), (33, 4)])

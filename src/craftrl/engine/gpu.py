@@ -76,41 +76,52 @@ class TorchCounter:
     def _applies(self, step: PackedStep) -> bool:
         """Whether the device's way does: two agents, a grid neither too fine nor too large, sums below 2^53."""
         n = int(step.counts.sum())
-        search = BinSearch.on(self.grid, len(step.counts), n)
-        return search.compiled and self.grid.size <= BINS_AT_MOST and n * int(search.table[-1]) < 2**53
+        way = BinSearch.on(self.grid, len(step.counts), n).way
+        exact = self.grid.size <= BINS_AT_MOST and n * int(softplus_table(self.grid)[-1]) < 2**53
+        return way in ("sweep", "look up") and exact
 
     def tiles(self, step_h: PackedStep, step_next: PackedStep) -> Iterator[tuple[int, Tensor]]:
         """Losses as float64 on the device, some rows at a time, each with its first row."""
         loss = cell_loss(softplus_table(self.grid), self.device)
-        pair_bytes = 64 * step_h.N_s * step_next.N_s
+        cells = step_h.N_s * step_next.N_s
+        pair_bytes = 32 if cells == 4 else 32 * cells  # binary encoders need no cells but those in registers
         n_rows = max(MULTIPLE, self.budget // (pair_bytes * step_next.size) // MULTIPLE * MULTIPLE)
+        bits_h, present = self.upload(step_h.planes), self.upload(step_next.present[None, None])
+        right = self.operand(self.upload(step_next.planes), present)
+        chunks = [list(self._chunks(slice(*step_h.segments[k : k + 2]), len(right))) for k in range(2)]
+        # Unpacked once for all tiles, if there is room.
+        kept = [self.unpack(right[:, c]) for (c,) in chunks] if max(map(len, chunks)) == 1 else None
         for start in range(0, step_h.size, n_rows):
-            p = step_h.planes[:, start : start + n_rows]
-            agents = [self.count(p, step_next, slice(*step_h.segments[k : k + 2])) for k in range(2)]
-            yield start, summed_losses(agents, p.shape[:2], step_next.planes.shape[:2], loss)
+            some = bits_h[:, start : start + n_rows]
+            left = self.operand(some, present)
+            agents: list[Tensor] = []
+            for k in range(2):
+                rights = [kept[k]] if kept else (self.unpack(right[:, c]) for c in chunks[k])
+                agents.append(
+                    sum(self.torch._int_mm(self.unpack(left[:, c]), r.t()) for c, r in zip(chunks[k], rights))
+                )
+            yield start, summed_losses(agents, some.shape[:2], step_next.planes.shape[:2], loss)
 
-    def count(self, p: Words, step_next: PackedStep, words: slice) -> Tensor:
-        """Counts over some words of every plane of p (U, I) with every plane of step_next: (U I + 1, V J + 1), padded.
+    def upload(self, planes: Words) -> Tensor:
+        """Bit planes (U, I, W) as bytes on the device, still packed."""
+        return self.torch.from_numpy(np.ascontiguousarray(planes).view(np.uint8)).to(self.device)
 
-        The plane of x_{h+1}'s presence goes along on both sides: the last column then counts each plane of p by
-        itself, the last row each plane of step_next, and the corner all pairs.
+    def operand(self, bits: Tensor, present: Tensor) -> Tensor:
+        """All planes as rows, with that of x_{h+1}'s presence as one row more, and empty ones up to a multiple.
+
+        With it on both sides of a product, the last column counts each plane on the left by itself, the last row
+        each plane on the right, and the corner all pairs.
         """
-        counts: Tensor = 0
-        planes = (p, step_next.planes)
-        at_once = max(1, self.budget // (64 * sum(x.shape[0] * x.shape[1] + MULTIPLE for x in planes)))
-        for start in range(words.start, words.stop, at_once):
-            some = slice(start, min(start + at_once, words.stop))
-            left, right = (self._unpacked(x[..., some], step_next.present[some]) for x in planes)
-            counts = counts + self.torch._int_mm(left, right.t())
-        return counts
+        rows = self.torch.cat([bits.flatten(0, 1), present[0]])
+        return self.torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % MULTIPLE))
 
-    def _unpacked(self, planes: Words, present: Words) -> Tensor:
-        """Bit planes, and that of presence, as rows of 0s and 1s in int8; the number of rows is padded."""
-        torch = self.torch
-        n_words = len(present)
-        octets = np.concatenate([planes.reshape(-1, n_words), present[None]]).view(np.uint8)
-        n_rows = -(-len(octets) // MULTIPLE) * MULTIPLE
-        on_device = torch.zeros((n_rows, 8 * n_words), dtype=torch.uint8, device=self.device)
-        on_device[: len(octets)] = torch.from_numpy(octets).to(self.device)
-        shifts = torch.arange(8, dtype=torch.uint8, device=self.device)
-        return ((on_device[:, :, None] >> shifts) & 1).reshape(n_rows, -1).view(torch.int8)
+    def unpack(self, bits: Tensor) -> Tensor:
+        """Packed rows as 0s and 1s in int8."""
+        shifts = self.torch.arange(8, dtype=self.torch.uint8, device=self.device)
+        return (bits[:, :, None] >> shifts).bitwise_and_(1).flatten(1).view(self.torch.int8)
+
+    def _chunks(self, words: slice, n_rows: int) -> Iterator[slice]:
+        """The bytes of some words, so many at a time that they can be unpacked within the budget."""
+        at_once = max(8, self.budget // (64 * n_rows) * 8)
+        for start in range(8 * words.start, 8 * words.stop, at_once):
+            yield slice(start, min(start + at_once, 8 * words.stop))

@@ -17,11 +17,13 @@ from craftrl.errors import require
 __all__ = ["CellLoss", "cell_loss", "summed_losses"]
 
 Tensor = Any
+UNROLLED = 32
 
 LEAST_LOSS = """
 template <typename T> T least_loss(T a, T b) {{
   const double table[] = {{{numbers}}};
   double least = a * table[{last}] + b * table[0];
+  #pragma unroll {unroll}
   for (int j = 1; j <= {last}; ++j) {{
     const double loss = a * table[{last} - j] + b * table[j];
     least = loss < least ? loss : least;
@@ -36,8 +38,10 @@ template <typename T> T binary_loss(T c_a, T c_b, T p_a, T p_b, T q_a, T q_b, T 
   const double a[] = {{c_a, p_a - c_a, q_a - c_a, n_a - p_a - q_a + c_a}};
   const double b[] = {{c_b, p_b - c_b, q_b - c_b, n_b - p_b - q_b + c_b}};
   double sum = 0;
+  #pragma unroll
   for (int cell = 0; cell < 4; ++cell) {{
     double least = a[cell] * table[{last}] + b[cell] * table[0];
+    #pragma unroll {unroll}
     for (int j = 1; j <= {last}; ++j) {{
       const double loss = a[cell] * table[{last} - j] + b[cell] * table[j];
       least = loss < least ? loss : least;
@@ -72,7 +76,11 @@ class CompiledCellLoss(CellLoss):
 
     def __init__(self, table: NDArray[np.int64]) -> None:
         super().__init__(table)
-        numbers = {"numbers": ", ".join(f"{t:.1f}" for t in self.table), "last": len(table) - 1}
+        numbers = {
+            "numbers": ", ".join(f"{t:.1f}" for t in self.table),
+            "last": len(table) - 1,
+            "unroll": min(len(table), UNROLLED),  # unrolled, the table's entries become constants of the code
+        }
         compile_: Callable[[str], Any] = self.torch.cuda.jiterator._create_jit_fn
         self._least = compile_(LEAST_LOSS.format(**numbers))
         self._binary = compile_(BINARY_LOSS.format(**numbers))
@@ -92,7 +100,7 @@ def cell_loss(table: NDArray[np.int64], device: str) -> CellLoss:
 def summed_losses(
     agents: Sequence[Tensor], p_shape: tuple[int, ...], q_shape: tuple[int, ...], loss: CellLoss
 ) -> Tensor:
-    """The loss of every pair of encoders (I, J) from both agents' counts, laid out as `TorchCounter.count` does."""
+    """The loss of every pair of encoders (I, J) from both agents' counts, laid out as in `TorchCounter.operand`."""
     if p_shape[0] == q_shape[0] == 1:
         (_, I), (_, J) = p_shape, q_shape
         inner = [counts[:I, :J] for counts in agents]

@@ -1,7 +1,8 @@
 """The compiled loss of every pair of encoders, straight from counts, bit for bit that of `losses.best_bins`.
 
-Two ways to find each cell's best bin. A small grid is swept whole, eight cells at a time; in a large one, a table
-says where to start looking. Both rely on integers only: the float64 of the first hold integers below 2^53.
+Three ways to find each cell's best bin (`bins` says when). A small grid is swept whole, eight cells at a time; in a
+large one, a table says where to start looking; for more than two agents, the corners around the log ratios are tried.
+All rely on integers only: the float64 of the first hold integers below 2^53.
 
 This module imports numba; see `count_kernel`.
 """
@@ -18,7 +19,7 @@ from numba.extending import intrinsic
 
 from craftrl.engine.packing import LANES
 
-__all__ = ["look_up_losses", "sweep_losses"]
+__all__ = ["corner_losses", "look_up_losses", "sweep_losses"]
 
 COLUMNS = 256  # encoders of Phi_{h+1} worked on together: their cells stay in the nearest cache
 
@@ -175,3 +176,39 @@ def look_up_losses(inner, p, q, totals, table, start, out):  # type: ignore[no-u
                                 break
                             loss = following
                         out[i, j] += loss
+
+
+@njit(cache=True, nogil=True)
+def corner_losses(inner, p, q, totals, logs, surprise, xi, n_xi, out):  # type: ignore[no-untyped-def]
+    """The same for K > 2 agents: the least loss over the 2^(K-1) grid points around the log ratios.
+
+    logs (n + 1,) holds the logarithms of the counts; surprise (size^(K-1), K) each agent's loss at every grid point.
+    """
+    n_i, n_j = out.shape
+    K = len(totals)
+    size = n_xi + 1
+    cells = np.zeros((K, p.shape[1] + 1, q.shape[1] + 1, n_j), np.int64)
+    for i in range(n_i):
+        for k in range(K):
+            _fill_cells(inner[k], i, 0, n_j, p[k], q[k], totals[k], cells[k])
+        for j in range(n_j):
+            out[i, j] = 0
+        for u in range(cells.shape[1]):
+            for v in range(cells.shape[2]):
+                for j in range(n_j):
+                    below = 0
+                    for k in range(1, K):
+                        position = (logs[cells[0, u, v, j]] - logs[cells[k, u, v, j]]) / xi + n_xi / 2
+                        clipped = min(max(position, 0.0), float(n_xi)) if position == position else 0.0
+                        below = below * size + max(min(int(clipped), n_xi - 1), 0)
+                    least = np.int64(2**62)
+                    for corner in range(2 ** (K - 1) if n_xi else 1):
+                        point, stride = below, 1
+                        for k in range(K - 1):
+                            point += stride * (corner >> k & 1)
+                            stride *= size
+                        loss = np.int64(0)
+                        for k in range(K):
+                            loss += cells[k, u, v, j] * surprise[point, k]
+                        least = min(least, loss)
+                    out[i, j] += least

@@ -1,0 +1,105 @@
+"""Fits of datasets on disk: time and peak memory against the number of trajectories.
+
+    python benchmarks/out_of_core.py                 # up to one million trajectories; needs 4 GB of disk
+    python benchmarks/out_of_core.py --sizes 50000   # quickly
+
+Each dataset is written block by block from the toy world, then fitted in a process of its own, whose peak resident
+memory is taken from the operating system. Smaller datasets are fitted in memory too: the labels must be equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import write_rows
+
+from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+from craftrl.data.dataset import ArraySteps
+from craftrl.data.hdf5 import Hdf5Writer
+from craftrl.data.shards import ShardWriter
+from craftrl.envs import BitsExBMDP
+from craftrl.envs.collection import sample_latent_paths, sample_observations
+
+H, M = 30, 128
+SIZES = (100_000, 300_000, 1_000_000)  # trajectories of both agents together
+IN_MEMORY = 300_000  # up to here the same fit is done in memory
+WRITERS = {"hdf5": Hdf5Writer, "shards": ShardWriter}
+
+
+def write(path: Path, n: int, kind: str) -> float:
+    """n trajectories of the toy world, never more than a block of them in memory; the seconds it took."""
+    world, rng = BitsExBMDP(H, M, seed=0), np.random.default_rng(0)
+    start = time.perf_counter()
+    with WRITERS[kind](path, H, (M,), np.uint8) as out:
+        for k, policy in enumerate(world.paper_policies()):
+            for first in range(0, n // 2, out.block):
+                states, _ = sample_latent_paths(world, policy, min(out.block, n // 2 - first), rng)
+                out.append(k, np.moveaxis(sample_observations(world, states, rng), 0, 1))
+    return time.perf_counter() - start
+
+
+def fit(path: Path, in_memory: bool) -> dict[str, Any]:
+    """Run in a process of its own: seconds, peak memory and a digest of the labels."""
+    tau = TrajectoryDataset.open(path)
+    if in_memory:
+        x = np.stack([tau.at(h) for h in range(1, tau.H + 1)])
+        tau = TrajectoryDataset(ArraySteps(x), tau.agent)
+    start = time.perf_counter()
+    labels = CRAFT(CoordinateOracle(), alpha=math.log(3), eta=1 / 5, nu=5 / 32).fit(tau).labels_
+    return {
+        "fit seconds": time.perf_counter() - start,
+        "peak GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "labels": hashlib.sha256(labels.tobytes()).hexdigest()[:16],
+    }
+
+
+def in_own_process(path: Path, *options: str) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--fit", str(path), *options]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def measure(n: int, kind: str, folder: Path) -> dict[str, Any]:
+    path = folder / f"{n}.{kind}"
+    row: dict[str, Any] = {"n": n, "H": H, "M": M, "format": kind, "write seconds": write(path, n, kind)}
+    files = path.rglob("*") if path.is_dir() else [path]
+    row["GiB on disk"] = sum(file.stat().st_size for file in files) / 2**30
+    row |= in_own_process(path)
+    if n <= IN_MEMORY:
+        again = in_own_process(path, "--in-memory")
+        assert again["labels"] == row["labels"], "a fit from disk must equal the one in memory"
+        row |= {"fit seconds in memory": again["fit seconds"], "peak GiB in memory": again["peak GiB"]}
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--folder", type=Path, help="where to put the datasets; a temporary folder by default")
+    parser.add_argument("--fit", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--in-memory", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.fit:
+        print(json.dumps(fit(arguments.fit, arguments.in_memory)))
+        return
+    rows = []
+    for n in arguments.sizes:
+        for kind in WRITERS:
+            with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+                rows.append(measure(n, kind, Path(folder)))
+            print(json.dumps(rows[-1]), flush=True)
+    print("written:", write_rows("out_of_core", rows))
+
+
+if __name__ == "__main__":
+    main()
