@@ -38,9 +38,7 @@ def _least_gap(step: StepTrace) -> float:
 
 
 def _centre(cluster: Cluster, spectrum: NDArray[np.int64]) -> Floats:
-    """The mean bin of a cluster's pairs, one entry per axis; of other clusters' too where they share its bins."""
-    means = []
-    for (first, last), margin in zip(cluster.bins, np.atleast_2d(spectrum)):
-        mass = margin[first : last + 1]
-        means.append(np.arange(first, last + 1) @ mass / mass.sum())
-    return np.array(means)
+    """The mean bin of a cluster's pairs, one entry per axis: of the pairs within its extent along that axis."""
+    margins = np.atleast_2d(spectrum)
+    extents = [np.arange(first, last + 1) for first, last in cluster.bins]
+    return np.array([np.average(bins, weights=margin[bins]) for bins, margin in zip(extents, margins)])

@@ -100,8 +100,10 @@ def predictions(rows: Sequence[Row]) -> list[Prediction]:
 
 
 def _belongs(row: Row, group: str) -> bool:
-    if group in ("all", row["world"]):
+    if group == "all":
         return True
+    if group in DATA_SIZES:
+        return bool(row["world"] == group)
     if row["world"] != "toy":
         return False
     if group == "data size":
