@@ -58,11 +58,11 @@ def match_states(
     nodes = [(h, int(s)) for h in steps for s in np.unique(labels[rows, h - 1]) if s >= 0]
     recognised = np.zeros((len(nodes), len(nodes)))  # [a, b]: share of a's observations that b's encoder calls b
     for h in steps:
-        x = tau.at(h)[rows]
-        read = {k: encoders[k - 1](x) for k in steps}
-        for a in (a for a, (step, _) in enumerate(nodes) if step == h):
-            members = labels[rows, h - 1] == nodes[a][1]
-            recognised[a] = [(read[k][members] == s).mean() for k, s in nodes]
+        mine = [a for a, (step, _) in enumerate(nodes) if step == h]
+        members = labels[rows, h - 1][None, :] == np.array([[nodes[a][1]] for a in mine])
+        read = {k: encoders[k - 1](tau.at(h)[rows]) for k in steps}
+        called = np.stack([read[k] == s for k, s in nodes], axis=1)
+        recognised[mine] = members.astype(np.float32) @ called.astype(np.float32) / members.sum(axis=1, keepdims=True)
     agreement = (recognised + recognised.T) / 2
     group = _groups(agreement)
     state_of = [np.full(int(labels[:, h - 1].max()) + 1, -1) for h in range(1, tau.H + 1)]

@@ -35,19 +35,19 @@ class RestrictedSeparation:
 
     def __init__(self, logits: Floats, cluster: Ints, n_clusters: int) -> None:
         self.logits = logits
-        self.cluster = cluster
         self.sizes = np.bincount(cluster, minlength=n_clusters)
+        self.rows = np.split(np.argsort(cluster, kind="stable"), np.cumsum(self.sizes)[:-1])
 
     def loss(self, new: int, state: Sequence[int]) -> float:
         members = list(state)
-        of_new, of_state = self.cluster == new, np.isin(self.cluster, members)
-        if not of_new.any() or not of_state.any():
+        of_new, of_state = self.rows[new], np.concatenate([self.rows[c] for c in members])
+        if not len(of_new) or not len(of_state):
             return 0.0
         missed = ~self._says_new(of_new, new, members)
         taken = self._says_new(of_state, new, members)
         return float(missed.mean() + taken.mean())
 
-    def _says_new(self, rows: NDArray[np.bool_], new: int, members: list[int]) -> NDArray[np.bool_]:
+    def _says_new(self, rows: Ints, new: int, members: list[int]) -> NDArray[np.bool_]:
         score = self.logits[rows, new] - np.log(self.sizes[new])
-        rival = np.logaddexp.reduce(self.logits[rows][:, members], axis=1) - np.log(self.sizes[members].sum())
+        rival = np.logaddexp.reduce(self.logits[np.ix_(rows, members)], axis=1) - np.log(self.sizes[members].sum())
         return score > rival
