@@ -96,7 +96,8 @@ def _run_all(
                 _run_to_disk(settings, run_one, rows)
                 bar.update()
             return
-        with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
+        # Idle workers soon leave, so that a killed sweep does not leave them behind for long.
+        with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20):
             parallel = Parallel(return_as="generator_unordered", batch_size=1)
             for _ in parallel(delayed(_run_to_disk)(settings, run_one, rows) for settings in todo):
                 bar.update()
