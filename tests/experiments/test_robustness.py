@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from craftrl.cli import main
-from craftrl.envs import collect
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.experiments.robustness.analysis import (
     DIAGNOSTICS,
     cells,
@@ -17,6 +17,7 @@ from craftrl.experiments.robustness.analysis import (
     predictions,
     verdicts,
 )
+from craftrl.experiments.robustness.distractor import planted_codes, planted_distractors
 from craftrl.experiments.robustness.hidden import HiddenBitsExBMDP
 from craftrl.experiments.robustness.run import run_one
 from craftrl.experiments.robustness.spec import DATA_SIZES, LEARNERS, VIOLATION_SIZES, Run, sweep
@@ -96,6 +97,23 @@ def test_hidden_steps_show_a_coin_instead_of_the_state() -> None:
     assert not HiddenBitsExBMDP(8, 6, 1, 0.0).hidden.any()
 
 
+def test_planted_distractors_are_found_with_data_and_nothing_else_is() -> None:
+    found = {row["where"]: row for row in planted_distractors([1500], 1)}
+    assert found["nowhere"]["alarm"] == 0
+    for where in ("from the start", "in the middle", "at the end"):
+        assert found[where]["alarm"] == found[where]["tainted"] == 1
+    assert found["in the middle"]["seen"] == 0.5  # the two at the borders, of four
+
+
+def test_planted_codes_are_the_states_xor_the_frozen_factor() -> None:
+    world = BitsExBMDP(5, 6, seed=2)
+    data = collect(world, world.paper_policies(), 50, 0)
+    codes = planted_codes(world, data.tau, range(3, 5))
+    e_1 = world.phi_e(data.tau.at(1), 1)[:, 0]
+    flipped = np.array([0, 0, 1, 1, 0])
+    assert np.array_equal(codes, data.truth.states ^ (e_1[:, None] * flipped))
+
+
 @pytest.mark.parametrize(
     "run",
     [
@@ -126,8 +144,10 @@ def test_the_command_draws_and_prints(
     monkeypatch.setattr(study, "DATA_SIZES", {"toy": (300, 100)})
     monkeypatch.setattr(study, "VIOLATION_SIZES", {"toy": {"leaks": (0.2,)}})
     monkeypatch.setattr(study, "WORLD_SIZE", {"toy": (4, 8)})
+    monkeypatch.setattr("craftrl.experiments.robustness.distractor.SIZES", (100,))
     main(["reproduce", "robustness", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "over 18 models" in printed
+    assert "from the start" in printed
     for name in ("tables.json", "robustness.png", "trust.png"):
         assert (tmp_path / name).stat().st_size > 1000

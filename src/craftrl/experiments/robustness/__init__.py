@@ -34,15 +34,17 @@ def main(args: argparse.Namespace) -> None:
         study_json,
         verdicts,
     )
+    from craftrl.experiments.robustness.distractor import SIZES, format_planted, planted_distractors
     from craftrl.experiments.robustness.picture import draw_robustness, draw_trust
     from craftrl.experiments.robustness.run import run_one
     from craftrl.experiments.runner import run_sweep, write_json
 
-    runs = sweep(FULL_SEEDS if args.full else args.seeds, DATA_SIZES, VIOLATION_SIZES, WORLD_SIZE)
+    n_seeds = FULL_SEEDS if args.full else args.seeds
+    runs = sweep(n_seeds, DATA_SIZES, VIOLATION_SIZES, WORLD_SIZE)
     rows = run_sweep("robustness", runs, run_one, args.out, args.workers, progress=not args.quiet)
-    table, foretold = cells(rows), predictions(rows)
+    table, foretold, planted = cells(rows), predictions(rows), planted_distractors(SIZES, n_seeds)
     out = Path(args.out)
-    write_json(out / "tables.json", study_json(rows))
+    write_json(out / "tables.json", {**study_json(rows), "planted": planted})
     draw_robustness(table, out / "robustness.png")
     draw_trust(rows, foretold, out / "trust.png")
     print(f"Encoder accuracy in percent, mean over h = 2..H, 95% interval over {table[0].accuracy.n} seeds\n")
@@ -50,4 +52,6 @@ def main(args: argparse.Namespace) -> None:
     print(f"\nWhat the diagnostics foretell, over {len(rows):,} models\n")
     print(format_predictions(foretold))
     print(f"\n{format_verdicts(verdicts(rows))}")
+    print("\nStates that follow the frozen distractor, planted: can the residual test see them?\n")
+    print(format_planted(planted))
     print(f"\nWritten to {out}: tables.json, robustness.png, trust.png and one row per model.")
