@@ -43,19 +43,16 @@ def counts_on_the_thresholds(grid: Grid) -> np.ndarray:
 def test_compiled_searches_equal_best_bins(grid, limit, monkeypatch):
     monkeypatch.setattr(bins, "SWEEP_LIMIT", limit)
     cells = counts_on_the_thresholds(grid)
-    # Each cell as the (1, 1) cell of one encoder pair, all other cells empty.
-    inner = np.ascontiguousarray(cells.T.astype(np.int32)[:, None, None, None, :])
-    q = np.ascontiguousarray(cells.T[:, None, :])
-    p = q[:, :, :1] * 0
-    out = np.empty((1, len(cells)), dtype=np.int64)
     search = BinSearch.on(grid, 2, 2 * 10**6)
     assert search.compiled
-    # With p = inner the (1, 0) cell is empty too; encoders differ, so each column is searched by itself.
-    for j in range(len(cells)):
-        column = slice(j, j + 1)
-        search.losses(inner[..., column], p + q[:, :, column], q[:, :, column], cells[j], out[:, column])
-    expected = best_bins(cells, grid)[1]
-    assert np.array_equal(out[0], expected)
+    out = np.empty((1, len(cells)), dtype=np.int64)
+    for j, cell in enumerate(cells):
+        # One pair of encoders that are 1 together, a times for agent 0 and b times for agent 1, and never 0.
+        inner = np.zeros((2, 1, 1, 5, 40), dtype=np.int32)
+        inner[:, 0, 0, 0, 0] = cell
+        margin = cell.reshape(2, 1, 1)
+        search.losses(inner, margin, margin, cell, out[:, j : j + 1])
+    assert np.array_equal(out[0], best_bins(cells, grid)[1])
 
 
 def test_sums_beyond_float_are_left_to_integers():

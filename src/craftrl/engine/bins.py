@@ -64,12 +64,14 @@ class BinSearch:
         return self.way != "numpy"
 
     def losses(self, inner: NDArray[np.int32], p: Int64, q: Int64, totals: Int64, out: Int64) -> None:
-        """The least losses of all pairs of encoders from their counts; see `loss_kernel`."""
-        from craftrl.engine.loss_kernel import corner_losses, look_up_losses, sweep_losses
+        """The least losses of all pairs of encoders from their counts; see `sweep_kernel` and `search_kernel`."""
+        from craftrl.engine.search_kernel import corner_losses, look_up_losses
+        from craftrl.engine.sweep_kernel import binary_losses, sweep_losses
 
         p, q = np.ascontiguousarray(p), np.ascontiguousarray(q)
         if self.way == "sweep":
-            sweep_losses(inner, p, q, totals, softplus_table(self.grid).astype(np.float64), out)
+            sweep = binary_losses if p.shape[1] == q.shape[1] == 1 else sweep_losses
+            sweep(inner, p, q, totals, softplus_table(self.grid).astype(np.float64), out)
         elif self.way == "look up":
             look_up_losses(inner, p, q, totals, softplus_table(self.grid), first_bins(self.grid), out)
         else:

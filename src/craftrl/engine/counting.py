@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.engine.bins import BinSearch
-from craftrl.engine.packing import PackedStep, Words, pack_groups
+from craftrl.engine.packing import LANES, PackedStep, Words, pack_groups
 from craftrl.grid import Grid
 from craftrl.losses import best_bins
 
@@ -36,11 +36,11 @@ Int64 = NDArray[np.int64]
 
 
 def count_planes(p: Words, q: Words, segments: Int64) -> NDArray[np.int32]:
-    """popcount(p[u, i] & q[v, j]) over each agent's words: (K, U, V, I, J), the last two padded."""
+    """popcount(p[u, i] & q[v, j]) over each agent's words: (K, U, V, I, J), I and J padded to whole blocks and vectors."""
     from craftrl.engine.count_kernel import ROWS, count_pairs
 
     (U, I), (V, J) = p.shape[:2], q.shape[:2]
-    padded = (-(-I // ROWS) * ROWS, -(-J // ROWS) * ROWS)
+    padded = (-(-I // ROWS) * ROWS, -(-J // (ROWS * LANES)) * ROWS * LANES)
     counts = np.empty((len(segments) - 1, U, V, *padded), dtype=np.int32)
     count_pairs(p, q, segments, counts)
     return counts
