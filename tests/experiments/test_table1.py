@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from craftrl.cli import main
-from craftrl.experiments.table1.analysis import cells, format_table, table_json
+from craftrl.experiments.table1.analysis import agreement, cells, format_table, table_json
 from craftrl.experiments.table1.run import run_one
 from craftrl.experiments.table1.spec import PUBLISHED, Run, published, sweep
 
@@ -52,6 +52,14 @@ def test_a_bound_is_met_from_above_and_missed_from_below() -> None:
     assert above.standard_errors == 0
     assert below.standard_errors is not None
     assert below.standard_errors < -2
+
+
+def test_agreement_names_the_cells_that_do_not() -> None:
+    assert agreement(cells(paper_rows())) == "9 of 9 cells lie within two standard errors of the paper's."
+    moved = [{**r, "accuracy": 0.7} if r["technique"] == "paired" and r["size"] == 500 else r for r in paper_rows()]
+    moved[-1 - 40]["accuracy"] = 0.701  # some scatter, so that there is a standard error
+    assert "8 of 9 cells" in agreement(cells(moved))
+    assert "not: Paired observation at 500 (-" in agreement(cells(moved))
 
 
 def test_other_worlds_have_no_published_number() -> None:
@@ -117,5 +125,5 @@ def test_senseless_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> No
 def test_one_seed_has_no_interval() -> None:
     table = cells([row(t, 500, 0, 0.9) for t in ("craft", "single", "paired")])
     assert all(cell.standard_errors is None for cell in table)
-    assert table_json(table)["cells"][0]["difference_in_standard_errors"] is None
+    assert table_json(table, "")["cells"][0]["difference_in_standard_errors"] is None
     assert "[" not in format_table(table).splitlines()[2]

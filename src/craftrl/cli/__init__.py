@@ -6,6 +6,7 @@ and imports numerical packages inside `main` alone, so that every --help answers
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -48,4 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Interrupted; what was finished is kept, and the same command continues.", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read our output, such as `head`, has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0

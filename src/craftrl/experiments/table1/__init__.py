@@ -1,6 +1,6 @@
 """`craftrl reproduce table1`: the paper's table, ours beside the published numbers.
 
-Paper: Section 5, Table 1
+Paper: Section 4, Table 1
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     from craftrl.experiments.runner import run_sweep, write_json
-    from craftrl.experiments.table1.analysis import READING, cells, format_table, table_json
+    from craftrl.experiments.table1.analysis import READING, agreement, cells, format_table, table_json
     from craftrl.experiments.table1.picture import draw_table
     from craftrl.experiments.table1.run import run_one
 
@@ -41,8 +41,15 @@ def main(args: argparse.Namespace) -> None:
     rows = run_sweep("table1", runs, run_one, args.out, args.workers, progress=not args.quiet)
     table = cells(rows)
     out = Path(args.out)
-    write_json(out / "table.json", table_json(table))
+    write_json(out / "table.json", table_json(table, _command(args)))
     draw_table(table, out / "table1.png")
     print(f"Average encoder accuracy in percent, H = {args.horizon}, M = {args.features}, {args.seeds} seeds\n")
     print(format_table(table))
-    print(f"\n{READING}\nWritten to {out}: table.json, table1.png and one row per run.")
+    print(f"\n{agreement(table)}\n{READING}\nWritten to {out}: table.json, table1.png and one row per run.")
+
+
+def _command(args: argparse.Namespace) -> str:
+    """The command that makes this table, for whoever finds the file."""
+    sizes = " ".join(map(str, args.sizes))
+    world = f"--horizon {args.horizon} --features {args.features}"
+    return f"craftrl reproduce table1 --seeds {args.seeds} --sizes {sizes} {world}"

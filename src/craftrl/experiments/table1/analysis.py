@@ -12,7 +12,7 @@ from typing import Any
 from craftrl.experiments.statistics import Estimate, estimate, standard_errors_apart
 from craftrl.experiments.table1.spec import NAMES, PAPER_SEEDS, Published, Run, published
 
-__all__ = ["READING", "Cell", "cells", "format_table", "table_json"]
+__all__ = ["READING", "Cell", "agreement", "cells", "format_table", "table_json"]
 
 READING = (
     "Accuracy is averaged over h = 1..H. At h = 1 there is one state: every technique is right there, as CRAFT's "
@@ -57,9 +57,10 @@ def _apart(ours: Estimate, paper: Published | None) -> float | None:
     return standard_errors_apart(ours, paper.accuracy, PAPER_SEEDS)
 
 
-def table_json(table: Sequence[Cell]) -> dict[str, Any]:
+def table_json(table: Sequence[Cell], command: str) -> dict[str, Any]:
     """The table as plain values; accuracies are shares, not percent."""
     return {
+        "command": command,
         "reading": READING,
         "cells": [
             {
@@ -79,6 +80,15 @@ def table_json(table: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
+def agreement(table: Sequence[Cell]) -> str:
+    """How many cells agree with the paper, and which do not."""
+    judged = [cell for cell in table if cell.standard_errors is not None]
+    apart = [cell for cell in judged if abs(cell.standard_errors or 0) > 2]
+    names = ", ".join(f"{NAMES[cell.technique]} at {cell.size} ({cell.standard_errors:+.1f})" for cell in apart)
+    text = f"{len(judged) - len(apart)} of {len(judged)} cells lie within two standard errors of the paper's"
+    return f"{text}; not: {names}." if apart else f"{text}."
+
+
 def format_table(table: Sequence[Cell]) -> str:
     """Aligned text: one line per technique, one column per size."""
     sizes = list(dict.fromkeys(cell.size for cell in table))
@@ -92,5 +102,5 @@ def format_table(table: Sequence[Cell]) -> str:
 
 def _text(cell: Cell) -> str:
     ours = cell.ours
-    interval = f"[{100 * ours.low:5.1f}, {100 * ours.high:5.1f}]" if ours.n > 1 else " " * 14
+    interval = f"[{100 * ours.low:6.2f}, {100 * ours.high:6.2f}]" if ours.n > 1 else " " * 16
     return f"{100 * ours.mean:6.2f} {interval} {cell.paper or ''!s:>5}  "

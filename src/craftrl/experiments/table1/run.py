@@ -1,6 +1,6 @@
 """One run of Table 1: sample, fit, and score against the chains' analytic marginals.
 
-Paper: Section 5, Appendix D
+Paper: Section 4, Appendix D
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which runs make up Table 1, and what the paper reports.
 
-Paper: Section 5, Table 1
+Paper: Section 4, Table 1
 """
 
 from __future__ import annotations
