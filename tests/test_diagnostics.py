@@ -86,7 +86,8 @@ def test_it_prints_a_table_and_its_warnings() -> None:
     found = diagnose(fitted(tau, "independent"), tau, n_resamples=2)
     text = str(found)
     assert text.startswith("do not trust: score")
-    assert text.count("\n") == 1 + tau.H + len(found.warnings)
+    assert text.count("\n") == 2 + tau.H + len(found.warnings)
+    assert "by the best f_h" in text
     assert all(warning in text for warning in found.warnings)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def diagnose(
         residual=residual_information(codes_of(model, tau), tau, probe) if probe is not None else None,
         warnings=(),
     )
-    return Diagnosis(**{**plain.__dict__, "warnings": tuple(_warnings(plain, model))})
+    return replace(plain, warnings=tuple(_warnings(plain, model)))
 
 
 def _warnings(found: Diagnosis, model: CRAFT) -> Iterator[str]:

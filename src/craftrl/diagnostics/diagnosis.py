@@ -92,4 +92,11 @@ class Diagnosis:
         for h, (n, *values) in enumerate(zip(self.n_states, *columns), start=1):
             assigned, gap, same, stable, explained, trust = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
             table.append(f"{h:3} {n:6} {assigned:>8} {gap:>5} {same:>10} {stable:>6} {explained:>9} {trust:>5}")
-        return "\n".join([head, *table, *(f"- {text}" for text in self.warnings)])
+        return "\n".join([head, *table, *self._held_out(), *(f"- {text}" for text in self.warnings)])
+
+    def _held_out(self) -> list[str]:
+        if self.resamples is None:
+            return []
+        gain, best = self.resamples.gain.mean(), self.resamples.best_gain.mean()
+        text = f"Held-out agents, gain over their frequencies in nats per pair: {gain:.4f} by the states"
+        return [text + ("." if np.isnan(best) else f", {best:.4f} by the best f_h.")]
