@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from craftrl.cli import main
+from craftrl.errors import AssumptionWarning
 from craftrl.experiments.table1.analysis import agreement, cells, format_table, table_json
 from craftrl.experiments.table1.run import run_one
 from craftrl.experiments.table1.spec import PUBLISHED, Run, published, sweep
 
+STUDIES = Path(__file__).parents[2] / "studies"
 SMALL = ["--seeds", "2", "--sizes", "60", "120", "--horizon", "5", "--features", "8", "--quiet"]
 
 
@@ -127,3 +131,26 @@ def test_one_seed_has_no_interval() -> None:
     assert all(cell.standard_errors is None for cell in table)
     assert table_json(table, "")["cells"][0]["difference_in_standard_errors"] is None
     assert "[" not in format_table(table).splitlines()[2]
+
+
+def committed(study: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (STUDIES / study / "rows.jsonl").read_text().splitlines()]
+
+
+def test_the_code_still_gives_the_committed_rows() -> None:
+    for known in [r for r in committed("table1") if r["size"] == 500 and r["seed"] in (0, 7)]:
+        run = Run(known["technique"], known["size"], known["seed"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            found = run_one(run)
+        assert found == {key: known[key] for key in found}
+
+
+def test_the_committed_tables_follow_from_their_rows() -> None:
+    """Paper: Table 1"""
+    for study, seeds in (("table1", 20), ("table1-200-seeds", 200)):
+        table = cells(committed(study))
+        known = json.loads((STUDIES / study / "table.json").read_text())
+        assert table_json(table, known["command"]) == known
+        assert all(cell.ours.n == seeds for cell in table)
+    assert agreement(table).startswith("9 of 9 cells")

@@ -42,5 +42,6 @@ def main(args: argparse.Namespace) -> None:
     found = curves(rows)
     out = Path(args.out)
     write_json(out / "curves.json", curves_json(found))
+    print(format_curves(found))
     draw_curves(found, out / "error_growth.png")
-    print(f"{format_curves(found)}\n\nWritten to {out}: curves.json, error_growth.png and one row per run.")
+    print(f"\nWritten to {out}: curves.json, error_growth.png and one row per run.")

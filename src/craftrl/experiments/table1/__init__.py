@@ -42,10 +42,10 @@ def main(args: argparse.Namespace) -> None:
     table = cells(rows)
     out = Path(args.out)
     write_json(out / "table.json", table_json(table, _command(args)))
-    draw_table(table, out / "table1.png")
     print(f"Average encoder accuracy in percent, H = {args.horizon}, M = {args.features}, {args.seeds} seeds\n")
-    print(format_table(table))
-    print(f"\n{agreement(table)}\n{READING}\nWritten to {out}: table.json, table1.png and one row per run.")
+    print(f"{format_table(table)}\n\n{agreement(table)}\n{READING}")
+    draw_table(table, out / "table1.png")
+    print(f"Written to {out}: table.json, table1.png and one row per run.")
 
 
 def _command(args: argparse.Namespace) -> str:
