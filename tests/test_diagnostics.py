@@ -19,7 +19,17 @@ from craftrl import (
     NotFittedError,
     TrajectoryDataset,
 )
-from craftrl.diagnostics import Diagnosis, Resamples, Residual, cluster_gaps, diagnose, resample, residual_information
+from craftrl.diagnostics import (
+    AgentShares,
+    Diagnosis,
+    Resamples,
+    Residual,
+    agent_shares,
+    cluster_gaps,
+    diagnose,
+    resample,
+    residual_information,
+)
 from craftrl.diagnostics.resamples import held_out_gain
 from craftrl.diagnostics.residual import strongest_dependence
 from craftrl.envs import BitsExBMDP, Collection, collect, turn_taking_policies
@@ -79,6 +89,16 @@ def test_leaky_policies_are_stable_but_leave_agent_information() -> None:
     assert found.residual.p_value.min() < 1e-6
     assert found.verdict != "trust"
     assert any("beyond the learned states" in text for text in found.warnings)
+
+
+def test_policies_told_by_noise_alone_pass_every_test_but_that_of_eta() -> None:
+    tau = collect_leaky(WORLD, WORLD.paper_policies(), 1500, 1.0, 0).tau
+    found = diagnose(fitted(tau), tau, n_resamples=2)
+    assert found.score == 1.0
+    assert found.shares.share.max() == 0
+    assert found.verdict == "check"
+    assert len(found.warnings) == 1
+    assert "eta" in found.warnings[0]
 
 
 def test_it_prints_a_table_and_its_warnings() -> None:
@@ -154,6 +174,7 @@ def record(stability: list[float], p_value: list[float], n_states: list[int]) ->
         n_states=np.array(n_states),
         assigned=np.ones(H),
         gap=np.full(H, 4.0),
+        shares=AgentShares(np.full(H - 1, 0.3), np.ones(H - 1)),
         resamples=Resamples(np.array([n_states]), np.array([stability]), np.zeros((1, H - 1)), np.zeros((1, H - 1))),
         residual=Residual(np.full(H - 1, 0.03), np.full(H - 1, 0.01), np.array(p_value), ((1, 0),) * (H - 1)),
         warnings=(),
@@ -233,6 +254,16 @@ def test_names_of_cells_agents_and_values_do_not_matter(seed: int) -> None:
     tables = rng.integers(0, 9, size=(1, 3, 2, 4))
     renamed = tables[:, rng.permutation(3)][:, :, rng.permutation(2)][..., rng.permutation(4)]
     assert strongest_dependence(renamed) == pytest.approx(strongest_dependence(tables))
+
+
+def test_shares_of_the_rarest_agent_are_compared_with_eta() -> None:
+    data = sample(3000)
+    true = agent_shares(data.truth.states, data.tau, 0.2)
+    assert (true.p_value > 0.05).all()
+    assert true.share[1] == pytest.approx(0.2, abs=0.03)  # (1, 0): 1/4 of A's, 1/16 of B's
+    strict = agent_shares(data.truth.states, data.tau, 0.3)
+    assert strict.p_value[1] < 1e-6
+    assert strict.p_value[4] > 0.05  # by then both agents are everywhere
 
 
 def step_with(clusters: list[tuple[int, tuple[int, int]]], spectra: np.ndarray) -> StepTrace:

@@ -26,7 +26,18 @@ from craftrl.experiments.robustness.spec import DATA_SIZES, LEARNERS, VIOLATION_
 def row(accuracy: float, score: float, **changes: Any) -> dict[str, Any]:
     given = {"world": "toy", "violation": "none", "size": 0.0, "n": 1000, "learner": "chain", "seed": 0}
     findings = dict.fromkeys(
-        ("stability", "explained_so_far", "least_p_value", "same_count", "assigned", "gap", "gain", "best_gain"), 1.0
+        (
+            "stability",
+            "explained_so_far",
+            "least_p_value",
+            "least_share_p_value",
+            "same_count",
+            "assigned",
+            "gap",
+            "gain",
+            "best_gain",
+        ),
+        1.0,
     )
     return {
         **given,

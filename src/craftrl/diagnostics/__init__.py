@@ -2,8 +2,9 @@
 
 Two things can be wrong with learned states. They may be chance: other data would have given others. Resampling shows
 that (`resamples`). Or they may be wrong for good, because an assumption fails: then something in the observations
-tells the agents apart beyond the states (`residual`), or tells them apart where the states do not (`resamples`,
-the held-out loss). What `fit` itself met on the way is in its trace (`gaps`, and the share still assigned).
+tells the agents apart beyond the states (`residual`), or where the states do not (`resamples`, the held-out
+loss), or the states name the agent better than they should (`shares`). What `fit` itself met on the way is in its
+trace (`gaps`, and the share still assigned).
 
 How well each of these predicts true accuracy is measured in docs/diagnostics.md.
 """
@@ -13,5 +14,16 @@ from craftrl.diagnostics.diagnosis import Diagnosis
 from craftrl.diagnostics.gaps import cluster_gaps
 from craftrl.diagnostics.resamples import Resamples, resample
 from craftrl.diagnostics.residual import Residual, residual_information
+from craftrl.diagnostics.shares import AgentShares, agent_shares
 
-__all__ = ["Diagnosis", "Resamples", "Residual", "cluster_gaps", "diagnose", "resample", "residual_information"]
+__all__ = [
+    "AgentShares",
+    "Diagnosis",
+    "Resamples",
+    "Residual",
+    "agent_shares",
+    "cluster_gaps",
+    "diagnose",
+    "resample",
+    "residual_information",
+]

@@ -13,6 +13,7 @@ from craftrl.diagnostics.diagnosis import Diagnosis
 from craftrl.diagnostics.gaps import cluster_gaps
 from craftrl.diagnostics.resamples import codes_of, resample
 from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
+from craftrl.diagnostics.shares import agent_shares
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.estimator import CRAFT
 from craftrl.learner import check_dataset
@@ -45,12 +46,14 @@ def diagnose(
     _check(model, tau, n_resamples)
     if probe is None and isinstance(model.oracle, FiniteClassOracle):
         probe = model.oracle
+    codes = codes_of(model, tau)
     plain = Diagnosis(
         n_states=np.array(list(model.n_states_)),
         assigned=(model.labels_ >= 0).sum(axis=0) / np.maximum([tau.present(h).sum() for h in _steps(tau)], 1),
         gap=cluster_gaps(model.trace_),
+        shares=agent_shares(codes, tau, model.bounds_.eta),
         resamples=resample(model, tau, n_resamples, seed, probe) if n_resamples else None,
-        residual=residual_information(codes_of(model, tau), tau, probe) if probe is not None else None,
+        residual=residual_information(codes, tau, probe) if probe is not None else None,
         warnings=(),
     )
     return replace(plain, warnings=tuple(_warnings(plain, model)))
@@ -67,13 +70,21 @@ def _warnings(found: Diagnosis, model: CRAFT) -> Iterator[str]:
         yield f"Fewer than {LEAST_SAME_COUNT:.0%} of the refits find as many states at h = {_list(steps)}."
     if steps := _where(found.stability < LEAST_STABILITY):
         yield f"Refits agree on less than {LEAST_STABILITY:.0%} of the states at h = {_list(steps)}: too little data?"
-    if found.residual is not None:
-        p = found.residual.p_value
-        if steps := _where(p * len(p) < SIGNIFICANT):
-            yield (
-                f"Observations tell the agents apart beyond the learned states at the pairs from h = {_list(steps)}: "
-                "wrong states, or policies that see the noise."
-            )
+    if steps := _significant(found.shares.p_value):
+        yield (
+            f"Some agent visits a pair of states more rarely than eta = {model.bounds_.eta:.2g} allows at the pairs "
+            f"from h = {_list(steps)}: eta is too large, or the states name the agent."
+        )
+    if found.residual is not None and (steps := _significant(found.residual.p_value)):
+        yield (
+            f"Observations tell the agents apart beyond the learned states at the pairs from h = {_list(steps)}: "
+            "wrong states, or policies that see the noise."
+        )
+
+
+def _significant(p_value: NDArray[np.float64]) -> list[int]:
+    """The steps whose p-values are too small, all steps of one model taken together."""
+    return _where(p_value * len(p_value) < SIGNIFICANT)
 
 
 def _where(bad: NDArray[np.bool_]) -> list[int]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from craftrl.diagnostics.resamples import Resamples
 from craftrl.diagnostics.residual import Residual
+from craftrl.diagnostics.shares import AgentShares
 
 __all__ = ["Diagnosis", "Verdict"]
 
@@ -27,6 +28,7 @@ class Diagnosis:
     assigned   share of the trajectories that still have a label
     gap        least distance between two clusters that became states of h, in bins; two true successors lie four
                bins apart or more, less the error of f_h; NaN where there is nothing to compare
+    shares     how often the rarest agent visits a pair of states, against eta
     resamples  refits on resampled trajectories; None if none were asked for
     residual   what tells the agents apart beyond the states; None without a class of probes
     warnings   everything that asks for attention, in words
@@ -35,6 +37,7 @@ class Diagnosis:
     n_states: NDArray[np.int64]
     assigned: Floats
     gap: Floats
+    shares: AgentShares
     resamples: Resamples | None
     residual: Residual | None
     warnings: tuple[str, ...]
@@ -87,11 +90,14 @@ class Diagnosis:
 
     def __str__(self) -> str:
         head = f"{self.verdict}: score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
-        table = ["  h states assigned   gap same count stable explained trust"]
-        columns = (self.assigned, self.gap, self.same_count, self.stability, self.explained, self.trust)
+        table = ["  h states assigned   gap share same count stable explained trust"]
+        share = np.concatenate([[np.nan], self.shares.share])
+        columns = (self.assigned, self.gap, share, self.same_count, self.stability, self.explained, self.trust)
         for h, (n, *values) in enumerate(zip(self.n_states, *columns), start=1):
-            assigned, gap, same, stable, explained, trust = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
-            table.append(f"{h:3} {n:6} {assigned:>8} {gap:>5} {same:>10} {stable:>6} {explained:>9} {trust:>5}")
+            assigned, gap, rare, same, stable, explained, trust = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
+            table.append(
+                f"{h:3} {n:6} {assigned:>8} {gap:>5} {rare:>5} {same:>10} {stable:>6} {explained:>9} {trust:>5}"
+            )
         return "\n".join([head, *table, *self._held_out(), *(f"- {text}" for text in self.warnings)])
 
     def _held_out(self) -> list[str]:

@@ -18,7 +18,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import group_counts
 from craftrl.oracles.finite import BoundFiniteOracle, FiniteClassOracle
 
-__all__ = ["Residual", "residual_information", "strongest_dependence"]
+__all__ = ["Residual", "pair_cells", "residual_information", "strongest_dependence"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -61,7 +61,7 @@ def residual_information(codes: Ints, tau: TrajectoryDataset, probe: FiniteClass
 def _at_step(
     h: int, codes: Ints, tau: TrajectoryDataset, bound: BoundFiniteOracle
 ) -> tuple[float, float, float, tuple[int, int]]:
-    group, n_cells = _cells(codes[:, h - 1], codes[:, h])
+    group, n_cells = pair_cells(codes[:, h - 1], codes[:, h])
     known = group >= 0
     agents_in_cell = np.bincount(group[known] * tau.K + tau.agent[known], minlength=n_cells * tau.K)
     _, states_know, _ = strongest_dependence(agents_in_cell.reshape(1, 1, n_cells, tau.K))
@@ -77,7 +77,7 @@ def _at_step(
     return max(states_know, 0.0), max(nats, 0.0), p_value, (step, index)
 
 
-def _cells(s_h: Ints, s_next: Ints) -> tuple[NDArray[np.int64], int]:
+def pair_cells(s_h: Ints, s_next: Ints) -> tuple[NDArray[np.int64], int]:
     """A number for every pair of states that occurs, -1 where one is missing, and how many there are."""
     known = (s_h >= 0) & (s_next >= 0)
     cell = np.full(len(s_h), -1)

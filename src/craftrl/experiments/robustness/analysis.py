@@ -36,6 +36,7 @@ DIAGNOSTICS: dict[str, Callable[[Row], float]] = {
     "stability": lambda row: row["stability"],
     "explained so far": lambda row: row["explained_so_far"],
     "least p-value": lambda row: row["least_p_value"],
+    "eta test": lambda row: row["least_share_p_value"],
     "same state count": lambda row: row["same_count"],
     "assigned at H": lambda row: row["assigned"],
     "cluster gap": lambda row: row["gap"],

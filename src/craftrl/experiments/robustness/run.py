@@ -51,8 +51,6 @@ def run_one(run: Run) -> dict[str, Any]:
         **_findings(diagnosis),
         "accuracy_by_step": accuracy.round(4).tolist(),
         "trust_by_step": diagnosis.trust.round(4).tolist(),
-        "stability_by_step": diagnosis.stability.round(4).tolist(),
-        "explained_by_step": diagnosis.explained.round(4).tolist(),
     }
 
 
@@ -68,6 +66,7 @@ def _findings(found: Diagnosis) -> dict[str, Any]:
         "explained": float(found.explained[1:].mean()),
         "explained_so_far": float(np.minimum.accumulate(found.explained)[1:].mean()),
         "least_p_value": float(found.residual.p_value.min()),
+        "least_share_p_value": float(found.shares.p_value.min()),
         "assigned": float(found.assigned[-1]),
         "gap": float(np.nan_to_num(found.gap[1:], nan=0.0).mean()),
         "gain": float(found.resamples.gain.mean()),

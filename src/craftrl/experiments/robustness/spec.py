@@ -31,7 +31,7 @@ LEARNERS: Mapping[str, tuple[str, bool]] = {
 VIOLATION_SIZES: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     "toy": {
         "slips": (0.1, 0.2, 0.3, 0.4, 0.6),
-        "leaks": (0.01, 0.02, 0.05, 0.1, 0.3),
+        "leaks": (0.01, 0.02, 0.05, 0.1, 0.3, 0.6, 1.0),
         "agreement": (0.05, 0.1, 0.2, 0.3, 0.5),
         "mislabelled": (0.05, 0.1, 0.2, 0.3, 0.4),
         "corrupted": (0.05, 0.1, 0.2, 0.3, 0.5),

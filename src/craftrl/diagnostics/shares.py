@@ -1,0 +1,51 @@
+"""Does every agent visit every pair of states as often as eta promises?
+
+States that tell the agents apart too well are as suspicious as states that do not: they may have locked on to
+something that names the agent, such as noise that the policies respond to.
+
+Paper: Section 2.5 (eta)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.residual import pair_cells
+
+__all__ = ["AgentShares", "agent_shares"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class AgentShares:
+    """The agent that is rarest in a pair of states (s_h, s_{h+1}), one entry for each h = 1..H-1.
+
+    share    its share of the visits, in the pair where that contradicts eta most
+    p_value  that eta holds there and chance alone made the share so low, times the number of pairs and agents
+    """
+
+    share: Floats
+    p_value: Floats
+
+
+def agent_shares(codes: Ints, tau: TrajectoryDataset, eta: float) -> AgentShares:
+    """Compare the agents' visits to every pair of the states `codes` (n, H), -1 for none, with eta."""
+    return AgentShares(*np.array([_at_step(codes[:, h - 1], codes[:, h], tau, eta) for h in range(1, tau.H)]).T)
+
+
+def _at_step(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, eta: float) -> tuple[float, float]:
+    from scipy.stats import binom
+
+    cell, n_cells = pair_cells(s_h, s_next)
+    known = cell >= 0
+    counts = np.bincount(cell[known] * tau.K + tau.agent[known], minlength=n_cells * tau.K).reshape(n_cells, tau.K)
+    rarest, visits = counts.min(axis=1), counts.sum(axis=1)
+    p = binom.cdf(rarest, visits, eta)
+    worst = int(np.argmin(p))
+    return float(rarest[worst] / visits[worst]), float(min(1.0, p[worst] * counts.size))
