@@ -73,7 +73,9 @@ def _cluster_on_line(
 ) -> PairClusters:
     """Two agents: one count for all predecessors' spectra."""
     # One row and one column more than there are predecessors and bins, in front: they take the -1s.
-    cell = (label + 1) * (grid_size + 1) + (bins[:, 0] + 1)
+    cell = label * (grid_size + 1)
+    cell += bins[:, 0]
+    cell += grid_size + 2
     counts = np.bincount(cell, minlength=(n_states + 1) * (grid_size + 1)).reshape(n_states + 1, grid_size + 1)
     spectra = np.ascontiguousarray(counts[1:, 1:])
     cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
@@ -83,8 +85,9 @@ def _cluster_on_line(
         for c in range(int(cluster_of_bin.max()) + 1):
             covered = np.flatnonzero(cluster_of_bin == c)
             cluster_of_cell[s_pred + 1, covered + 1] = len(found)
-            found.append(FoundCluster(s_pred, _extent(covered[:, None]), int(spectrum[covered].sum())))
-    return PairClusters(cluster_of_cell.ravel()[cell], tuple(found), spectra)
+            extent = ((int(covered[0]), int(covered[-1])),)
+            found.append(FoundCluster(s_pred, extent, int(spectrum[covered].sum())))
+    return PairClusters(cluster_of_cell.ravel().take(cell), tuple(found), spectra)
 
 
 def _cluster_in_space(
@@ -174,23 +177,25 @@ def find_clusters(spectrum: NDArray[np.integer], threshold: float) -> NDArray[np
 
     Paper: Lines 17-21, 39-43
     """
-    heavy = spectrum >= threshold
-    cluster = np.full(spectrum.shape, -1, dtype=np.int64)
+    heavy = dict.fromkeys(map(tuple, np.argwhere(spectrum >= threshold).tolist()))
+    taken: dict[tuple[int, ...], int] = {}
     n_clusters = 0
-    for start in map(tuple, np.argwhere(heavy)):
-        if any(cluster[bin_] >= 0 for bin_ in _neighbourhood(start, spectrum.shape)):
+    for start in heavy:
+        if any(bin_ in taken for bin_ in _neighbourhood(start, spectrum.shape)):
             continue
         stack, component = [start], {start}
         while stack:
             for bin_ in _neighbourhood(stack.pop(), spectrum.shape):
-                if heavy[bin_] and cluster[bin_] < 0 and bin_ not in component:
+                if bin_ in heavy and bin_ not in taken and bin_ not in component:
                     component.add(bin_)
                     stack.append(bin_)
         for bin_ in component:
             for wide in _neighbourhood(bin_, spectrum.shape):
-                if cluster[wide] < 0:
-                    cluster[wide] = n_clusters
+                taken.setdefault(wide, n_clusters)
         n_clusters += 1
+    cluster = np.full(spectrum.shape, -1, dtype=np.int64)
+    if taken:
+        cluster[tuple(np.array(list(taken)).T)] = list(taken.values())
     return cluster
 
 
