@@ -36,7 +36,7 @@ Int64 = NDArray[np.int64]
 
 
 def count_planes(p: Words, q: Words, segments: Int64) -> NDArray[np.int32]:
-    """popcount(p[u, i] & q[v, j]) over each agent's words: (K, U, V, I, J), I and J padded to whole blocks and vectors."""
+    """popcount(p[u, i] & q[v, j]) over each agent's words: (K, U, V, I, J), I and J padded to blocks and vectors."""
     from craftrl.engine.count_kernel import ROWS, count_pairs
 
     (U, I), (V, J) = p.shape[:2], q.shape[:2]
