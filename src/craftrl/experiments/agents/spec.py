@@ -1,0 +1,70 @@
+"""Which runs show what more agents are worth at the same total number of trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "AGENTS",
+    "COUPLINGS",
+    "FEATURES",
+    "FINE_TOTALS",
+    "FULL_SEEDS",
+    "FULL_TOTALS",
+    "HORIZON",
+    "KINDS",
+    "SEEDS",
+    "TOTALS",
+    "Run",
+    "sweep",
+]
+
+KINDS = {
+    "turns": "agents that take turns",
+    "extreme": "persistent agents, the least one as reference",
+    "middle": "the same, the middle one as reference",
+}
+COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
+AGENTS = (2, 3, 4, 6)
+TOTALS, FULL_TOTALS = (1200, 4800), (600, 1200, 2400, 4800)
+FINE_TOTALS = (1200, 4800)  # where alpha/2 is tried as well
+HORIZON, FEATURES = 12, 16
+SEEDS, FULL_SEEDS = 3, 20
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit: which agents, how many, how many trajectories they have together.
+
+    factor  what the true alpha is multiplied by before CRAFT gets it
+    """
+
+    kind: str
+    n_agents: int
+    total: int
+    coupling: Literal["independent", "chain"]
+    factor: float
+    seed: int
+    horizon: int
+    n_features: int
+
+
+def sweep(
+    totals: Iterable[int],
+    n_seeds: int,
+    agents: Iterable[int] = AGENTS,
+    horizon: int = HORIZON,
+    features: int = FEATURES,
+) -> list[Run]:
+    """All kinds and numbers of agents with all totals, and with half of alpha at some of them."""
+    return [
+        Run(kind, n_agents, total, coupling, factor, seed, horizon, features)
+        for seed in range(n_seeds)
+        for kind in KINDS
+        for n_agents in agents
+        for total in totals
+        for coupling in COUPLINGS
+        for factor in ((1.0, 0.5) if total in FINE_TOTALS else (1.0,))
+    ]

@@ -1,0 +1,80 @@
+"""Which runs show how much data each way of choosing encoders needs, and which methods are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "EXCESS",
+    "FULL_SEEDS",
+    "FULL_SIZES",
+    "LEARNERS",
+    "NAMES",
+    "SEEDS",
+    "SHAPES",
+    "SIZES",
+    "WORLDS",
+    "Run",
+    "sweep",
+]
+
+# What CRAFT is given in each, beside the true alpha, eta and nu.
+LEARNERS: Mapping[str, dict[str, Any]] = {
+    "independent": {"coupling": "independent"},
+    "independent, relabelled": {"coupling": "independent", "relabel": True},
+    "chain": {"coupling": "chain"},
+    "chain, relabelled": {"coupling": "chain", "relabel": True},
+    "posterior": {"coupling": "posterior"},
+    "posterior, relabelled": {"coupling": "posterior", "relabel": True},
+}
+# What is only a yardstick or was tried and left: encoders read off the losses, with no clustering after them.
+NAMES = {
+    "independent": "CRAFT as in the paper",
+    "independent, relabelled": "the same, relabelled",
+    "chain": "chain",
+    "chain, relabelled": "chain, relabelled",
+    "posterior": "posterior",
+    "posterior, relabelled": "posterior, relabelled (ours at its best)",
+    "genie": "genie: knows the neighbours' states",
+    "hub": "hub: looks at no agent",
+    "chain, raw": "chain, before clustering",
+    "posterior, raw": "posterior, before clustering",
+    "tempered, raw": "posterior at temperature 2, before clustering",
+    "conditional, raw": "conditional chain, before clustering",
+}
+WORLDS = {"paper": "the paper's world", "control": "control: noise bits not XORed with the state"}
+# Classes of four values, all bits and all ordered pairs of bits, at these steps (None: all); elsewhere all bits.
+EXCESS: Mapping[str, int | None] = {"excess at h = 2": 2, "excess at every h": None}
+
+SIZES: Mapping[str, tuple[int, ...]] = {
+    "paper": (50, 100, 200, 500, 1000),
+    "control": (50, 100, 200, 500),
+    **dict.fromkeys(EXCESS, (2000,)),
+}
+FULL_SIZES: Mapping[str, tuple[int, ...]] = {
+    "paper": (50, 100, 200, 500, 1000, 2000, 5000),
+    "control": (50, 100, 200, 500, 1000, 2000, 5000),
+    **dict.fromkeys(EXCESS, (500, 2000, 8000, 20_000)),
+}
+SHAPES = {"paper": (30, 128), "control": (30, 128), **dict.fromkeys(EXCESS, (10, 8))}  # horizon, features
+SEEDS, FULL_SEEDS = 4, 20
+
+
+@dataclass(frozen=True)
+class Run:
+    """All methods on one dataset: which world, how many trajectories per agent, which seed."""
+
+    world: str
+    size: int
+    seed: int
+    horizon: int
+    n_features: int
+
+
+def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, shapes: Mapping[str, tuple[int, int]]) -> list[Run]:
+    """Every world at every size, seed by seed."""
+    return [
+        Run(world, size, seed, *shapes[world]) for seed in range(n_seeds) for world in sizes for size in sizes[world]
+    ]
