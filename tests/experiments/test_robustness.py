@@ -53,7 +53,10 @@ def row(accuracy: float, score: float, **changes: Any) -> dict[str, Any]:
 def test_a_sweep_names_every_run_once() -> None:
     runs = sweep(2)
     n_datasets = sum(map(len, DATA_SIZES.values())) + sum(len(s) for v in VIOLATION_SIZES.values() for s in v.values())
-    assert len(set(runs)) == len(runs) == 2 * n_datasets * len(LEARNERS)
+    diagnosed = [run for run in runs if run.n_resamples]
+    assert len(set(runs)) == len(runs)
+    assert len(diagnosed) == 2 * n_datasets * sum(learner.n_resamples > 0 for learner in LEARNERS.values())
+    assert {run.world for run in runs if run.learner == "auto"} == {"toy"}
 
 
 def test_a_diagnostic_that_orders_models_by_accuracy_foretells_it() -> None:
@@ -140,6 +143,13 @@ def test_small_violations_are_survived_and_the_diagnosis_agrees(run: Run) -> Non
     assert result["verdict"] != "do not trust"
     assert len(result["accuracy_by_step"]) == len(result["trust_by_step"]) == run.horizon
     assert all(np.isfinite(read(result)) for read in DIAGNOSTICS.values())
+
+
+def test_alpha_from_the_data_mends_what_agents_that_grow_alike_break() -> None:
+    given, chosen = (
+        run_one(Run("toy", "slips", 0.6, name, 1000, 2, 15, 64, 0))["accuracy"] for name in ("chain", "auto")
+    )
+    assert given < 0.9 < 0.95 < chosen
 
 
 def test_the_same_run_gives_the_same_row() -> None:

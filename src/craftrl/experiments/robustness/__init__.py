@@ -42,14 +42,15 @@ def main(args: argparse.Namespace) -> None:
     n_seeds = FULL_SEEDS if args.full else args.seeds
     runs = sweep(n_seeds, DATA_SIZES, VIOLATION_SIZES, WORLD_SIZE)
     rows = run_sweep("robustness", runs, run_one, args.out, args.workers, progress=not args.quiet)
+    diagnosed = [row for row in rows if "score" in row]
     table, foretold, planted = cells(rows), predictions(rows), planted_distractors(SIZES, n_seeds)
     out = Path(args.out)
     write_json(out / "tables.json", {**study_json(rows), "planted": planted})
     draw_robustness(table, out / "robustness.png")
-    draw_trust(rows, foretold, out / "trust.png")
+    draw_trust(diagnosed, foretold, out / "trust.png")
     print(f"Encoder accuracy in percent, mean over h = 2..H, 95% interval over {table[0].accuracy.n} seeds\n")
     print(format_cells(table))
-    print(f"\nWhat the diagnostics foretell, over {len(rows):,} models\n")
+    print(f"\nWhat the diagnostics foretell, over {len(diagnosed):,} models\n")
     print(format_predictions(foretold))
     print(f"\n{format_verdicts(verdicts(rows))}")
     print("\nStates that follow the frozen distractor, planted: can the residual test see them?\n")

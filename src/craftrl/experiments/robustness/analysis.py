@@ -59,7 +59,6 @@ class Cell:
     learner: str
     accuracy: Estimate
     label_accuracy: Estimate
-    score: Estimate
 
 
 @dataclass(frozen=True)
@@ -83,16 +82,16 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
     for row in rows:
         grouped.setdefault(tuple(row[k] for k in ("world", "violation", "size", "n", "learner")), []).append(row)
     return [
-        Cell(*key, *(estimate([row[m] for row in mine]) for m in ("accuracy", "label_accuracy", "score")))
+        Cell(*key, *(estimate([row[m] for row in mine]) for m in ("accuracy", "label_accuracy")))
         for key, mine in grouped.items()
     ]
 
 
 def predictions(rows: Sequence[Row]) -> list[Prediction]:
-    """Every diagnostic in every group that has rows."""
+    """Every diagnostic in every group that has diagnosed models."""
     found = []
     for group in GROUPS:
-        mine = [row for row in rows if _belongs(row, group)]
+        mine = [row for row in rows if "score" in row and _belongs(row, group)]
         accuracy = np.array([row["accuracy"] for row in mine])
         for name, read in DIAGNOSTICS.items() if mine else ():
             value = np.array([read(row) for row in mine])
@@ -129,7 +128,7 @@ def verdicts(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """For each verdict: how many models got it, their mean and least accuracy, and the share that is good."""
     table = []
     for verdict in ("trust", "check", "do not trust"):
-        accuracy = np.array([row["accuracy"] for row in rows if row["verdict"] == verdict])
+        accuracy = np.array([row["accuracy"] for row in rows if row.get("verdict") == verdict])
         if len(accuracy):
             summary = {"mean_accuracy": accuracy.mean(), "least_accuracy": accuracy.min()}
             table.append({"verdict": verdict, "models": len(accuracy), **summary, "good": (accuracy >= GOOD).mean()})
@@ -148,14 +147,17 @@ def study_json(rows: Sequence[Row]) -> dict[str, Any]:
 def format_cells(table: Sequence[Cell]) -> str:
     """Accuracy in percent, one line per dataset kind, one column per learner."""
     learners = list(dict.fromkeys(cell.learner for cell in table))
-    lines: dict[tuple[Any, ...], list[str]] = {}
+    lines: dict[tuple[Any, ...], dict[str, str]] = {}
     for cell in table:
         a = cell.accuracy
         text = f"{100 * a.mean:5.1f} ± {50 * (a.high - a.low):4.1f}"
-        lines.setdefault((cell.world, cell.violation, cell.size, cell.n), []).append(text)
+        lines.setdefault((cell.world, cell.violation, cell.size, cell.n), {})[cell.learner] = text
     head = f"{'world':10} {'violation':12} {'size':>5} {'n':>6}  " + "  ".join(f"{name:^12}" for name in learners)
-    body = [f"{w:10} {v:12} {s:5g} {n:6,}  " + "  ".join(f"{x:^12}" for x in xs) for (w, v, s, n), xs in lines.items()]
-    return "\n".join([head, *body])
+    body = [
+        f"{world:10} {violation:12} {size:5g} {n:6,}  " + "  ".join(f"{texts.get(name, ''):^12}" for name in learners)
+        for (world, violation, size, n), texts in lines.items()
+    ]
+    return "\n".join(line.rstrip() for line in [head, *body])
 
 
 def format_predictions(table: Sequence[Prediction]) -> str:

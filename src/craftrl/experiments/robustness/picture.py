@@ -21,6 +21,7 @@ LEARNER_STYLE = {
     "independent": (RED, "^", "independent (the paper's)"),
     "chain": (BLUE, "o", "chain"),
     "posterior": (GREEN, "s", "posterior, relabelled"),
+    "auto": (ORANGE, "D", "chain, alpha from the data"),
 }
 PANELS = {
     ("toy", "slips"): "slips: moves at random",
@@ -58,12 +59,12 @@ def draw_robustness(table: Sequence[Cell], path: Path) -> None:
             axes.set_visible(False)
         for axes in panels[:: min(4, len(shown))]:
             axes.set_ylabel("encoder accuracy (%)")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def _draw_panel(axes: Axes, table: Sequence[Cell], world: str, violation: str) -> None:
     """One line per learner; sizes stand side by side, whatever their distance."""
-    for learner in LEARNERS:
+    for learner in (name for name, spec in LEARNERS.items() if world in spec.worlds):
         mine = _line(table, world, violation, learner)
         x, accuracy = range(len(mine)), [cell.accuracy for cell in mine]
         colour, marker, label = LEARNER_STYLE[learner]

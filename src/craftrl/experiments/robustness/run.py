@@ -1,4 +1,4 @@
-"""One run: collect with a violation, fit, diagnose, and only then look at the truth."""
+"""One run: collect with a violation, fit, diagnose, and compare with the truth."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ def run_one(run: Run) -> dict[str, Any]:
     policies = world.paper_policies() if isinstance(world, BitsExBMDP) else world.policies()
     known = population_assumptions(world, policies)
     data = _data(run, world, policies)
-    coupling, relabel = LEARNERS[run.learner]
+    learner = LEARNERS[run.learner]
     model = CRAFT(
         _oracle(world),
-        alpha=known.alpha.value,
+        alpha="auto" if learner.auto_alpha else known.alpha.value,
         eta=known.eta.value,
         nu=known.nu.value,
-        coupling=coupling,  # type: ignore[arg-type]
-        relabel=relabel,
+        coupling=learner.coupling,
+        relabel=learner.relabel,
     ).fit(data.tau)
-    diagnosis = diagnose(model, data.tau, n_resamples=run.n_resamples, seed=run.seed)
     accuracy = _accuracy(run, model, world, policies)
-    return {
+    result = {
         "accuracy": float(accuracy[1:].mean()),
         "label_accuracy": float(accuracy_by_step(model.labels_, data.truth.states)[1:].mean()),
-        **_findings(diagnosis),
-        "accuracy_by_step": accuracy.round(4).tolist(),
-        "trust_by_step": diagnosis.trust.round(4).tolist(),
     }
+    if not run.n_resamples:
+        return result
+    diagnosis = diagnose(model, data.tau, n_resamples=run.n_resamples, seed=run.seed)
+    by_step = {"accuracy_by_step": accuracy, "trust_by_step": diagnosis.trust}
+    return {**result, **_findings(diagnosis), **{name: values.round(4).tolist() for name, values in by_step.items()}}
 
 
 def _findings(found: Diagnosis) -> dict[str, Any]:

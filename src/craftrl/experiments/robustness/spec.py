@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 __all__ = [
     "CLEAN",
@@ -13,6 +14,7 @@ __all__ = [
     "SEEDS",
     "VIOLATION_SIZES",
     "WORLD_SIZE",
+    "Learner",
     "Run",
     "sweep",
 ]
@@ -20,11 +22,27 @@ __all__ = [
 SEEDS, FULL_SEEDS = 2, 10
 CLEAN = "none"
 
-# How each learner is built: coupling and relabel.
-LEARNERS: Mapping[str, tuple[str, bool]] = {
-    "independent": ("independent", False),
-    "chain": ("chain", False),
-    "posterior": ("posterior", True),
+
+@dataclass(frozen=True)
+class Learner:
+    """How CRAFT is built: its coupling, whether it relabels, and whether alpha is given or chosen from the data.
+
+    worlds      where it is run
+    n_resamples refits for its diagnosis; 0 for no diagnosis at all
+    """
+
+    coupling: Literal["independent", "chain", "posterior"]
+    relabel: bool = False
+    auto_alpha: bool = False
+    worlds: tuple[str, ...] = ("toy", "lock", "multimaze")
+    n_resamples: int = 8
+
+
+LEARNERS: Mapping[str, Learner] = {
+    "independent": Learner("independent"),
+    "chain": Learner("chain"),
+    "posterior": Learner("posterior", relabel=True),
+    "auto": Learner("chain", auto_alpha=True, worlds=("toy",), n_resamples=0),
 }
 
 # The sizes of each violation, by world; 0 is in `DATA_SIZES`.
@@ -53,7 +71,13 @@ WORLD_SIZE: Mapping[str, tuple[int, int]] = {"toy": (15, 64), "lock": (6, 10), "
 
 @dataclass(frozen=True)
 class Run:
-    """One fit and its diagnosis: in which world, with which violation of which size, on n trajectories per agent."""
+    """One fit of one learner, with or without diagnosis.
+
+    world, horizon, n_features  where
+    violation, size             what is broken, and by how much
+    n                           trajectories per agent
+    n_resamples                 refits for the diagnosis; 0 for none
+    """
 
     world: str
     violation: str
@@ -63,7 +87,7 @@ class Run:
     seed: int
     horizon: int
     n_features: int
-    n_resamples: int = 8
+    n_resamples: int
 
 
 def sweep(
@@ -74,10 +98,11 @@ def sweep(
 ) -> list[Run]:
     """All learners on every dataset, seed by seed, so that an unfinished sweep has seen every cell."""
     return [
-        Run(world, violation, size, learner, n, seed, *world_size[world])
+        Run(world, violation, size, name, n, seed, *world_size[world], learner.n_resamples)
         for seed in range(n_seeds)
         for world, violation, size, n in _datasets(data_sizes, violation_sizes)
-        for learner in LEARNERS
+        for name, learner in LEARNERS.items()
+        if world in learner.worlds
     ]
 
 
