@@ -145,6 +145,7 @@ def test_small_violations_are_survived_and_the_diagnosis_agrees(run: Run) -> Non
     assert all(np.isfinite(read(result)) for read in DIAGNOSTICS.values())
 
 
+@pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
 def test_alpha_from_the_data_mends_what_agents_that_grow_alike_break() -> None:
     given, chosen = (
         run_one(Run("toy", "slips", 0.6, name, 1000, 2, 15, 64, 0))["accuracy"] for name in ("chain", "auto")
