@@ -8,6 +8,7 @@ Paper: Lines 9-10
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -35,13 +36,17 @@ CACHE_BYTES = 300 * 2**10  # bit planes that are read again and again should fit
 Int64 = NDArray[np.int64]
 
 
-def count_planes(p: Words, q: Words, segments: Int64) -> NDArray[np.int32]:
+def count_planes(p: Words, q: Words, segments: Int64, scratch: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
     """popcount(p[u, i] & q[v, j]) over each agent's words: (K, U, V, I, J), I and J padded to blocks and vectors."""
     from craftrl.engine.count_kernel import ROWS, count_pairs
 
     (U, I), (V, J) = p.shape[:2], q.shape[:2]
     padded = (-(-I // ROWS) * ROWS, -(-J // (ROWS * LANES)) * ROWS * LANES)
-    counts = np.empty((len(segments) - 1, U, V, *padded), dtype=np.int32)
+    shape = (len(segments) - 1, U, V, *padded)
+    if scratch is None:
+        counts = np.empty(shape, dtype=np.int32)
+    else:  # memory that was used before; fresh pages are slow
+        counts = scratch[: math.prod(shape)].reshape(shape)
     count_pairs(p, q, segments, counts)
     return counts
 
@@ -98,28 +103,22 @@ def pair_losses(
     start, stop, _ = rows.indices(step_h.size)
     losses = np.empty((stop - start, step_next.size), dtype=np.int64)
     search = BinSearch.on(grid, len(step_h.counts), int(step_next.totals.sum()))
-    chunk = _compiled_chunk if search.compiled else _numpy_chunk
     n_rows, n_columns = _chunk_shape(step_h, step_next, search, tile_bytes // 2)
+    scratch = None
     for j in range(0, step_next.size, n_columns):
         columns = slice(j, min(j + n_columns, step_next.size))
         for i in range(start, stop, n_rows):
             some = slice(i, min(i + n_rows, stop))
             out = losses[some.start - start : some.stop - start, columns]
-            chunk(step_h, step_next, some, columns, search, out)
+            if search.compiled:
+                p, q = step_h.planes[:, some], step_next.planes[:, columns]
+                inner = count_planes(p, q, step_h.segments, scratch)
+                search.losses(inner, *margins(step_h, step_next, some, columns), step_next.totals, out)
+                scratch = inner.ravel() if scratch is None else scratch  # the first chunk is the largest
+            else:
+                counts = pair_counts(step_h, step_next, some, columns)
+                out[:] = best_bins(counts, grid)[1].sum(axis=(2, 3))
     return losses
-
-
-def _compiled_chunk(
-    step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice, search: BinSearch, out: Int64
-) -> None:
-    inner = count_planes(step_h.planes[:, rows], step_next.planes[:, columns], step_h.segments)
-    search.losses(inner, *margins(step_h, step_next, rows, columns), step_next.totals, out)
-
-
-def _numpy_chunk(
-    step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice, search: BinSearch, out: Int64
-) -> None:
-    out[:] = best_bins(pair_counts(step_h, step_next, rows, columns), search.grid)[1].sum(axis=(2, 3))
 
 
 def _chunk_shape(step_h: PackedStep, step_next: PackedStep, search: BinSearch, n_bytes: int) -> tuple[int, int]:
