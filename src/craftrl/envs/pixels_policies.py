@@ -12,7 +12,6 @@ Paper: Section 2.5, Equations 4-5 (coverage and difference of policies)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -22,7 +21,7 @@ from craftrl.envs.pixels_layout import FloorPlan
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Style", "pair_shares", "population_bounds", "separated_policies", "spreading_policy"]
+__all__ = ["Style", "pair_shares", "separated_policies", "spreading_policy"]
 
 Floats = NDArray[np.float64]
 Style = Literal["cells", "compass"]
@@ -92,29 +91,6 @@ def pair_shares(successor: Floats) -> Floats:
         shares.append(occupied[:, None] * table)
         occupied = shares[-1].sum(axis=0)
     return np.stack(shares)
-
-
-def population_bounds(policies: Sequence[MarkovPolicy], plan: FloorPlan) -> tuple[float, float]:
-    """The population's eta and nu for agents with equally many trajectories.
-
-    Paper: Equations 4 and 5
-    """
-    shares = np.stack([pair_shares(_as_successors(policy, plan)) for policy in policies])
-    reached = shares.sum(axis=0) > 0
-    total = shares.sum(axis=0)[reached]
-    # For more than two agents eta bounds the smaller share within each pair of agent 0 and another one.
-    pairs = [(shares[0][reached], other[reached]) for other in shares[1:]]
-    eta = min(float((np.minimum(a, b) / (a + b)).min()) for a, b in pairs)
-    return eta, float(total.min() / len(policies))
-
-
-def _as_successors(policy: MarkovPolicy, plan: FloorPlan) -> Floats:
-    """Pr(s_{h+1} | s_h) of a policy over actions, shape (H-1, n_cells, n_cells)."""
-    tables = np.zeros((len(policy.tables), plan.n_cells, plan.n_cells))
-    for table, pi in zip(tables, policy.tables):
-        rows = np.arange(len(pi))[:, None]
-        np.add.at(table, (np.broadcast_to(rows, pi.shape), plan.moves[: len(pi)]), pi)
-    return tables
 
 
 def _rankings(plan: FloorPlan, H: int, style: Style, rng: np.random.Generator) -> Floats:

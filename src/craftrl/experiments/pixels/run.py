@@ -17,7 +17,6 @@ from craftrl.clusters import find_clusters
 from craftrl.data import TrajectoryDataset
 from craftrl.envs.collection import Collection, collect
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.envs.pixels_policies import population_bounds
 from craftrl.evaluation import accuracy
 from craftrl.experiments.pixels.spec import RIVALS, Run
 from craftrl.experiments.runner import seed_of
@@ -26,6 +25,7 @@ from craftrl.oracles.base import BoundOracle, Oracle
 from craftrl.oracles.neural import NeuralOracle, Training
 from craftrl.oracles.neural.probe import linear_probe
 from craftrl.stationary import StationaryCRAFT
+from craftrl.theory import population_assumptions
 from craftrl.valleys import Valleys
 
 __all__ = ["Data", "craft_of", "data_of", "run_one", "training_of"]
@@ -100,14 +100,14 @@ def _data(run: Run) -> Data:
     policies = world.policies(2, run.alpha, run.seed, run.style)  # type: ignore[arg-type]
     identity = ("pixels", run.size, run.horizon, run.layout, run.walkers, run.n, run.seed)
     train_seed, test_seed = seed_of(*identity).spawn(2)
-    eta, nu = population_bounds(policies, world.plan)
+    population = population_assumptions(world, policies)
     return Data(
         world,
         collect(world, policies, run.n, np.random.default_rng(train_seed)),
         collect(world, policies, min(run.n, HELD_OUT), np.random.default_rng(test_seed)),
         run.alpha,
-        eta,
-        max(nu, FEWEST_PAIRS / (2 * run.n)),
+        population.eta.value,
+        max(population.nu.value, FEWEST_PAIRS / (2 * run.n)),
     )
 
 

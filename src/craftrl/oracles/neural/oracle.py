@@ -103,13 +103,13 @@ class BoundNeural(BoundOracle):
             self._pairs = fit_pairs(self.frames, o.trunk, o.dim, o.folds, self.training)
         return self._pairs
 
-    @torch.no_grad()
     def features(self, h: int) -> Tensor:
         """The trunk's features of all observations at h, shape (n, dim)."""
         if h not in self._features:
             trunk = self.pairs().network.trunk
             rows = torch.arange(self.tau.n).split(4096)
-            parts = [trunk(self.frames.batch(torch.full_like(r, h - 1), r)).float() for r in rows]
+            with torch.no_grad():
+                parts = [trunk(self.frames.batch(torch.full_like(r, h - 1), r)).float() for r in rows]
             self._features = {h: torch.cat(parts)}
         return self._features[h]
 

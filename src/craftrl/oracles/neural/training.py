@@ -22,6 +22,7 @@ from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 __all__ = ["Training", "TrainingError", "seeded", "train"]
 
 Ints = NDArray[np.integer]
+PLATEAU = 0.005  # nats below chance from which on a network has begun to learn
 
 
 class TrainingError(CraftError, RuntimeError):
@@ -106,7 +107,8 @@ def train(
     """Train in place, leave the best weights on held-out rows, and return their held-out loss.
 
     `loss(indices)` is the mean loss of a minibatch; `rows` are training and held-out indices; `per_row` is how many
-    observations one row holds, so that `batch` counts observations.
+    observations one row holds, so that `batch` counts observations. Patience is not lost while the loss is still at
+    `chance`: telling agents apart often begins with a long plateau.
     """
     device = training.to_device()
     module.to(device)
@@ -140,7 +142,8 @@ def train(
             raise TrainingError(
                 f"The loss of '{name}' is no longer finite after epoch {epoch + 1}; lower lr (now {training.lr:g})."
             )
-        stale = 0 if held < best else stale + 1
+        learning = chance is None or min(best, held) < chance - PLATEAU
+        stale = 0 if held < best or not learning else stale + 1
         if held < best:
             best, weights = held, copy.deepcopy(module.state_dict())
         checkpoint.save(

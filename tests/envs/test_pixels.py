@@ -1,0 +1,103 @@
+"""The pixel world: images that show everything, figures that nothing but their dynamics tells apart."""
+
+import numpy as np
+import pytest
+
+from craftrl.envs import collect
+from craftrl.envs.pixels import MAX_WALKERS, PixelsExBMDP
+from craftrl.envs.pixels_layout import floor_plan
+from craftrl.envs.pixels_policies import pair_shares, spreading_policy
+from craftrl.errors import InvalidParameterError
+from craftrl.theory import population_assumptions
+
+
+@pytest.mark.parametrize(
+    ("size", "layout", "pixels"), [(3, "open", None), (4, "open", 30), (5, "rooms", None), (9, "rooms", 84)]
+)
+def test_agent_walkers_and_light_can_be_read_off_every_image(size, layout, pixels):
+    world = PixelsExBMDP(6, size, MAX_WALKERS, layout=layout, pixels=pixels, seed=size)
+    rng = np.random.default_rng(0)
+    s, e = rng.integers(world.plan.n_cells, size=40), world.sample_noise(40, rng)
+    for h in range(2, 5):
+        x = world.emit(s, e, h, rng)
+        assert x.shape == (40, *world.obs_shape)
+        assert x.dtype == np.uint8
+        assert np.array_equal(world.phi_star(x, h), s)
+        assert np.array_equal(world.phi_e(x, h), e)
+        e = world.step_noise(e, h, rng)
+
+
+def test_four_rooms_of_nine_by_nine_have_68_cells_joined_by_doors():
+    plan = floor_plan(9, "rooms")
+    assert plan.n_cells == 68
+    reach = np.linalg.matrix_power(plan.adjacency.astype(float), 67) > 0
+    assert reach.all()
+    assert not floor_plan(4, "open").walls.any()
+
+
+def test_walkers_never_leave_the_grid_and_keep_their_uniform_marginal():
+    world = PixelsExBMDP(8, 3, 3, seed=1)
+    rng = np.random.default_rng(0)
+    e = world.sample_noise(20_000, rng)
+    for h in range(1, 8):
+        moved = world.step_noise(e, h, rng)
+        assert (world.plan.adjacency[e[:, :3], moved[:, :3]] | (e[:, :3] == moved[:, :3])).all()
+        e = moved
+    share = np.bincount(e[:, 1], minlength=9) / len(e)
+    assert np.allclose(share, world.noise_marginal(8)[1], atol=0.01)
+
+
+@pytest.mark.parametrize("style", ["cells", "compass"])
+@pytest.mark.parametrize("alpha", [0.6, 1.0])
+def test_agents_differ_in_every_cell_by_alpha_and_cover_the_same_pairs(style, alpha):
+    world = PixelsExBMDP(6, 4, 0, seed=0)
+    policies = world.policies(2, alpha, style=style)
+    found = population_assumptions(world, policies)
+    assert found.alpha.value == pytest.approx(alpha)
+    assert found.eta.value > 0.01
+    assert found.nu.value > 0.002
+
+
+def test_four_agents_come_in_mirrored_pairs():
+    world = PixelsExBMDP(4, 3, 0)
+    a, b, c, d = (policy.pi(2) for policy in world.policies(4, 0.8))
+    product = a * b / (c * d)
+    assert np.allclose(product, product[:, :1])  # mirrored tilts cancel up to each cell's normalisation
+    assert not np.allclose(a, c)
+
+
+def test_spreading_policy_reaches_all_cells_more_evenly_than_a_random_walk():
+    plan = floor_plan(4, "open")
+    random_walk = np.repeat((plan.adjacency / plan.adjacency.sum(1, keepdims=True))[None], 9, axis=0)
+    spread, walk = (pair_shares(table)[-1].sum(axis=0).min() for table in (spreading_policy(plan, 10), random_walk))
+    assert spread > walk
+
+
+def test_same_seed_same_images():
+    world = PixelsExBMDP(4, 3, 2)
+    a, b = (collect(world, world.policies(), 20, seed=5).tau for _ in range(2))
+    assert np.array_equal(a.at(3), b.at(3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_walkers": 9}, "0 to 8 walkers"),
+        ({"size": 4, "pixels": 20}, "at least 6 pixels"),
+        ({"size": 6, "layout": "rooms"}, "odd size"),
+        ({"layout": "maze"}, "'open' or 'rooms'"),
+    ],
+)
+def test_impossible_worlds_are_refused(arguments, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        PixelsExBMDP(**arguments)
+
+
+def test_impossible_policies_are_refused():
+    world = PixelsExBMDP(4, 3, 0)
+    with pytest.raises(InvalidParameterError, match="2, 3 or 4"):
+        world.policies(5)
+    with pytest.raises(InvalidParameterError, match="alpha must be positive"):
+        world.policies(2, 0.0)
+    with pytest.raises(InvalidParameterError, match="'cells' or 'compass'"):
+        world.policies(style="other")
