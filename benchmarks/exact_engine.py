@@ -52,7 +52,7 @@ PARTS = {
 }
 
 
-def numpy_seconds(tau: TrajectoryDataset, budget: float = 20.0) -> float:
+def numpy_seconds(tau: TrajectoryDataset, budget: float = 8.0) -> float:
     """All float32 matrix products, one BLAS thread; where they take long, some steps stand for all."""
     total, timed = 0.0, 0
     with threadpool_limits(1, "blas"):

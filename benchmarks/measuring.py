@@ -56,7 +56,7 @@ def _lines(path: Path) -> list[str]:
 def seconds(
     function: Callable[[], Any],
     at_least: int = 3,
-    budget: float = 3.0,
+    budget: float = 1.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     """The best of several runs: at least so many after one to warm up, more while the budget of seconds lasts.
