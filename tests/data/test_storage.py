@@ -91,6 +91,26 @@ def test_writer_takes_blocks_of_agents(tmp_path, writer):
 
 
 @pytest.mark.parametrize("writer", WRITERS)
+def test_writer_takes_lengths_and_clears_what_lies_beyond(tmp_path, writer):
+    x = np.ones((3, 4, 2), dtype=np.uint8)
+    with writer(tmp_path / "x", 4, (2,), np.uint8) as out:
+        out.append(0, x, lengths=[1, 4, 2])
+        out.append(1, x)
+    tau = TrajectoryDataset.open(tmp_path / "x")
+    assert tau.lengths.tolist() == [1, 4, 2, 4, 4, 4]
+    assert tau.at(3)[:, 0].tolist() == [0, 1, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("lengths", [[1, 2], [0, 1, 1], [5, 1, 1]])
+def test_writer_refuses_impossible_lengths(tmp_path, lengths):
+    with (
+        pytest.raises(InvalidDataError, match=r"one length in 1\.\.4"),
+        ShardWriter(tmp_path / "x", 4, (2,), "u1") as out,
+    ):
+        out.append(0, np.ones((3, 4, 2), dtype=np.uint8), lengths)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
 def test_nothing_is_left_of_an_interrupted_write(tmp_path, writer):
     def interrupted():
         with writer(tmp_path / "x", 2, (3,), np.uint8) as out:

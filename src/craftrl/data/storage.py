@@ -68,12 +68,21 @@ class DatasetWriter(ABC):
             raise InvalidDataError(
                 f"Agents must come in order 0, 1, ...; agent {agent} was given after {max(self.last_agent, 0)}."
             )
+        ends = np.full(len(array), array.shape[1]) if lengths is None else np.asarray(lengths, dtype=np.int64)
+        if ends.shape != (len(array),) or (ends < 1).any() or (ends > array.shape[1]).any():
+            raise InvalidDataError(
+                f"There must be one length in 1..{array.shape[1]} for each of the {len(array)} trajectories; lengths of "
+                f"shape {ends.shape} from {ends.min(initial=0)} to {ends.max(initial=0)} were given."
+            )
+        over = np.arange(array.shape[1]) >= ends[:, None]
+        if over.any():  # what lies beyond a trajectory's end is no observation
+            array = array.copy()
+            array[over] = 0
         if not len(array):
             return
         self.last_agent = agent
-        full = np.full(len(array), array.shape[1])
         with translated_errors(self.path):
-            self._append(agent, array, full if lengths is None else np.asarray(lengths, dtype=np.int64))
+            self._append(agent, array, ends)
 
     def __enter__(self) -> DatasetWriter:
         with translated_errors(self.path):
