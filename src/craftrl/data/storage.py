@@ -71,8 +71,8 @@ class DatasetWriter(ABC):
         ends = np.full(len(array), array.shape[1]) if lengths is None else np.asarray(lengths, dtype=np.int64)
         if ends.shape != (len(array),) or (ends < 1).any() or (ends > array.shape[1]).any():
             raise InvalidDataError(
-                f"There must be one length in 1..{array.shape[1]} for each of the {len(array)} trajectories; lengths of "
-                f"shape {ends.shape} from {ends.min(initial=0)} to {ends.max(initial=0)} were given."
+                f"There must be one length in 1..{array.shape[1]} for each of the {len(array)} trajectories; lengths "
+                f"of shape {ends.shape} from {ends.min(initial=0)} to {ends.max(initial=0)} were given."
             )
         over = np.arange(array.shape[1]) >= ends[:, None]
         if over.any():  # what lies beyond a trajectory's end is no observation
