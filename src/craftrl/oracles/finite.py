@@ -19,7 +19,7 @@ from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, constant_step, pack_coordinates, pack_functions
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.grid import Grid
-from craftrl.losses import best_bins, best_relabelling, log_loss, separation_loss
+from craftrl.losses import best_bins, best_relabelling, log_loss
 from craftrl.oracles.base import BoundOracle, Coupling, EncoderFit, LogOdds, Oracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
 
@@ -113,7 +113,7 @@ class CoordinateOracle(FiniteClassOracle):
     Observations must be 0/1, or integers in 0..N_s-1; arrays of any shape are read as flat. `device`, `n_threads`
     and `tile_bytes` say where to count and with how much (`craftrl.engine.Engine`).
 
-    Paper: Section 5
+    Paper: Section 4
     """
 
     threadsafe = True
@@ -284,7 +284,14 @@ class FiniteSeparation:
     counts: NDArray[np.int64]
 
     def loss(self, new: int, state: Sequence[int]) -> float:
-        return separation_loss(self.counts[new], self.counts[list(state)].sum(axis=0))
+        """`losses.separation_loss` of the two, compiled.
+
+        Paper: Line 25
+        """
+        from craftrl.engine.separation_kernel import least_overlap
+
+        least, of = least_overlap(self.counts, new, np.array(state))
+        return least / of
 
 
 def _checked_N_s(N_s: int) -> int:

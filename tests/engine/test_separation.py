@@ -1,0 +1,19 @@
+"""The compiled separation loss is the plain one, to the last bit."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from craftrl.losses import separation_loss
+from craftrl.oracles.finite import FiniteSeparation
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 5), st.integers(2, 5))
+@settings(deadline=None)
+def test_compiled_separation_is_the_plain_one(seed: int, n_clusters: int, n_encoders: int, N_s: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 10**6, n_clusters)
+    counts = np.stack([rng.multinomial(size, np.ones(N_s) / N_s, size=n_encoders) for size in sizes])
+    new, *state = rng.permutation(n_clusters)[: rng.integers(2, n_clusters + 1)].tolist()
+    plain = separation_loss(counts[new], counts[state].sum(axis=0))
+    assert FiniteSeparation(counts).loss(new, state) == plain
