@@ -1,13 +1,17 @@
 """States of different steps that are one and the same, where the world is stationary.
 
-CRAFT numbers the states of each step by itself. In a stationary world the encoder of one step also reads the
-observations of another, so that two states match if each one's encoder recognises the other's observations.
+CRAFT numbers the states of each step by itself, and some steps may have got some states wrong. In a stationary
+world the encoders of all steps can read every observation. What they say, one reading per step, is a
+code word: observations of one state get the same word whatever h they come from, and two states differ in every
+letter but those of steps that cannot tell them apart. So states are matched by their words, and each observation
+is then decoded: a letter that is wrong is outvoted by the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,61 +25,87 @@ __all__ = ["Matching", "match_states"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-AGREEMENT = 0.6  # a state that step h does not have is recognised in one direction at most, which makes 1/2
+OVERLAP = 0.7  # nodes whose words overlap by more than this are one state
+TRUST = 0.85  # a node that overlaps less with its own state has no say in what the state's word is
+FLOOR = 0.01  # probability of a letter that a state was never seen with
+SAMPLE = 2000  # trajectories that words are learned from
+BLOCK = 4096  # observations decoded at once
 
 
 @dataclass(frozen=True)
 class Matching:
-    """Global states 0..n_states-1, and which one each step's own state is.
+    """Global states 0..n_states-1, found from nodes (h, s): state s of step h.
 
-    state_of    one array per step h = 1..H: the global state of each state of the step, -1 for none; the start
-                state is not matched, because phi'_1 is constant and recognises everything
-    agreement   float (nodes, nodes): how well each two states of any steps recognise one another, from 0 to 1
+    nodes     all (h, s) with h >= 2; phi'_1 is constant and says nothing
+    overlap   float (nodes, nodes): the share of letters that two nodes have in common
+    state_of  int (nodes,): the global state of each node
+    labels    int (n, H): the global state of every observation, decoded; -1 where there is none
     """
 
     n_states: int
-    state_of: tuple[Ints, ...]
-    agreement: Floats
-
-    def relabel(self, labels: Ints) -> NDArray[np.int64]:
-        """Labels (n, H) step by step as global states, -1 for none."""
-        columns = [np.append(state, -1)[labels[:, h]] for h, state in enumerate(self.state_of)]
-        return np.stack(columns, axis=1)
+    nodes: tuple[tuple[int, int], ...]
+    overlap: Floats
+    state_of: Ints
+    labels: NDArray[np.int64]
 
 
-def match_states(
-    encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDataset, sample: int = 2000, seed: int = 0
-) -> Matching:
-    """Match the states of steps 2..H by how their encoders read each other's observations.
+def match_states(encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDataset, seed: int = 0) -> Matching:
+    """Match the states of steps 2..H, and label every observation of the dataset with what comes out.
 
-    `encoders` are phi'_1..phi'_H and `labels` (n, H) the states of each step; at most `sample` trajectories are
-    looked at. Two states that one step took for different may match the same state of another step: then they
-    are one. No training is needed, and noise that changes over time does no harm: an encoder has only learned to
-    tell the states of its own step apart.
+    `encoders` are phi'_1..phi'_H and `labels` (n, H) the states of each step, -1 for unassigned. No training is
+    needed.
     """
-    rows = np.sort(np.random.default_rng(seed).permutation(tau.n)[:sample])
-    steps = range(2, tau.H + 1)
-    nodes = [(h, int(s)) for h in steps for s in np.unique(labels[rows, h - 1]) if s >= 0]
-    recognised = np.zeros((len(nodes), len(nodes)))  # [a, b]: share of a's observations that b's encoder calls b
-    for h in steps:
+    rows = np.sort(np.random.default_rng(seed).permutation(tau.n)[:SAMPLE])
+    nodes = [(h, int(s)) for h in range(2, tau.H + 1) for s in np.unique(labels[rows, h - 1]) if s >= 0]
+    if not nodes:
+        return Matching(0, (), np.zeros((0, 0)), np.zeros(0, dtype=np.int64), np.full(labels.shape, -1))
+    words = np.empty((len(nodes), len(nodes)))  # [a, (k, s)]: share of a's observations that phi'_k calls s
+    for h in range(2, tau.H + 1):
         mine = [a for a, (step, _) in enumerate(nodes) if step == h]
-        members = labels[rows, h - 1][None, :] == np.array([[nodes[a][1]] for a in mine])
-        read = {k: encoders[k - 1](tau.at(h)[rows]) for k in steps}
-        called = np.stack([read[k] == s for k, s in nodes], axis=1)
-        recognised[mine] = members.astype(np.float32) @ called.astype(np.float32) / members.sum(axis=1, keepdims=True)
-    agreement = (recognised + recognised.T) / 2
-    group = _groups(agreement)
-    state_of = [np.full(int(labels[:, h - 1].max()) + 1, -1) for h in range(1, tau.H + 1)]
-    for (h, s), g in zip(nodes, group):
-        state_of[h - 1][s] = g
-    return Matching(int(group.max(initial=-1)) + 1, tuple(state_of), agreement)
+        letters = _letters(encoders, nodes, tau.at(h)[rows])
+        members = labels[rows, h - 1] == np.array([[nodes[a][1]] for a in mine]).reshape(-1, 1)
+        words[mine] = members.astype(np.float32) @ letters / members.sum(axis=1, keepdims=True)
+    overlap = np.stack([np.minimum(words, word).sum(axis=1) for word in words]) / (tau.H - 1)
+    state_of = _groups(overlap)
+    trusted = _trusted(overlap, state_of)
+    n_states = int(state_of.max()) + 1
+    code = np.stack([words[trusted & (state_of == s)].mean(axis=0) for s in range(n_states)])
+    decoded = [np.concatenate(list(_decoded(encoders, nodes, code, tau, h))) for h in range(1, tau.H + 1)]
+    return Matching(n_states, tuple(nodes), overlap, state_of, np.stack(decoded, axis=1))
 
 
-def _groups(agreement: Floats) -> Ints:
-    """Average linkage: nodes whose groups agree by more than AGREEMENT on average are one; numbered from 0."""
-    if len(agreement) < 2:
-        return np.zeros(len(agreement), dtype=np.int64)
-    distance = 1 - agreement
+def _letters(encoders: Sequence[Encoder], nodes: Sequence[tuple[int, int]], x: NDArray[Any]) -> NDArray[np.float32]:
+    """What every step's encoder calls each observation: 1 at the node (k, s) if phi'_k says s; (n, nodes)."""
+    read = {k: encoders[k - 1](x) for k in dict.fromkeys(h for h, _ in nodes)}
+    return np.stack([read[k] == s for k, s in nodes], axis=1).astype(np.float32)
+
+
+def _groups(overlap: Floats) -> Ints:
+    """Average linkage: nodes whose words overlap by more than OVERLAP on average are one; numbered from 0."""
+    if len(overlap) < 2:
+        return np.zeros(len(overlap), dtype=np.int64)
+    distance = 1 - overlap
     np.fill_diagonal(distance, 0.0)
     tree = linkage(squareform(distance, checks=False), method="average")
-    return fcluster(tree, t=1 - AGREEMENT, criterion="distance") - 1
+    return fcluster(tree, t=1 - OVERLAP, criterion="distance").astype(np.int64) - 1
+
+
+def _trusted(overlap: Floats, state_of: Ints) -> NDArray[np.bool_]:
+    """Which nodes overlap well with the others of their state; where none does, all are kept."""
+    same = (state_of[:, None] == state_of) & ~np.eye(len(state_of), dtype=bool)
+    others = same.sum(axis=1)
+    mean = np.where(others > 0, (overlap * same).sum(axis=1) / np.maximum(others, 1), 1.0)
+    trusted = mean >= TRUST
+    return trusted | ~np.isin(state_of, state_of[trusted])
+
+
+def _decoded(
+    encoders: Sequence[Encoder], nodes: Sequence[tuple[int, int]], code: Floats, tau: TrajectoryDataset, h: int
+) -> Iterator[Ints]:
+    """The most likely state of every observation at h, letters being independent; in blocks."""
+    log_code = np.log(np.maximum(code, FLOOR))
+    x, there = tau.at(h), tau.present(h)
+    for start in range(0, tau.n, BLOCK):
+        part = slice(start, start + BLOCK)
+        state = (_letters(encoders, nodes, x[part]) @ log_code.T).argmax(axis=1)
+        yield np.where(there[part], state, -1)

@@ -76,7 +76,7 @@ class StationaryCRAFT(Learner):
         min_share = craft.nu / 2 if isinstance(craft.nu, float) else 1e-3
         fit = fit_shared(
             tau,
-            matching.relabel(craft.labels_),
+            matching.labels,
             trunk,
             self.training or oracle.training or Training(),
             dim=oracle.dim,

@@ -64,7 +64,7 @@ def test_a_damaged_checkpoint_and_one_of_other_settings_are_named(tmp_path):
         fit(TRAINING.but(checkpoints=tmp_path, lr=0.5))
     whole = (tmp_path / "line.pt").read_bytes()
     (tmp_path / "line.pt").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InvalidDataError, match="cannot be read.*delete that one file"):
+    with pytest.raises(InvalidDataError, match=r"cannot be read.*delete that one file"):
         fit(TRAINING.but(checkpoints=tmp_path))
 
 

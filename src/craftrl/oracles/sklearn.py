@@ -32,16 +32,16 @@ FLOOR = 1e-6  # probabilities are kept this far from 0 and 1
 class SklearnOracle(Oracle):
     """Cross-fitted log-odds, separation and encoding by clones of one classifier.
 
-    classifier  anything with `fit` and `predict_proba` or `decision_function`; a pipeline will do. Scores that are
-                not probabilities are calibrated by scikit-learn's CalibratedClassifierCV.
+    classifier  anything with `fit` and `predict_proba` or `decision_function`. For log-odds it must see how x_h
+                and x_{h+1} go together: give a linear one a pipeline with PolynomialFeatures.
     folds       of the cross-fitting: each value comes from a clone that never saw the trajectory
-    products    whether a pair is given as (x_h, x_{h+1}, x_h * x_{h+1}) rather than (x_h, x_{h+1}), which lets a
-                linear classifier see which changes go together
+    calibrate   whether log-odds pass through scikit-learn's CalibratedClassifierCV; scores that are no
+                probabilities always do
     """
 
     classifier: Any
     folds: int = 3
-    products: bool = False
+    calibrate: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class BoundSklearn(BoundOracle):
         for h in range(1, H):
             there = self.tau.present(h + 1)
             agent = self.tau.agent[there]
-            log_p = self._cross_fitted(self._pairs(h)[there], agent, K)
+            log_p = self._cross_fitted(self._pairs(h)[there], agent, K, self.oracle.calibrate)
             bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
         return LogOdds(bins, loss)
@@ -101,15 +101,15 @@ class BoundSklearn(BoundOracle):
 
     def _pairs(self, h: int) -> Floats:
         x_h, x_next = self._vectors(h), self._vectors(h + 1)
-        return np.hstack([x_h, x_next, x_h * x_next] if self.oracle.products else [x_h, x_next])
+        return np.hstack([x_h, x_next])
 
-    def _clone(self) -> Any:
+    def _clone(self, calibrate: bool = False) -> Any:
         fresh = require("sklearn.base", "sklearn").clone(self.oracle.classifier)
-        if hasattr(fresh, "predict_proba"):
+        if hasattr(fresh, "predict_proba") and not calibrate:
             return fresh
         return require("sklearn.calibration", "sklearn").CalibratedClassifierCV(fresh, cv=CALIBRATION_FOLDS)
 
-    def _cross_fitted(self, x: Floats, label: Ints, n_classes: int) -> Floats:
+    def _cross_fitted(self, x: Floats, label: Ints, n_classes: int, calibrate: bool = False) -> Floats:
         """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
         rng = np.random.default_rng(self.oracle.seed)
         fold_of = _stratified_folds(label, self.oracle.folds, rng)
@@ -122,7 +122,7 @@ class BoundSklearn(BoundOracle):
             if len(classes) < 2 or not own.any():
                 log_p[np.ix_(own, classes)] = 0.0
                 continue
-            model = self._clone().fit(x[seen], label[seen])
+            model = self._clone(calibrate).fit(x[seen], label[seen])
             log_p[np.ix_(own, classes)] = np.log(np.clip(model.predict_proba(x[own]), FLOOR, 1.0))
         return log_p
 
