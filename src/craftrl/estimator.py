@@ -41,7 +41,7 @@ class CRAFT(Learner):
         from the data alone, as the one whose encoders best tell the agents apart (`craftrl.bounds`).
     coupling
         "independent" is the paper's ERM, each f_h by itself. "chain" chooses the encoders of all steps at once, each
-        shared by the pairs on both its sides, which needs a fifth to a tenth of the data. "posterior" weighs all
+        shared by the pairs on both its sides, which needs a third of the data or so. "posterior" weighs all
         chains and takes at each step the encoder that agrees best with them. See docs/chain.md.
     clusterer
         Reads clusters off a spectrum of log-odds: the paper's scan, or `craftrl.valleys.Valleys()` for oracles
