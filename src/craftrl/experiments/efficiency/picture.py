@@ -32,6 +32,8 @@ SHOWN_EXCESS = {
     "posterior, raw": ("the posterior's own codes", PURPLE, ":"),
 }
 
+YARDSTICKS = ("genie", "hub")
+
 
 def draw_curves(found: Sequence[Curve], path: Path) -> None:
     """One panel per world: means with 95% intervals, and the paper's published points."""
@@ -67,8 +69,15 @@ def _draw(axes: Axes, found: Sequence[Curve], shown: dict[str, tuple[str, str, s
     for method, (label, colour, line) in shown.items():
         for curve in (curve for curve in found if curve.method == method):
             mean, low, high = ([100 * getattr(a, part) for a in curve.accuracy] for part in ("mean", "low", "high"))
-            marker = "" if line in ("--", ":") and method in ("genie", "hub") else "o"
-            axes.plot(curve.sizes, mean, ls=line, marker=marker, ms=3.5, color=colour, label=label)
+            axes.plot(
+                curve.sizes,
+                mean,
+                ls=line,
+                marker="" if method in YARDSTICKS else "o",
+                ms=3.5,
+                color=colour,
+                label=label,
+            )
             axes.fill_between(curve.sizes, low, high, color=colour, alpha=0.15, lw=0)
     axes.set_xscale("log")
     axes.set_xticks(found[0].sizes, [f"{size:,}" for size in found[0].sizes], fontsize=8)
