@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--style", choices=["cells", "compass"], default="cells", help="how the agents differ (default: %(default)s)"
     )
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
+    parser.add_argument("--example", action="store_true", help="also draw what CRAFT saw: example.png")
     parser.epilog = EXAMPLES
 
 
@@ -51,6 +52,7 @@ def main(args: argparse.Namespace) -> None:
         style=args.style,
         workers=args.workers,
         device=args.device,
+        example=args.example,
         progress=not args.quiet,
     )
     print(format_table(rows))
@@ -68,13 +70,18 @@ def run(
     style: str = "cells",
     workers: int = 1,
     device: str = "auto",
+    example: bool = False,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Run what is not yet in `out`, write table and picture, and return all rows."""
+    """Run what is not yet in `out`, write table and picture, and return all rows.
+
+    `example` adds a picture of one trajectory, the encoder's saliency and the recovered grid, by the first "craft" run.
+    """
     from craftrl.errors import require
 
     require("torch", "neural")
     from craftrl.experiments.pixels.analysis import table_json
+    from craftrl.experiments.pixels.picture import draw_study
     from craftrl.experiments.pixels.run import run_one
     from craftrl.experiments.runner import run_sweep, write_json
 
@@ -83,4 +90,9 @@ def run(
     runs = sweep(chosen, names, walkers=walkers, n=n, seeds=seeds, style=style, device=device)
     rows = run_sweep("pixels", runs, run_one, out, workers, progress)
     write_json(Path(out) / "table.json", table_json(rows))
+    draw_study(rows, Path(out) / "pixels.png")
+    if example:
+        from craftrl.experiments.pixels.example import draw_example
+
+        draw_example(next(r for r in runs if r.technique == "craft"), Path(out) / "example.png")
     return rows

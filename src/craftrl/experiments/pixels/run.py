@@ -28,7 +28,7 @@ from craftrl.stationary import StationaryCRAFT
 from craftrl.theory import population_assumptions
 from craftrl.valleys import Valleys
 
-__all__ = ["Data", "craft_of", "data_of", "run_one", "training_of"]
+__all__ = ["Data", "craft_of", "data_of", "fitted", "run_one", "training_of"]
 
 HELD_OUT = 1000  # trajectories per agent that no technique is trained on
 FEWEST_PAIRS = 10  # nu is taken no smaller than this many pairs: fewer cannot be told from strays
@@ -42,6 +42,9 @@ CLASSES = {
     "paired": rival_classes.PairedFrames,
     "ac-state": rival_classes.ACState,
 }
+
+
+Features = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +71,7 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     data = data_of(run)
     start = time.perf_counter()
-    if run.technique in RIVALS:
-        model, features, found = _fit_rival(run, data)
-    else:
-        model, features, found = _fit_craft(run, data)
+    model, features, found = fitted(run)
     seconds = time.perf_counter() - start
     by_step = _accuracies(model, data.test)
     return {
@@ -137,6 +137,12 @@ def _bound(run: Run) -> BoundOracle:
     return NeuralOracle(dim=run.dim, folds=folds, training=training_of(run)).bind(data_of(run).train.tau)
 
 
+@lru_cache(maxsize=1)
+def fitted(run: Run) -> tuple[Learner, Features, list[int]]:
+    """The technique, fitted; its features; and the number of states found at each step. The last one is kept."""
+    return (_fit_rival if run.technique in RIVALS else _fit_craft)(run, data_of(run))
+
+
 def craft_of(run: Run, data: Data) -> CRAFT:
     """The estimator that a technique uses step by step, with the world's population bounds."""
     crossfit = run.technique == "craft-crossfit"
@@ -148,9 +154,6 @@ def craft_of(run: Run, data: Data) -> CRAFT:
         relabel=run.technique != "craft-no-relabel",
         clusterer=find_clusters if run.technique == "craft-scan" else Valleys(),
     )
-
-
-Features = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def _fit_craft(run: Run, data: Data) -> tuple[Learner, Features, list[int]]:
