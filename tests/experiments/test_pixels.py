@@ -24,7 +24,7 @@ def tiny(monkeypatch):
 
 def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, monkeypatch):
     kwargs = {"preset": "tiny", "techniques": ["craft", "paired"], "device": "cpu", "progress": False}
-    rows = pixels.run(tmp_path, example=True, **kwargs)
+    rows = pixels.reproduce(tmp_path, example=True, **kwargs)
     assert {p.name for p in tmp_path.iterdir()} >= {"table.json", "pixels.png", "example.png", "rows", "settings.json"}
     assert [row["technique"] for row in rows] == ["craft", "paired"]
     for row in rows:
@@ -39,9 +39,9 @@ def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, mo
         raise AssertionError("a finished run was run again")
 
     monkeypatch.setattr("craftrl.experiments.pixels.run.run_one", never)
-    assert pixels.run(tmp_path, **kwargs) == rows
+    assert pixels.reproduce(tmp_path, **kwargs) == rows
     with pytest.raises(InvalidParameterError, match="holds one sweep"):
-        pixels.run(tmp_path, **{**kwargs, "techniques": ["craft"]})
+        pixels.reproduce(tmp_path, **{**kwargs, "techniques": ["craft"]})
 
 
 def test_all_techniques_of_a_dataset_come_together_and_see_the_same_data(tiny):

@@ -12,5 +12,6 @@ STUDIES = {
     "agents": ("craftrl.experiments.agents", "two to six agents at a fixed total number of trajectories"),
     "bounds": ("craftrl.experiments.bounds", "alpha, eta, nu: true, chosen from the data, or off by a factor of 2"),
     "worlds": ("craftrl.experiments.worlds", "trajectories needed in the combination lock and the multi-maze"),
+    "pixels": ("craftrl.experiments.pixels", "CRAFT on images, beside what people use on videos today"),
     "robustness": ("craftrl.experiments.robustness", "broken assumptions, and whether label-free diagnostics notice"),
 }

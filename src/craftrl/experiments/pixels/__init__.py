@@ -10,7 +10,7 @@ from typing import Any
 from craftrl.experiments.arguments import add_sweep_arguments
 from craftrl.experiments.pixels.spec import NAMES, PRESETS, RIVALS, sweep
 
-__all__ = ["add_arguments", "main", "run"]
+__all__ = ["add_arguments", "main", "reproduce"]
 
 EXAMPLES = """\
 examples:
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from craftrl.experiments.pixels.analysis import format_table
 
-    rows = run(
+    rows = reproduce(
         args.out,
         preset=args.preset,
         techniques=args.techniques,
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
     print(f"\nWritten to {args.out}: table.json, pixels.png and one row per run.")
 
 
-def run(
+def reproduce(
     out: str | Path,
     *,
     preset: str = "small",
