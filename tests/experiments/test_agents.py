@@ -44,8 +44,16 @@ def test_six_agents_with_half_of_alpha_need_no_more_than_a_moment() -> None:
     assert run_one(Run("extreme", 6, 2400, "chain", 0.5, 0, 4, 4))["right_counts"] == 1.0
 
 
+def test_automatic_bounds_mend_a_reference_in_the_middle() -> None:
+    given, chosen = (run_one(Run("middle", 3, 4800, "chain", factor, 7, 8, 8)) for factor in (1.0, "auto"))
+    assert given["alpha"] == pytest.approx(math.log(3))
+    assert given["accuracy"] < 0.95
+    assert chosen["accuracy"] == 1.0
+
+
 def test_a_sweep_names_every_run_once() -> None:
     runs = sweep(FULL_TOTALS, 2)
+    assert {run.n_agents for run in runs if run.factor == "auto"} == {3}
     assert len(set(runs)) == len(runs)
     assert {run.kind for run in runs} == set(KINDS)
 

@@ -11,6 +11,7 @@ from craftrl.experiments.statistics import Estimate, estimate
 
 __all__ = ["Cell", "cells", "cells_json", "format_cells"]
 
+FACTORS: dict[float | str, str] = {1.0: "", 0.5: ", alpha x 0.5", "auto": ", auto"}
 SETTINGS = ("kind", "n_agents", "total", "coupling", "factor")
 
 
@@ -22,7 +23,7 @@ class Cell:
     n_agents: int
     total: int
     coupling: str
-    factor: float
+    factor: float | str
     accuracy: Estimate
     right_counts: float
     assigned: float
@@ -55,11 +56,12 @@ def format_cells(table: Sequence[Cell]) -> str:
     blocks = []
     for kind, title in KINDS.items():
         lines = [" ".join([title.ljust(46), *(f"{k} agents".center(13) for k in numbers)]).rstrip()]
-        for total, factor in sorted({(c.total, c.factor) for c in table}, key=lambda pair: (-pair[1], pair[0])):
+        for factor, total in sorted(
+            {(c.factor, c.total) for c in table}, key=lambda pair: (list(FACTORS).index(pair[0]), pair[1])
+        ):
             for coupling in COUPLINGS:
                 some = [by_key.get((kind, total, coupling, factor, k)) for k in numbers]
-                grid = "" if factor == 1 else f", alpha x {factor:g}"
-                name = f"  {total:,} in all, {coupling}{grid}"
+                name = f"  {total:,} in all, {coupling}{FACTORS[factor]}"
                 lines.append(" ".join([name.ljust(46), *map(_text, some)]).rstrip())
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect, turn_taking_policies
+from craftrl.estimator import Bound
 from craftrl.evaluation import population_accuracy
 from craftrl.experiments.agents.spec import Run
 from craftrl.experiments.runner import seed_of
@@ -22,14 +23,12 @@ __all__ = ["agents_of", "run_one"]
 def run_one(run: Run) -> dict[str, Any]:
     """Accuracy averaged over h = 1..H, what was found on the way, and the bounds that CRAFT was given.
 
-    The bounds are the population values of these very agents. Two agents that take turns have alpha = 0, which
-    CRAFT cannot be given: they get the bounds of three.
+    The bounds are the population values of these very agents, unless they are left to CRAFT. Two agents that take
+    turns have alpha = 0, which CRAFT cannot be given: they get the bounds of three.
     """
     world = BitsExBMDP(run.horizon, run.n_features, run.seed)
     agents = agents_of(run.kind, world, run.n_agents)
-    alone = run.kind == "turns" and run.n_agents == 2
-    known = population_assumptions(world, agents_of(run.kind, world, 3) if alone else agents)
-    alpha, eta, nu = run.factor * known.alpha.value, known.eta.value, known.nu.value
+    alpha, eta, nu = _bounds(run, world)
     seed = seed_of("agents", run.kind, run.n_agents, run.total, run.horizon, run.n_features, run.seed)
     tau = collect(world, agents, run.total // run.n_agents, seed=seed).tau
     model = CRAFT(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling).fit(tau)
@@ -37,10 +36,16 @@ def run_one(run: Run) -> dict[str, Any]:
         "accuracy": float(population_accuracy(lambda h: [model.encoders_[h]], world).mean()),
         "right_counts": float(np.mean([step.n_states == 2 for step in model.trace_.steps])),
         "assigned": model.trace_.steps[-1].assigned,
-        "alpha": alpha,
-        "eta": eta,
-        "nu": nu,
+        **vars(model.bounds_),
     }
+
+
+def _bounds(run: Run, world: BitsExBMDP) -> tuple[Bound, Bound, Bound]:
+    if run.factor == "auto":
+        return "auto", "auto", "auto"
+    n_agents = max(run.n_agents, 3) if run.kind == "turns" else run.n_agents
+    known = population_assumptions(world, agents_of(run.kind, world, n_agents))
+    return run.factor * known.alpha.value, known.eta.value, known.nu.value
 
 
 def agents_of(kind: str, world: BitsExBMDP, n_agents: int) -> Sequence[MarkovPolicy]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 __all__ = [
     "AGENTS",
+    "AUTO_AGENTS",
     "COUPLINGS",
     "FEATURES",
     "FINE_TOTALS",
@@ -29,7 +30,8 @@ KINDS = {
 COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
 AGENTS = (2, 3, 4, 6)
 TOTALS, FULL_TOTALS = (1200, 4800), (600, 1200, 2400, 4800)
-FINE_TOTALS = (1200, 4800)  # where alpha/2 is tried as well
+FINE_TOTALS = (1200, 4800)  # where alpha/2 is tried as well, and "auto" for AUTO_AGENTS
+AUTO_AGENTS = 3
 HORIZON, FEATURES = 12, 16
 SEEDS, FULL_SEEDS = 3, 20
 
@@ -38,14 +40,14 @@ SEEDS, FULL_SEEDS = 3, 20
 class Run:
     """One fit: which agents, how many, how many trajectories they have together.
 
-    factor  what the true alpha is multiplied by before CRAFT gets it
+    factor  what the true alpha is multiplied by before CRAFT gets it; "auto": all bounds are chosen from the data
     """
 
     kind: str
     n_agents: int
     total: int
     coupling: Literal["independent", "chain"]
-    factor: float
+    factor: float | Literal["auto"]
     seed: int
     horizon: int
     n_features: int
@@ -58,7 +60,7 @@ def sweep(
     horizon: int = HORIZON,
     features: int = FEATURES,
 ) -> list[Run]:
-    """All kinds and numbers of agents with all totals, and with half of alpha at some of them."""
+    """All kinds and numbers of agents with all totals, at some of them with other bounds as well."""
     return [
         Run(kind, n_agents, total, coupling, factor, seed, horizon, features)
         for seed in range(n_seeds)
@@ -66,5 +68,11 @@ def sweep(
         for n_agents in agents
         for total in totals
         for coupling in COUPLINGS
-        for factor in ((1.0, 0.5) if total in FINE_TOTALS else (1.0,))
+        for factor in _factors(n_agents, total)
     ]
+
+
+def _factors(n_agents: int, total: int) -> tuple[float | Literal["auto"], ...]:
+    if total not in FINE_TOTALS:
+        return (1.0,)
+    return (1.0, 0.5, "auto") if n_agents == AUTO_AGENTS else (1.0, 0.5)
