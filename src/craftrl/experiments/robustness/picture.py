@@ -26,10 +26,10 @@ LEARNER_STYLE = {
 PANELS = {
     ("toy", "slips"): "slips: moves at random",
     ("toy", "leaks"): "leaks: actions told by noise",
-    ("toy", "agreement"): "agreement: states where agents act alike",
+    ("toy", "agreement"): "agreement: agents alike in some states",
     ("toy", "mislabelled"): "mislabelled: another agent's name",
     ("toy", "corrupted"): "corrupted: another episode's frame",
-    ("toy", "hidden"): "hidden: steps that do not show the state",
+    ("toy", "hidden"): "hidden: steps without the state bit",
     ("lock", "slips"): "combination lock: slips",
     ("toy", CLEAN): "no violation, toy world",
 }
@@ -70,7 +70,7 @@ def _draw_panel(axes: Axes, table: Sequence[Cell], world: str, violation: str) -
         colour, marker, label = LEARNER_STYLE[learner]
         axes.plot(x, [100 * a.mean for a in accuracy], marker=marker, ms=3.5, lw=1.4, color=colour, label=label)
         if accuracy[0].n >= FEW_SEEDS:
-            low, high = ([100 * getattr(a, end) for a in accuracy] for end in ("low", "high"))
+            low, high = ([100 * min(getattr(a, end), 1.0) for a in accuracy] for end in ("low", "high"))
             axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
     axes.set_xticks(x, [f"{c.n:,}" if violation == CLEAN else f"{100 * c.size:g}" for c in mine], fontsize=8)
     axes.set_xlabel("trajectories per agent" if violation == CLEAN else "size of the violation (%)", fontsize=8)
