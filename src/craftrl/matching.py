@@ -9,7 +9,7 @@ is then decoded: a letter that is wrong is outvoted by the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +76,18 @@ def match_states(encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDatas
 
 def _letters(encoders: Sequence[Encoder], nodes: Sequence[tuple[int, int]], x: NDArray[Any]) -> NDArray[np.float32]:
     """What every step's encoder calls each observation: 1 at the node (k, s) if phi'_k says s; (n, nodes)."""
-    read = {k: encoders[k - 1](x) for k in dict.fromkeys(h for h, _ in nodes)}
+    read = _readings({k: encoders[k - 1] for k, _ in nodes}, x)
     return np.stack([read[k] == s for k, s in nodes], axis=1).astype(np.float32)
+
+
+def _readings(encoders: Mapping[int, Any], x: NDArray[Any]) -> dict[int, Ints]:
+    """phi'_k(x) for each k; encoders with one trunk compute its features once."""
+    trunks = {id(getattr(encoder, "trunk", encoder)) for encoder in encoders.values()}
+    first = next(iter(encoders.values()))
+    if len(trunks) == 1 and hasattr(first, "of_features"):
+        z = first.features(x)
+        return {k: encoder.of_features(z) for k, encoder in encoders.items()}
+    return {k: encoder(x) for k, encoder in encoders.items()}
 
 
 def _groups(overlap: Floats) -> Ints:

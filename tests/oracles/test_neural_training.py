@@ -84,22 +84,19 @@ def test_no_memory_says_what_to_lower():
         train(line(TRAINING), loss, TRAINING.split(200, "r"), TRAINING, "memory")
 
 
-def test_patience_is_not_lost_on_the_plateau_at_chance():
-    """A loss that stays at chance for many epochs and then falls is not given up on."""
+@pytest.mark.parametrize(("plateau", "found"), [(10, 0.1), (3, 0.7)])
+def test_patience_and_rate_are_not_lost_on_the_plateau_at_chance(plateau, found):
+    """A loss that stays at chance for seven epochs, then falls, is given up on only where a plateau may not last."""
     module = torch.nn.Linear(1, 1)
-    training = TRAINING.but(epochs=12, patience=2, batch=180)
+    training = TRAINING.but(epochs=4, patience=2, batch=180, plateau=plateau)
     epochs = []
 
     def loss(rows):
         if module.training:
-            epochs.append(0)
-        value = 0.7 if len(epochs) < 8 else 0.1
-        return module(X[rows]).sum() * 0 + value
+            epochs.append(len(rows))
+        return module(X[rows]).sum() * 0 + (0.7 if len(epochs) < 8 else 0.1)
 
-    assert train(module, loss, training.split(200, "r"), training, "plateau", chance=0.693) == pytest.approx(0.1)
-    assert len(epochs) > 8
-    epochs.clear()
-    assert train(module, loss, training.split(200, "r"), training, "no plateau") == pytest.approx(0.7)
+    assert train(module, loss, training.split(200, "r"), training, "x", chance=0.693) == pytest.approx(found)
 
 
 def test_the_bar_shows_the_held_out_loss_beside_chance(capsys):

@@ -73,6 +73,11 @@ class NetworkEncoder:
         parts = np.array_split(x, max(1, -(-len(x) // BATCH)))
         return torch.cat([self.trunk(self._input(part)).float().cpu() for part in parts]).numpy()
 
+    @torch.no_grad()
+    def of_features(self, z: Floats) -> Ints:
+        """The states of observations whose features are known already."""
+        return self.head(torch.from_numpy(z).to(self.device)).argmax(dim=1).cpu().numpy()
+
     def __call__(self, x: NDArray[Any]) -> Ints:
         return self.logits(x).argmax(axis=1) if len(x) else np.empty(0, dtype=np.int64)
 

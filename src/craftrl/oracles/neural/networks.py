@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -101,9 +100,6 @@ class PairNetwork(nn.Module):
         n, H = x.shape[:2]
         z = self.trunk(x.flatten(0, 1)).unflatten(0, (n, H))
         step = torch.arange(H - 1, device=x.device).expand(n, H - 1)
-        return self.head_along(z, step)
-
-    def head_along(self, z: Tensor, step: Tensor) -> Tensor:
         return self(z[:, :-1], z[:, 1:], step)
 
 
@@ -117,7 +113,3 @@ class Classifier(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.trunk(x))
-
-
-def n_parameters(module: nn.Module) -> int:
-    return int(np.sum([p.numel() for p in module.parameters()]))

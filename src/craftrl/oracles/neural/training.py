@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-import os
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
+from craftrl.errors import CraftError, InvalidParameterError
+from craftrl.oracles.neural.checkpoints import Checkpoint
 
 __all__ = ["Training", "TrainingError", "seeded", "train"]
 
@@ -34,6 +34,8 @@ class Training:
     """How networks are trained.
 
     epochs, patience   at most so many passes; stop after so many without a better held-out loss
+    plateau            so many passes more, at the full rate, while the held-out loss is still at chance: telling
+                       agents apart often begins with a long plateau, and a rate that has fallen never leaves it
     batch              observations in a minibatch
     lr, weight_decay   of AdamW; the rate falls to zero along a cosine over all epochs
     held_out           share of the trajectories kept for early stopping
@@ -47,6 +49,7 @@ class Training:
 
     epochs: int = 8
     patience: int = 3
+    plateau: int = 10
     batch: int = 1024
     lr: float = 1e-3
     weight_decay: float = 1e-4
@@ -107,51 +110,43 @@ def train(
     """Train in place, leave the best weights on held-out rows, and return their held-out loss.
 
     `loss(indices)` is the mean loss of a minibatch; `rows` are training and held-out indices; `per_row` is how many
-    observations one row holds, so that `batch` counts observations. Patience is not lost while the loss is still at
-    `chance`: telling agents apart often begins with a long plateau.
+    observations one row holds, so that `batch` counts observations; `chance` is the loss of knowing nothing, if that
+    is known.
     """
     device = training.to_device()
     module.to(device)
     size = max(2, training.batch // per_row)
     rows_train, rows_held = rows
-    checkpoint = _Checkpoint(training, name)
-    steps = training.epochs * max(1, math.ceil(len(rows_train) / size))
+    checkpoint = Checkpoint(
+        training.checkpoints, name, repr(training.but(checkpoints=None, progress=False, device="auto"))
+    )
     optimiser = torch.optim.AdamW(module.parameters(), lr=training.lr, weight_decay=training.weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda i: 0.5 + 0.5 * math.cos(math.pi * min(1, i / steps)))
-    start, best, stale = 0, math.inf, 0
+    at = _Progress()
     weights = copy.deepcopy(module.state_dict())
     if saved := checkpoint.load(device):
         module.load_state_dict(saved["module"])
         optimiser.load_state_dict(saved["optimiser"])
-        schedule.load_state_dict(saved["schedule"])
-        start, best, stale, weights = saved["epoch"], saved["best"], saved["stale"], saved["weights"]
-    bar = _bar(training, name, start)
-    for epoch in range(start, training.epochs):
-        if stale >= training.patience:
-            break
+        at, weights = _Progress(**saved["progress"]), saved["weights"]
+    bar = _bar(training, name, at.epoch)
+    while not at.done(training):
         module.train()
-        order = training.rng(name, epoch).permutation(rows_train)
-        for chunk in np.array_split(order, max(1, round(len(order) / size))):
+        chunks = np.array_split(training.rng(name, at.epoch).permutation(rows_train), max(1, len(rows_train) // size))
+        for i, chunk in enumerate(chunks):
+            optimiser.param_groups[0]["lr"] = training.lr * at.rate(training, i / len(chunks))
             value = _guarded(loss, torch.from_numpy(chunk), training, device)
             optimiser.zero_grad(set_to_none=True)
             value.backward()
             optimiser.step()
-            schedule.step()
         held = _mean_loss(module, loss, rows_held, 4 * size, training, device)
         if not math.isfinite(held):
             raise TrainingError(
-                f"The loss of '{name}' is no longer finite after epoch {epoch + 1}; lower lr (now {training.lr:g})."
+                f"The loss of '{name}' is no longer finite after epoch {at.epoch + 1}; lower lr (now {training.lr:g})."
             )
-        learning = chance is None or min(best, held) < chance - PLATEAU
-        stale = 0 if held < best or not learning else stale + 1
-        if held < best:
-            best, weights = held, copy.deepcopy(module.state_dict())
-        checkpoint.save(
-            {
-                "module": module.state_dict(), "optimiser": optimiser.state_dict(), "schedule": schedule.state_dict(),
-                "epoch": epoch + 1, "best": best, "stale": stale, "weights": weights,
-            }
-        )  # fmt: skip
+        if held < at.best:
+            weights = copy.deepcopy(module.state_dict())
+        at = at.after(held, chance, training)
+        state = {"module": module.state_dict(), "optimiser": optimiser.state_dict(), "weights": weights}
+        checkpoint.save({**state, "progress": asdict(at)})
         if bar is not None:
             bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
             bar.update()
@@ -159,7 +154,31 @@ def train(
         bar.close()
     module.load_state_dict(weights)
     module.eval()
-    return best
+    return at.best
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """Where a training run stands: epochs in all, those of them at chance, best held-out loss, epochs since."""
+
+    epoch: int = 0
+    at_chance: int = 0
+    best: float = math.inf
+    stale: int = 0
+
+    def done(self, training: Training) -> bool:
+        return self.stale >= training.patience or self.epoch - self.at_chance >= training.epochs
+
+    def rate(self, training: Training, share: float) -> float:
+        """The learning rate, as a share of the full one, when this share of the epoch is over."""
+        return 0.5 + 0.5 * math.cos(math.pi * (self.epoch - self.at_chance + share) / training.epochs)
+
+    def after(self, held: float, chance: float | None, training: Training) -> _Progress:
+        """After one more epoch with this held-out loss."""
+        best = min(self.best, held)
+        if chance is not None and best > chance - PLATEAU and self.at_chance < training.plateau:
+            return _Progress(self.epoch + 1, self.at_chance + 1, best)
+        return _Progress(self.epoch + 1, self.at_chance, best, 0 if held < self.best else self.stale + 1)
 
 
 @torch.no_grad()
@@ -188,39 +207,6 @@ def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training,
         raise TrainingError(
             f"The GPU ran out of memory with batch = {training.batch}; lower batch, or the trunk's width."
         ) from error
-
-
-class _Checkpoint:
-    """One file per training run, replaced in one move, so that a kill leaves the last whole one."""
-
-    def __init__(self, training: Training, name: str) -> None:
-        self.path = None if training.checkpoints is None else Path(training.checkpoints) / f"{name}.pt"
-        self.settings = repr(training.but(checkpoints=None, progress=False, device="auto"))
-
-    def load(self, device: torch.device) -> dict[str, Any] | None:
-        if self.path is None or not self.path.exists():
-            return None
-        try:
-            saved = torch.load(self.path, map_location=device, weights_only=True)
-            settings = saved["settings"]
-        except Exception as error:
-            raise InvalidDataError(
-                f"The checkpoint {self.path} cannot be read; it may come from elsewhere or be damaged; delete that "
-                "one file to train this part again."
-            ) from error
-        if settings != self.settings:
-            raise InvalidDataError(
-                f"The checkpoint {self.path} belongs to other settings; use them again, or give an empty folder."
-            )
-        return saved
-
-    def save(self, state: dict[str, Any]) -> None:
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".partial")
-        torch.save({**state, "settings": self.settings}, partial)
-        os.replace(partial, self.path)
 
 
 def _bar(training: Training, name: str, start: int) -> Any:

@@ -1,0 +1,46 @@
+"""Checkpoints: a killed training run goes on where it stopped, and only there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from craftrl.errors import InvalidDataError
+
+__all__ = ["Checkpoint"]
+
+
+class Checkpoint:
+    """One file per training run, replaced in one move, so that a kill leaves the last whole one."""
+
+    def __init__(self, folder: str | Path | None, name: str, settings: str) -> None:
+        self.path = None if folder is None else Path(folder) / f"{name}.pt"
+        self.settings = settings
+
+    def load(self, device: torch.device) -> dict[str, Any] | None:
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            saved = torch.load(self.path, map_location=device, weights_only=True)
+            settings = saved["settings"]
+        except Exception as error:
+            raise InvalidDataError(
+                f"The checkpoint {self.path} cannot be read; it may come from elsewhere or be damaged; delete that "
+                "one file to train this part again."
+            ) from error
+        if settings != self.settings:
+            raise InvalidDataError(
+                f"The checkpoint {self.path} belongs to other settings; use them again, or give an empty folder."
+            )
+        return saved
+
+    def save(self, state: dict[str, Any]) -> None:
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".partial")
+        torch.save({**state, "settings": self.settings}, partial)
+        os.replace(partial, self.path)
