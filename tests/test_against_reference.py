@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-import reference
-from random_worlds import random_problem
 
+import reference
 from craftrl import CRAFT, AssumptionWarning, FiniteOracle
+from random_worlds import random_problem
 
 
 def assert_same_decisions(seed: int, n_per_agent: int, unequal: bool = False) -> None:

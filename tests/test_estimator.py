@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from random_worlds import random_problem
 
 from craftrl import (
     CRAFT,

@@ -1,6 +1,5 @@
 """Accuracy up to relabelling."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -61,9 +61,7 @@ class Learner:
     def encode(self, x: ArrayLike, h: int) -> Ints:
         """phi'_h(x): the learned states of observations x (n, *obs) at step h, counted from 1."""
         if not hasattr(self, "encoders_"):
-            raise NotFittedError(
-                f"{type(self).__name__} must be fitted before it can encode; call fit(tau) first."
-            )
+            raise NotFittedError(f"{type(self).__name__} must be fitted before it can encode; call fit(tau) first.")
         encoder = self.encoders_[h]
         array = np.asarray(x)
         if array.shape[1:] != self.obs_shape_:

@@ -1,6 +1,6 @@
 """The chain against all paths, one by one."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, sho
 
 def random_losses(seed: int, sizes: list[int]) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [rng.integers(0, 3 * FIXED_POINT, size=shape) for shape in zip(sizes, sizes[1:])]
+    return [rng.integers(0, 3 * FIXED_POINT, size=shape) for shape in pairwise(sizes)]
 
 
 def all_paths(losses):

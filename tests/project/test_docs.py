@@ -30,7 +30,9 @@ def resolve(name: str) -> None:
             if not hasattr(found, part):
                 known = {field.name for field in fields(found)} if is_dataclass(found) else set()
                 known |= set(get_type_hints(found)) if isinstance(found, type) else set()
-                known |= set(re.findall(r"self\.(\w+)", Path(importlib.import_module(found.__module__).__file__).read_text()))
+                known |= set(
+                    re.findall(r"self\.(\w+)", Path(importlib.import_module(found.__module__).__file__).read_text())
+                )
                 assert part in known, f"{name}: no {part}"
                 return
             found = getattr(found, part)

@@ -32,10 +32,7 @@ def test_the_first_names():
 def test_import_is_light():
     """No optional or slow package comes with `import craftrl` or with the command line's parser."""
     heavy = ["torch", "sklearn", "matplotlib", "gymnasium", "h5py", "numba", "joblib"]
-    code = (
-        "import sys, craftrl, craftrl.cli\n"
-        f"print([name for name in {heavy!r} if name in sys.modules])"
-    )
+    code = f"import sys, craftrl, craftrl.cli\nprint([name for name in {heavy!r} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 

@@ -1,6 +1,6 @@
 """The paper's toy world: one controllable bit among M, the others XORed with Markov noise.
 
-Paper: Section 5, Appendix D (experiment details)
+Paper: Section 4, Appendix D (experiment details)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BitsExBMDP(ExBMDP):
 
     The text lets i run over [H-1]; there are M-1 chains, so we read [M-1].
 
-    Paper: Section 5
+    Paper: Section 4
     """
 
     n_actions = 2
@@ -116,7 +116,7 @@ class BitsExBMDP(ExBMDP):
     def paper_policies(self) -> tuple[MarkovPolicy, MarkovPolicy]:
         """Agent A acts uniformly at random; agent B repeats the state with probability 3/4.
 
-        Paper: Section 5
+        Paper: Section 4
         """
         return self.persistence_policy(0.5), self.persistence_policy(0.75)
 
