@@ -12,12 +12,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from feature_world import feature_data  # noqa: E402
 
 from craftrl import CRAFT, TrajectoryDataset  # noqa: E402
+from craftrl.data.dataset import ArraySteps  # noqa: E402
 from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
 from craftrl.evaluation import accuracy, accuracy_by_step  # noqa: E402
 from craftrl.grid import Grid  # noqa: E402
 from craftrl.oracles.neural import NeuralOracle, Training  # noqa: E402
+from craftrl.oracles.neural.frames import Frames  # noqa: E402
 from craftrl.oracles.neural.pairs import calibrated  # noqa: E402
 from craftrl.oracles.neural.probe import linear_probe  # noqa: E402
 from craftrl.stationary import StationaryCRAFT  # noqa: E402
@@ -161,6 +163,29 @@ def test_a_trunk_with_the_wrong_shape_is_refused(trunk, problem):
     tau = collect(world, world.policies(), 10, seed=0).tau
     with pytest.raises(InvalidParameterError, match=problem):
         NeuralOracle(trunk=trunk, training=TRAINING).bind(tau).pairs()
+
+
+def test_images_on_disk_stay_there_and_give_the_same_frames(tmp_path, monkeypatch):
+    world = PixelsExBMDP(3, 2, 1)
+    tau = collect(world, world.policies(), 10, seed=0).tau
+    np.save(tmp_path / "x.npy", tau.steps.array)
+    mapped = TrajectoryDataset(ArraySteps(np.load(tmp_path / "x.npy", mmap_mode="r")), tau.agent)
+
+    class Store:
+        """A store that is no array."""
+
+        shape, dtype = tau.steps.shape, tau.steps.dtype
+
+        def read(self, step, start, stop):
+            return tau.steps.read(step, start, stop)
+
+    monkeypatch.setattr("craftrl.oracles.neural.frames.IN_MEMORY", 0)  # any other store is too large
+    rows, step = torch.arange(20), torch.full((20,), 1)
+    expected = Frames(tau, torch.device("cpu")).batch(step, rows)
+    assert expected.shape == (20, 3, 12, 12)
+    for other in (mapped, TrajectoryDataset(Store(), tau.agent)):
+        frames = Frames(other, torch.device("cpu"))
+        assert torch.equal(frames.batch(step, rows), expected)
 
 
 def test_images_that_are_no_images_are_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from craftrl.errors import InvalidDataError
 
 __all__ = ["Frames", "check_observations", "to_input"]
 
+IN_MEMORY = 4 * 2**30  # bytes of a dataset from another store that are held in memory
 DEVICE_SHARE = 0.5  # how much of a GPU's free memory the dataset may take; beyond that it stays with the host
 
 
 class Frames:
     """All observations of a dataset, time first, with minibatches by (step, trajectory).
 
-    Images stay uint8. An array that is a memory map stays on disk, and a minibatch reads what it needs of it.
+    Images stay uint8. A memory map stays on disk, and a minibatch reads what it needs of it; what comes from
+    another store, such as HDF5, goes into a temporary file if it is large.
     On a GPU the whole dataset is copied over if it takes no more than half of the free memory.
     """
 
@@ -68,10 +71,26 @@ def check_range(x: NDArray[Any]) -> None:
 
 
 def _time_first(tau: TrajectoryDataset) -> NDArray[Any]:
-    if isinstance(tau.steps, ArraySteps):
-        array = tau.steps.array
-    else:
-        array = np.stack([tau.at(h) for h in range(1, tau.H + 1)])
+    """All observations (H, n, *obs) as an array that torch can share: in memory, or a file where that is too much."""
+    array = tau.steps.array if isinstance(tau.steps, ArraySteps) else _gathered(tau)
     if array.dtype != np.uint8:
         array = array.astype(np.float32, copy=False)
-    return array if array.flags.writeable else array.copy()
+    if array.flags.writeable:
+        return array
+    if isinstance(array, np.memmap) and array.flags.c_contiguous and array.filename is not None:
+        return np.memmap(array.filename, array.dtype, "c", array.offset, array.shape)  # copy on write: still on disk
+    return array.copy()
+
+
+def _gathered(tau: TrajectoryDataset) -> NDArray[Any]:
+    """The steps of another kind of store, in memory or, beyond IN_MEMORY bytes, in a temporary file."""
+    shape = (tau.H, tau.n, *tau.obs_shape)
+    if np.prod(shape, dtype=np.int64) * tau.dtype.itemsize <= IN_MEMORY:
+        array: NDArray[Any] = np.empty(shape, dtype=tau.dtype)
+    else:
+        with tempfile.TemporaryFile() as file:
+            array = np.memmap(file, tau.dtype, "w+", shape=shape)  # the file lives as long as the map
+    for h in range(1, tau.H + 1):
+        for rows, x in tau.blocks(h):
+            array[h - 1, rows] = x
+    return array
