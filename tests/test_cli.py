@@ -131,6 +131,12 @@ def test_fit_chooses_bounds_unless_given(data: Path, tmp_path: Path, capsys: pyt
     assert json.loads((tmp_path / "m.json").read_text())["parameters"]["alpha"] == "auto"
 
 
+def test_fit_says_whether_to_trust_it(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["fit", str(data), "--alpha", "1", "--eta", "1/5", "--nu", "5/32", "--diagnose", "2"]
+    assert main([*argv, "--out", str(tmp_path / "m.json")]) == 0
+    assert re.search(r"^(trust|check|do not trust): score [\d.]+", capsys.readouterr().out, flags=re.M)
+
+
 def test_evaluate_with_and_without_truth(model: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(model), str(data), "--truth", str(data.with_name("data.truth.npz"))]) == 0
     out = capsys.readouterr().out

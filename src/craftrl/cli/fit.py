@@ -13,7 +13,7 @@ __all__ = ["add_arguments", "main"]
 EXAMPLES = """\
 examples:
   craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --out model.json
-  craftrl fit data.h5 --coupling chain --relabel --out model.json
+  craftrl fit data.h5 --coupling chain --relabel --diagnose 10 --out model.json
 
 FILE holds, for each step, the coordinate that is the state and what its values mean, and how every step went.
 craftrl theory assumptions computes alpha, eta and nu where the true states are known."""
@@ -42,6 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="independent is the paper's; the others choose all steps' encoders at once and need less data",
     )
     parser.add_argument("--relabel", action="store_true", help="read states off each encoder once it is trained")
+    parser.add_argument(
+        "--diagnose",
+        type=positive,
+        metavar="N",
+        help="ask the data, without ground truth, whether to trust the result: N refits on resampled trajectories",
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the model, NAME.json")
     parser.epilog = EXAMPLES
 
@@ -64,3 +70,7 @@ def main(args: argparse.Namespace) -> None:
     print(step_table(model))
     used = ", ".join(f"{name} = {getattr(model.bounds_, name):.4g}" for name in BOUNDS)
     print(f"with {used}\nWritten to {args.out}")
+    if args.diagnose:
+        from craftrl.diagnostics import diagnose
+
+        print(f"\n{diagnose(model, tau, n_resamples=args.diagnose)}")
