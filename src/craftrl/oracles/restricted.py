@@ -49,5 +49,5 @@ class RestrictedSeparation:
 
     def _says_new(self, rows: Ints, new: int, members: list[int]) -> NDArray[np.bool_]:
         score = self.logits[rows, new] - np.log(self.sizes[new])
-        rival = np.logaddexp.reduce(self.logits[np.ix_(rows, np.asarray(members))], axis=1) - np.log(self.sizes[members].sum())
+        rival = np.logaddexp.reduce(self.logits[rows][:, members], axis=1) - np.log(self.sizes[members].sum())
         return score > rival
