@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.engine import pack_coordinates, pair_counts
-from craftrl.engine.counting import count_planes
+from craftrl.engine.counting import chunks, count_planes
 from craftrl.engine.engine import Engine
 from craftrl.engine.threads import usable_threads
 from craftrl.envs import BitsExBMDP, collect
@@ -115,10 +115,12 @@ def measure(M: int, n: int) -> dict[str, Any]:
 
 
 def _count(two: tuple[Any, Any]) -> None:
-    """Every pair count of two steps, some rows at a time."""
+    """Every pair count of two steps, chunk by chunk as the engine does."""
     left, right = two
-    for start in range(0, left.size, 256):
-        count_planes(left.planes[:, start : start + 256], right.planes, left.segments)
+    scratch = None
+    for rows, columns in chunks(left, right, slice(None)):
+        counts = count_planes(left.planes[:, rows], right.planes[:, columns], left.segments, scratch)
+        scratch = counts.ravel() if scratch is None else scratch
 
 
 def parts_of_fit(tau: TrajectoryDataset) -> dict[str, float]:

@@ -22,6 +22,7 @@ from craftrl.losses import best_bins
 __all__ = [
     "TILE_BYTES",
     "best_in_rows",
+    "chunks",
     "count_planes",
     "group_counts",
     "margins",
@@ -103,35 +104,35 @@ def pair_losses(
     start, stop, _ = rows.indices(step_h.size)
     losses = np.empty((stop - start, step_next.size), dtype=np.int64)
     search = BinSearch.on(grid, len(step_h.counts), int(step_next.totals.sum()))
-    n_rows, n_columns = _chunk_shape(step_h, step_next, search, tile_bytes // 2)
     scratch = None
-    for j in range(0, step_next.size, n_columns):
-        columns = slice(j, min(j + n_columns, step_next.size))
-        for i in range(start, stop, n_rows):
-            some = slice(i, min(i + n_rows, stop))
-            out = losses[some.start - start : some.stop - start, columns]
-            if search.compiled:
-                p, q = step_h.planes[:, some], step_next.planes[:, columns]
-                inner = count_planes(p, q, step_h.segments, scratch)
-                search.losses(inner, *margins(step_h, step_next, some, columns), step_next.totals, out)
-                scratch = inner.ravel() if scratch is None else scratch  # the first chunk is the largest
-            else:
-                counts = pair_counts(step_h, step_next, some, columns)
-                out[:] = best_bins(counts, grid)[1].sum(axis=(2, 3))
+    for some, columns in chunks(step_h, step_next, rows, search.compiled, tile_bytes // 2):
+        out = losses[some.start - start : some.stop - start, columns]
+        if search.compiled:
+            inner = count_planes(step_h.planes[:, some], step_next.planes[:, columns], step_h.segments, scratch)
+            search.losses(inner, *margins(step_h, step_next, some, columns), step_next.totals, out)
+            scratch = inner.ravel() if scratch is None else scratch  # the first chunk is the largest
+        else:
+            counts = pair_counts(step_h, step_next, some, columns)
+            out[:] = best_bins(counts, grid)[1].sum(axis=(2, 3))
     return losses
 
 
-def _chunk_shape(step_h: PackedStep, step_next: PackedStep, search: BinSearch, n_bytes: int) -> tuple[int, int]:
-    """Encoders to count together: their planes fit the cache, their counts n_bytes."""
+def chunks(
+    step_h: PackedStep, step_next: PackedStep, rows: slice, compiled: bool = True, n_bytes: int = TILE_BYTES // 2
+) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of encoders to count together: their planes fit the cache, their counts n_bytes."""
     from craftrl.engine.count_kernel import ROWS, WORD_CHUNK
 
     K, cells = len(step_h.counts), step_h.N_s * step_next.N_s
-    pair_bytes = 4 * K * cells if search.compiled else 128 * K * cells
+    pair_bytes = 4 * K * cells if compiled else 128 * K * cells
     widest = min(WORD_CHUNK, int(np.diff(step_h.segments).max()))
     n_columns = CACHE_BYTES // (8 * widest * max(1, step_next.N_s - 1))
     n_columns = max(ROWS, min(n_columns, step_next.size, n_bytes // (pair_bytes * ROWS)))
-    n_rows = max(ROWS, n_bytes // (pair_bytes * n_columns))
-    return n_rows // ROWS * ROWS, n_columns
+    n_rows = max(ROWS, n_bytes // (pair_bytes * n_columns) // ROWS * ROWS)
+    start, stop, _ = rows.indices(step_h.size)
+    for j in range(0, step_next.size, n_columns):
+        for i in range(start, stop, n_rows):
+            yield slice(i, min(i + n_rows, stop)), slice(j, min(j + n_columns, step_next.size))
 
 
 def best_in_rows(
