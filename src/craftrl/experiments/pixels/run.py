@@ -24,6 +24,7 @@ from craftrl.learner import Learner
 from craftrl.oracles.base import BoundOracle, Oracle
 from craftrl.oracles.neural import NeuralOracle, Training
 from craftrl.oracles.neural.probe import linear_probe
+from craftrl.oracles.neural.threads import one_thread
 from craftrl.stationary import StationaryCRAFT
 from craftrl.theory import population_assumptions
 from craftrl.valleys import Valleys
@@ -71,7 +72,8 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     data = data_of(run)
     start = time.perf_counter()
-    model, features, found = fitted(run)
+    with one_thread():  # as every worker of a sweep keeps to one
+        model, features, found = fitted(run)
     seconds = time.perf_counter() - start
     by_step = _accuracies(model, data.test)
     return {
