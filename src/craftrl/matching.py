@@ -25,8 +25,9 @@ __all__ = ["Matching", "match_states"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-OVERLAP = 0.7  # nodes whose words overlap by more than this are one state
-TRUST = 0.85  # a node that overlaps less with its own state has no say in what the state's word is
+OVERLAP = 0.75  # nodes whose words overlap by more than this are one state
+DECISIVE = 0.85  # a node whose observations the encoders agree on less than this may be two states in one
+STRANGE = 0.5  # an indecisive node that overlaps less with every state is heard after all
 FLOOR = 0.01  # probability of a letter that a state was never seen with
 SAMPLE = 2000  # trajectories that words are learned from
 BLOCK = 4096  # observations decoded at once
@@ -38,7 +39,8 @@ class Matching:
 
     nodes     all (h, s) with h >= 2; phi'_1 is constant and says nothing
     overlap   float (nodes, nodes): the share of letters that two nodes have in common
-    state_of  int (nodes,): the global state of each node
+    state_of  int (nodes,): the global state of each node, -1 for a node that has no say: its own observations are
+              read in two ways, as those of a step that takes two states for one are
     labels    int (n, H): the global state of every observation, decoded; -1 where there is none
     """
 
@@ -66,10 +68,9 @@ def match_states(encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDatas
         members = labels[rows, h - 1] == np.array([[nodes[a][1]] for a in mine]).reshape(-1, 1)
         words[mine] = members.astype(np.float32) @ letters / members.sum(axis=1, keepdims=True)
     overlap = np.stack([np.minimum(words, word).sum(axis=1) for word in words]) / (tau.H - 1)
-    state_of = _groups(overlap)
-    trusted = _trusted(overlap, state_of)
+    state_of = _states(words, overlap, np.array([h for h, _ in nodes]))
     n_states = int(state_of.max()) + 1
-    code = np.stack([words[trusted & (state_of == s)].mean(axis=0) for s in range(n_states)])
+    code = np.stack([words[state_of == s].mean(axis=0) for s in range(n_states)])
     decoded = [np.concatenate(list(_decoded(encoders, nodes, code, tau, h))) for h in range(1, tau.H + 1)]
     return Matching(n_states, tuple(nodes), overlap, state_of, np.stack(decoded, axis=1))
 
@@ -100,13 +101,17 @@ def _groups(overlap: Floats) -> Ints:
     return fcluster(tree, t=1 - OVERLAP, criterion="distance").astype(np.int64) - 1
 
 
-def _trusted(overlap: Floats, state_of: Ints) -> NDArray[np.bool_]:
-    """Which nodes overlap well with the others of their state; where none does, all are kept."""
-    same = (state_of[:, None] == state_of) & ~np.eye(len(state_of), dtype=bool)
-    others = same.sum(axis=1)
-    mean = np.where(others > 0, (overlap * same).sum(axis=1) / np.maximum(others, 1), 1.0)
-    trusted = mean >= TRUST
-    return trusted | ~np.isin(state_of, state_of[trusted])
+def _states(words: Floats, overlap: Floats, step: Ints) -> Ints:
+    """Group the decisive nodes; an indecisive one, which would tie two states together, counts only if it is like
+    none of them. A quarter of the nodes at most is left out."""
+    agreed = np.mean([words[:, step == h].max(axis=1) for h in np.unique(step)], axis=0)
+    heard = agreed >= min(DECISIVE, float(np.quantile(agreed, 0.25)))
+    state_of = np.full(len(step), -1)
+    state_of[heard] = _groups(overlap[np.ix_(heard, heard)])
+    strange = ~heard & (overlap[:, heard].max(axis=1) < STRANGE)
+    if strange.any():
+        state_of[strange] = state_of.max() + 1 + _groups(overlap[np.ix_(strange, strange)])
+    return state_of
 
 
 def _decoded(
