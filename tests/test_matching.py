@@ -69,6 +69,17 @@ def test_two_cells_that_one_step_takes_for_one_are_told_apart_by_the_others():
     assert accuracy(match_states(encoders, labels, tau).labels, s) == 1.0
 
 
+def test_a_step_that_takes_two_cells_for_one_has_no_say_about_them():
+    s, tau = cells(1200, 8, 4, seed=6)
+    fused = [0, 0, 1, 2]
+    numbers = [[0] * 4, [0, 1, 2, 3], fused, [3, 2, 1, 0], fused, [1, 2, 3, 0], [0, 1, 2, 3], [2, 3, 0, 1]]
+    labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
+    matching = match_states([numbered(number) for number in numbers], labels, tau)
+    silent = {node for node, state in zip(matching.nodes, matching.state_of) if state < 0}
+    assert silent == {(3, 0), (5, 0)}
+    assert accuracy(matching.labels, s) == 1.0
+
+
 def test_unassigned_observations_are_decoded_and_missing_ones_are_not():
     s, _ = cells(100, 4, 2, seed=3)
     episodes = [x[: 3 + i % 2, None] for i, x in enumerate(s)]
