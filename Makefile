@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full docs clean
+.PHONY: help install test lint reproduce reproduce-full bench bench-disk docs clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -34,6 +34,12 @@ reproduce-full: $(READY)  ## the paper's 20 seeds, error growth and the figures
 	$(BIN)/craftrl reproduce table1 --seeds 20 --workers $(WORKERS) --out results/table1-full
 	$(BIN)/craftrl reproduce error-growth --seeds 20 --workers $(WORKERS) --out results/error-growth
 	$(BIN)/craftrl reproduce figures --out results/figures
+
+bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
+	$(BIN)/python benchmarks/exact_engine.py
+
+bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectories
+	$(BIN)/python benchmarks/out_of_core.py
 
 docs: $(READY)  ## draw the figures of the documentation again
 	$(BIN)/craftrl reproduce figures --out docs/img
