@@ -12,7 +12,7 @@ import numpy as np
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.experiments.runner import check_writable, write_json
 from craftrl.learner import ByStep, Learner, constant_encoder
-from craftrl.oracles.finite import CoordinateEncoder
+from craftrl.oracles.classes import CoordinateEncoder
 
 if TYPE_CHECKING:
     from craftrl.estimator import CRAFT

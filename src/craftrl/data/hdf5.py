@@ -17,6 +17,7 @@ __all__ = ["Hdf5Steps", "Hdf5Writer", "open_hdf5"]
 
 FORMAT = "craftrl trajectories 1"
 CHUNK_BYTES = 2**20
+FEWEST_ROWS = 256  # of a chunk, for writers that append a few trajectories at a time
 
 
 class Hdf5Steps:
@@ -98,21 +99,27 @@ class Hdf5Writer(DatasetWriter):
     """Appends blocks of trajectories to one HDF5 file; see `DatasetWriter`."""
 
     def _begin(self) -> None:
-        m = max(1, CHUNK_BYTES // self.row_bytes)
         h5py = require("h5py", "storage")
         self._guard = _GuardedFile(self.part, "w+")
         self._file = h5py.File(self._guard, "w")
-        self._observations = self._file.create_dataset(
+        self._observations: Any = None
+        self._agent: list[NDArray[np.int64]] = []
+        self._lengths: list[NDArray[np.int64]] = []
+
+    def _create(self, n_first: int) -> Any:
+        """The dataset, in chunks no longer than its first block: the last chunk of each step takes its full room."""
+        m = min(max(1, CHUNK_BYTES // self.row_bytes), max(n_first, FEWEST_ROWS))
+        return self._file.create_dataset(
             "observations",
             shape=(self.H, 0, *self.obs_shape),
             maxshape=(self.H, None, *self.obs_shape),
             chunks=(1, m, *self.obs_shape),
             dtype=self.dtype,
         )
-        self._agent: list[NDArray[np.int64]] = []
-        self._lengths: list[NDArray[np.int64]] = []
 
     def _append(self, agent: int, x: NDArray[Any], lengths: NDArray[np.int64]) -> None:
+        if self._observations is None:
+            self._observations = self._create(len(x))
         start = self._observations.shape[1]
         stop = start + len(x)
         self._observations.resize(stop, axis=1)
