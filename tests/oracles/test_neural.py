@@ -22,6 +22,7 @@ from craftrl.oracles.neural import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.neural.frames import Frames  # noqa: E402
 from craftrl.oracles.neural.pairs import calibrated  # noqa: E402
 from craftrl.oracles.neural.probe import linear_probe  # noqa: E402
+from craftrl.oracles.neural.shared import fit_shared  # noqa: E402
 from craftrl.stationary import StationaryCRAFT  # noqa: E402
 from craftrl.valleys import Valleys  # noqa: E402
 
@@ -97,6 +98,20 @@ def test_one_encoder_for_all_steps(craft, data):
     assert shared.n_states_total_ == 4
     assert list(shared.n_states_) == [1, 3, 4, 4]
     assert np.array_equal(shared.encode(test.tau.at(3), 3), shared.encoders_[2](test.tau.at(3)))
+
+
+def test_where_no_state_was_found_there_is_one(data):
+    fit = fit_shared(data.tau, np.full((data.tau.n, 4), -1), None, TRAINING.but(epochs=1), dim=8, rounds=1)
+    assert fit.n_states == 1
+    assert (fit.labels == 0).all()
+
+
+def test_rare_states_are_dropped_and_their_frames_read_anew(data):
+    labels = data.truth.states.copy()
+    labels[0, 1:] = 4
+    fit = fit_shared(data.tau, labels, None, TRAINING.but(epochs=6), dim=32, rounds=1, min_share=0.005)
+    assert fit.n_states == 4
+    assert accuracy(fit.labels, data.truth.states) > 0.99
 
 
 def test_cross_fitting_answers_each_trajectory_by_a_network_that_never_saw_it():

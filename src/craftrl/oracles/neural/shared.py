@@ -66,7 +66,7 @@ def fit_shared(
         name = f"shared-{turn}-of-{rounds}"
         with seeded(training, name):
             body, n_features = new_trunk(trunk, tau.obs_shape, dim)
-            network = Classifier(body, n_features, max(n_states, 1))
+            network = Classifier(body, n_features, n_states)
         loss = _loss(network, frames, labels, n_states, agent_weight)
         train(network, loss, training.split(tau.n, name), training, name, per_row=tau.H)
         encoder = NetworkEncoder(network.trunk, network.head, frames.device)
@@ -76,11 +76,13 @@ def fit_shared(
 
 
 def _supported(labels: NDArray[np.int64], min_share: float) -> tuple[NDArray[np.int64], int]:
-    """Labels without the states that are rare at every step, renumbered."""
+    """Labels without the states that are rare at every step, renumbered; one state where none is left."""
     n, H = labels.shape
     n_states = int(labels.max(initial=-1)) + 1
     visits = np.stack([np.bincount(labels[labels[:, h] >= 0, h], minlength=n_states) for h in range(H)])
     kept = visits.max(axis=0, initial=0) >= max(min_share * n, 1)
+    if not kept.any():
+        return np.zeros_like(labels), 1
     number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     return number[labels], int(kept.sum())
 
