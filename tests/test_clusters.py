@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from craftrl import clusters
 from craftrl.clusters import cluster_pairs, find_clusters, heaviness_threshold
+from craftrl.valleys import Valleys
 
 
 def paper_scan(spectrum: list[int], threshold: float) -> list[tuple[int, int]]:
@@ -69,16 +70,17 @@ def test_pairs_are_clustered_within_their_predecessor():
     assert found.spectra.sum() == 29
 
 
+@pytest.mark.parametrize("clusterer", [find_clusters, Valleys(min_share=0.2)], ids=["scan", "valleys"])
 @given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(1, 25), st.integers(4, 9))
 @settings(deadline=None)
-def test_boxes_about_occupied_bins_give_the_clusters_of_the_whole_grid(seed, n_axes, n_values, grid_size):
+def test_boxes_about_occupied_bins_give_the_clusters_of_the_whole_grid(clusterer, seed, n_axes, n_values, grid_size):
     rng = np.random.default_rng(seed)
     values = rng.integers(0, grid_size, size=(n_values, n_axes))
     bins, label = values[rng.integers(n_values, size=80)], rng.integers(-1, 2, size=80)
-    whole = cluster_pairs(bins, label, 2, grid_size, threshold=3, clusterer=find_clusters)
+    whole = cluster_pairs(bins, label, 2, grid_size, threshold=3, clusterer=clusterer)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "WHOLE_GRID", 0)
-        boxed = cluster_pairs(bins, label, 2, grid_size, threshold=3, clusterer=find_clusters)
+        boxed = cluster_pairs(bins, label, 2, grid_size, threshold=3, clusterer=clusterer)
     assert set(map(key, boxed.clusters)) == set(map(key, whole.clusters))
     assert len(set(zip(whole.cluster, boxed.cluster))) == len(set(whole.cluster)) == len(set(boxed.cluster))
     assert np.array_equal(whole.cluster < 0, boxed.cluster < 0)
@@ -95,6 +97,13 @@ def test_six_agents_on_a_fine_grid_need_no_grid():
     found = cluster_pairs(bins, np.zeros(30, dtype=int), 1, 100, threshold=4, clusterer=find_clusters)
     assert found.cluster.tolist() == [0] * 10 + [-1] * 10 + [1] * 10  # two bins from the first: lost, as in the scan
     assert found.clusters[1].bins == ((39, 41), (0, 2), (98, 99), (59, 61), (0, 1))
+
+
+def test_a_hill_far_from_all_others_still_needs_its_share_of_the_predecessors_pairs():
+    bins = np.repeat([[5, 90, 17], [40, 1, 99]], [95, 5], axis=0)  # 100^3 bins: a box for each hill
+    label = np.zeros(100, dtype=int)
+    assert cluster_pairs(bins, label, 1, 100, 1.0, Valleys(min_share=0.1)).cluster.max() == 0
+    assert cluster_pairs(bins, label, 1, 100, 1.0, Valleys(min_share=0.04)).cluster.max() == 1
 
 
 def test_threshold_counts_h_from_one():

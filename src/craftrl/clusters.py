@@ -16,8 +16,9 @@ __all__ = ["Clusterer", "FoundCluster", "PairClusters", "cluster_pairs", "find_c
 
 WHOLE_GRID = 2**14  # spectra of up to so many bins are held whole
 
-# From one predecessor's spectrum and the heaviness threshold to the cluster of every bin, -1 for none.
-Clusterer = Callable[[NDArray[np.integer], float], NDArray[np.int64]]
+# From a spectrum, the heaviness threshold and the number of the predecessor's pairs to the cluster of every bin, -1
+# for none. The spectrum is one predecessor's, or the part of it in one box of a large grid: it may hold fewer pairs.
+Clusterer = Callable[[NDArray[np.integer], float, int], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _cluster_on_line(
     cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
     found: list[FoundCluster] = []
     for s_pred, spectrum in enumerate(spectra):
-        cluster_of_bin = clusterer(spectrum, threshold)
+        cluster_of_bin = clusterer(spectrum, threshold, int(spectrum.sum()))
         for c in range(int(cluster_of_bin.max()) + 1):
             covered = np.flatnonzero(cluster_of_bin == c)
             cluster_of_cell[s_pred + 1, covered + 1] = len(found)
@@ -113,7 +114,7 @@ def _cluster_in_space(
             local = tuple((occupied[some] - corner).T)
             spectrum = np.zeros(shape, dtype=np.int64)
             spectrum[local] = counts[some]
-            of_box = clusterer(spectrum, threshold)
+            of_box = clusterer(spectrum, threshold, len(mine))
             for c in range(int(of_box.max()) + 1):
                 members = some[of_box[local] == c]
                 cluster_of_bin[members] = len(found)
@@ -163,11 +164,11 @@ def heaviness_threshold(h: int, H: int, nu: float, n: int) -> float:
     return h * nu / (8 * H) * n
 
 
-def find_clusters(spectrum: NDArray[np.integer], threshold: float) -> NDArray[np.int64]:
+def find_clusters(spectrum: NDArray[np.integer], threshold: float, n_pairs: int | None = None) -> NDArray[np.int64]:
     """The cluster of every bin, -1 for none; clusters are numbered in the order in which the scan meets them.
 
     `spectrum` counts the pairs of one predecessor in each bin: shape (n_xi + 1,) for two agents, and one axis more
-    for each further agent.
+    for each further agent. `n_pairs` is there for other clusterers: the paper's threshold does not depend on it.
 
     A cluster starts at a heavy bin none of whose neighbours is taken; it is all heavy bins connected with that
     one, widened by one bin on every side, less what an earlier cluster took. With one axis that is the paper's

@@ -28,11 +28,17 @@ class Valleys:
     depth: float = 0.6
     min_share: float = 0.03
 
-    def __call__(self, spectrum: NDArray[np.integer], threshold: float) -> NDArray[np.int64]:
-        """The cluster of every bin, -1 for none, numbered in the order of the bins; as in `find_clusters`."""
+    def __call__(
+        self, spectrum: NDArray[np.integer], threshold: float, n_pairs: int | None = None
+    ) -> NDArray[np.int64]:
+        """The cluster of every bin, -1 for none, numbered in the order of the bins; as in `find_clusters`.
+
+        `n_pairs` is the number of the predecessor's pairs; None takes those in the spectrum.
+        """
         hill = self._merged(_summits(spectrum), spectrum)
         cluster = np.full(spectrum.shape, -1, dtype=np.int64)
-        least = max(threshold, self.min_share * float(spectrum.sum()), 1.0)
+        share = self.min_share * float(spectrum.sum() if n_pairs is None else n_pairs)
+        least = max(threshold, share, 1.0)
         kept = [s for s in np.unique(hill[hill >= 0]) if spectrum[hill == s].sum() >= least]
         order = sorted(kept, key=lambda s: int(np.argmax((hill == s).ravel())))
         for c, s in enumerate(order):
