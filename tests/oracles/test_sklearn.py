@@ -13,6 +13,7 @@ from feature_world import feature_data
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import CRAFT
@@ -67,6 +68,15 @@ def test_no_state_and_rare_classes_are_answered(data):
     rare = np.zeros(data.tau.n, dtype=int)
     rare[0] = 1
     assert bound.separation(2, rare, 2).loss(1, [0]) <= 2
+
+
+def test_a_classifier_without_probabilities_learns_an_encoder_from_two_examples_of_a_state(data):
+    label = np.full(data.tau.n, -1)
+    s = data.truth.states[:, 1]
+    for state in (0, 1):
+        label[np.flatnonzero(s == np.unique(s)[state])[:2]] = state
+    encoder = SklearnOracle(LinearSVC()).bind(data.tau).encode(2, label, 2).encoder
+    assert (encoder(data.tau.at(2))[label >= 0] == label[label >= 0]).all()
 
 
 def test_craft_with_boosted_trees_finds_the_successors_of_the_start():

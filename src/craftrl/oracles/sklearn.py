@@ -94,7 +94,8 @@ class BoundSklearn(BoundOracle):
         x = self._vectors(h)[chosen]
         wrong = self._cross_fitted(x, target, n_states).argmax(axis=1) != target
         rates = [wrong[target == s].mean() for s in np.unique(target)]
-        return EncoderFit(_Predictor(self._clone().fit(x, target)), float(np.sum(rates)))
+        encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
+        return EncoderFit(_Predictor(encoder), float(np.sum(rates)))
 
     def _vectors(self, h: int) -> Floats:
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
@@ -103,8 +104,11 @@ class BoundSklearn(BoundOracle):
         x_h, x_next = self._vectors(h), self._vectors(h + 1)
         return np.hstack([x_h, x_next])
 
-    def _clone(self, calibrate: bool = False) -> Any:
-        fresh = require("sklearn.base", "sklearn").clone(self.oracle.classifier)
+    def _fresh(self) -> Any:
+        return require("sklearn.base", "sklearn").clone(self.oracle.classifier)
+
+    def _with_probabilities(self, calibrate: bool) -> Any:
+        fresh = self._fresh()
         if hasattr(fresh, "predict_proba") and not calibrate:
             return fresh
         return require("sklearn.calibration", "sklearn").CalibratedClassifierCV(fresh, cv=CALIBRATION_FOLDS)
@@ -122,7 +126,7 @@ class BoundSklearn(BoundOracle):
             if len(classes) < 2 or not own.any():
                 log_p[np.ix_(own, classes)] = 0.0
                 continue
-            model = self._clone(calibrate).fit(x[seen], label[seen])
+            model = self._with_probabilities(calibrate).fit(x[seen], label[seen])
             log_p[np.ix_(own, classes)] = np.log(np.clip(model.predict_proba(x[own]), FLOOR, 1.0))
         return log_p
 
