@@ -118,6 +118,20 @@ def test_collect_refuses_options_of_other_worlds(tmp_path: Path, capsys: pytest.
     assert list(tmp_path.iterdir()) == []
 
 
+def test_seeds_are_not_negative(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["collect", "--world", "bits", "--n", "5", "--seed", "-1", "--out", str(tmp_path / "x.h5")]
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    assert "must be a whole number of at least 0; '-1' was given" in capsys.readouterr().err
+
+
+def test_sample_size_knows_the_worlds_states(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["theory", "sample-size", "--world", "lock", "--class-size", "100"]
+    assert main(argv) == main([*argv, "--states", "3"]) == 0
+    first, second = capsys.readouterr().out.strip().split("\n")
+    assert first == second
+
+
 def test_fit_writes_what_each_step_reads(model: Path) -> None:
     content = json.loads(model.read_text())
     assert [step["h"] for step in content["steps"]] == [1, 2, 3, 4, 5]

@@ -35,6 +35,7 @@ from craftrl.diagnostics.residual import strongest_dependence
 from craftrl.envs import BitsExBMDP, Collection, collect, turn_taking_policies
 from craftrl.envs.violations import collect_leaky
 from craftrl.grid import Grid
+from craftrl.theory import population_assumptions
 from craftrl.trace import Cluster, StepTrace, Trace
 
 WORLD = BitsExBMDP(6, 16, seed=3)
@@ -306,3 +307,13 @@ def test_a_refit_that_finds_no_state_agrees_with_nothing() -> None:
     assert (found.agreement[lost] == 0).all()
     assert found.agreement[:, 0] == pytest.approx(1)
     assert np.isfinite(found.best_gain).all()
+
+
+@pytest.mark.parametrize("K", [3, 4, 6])
+def test_eta_compares_two_agents_at_a_time(K):
+    """With K agents each has a share of 1/K; that is no sign of a broken eta."""
+    world = BitsExBMDP(horizon=8, n_features=16, seed=0)
+    policies = turn_taking_policies(world, K)
+    data = collect(world, policies, 1500, seed=0)
+    shares = agent_shares(data.truth.states, data.tau, population_assumptions(world, policies).eta.value)
+    assert shares.p_value.min() > 0.05

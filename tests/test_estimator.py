@@ -155,6 +155,24 @@ def test_h_out_of_range(fitted, h):
         fitted.encode(np.zeros((2, 16), dtype=np.uint8), h)
 
 
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.full((3, 16), 7), r"integers in 0..1; 7..7 of dtype int64 were given"),
+        (np.full((3, 16), -1), r"integers in 0..1; -1..-1 of dtype int64 were given"),
+        (np.full((3, 16), 0.5), r"integers in 0..1; 0.5..0.5 of dtype float64 were given"),
+        (np.uint8(1), r"must have shape \(n, 16\).* shape \(\) was given"),
+    ],
+)
+def test_observations_that_fit_would_refuse(fitted, x, message):
+    with pytest.raises(InvalidDataError, match=message):
+        fitted.encode(x, 2)
+
+
+def test_an_empty_batch_has_no_states(fitted):
+    assert fitted.encode(np.zeros((0, 16), dtype=np.uint8), 3).shape == (0,)
+
+
 def test_observations_of_another_shape(fitted):
     with pytest.raises(InvalidDataError, match=r"must have shape \(n, 16\).* shape \(16,\) was given"):
         fitted.encode(np.zeros(16, dtype=np.uint8), 2)
@@ -166,6 +184,8 @@ def test_observations_of_another_shape(fitted):
         ({"alpha": 0}, "alpha must be positive; alpha = 0 was given"),
         ({"eta": 0.6}, r"eta must lie in \(0, 1/2\]; eta = 0.6 was given"),
         ({"nu": 1.5}, r"nu must lie in \(0, 1\]; nu = 1.5 was given"),
+        ({"alpha": None}, "alpha must be positive; alpha = None was given"),
+        ({"alpha": 1e-6}, "fewer than 32768 bins; alpha = 1e-06 and eta = 0.2 ask for 11090355; raise alpha or eta"),
         ({"nu": "automatic"}, "nu must be a number or 'auto'; 'automatic' was given"),
         ({"coupling": "loose"}, "coupling must be one of 'independent', 'chain', 'posterior'; 'loose' was given"),
     ],
@@ -173,6 +193,11 @@ def test_observations_of_another_shape(fitted):
 def test_bad_parameters_are_refused_in_one_sentence(toy, change, message):
     with pytest.raises(InvalidParameterError, match=message):
         CRAFT(CoordinateOracle(), **(BOUNDS | change)).fit(toy[1].tau)
+
+
+def test_an_oracle_is_an_instance(toy):
+    with pytest.raises(InvalidParameterError, match=r"oracle must be an Oracle, such as CoordinateOracle\(\); <class"):
+        CRAFT(CoordinateOracle, **BOUNDS).fit(toy[1].tau)
 
 
 def test_bare_arrays_are_refused():

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "check_alpha", "check_eta", "check_nu"]
+
+MOST_BINS = 2**15  # bins are kept as 16-bit integers
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class Grid:
         alpha = min(1.0, float(alpha))
         # The guard keeps an eta that lies on the grid already from rounding up to the next point.
         n_xi = math.ceil(8 * math.log(1 / eta - 1) / alpha - 1e-9)
+        if n_xi >= MOST_BINS:
+            raise InvalidParameterError(
+                f"The grid must have fewer than {MOST_BINS} bins; alpha = {alpha} and eta = {eta} ask for {n_xi}; "
+                "raise alpha or eta."
+            )
         return cls(alpha=alpha, eta=1 / (1 + math.exp(n_xi * alpha / 8)), n_xi=n_xi)
 
     @property
@@ -57,8 +64,12 @@ class Grid:
         return np.asarray((np.arange(self.size) - self.n_xi / 2) * self.xi, dtype=np.float64)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 def check_alpha(alpha: float) -> None:
-    if not (math.isfinite(alpha) and alpha > 0):
+    if not (_is_number(alpha) and math.isfinite(alpha) and alpha > 0):
         raise InvalidParameterError(
             f"alpha must be positive; alpha = {alpha} was given; it is the least difference between two agents' "
             "log-odds of any two successors of a state."
@@ -66,7 +77,7 @@ def check_alpha(alpha: float) -> None:
 
 
 def check_eta(eta: float) -> None:
-    if not 0 < eta <= 0.5:
+    if not (_is_number(eta) and 0 < eta <= 0.5):
         raise InvalidParameterError(
             f"eta must lie in (0, 1/2]; eta = {eta} was given; it is the least share of one agent among the "
             "visits to any pair of states."
@@ -74,7 +85,7 @@ def check_eta(eta: float) -> None:
 
 
 def check_nu(nu: float) -> None:
-    if not 0 < nu <= 1:
+    if not (_is_number(nu) and 0 < nu <= 1):
         raise InvalidParameterError(
             f"nu must lie in (0, 1]; nu = {nu} was given; it is the least share of the trajectories that visit "
             "any possible pair of states."

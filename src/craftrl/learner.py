@@ -64,10 +64,11 @@ class Learner:
             raise NotFittedError(f"{type(self).__name__} must be fitted before it can encode; call fit(tau) first.")
         encoder = self.encoders_[h]
         array = np.asarray(x)
-        if array.shape[1:] != self.obs_shape_:
+        if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
+            wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
             raise InvalidDataError(
-                f"Observations must have shape (n, {', '.join(map(str, self.obs_shape_))}), as in the data fitted; "
-                f"shape {array.shape} was given; put a single one into a batch with x[None]."
+                f"Observations must have shape ({wanted}), as in the data fitted; shape {array.shape} was given; put a "
+                "single one into a batch with x[None]."
             )
         return encoder(array)
 

@@ -58,7 +58,9 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     ones the lower is taken. An empty cell has bin 0 and loss 0.
 
     For K > 2, f is the vector of log-odds of agent 0 against each other agent and the loss is the multinomial
-    one, minimised over the 2^(K-1) grid points around the log ratios; for K = 2 that is the paper's loss.
+    one, minimised over the 2^(K-1) grid points around the clipped log ratios. For K = 2 that is the paper's loss and
+    its exact minimum. For K > 2 it is the minimum up to the grid's resolution unless a log ratio lies outside Xi: where
+    one axis is clipped, the best point of the others moves, and this one may be worse.
 
     Paper: Equation 13 (cluster loss), Line 10
     """

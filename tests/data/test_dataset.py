@@ -61,6 +61,9 @@ GOOD = np.zeros((3, 4, 2))
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (None, "Give a list with one entry per agent; NoneType was given"),
+        ({"a": GOOD, "b": GOOD}, "Give a list with one entry per agent; dict was given"),
+        ([1, 2], "an array or a list of trajectories; agent 0's is int"),
         ([], "trajectories of at least two agents; those of 0 were given"),
         ([GOOD], "trajectories of at least two agents; those of 1 were given"),
         ([GOOD, GOOD[:0]], "agent 1 has none; leave it out"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from craftrl.cli.truth import truth_path, write_truth
 from craftrl.cli.worlds import add_world_arguments, make_world
 from craftrl.errors import InvalidParameterError
-from craftrl.experiments.arguments import positive
+from craftrl.experiments.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
 
@@ -25,7 +25,9 @@ learner may see, beside it: data.h5 goes with data.truth.npz"""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_world_arguments(parser)
     parser.add_argument("--n", type=positive, required=True, metavar="N", help="trajectories per agent")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the trajectories (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=natural, default=0, metavar="N", help="of the trajectories (default: %(default)s)"
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.h5, or a folder of shards")
     parser.epilog = EXAMPLES
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", type=number, default=0.05, help="probability of failure (default: 0.05)")
     parser.add_argument("--trajectories", type=positive, metavar="N", help="which epsilon_0 do N in all guarantee?")
     parser.add_argument("--class-size", type=positive, metavar="N", help="encoders per step; for bits 2 M")
-    parser.add_argument("--states", type=positive, default=2, metavar="N", help="N_s (default: 2)")
+    parser.add_argument("--states", type=positive, metavar="N", help="N_s (default: the world's, or 2)")
     for name in BOUNDS:
         parser.add_argument(f"--{name.replace('_', '-')}", type=number, help="taken from the world unless given")
     add_world_arguments(parser, required=False)
@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> None:
 def _problem(args: argparse.Namespace) -> dict[str, Any]:
     """What the theorem needs to know: from the arguments, and from the world where they are silent."""
     given = {name: getattr(args, name) for name in BOUNDS}
-    H, class_size = args.horizon, args.class_size
+    H, class_size, N_s = args.horizon, args.class_size, args.states or 2
     if args.world is not None:
         from craftrl.theory import population_assumptions
 
@@ -65,10 +65,11 @@ def _problem(args: argparse.Namespace) -> dict[str, Any]:
         known = population_assumptions(world, policies)
         given = {name: getattr(known, name).value if value is None else value for name, value in given.items()}
         H = world.H
+        N_s = args.states or max(world.n_states(h) for h in range(1, H + 1))
         if class_size is None and args.world == "bits":
             class_size = 2 * world.obs_shape[0]
     missing = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is None]
     missing += ["--horizon"] * (H is None) + ["--class-size"] * (class_size is None)
     if missing:
         raise InvalidParameterError(f"The theorem needs {', '.join(missing)} too; give them, or a --world.")
-    return {"delta": args.delta, "H": H, "class_size": class_size, "N_s": args.states, **given}
+    return {"delta": args.delta, "H": H, "class_size": class_size, "N_s": N_s, **given}

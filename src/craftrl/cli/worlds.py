@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from craftrl.errors import InvalidParameterError
-from craftrl.experiments.arguments import positive
+from craftrl.experiments.arguments import natural, positive
 
 if TYPE_CHECKING:
     from craftrl.envs import ExBMDP, MarkovPolicy
@@ -39,8 +39,8 @@ def add_world_arguments(parser: argparse.ArgumentParser, required: bool = True) 
     parser.add_argument("--horizon", type=positive, metavar="H", help="steps per trajectory")
     parser.add_argument("--features", type=positive, dest="n_features", metavar="M", help="bits, lock: observed bits")
     parser.add_argument("--size", type=positive, metavar="N", help="pixels: cells per side")
-    parser.add_argument("--walkers", type=int, dest="n_walkers", metavar="N", help="pixels: distractors")
-    parser.add_argument("--world-seed", type=int, default=0, metavar="N", help="default: %(default)s")
+    parser.add_argument("--walkers", type=natural, dest="n_walkers", metavar="N", help="pixels: distractors")
+    parser.add_argument("--world-seed", type=natural, default=0, metavar="N", help="default: %(default)s")
 
 
 def make_world(args: argparse.Namespace) -> tuple[ExBMDP, Sequence[MarkovPolicy]]:

@@ -6,7 +6,7 @@ Paper: Section 2.3
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -211,6 +211,8 @@ class TrajectoryDataset:
 def _as_agents(arrays: Any) -> list[Any]:
     if isinstance(arrays, np.ndarray) and arrays.ndim < 2:
         raise InvalidDataError("Give a list with one entry per agent; a flat array was given.")
+    if isinstance(arrays, (str, Mapping)) or not isinstance(arrays, Iterable):
+        raise InvalidDataError(f"Give a list with one entry per agent; {type(arrays).__name__} was given.")
     agents = list(arrays)
     if len(agents) < 2:
         raise InvalidDataError(
@@ -218,6 +220,10 @@ def _as_agents(arrays: Any) -> list[Any]:
             "from the differences between agents."
         )
     for k, agent in enumerate(agents):
+        if not hasattr(agent, "__len__"):
+            raise InvalidDataError(
+                f"Each agent must have an array or a list of trajectories; agent {k}'s is {type(agent).__name__}."
+            )
         if len(agent) == 0:
             raise InvalidDataError(f"Every agent must have at least one trajectory; agent {k} has none; leave it out.")
     return agents

@@ -26,8 +26,8 @@ Ints = NDArray[np.integer]
 class AgentShares:
     """The agent that is rarest in a pair of states (s_h, s_{h+1}), one entry for each h = 1..H-1.
 
-    share    its share of the visits, in the pair where that contradicts eta most
-    p_value  that eta holds there and chance alone made the share so low, times the number of pairs and agents
+    share    its share of its own and the most frequent agent's visits, in the pair where that contradicts eta most
+    p_value  that eta holds there and chance alone made the share so low, times the number of comparisons
     """
 
     share: Floats
@@ -45,7 +45,9 @@ def _at_step(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, eta: float) -> tup
     cell, n_cells = pair_cells(s_h, s_next)
     known = cell >= 0
     counts = np.bincount(cell[known] * tau.K + tau.agent[known], minlength=n_cells * tau.K).reshape(n_cells, tau.K)
-    rarest, visits = counts.min(axis=1), counts.sum(axis=1)
+    # eta compares two agents at a time; the rarest against the most frequent one is the least share of all.
+    rarest, visits = counts.min(axis=1), counts.min(axis=1) + counts.max(axis=1)
     p = binom.cdf(rarest, visits, eta)
     worst = int(np.argmin(p))
-    return float(rarest[worst] / visits[worst]), float(min(1.0, p[worst] * counts.size))
+    comparisons = n_cells * tau.K * (tau.K - 1)
+    return float(rarest[worst] / visits[worst]), float(min(1.0, p[worst] * comparisons))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-__all__ = ["add_sweep_arguments", "positive"]
+__all__ = ["add_sweep_arguments", "natural", "positive"]
+
+
+def natural(text: str) -> int:
+    """A whole number of at least 0: seeds, and counts of what may be absent."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0; {text!r} was given")
+    return int(text)
 
 
 def positive(text: str) -> int:

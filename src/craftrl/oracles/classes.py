@@ -34,7 +34,7 @@ class FiniteEncoder:
     state_of: Ints
 
     def __call__(self, x: NDArray[Any]) -> Ints:
-        return self.state_of[np.asarray(self.function(x)).astype(np.int64)]
+        return self.state_of[_checked_values(self.function(x), len(self.state_of))]
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class CoordinateEncoder:
     state_of: Ints
 
     def __call__(self, x: NDArray[Any]) -> Ints:
-        flat = np.asarray(x).reshape(len(x), -1)
-        return self.state_of[flat[:, self.feature].astype(np.int64)]
+        flat = np.asarray(x).reshape(len(x), int(np.prod(np.shape(x)[1:])))
+        return self.state_of[_checked_values(flat[:, self.feature], len(self.state_of))]
 
 
 class CoordinateOracle(FiniteClassOracle):
@@ -132,3 +132,16 @@ def _checked_N_s(N_s: int) -> int:
             f"N_s must be an integer of at least 2; N_s = {N_s} was given; it is the most states at any step."
         )
     return int(N_s)
+
+
+def _checked_values(values: Any, N_s: int) -> Ints:
+    """What an encoder read, if it is among the values that it was trained on."""
+    array = np.asarray(values)
+    whole = array.dtype.kind in "biu" or np.array_equal(array, np.rint(array))
+    if not whole or (array.size and not 0 <= array.min() <= array.max() < N_s):
+        given = f"{array.min()}..{array.max()} of dtype {array.dtype}" if array.size else f"dtype {array.dtype}"
+        raise InvalidDataError(
+            f"An encoder's values must be integers in 0..{N_s - 1}; {given} were given; prepare observations as those "
+            "that were fitted."
+        )
+    return array.astype(np.int64)
