@@ -42,7 +42,8 @@ class CRAFT(Learner):
     coupling
         "independent" is the paper's ERM, each f_h by itself. "chain" chooses the encoders of all steps at once, each
         shared by the pairs on both its sides, which needs a third of the data or so. "posterior" weighs all
-        chains and takes at each step the encoder that agrees best with them. See docs/chain.md.
+        chains and takes at each step the encoder that agrees best with them. See docs/chain.md. The last two need
+        a finite class, and are refused by oracles made of classifiers or networks.
     clusterer
         Reads clusters off a spectrum of log-odds: the paper's scan, or `craftrl.valleys.Valleys()` for oracles
         whose log-odds scatter, such as a network's.
@@ -115,6 +116,10 @@ class CRAFT(Learner):
         return search_bounds(lambda bounds: chained_loss(self._run(bound, tau, bounds).encoders, tau), start, free)
 
     def _check_parameters(self) -> None:
+        if not isinstance(self.oracle, Oracle):
+            raise InvalidParameterError(
+                f"oracle must be an Oracle, such as CoordinateOracle(); {self.oracle!r} was given."
+            )
         for name, check in CHECKS.items():
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
@@ -133,7 +138,7 @@ def _warn_of_failed_assumptions(trace: Trace) -> None:
         what = "; ".join(f"{kind} at h = {_ranges(steps)}" for kind, steps in failed.items())
         warnings.warn(
             f"CRAFT found {what}. The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders "
-            "there are guesses. See trace_ for what was decided, and try coupling='chain'.",
+            "there are guesses. See trace_ for what was decided; with an exact class, try coupling='chain'.",
             AssumptionWarning,
             stacklevel=3,
         )
