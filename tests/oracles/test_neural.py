@@ -126,7 +126,7 @@ def test_cross_fitting_answers_each_trajectory_by_a_network_that_never_saw_it():
 
 def test_three_agents_have_two_log_odds():
     tau = feature_data(150, n_agents=3).tau
-    f = NeuralOracle(dim=32, training=TRAINING.but(epochs=4)).bind(tau).log_odds(GRID, "chain")
+    f = NeuralOracle(dim=32, training=TRAINING.but(epochs=4)).bind(tau).log_odds(GRID, "independent")
     assert f.bins.shape == (450, 3, 2)
 
 
@@ -217,6 +217,13 @@ def test_images_that_are_no_images_are_refused():
 def test_settings_without_sense_are_refused():
     with pytest.raises(InvalidParameterError, match="folds and dim"):
         NeuralOracle(folds=0)
+
+
+@pytest.mark.parametrize("coupling", ["chain", "posterior"])
+def test_a_coupling_that_would_change_nothing_is_refused(coupling, data):
+    model = CRAFT(ORACLE, alpha=1.0, eta=0.02, nu=0.01, coupling=coupling)
+    with pytest.raises(InvalidParameterError, match=f"'independent' for NeuralOracle; '{coupling}' was given; a trunk"):
+        model.fit(data.tau)
 
 
 def test_linear_probe_reads_what_is_linear_and_not_what_is_not():

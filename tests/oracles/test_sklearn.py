@@ -103,6 +103,13 @@ def test_what_cannot_be_an_oracle_is_refused():
         SklearnOracle(TREE, folds=1)
 
 
+@pytest.mark.parametrize("coupling", ["chain", "posterior"])
+def test_a_coupling_that_would_change_nothing_is_refused(coupling, data):
+    model = CRAFT(SklearnOracle(TREE), alpha=1.0, eta=0.02, nu=0.01, coupling=coupling)
+    with pytest.raises(InvalidParameterError, match=f"'independent' for SklearnOracle; '{coupling}' was given; only"):
+        model.fit(data.tau)
+
+
 def test_values_are_rounded_to_the_nearest_grid_point_and_clipped():
     grid = Grid.from_bounds(1.0, 0.2)
     values = np.array([-99.0, 0.0, grid.values[3] + 0.1, 99.0])

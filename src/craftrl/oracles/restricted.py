@@ -1,4 +1,4 @@
-"""What oracles made of classifiers share: one classifier over all clusters of a step, and values rounded to Xi.
+"""What oracles made of classifiers share: one classifier per step for all clusters, values rounded to Xi, no coupling.
 
 Paper: Lines 10 and 25, Equation 17
 """
@@ -10,9 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.errors import InvalidParameterError
 from craftrl.grid import Grid
+from craftrl.oracles.base import Coupling
 
-__all__ = ["RestrictedSeparation", "to_bins"]
+__all__ = ["RestrictedSeparation", "check_independent", "to_bins"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -21,6 +23,12 @@ Floats = NDArray[np.float64]
 def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:
     """The nearest grid point of each value, clipped to Xi."""
     return np.clip(np.rint(f / grid.xi + grid.n_xi / 2), 0, grid.n_xi).astype(np.int16)
+
+
+def check_independent(coupling: Coupling, oracle: str, why: str) -> None:
+    """Refuse a coupling that would make no difference, rather than let it pass for one that does."""
+    if coupling != "independent":
+        raise InvalidParameterError(f"coupling must be 'independent' for {oracle}; {coupling!r} was given; {why}.")
 
 
 class RestrictedSeparation:

@@ -18,7 +18,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError, require
 from craftrl.grid import Grid
 from craftrl.oracles.base import BoundOracle, Coupling, EncoderFit, LogOdds, Oracle
-from craftrl.oracles.restricted import RestrictedSeparation, to_bins
+from craftrl.oracles.restricted import RestrictedSeparation, check_independent, to_bins
 
 __all__ = ["SklearnOracle"]
 
@@ -66,7 +66,8 @@ class BoundSklearn(BoundOracle):
         self.tau = tau
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
-        """One classifier per step; both couplings are the same here."""
+        """One classifier per step, independent of the others."""
+        check_independent(coupling, "SklearnOracle", "only the encoders of a finite class can be chained")
         n, H, K = self.tau.n, self.tau.H, self.tau.K
         bins = np.full((n, H - 1, K - 1), -1, dtype=np.int16)
         loss = np.zeros(H - 1)

@@ -20,7 +20,7 @@ from craftrl.oracles.neural.frames import Frames
 from craftrl.oracles.neural.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
 from craftrl.oracles.neural.pairs import PairFit, fit_pairs
 from craftrl.oracles.neural.training import Training
-from craftrl.oracles.restricted import RestrictedSeparation, to_bins
+from craftrl.oracles.restricted import RestrictedSeparation, check_independent, to_bins
 
 __all__ = ["NeuralOracle"]
 
@@ -71,7 +71,8 @@ class BoundNeural(BoundOracle):
         self._features: dict[int, Tensor] = {}
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
-        """Both couplings are one network here: a trunk shared over time couples all steps."""
+        """One network for all steps."""
+        check_independent(coupling, "NeuralOracle", "a trunk shared over time couples all steps already")
         pairs = self.pairs()
         bins = to_bins(pairs.logits[..., :1] - pairs.logits[..., 1:], grid)
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
