@@ -20,8 +20,11 @@ from craftrl.errors import (
 
 if TYPE_CHECKING:
     from craftrl.data import TrajectoryDataset
+    from craftrl.diagnostics import diagnose
     from craftrl.estimator import CRAFT
     from craftrl.oracles import CoordinateOracle, FiniteOracle
+    from craftrl.stationary import StationaryCRAFT
+    from craftrl.valleys import Valleys
 
 __all__ = [
     "CRAFT",
@@ -33,15 +36,21 @@ __all__ = [
     "InvalidParameterError",
     "MissingDependencyError",
     "NotFittedError",
+    "StationaryCRAFT",
     "TrajectoryDataset",
+    "Valleys",
     "__version__",
+    "diagnose",
 ]
 
 _HOME = {
     "CRAFT": "craftrl.estimator",
     "CoordinateOracle": "craftrl.oracles",
     "FiniteOracle": "craftrl.oracles",
+    "StationaryCRAFT": "craftrl.stationary",
     "TrajectoryDataset": "craftrl.data",
+    "Valleys": "craftrl.valleys",
+    "diagnose": "craftrl.diagnostics",
 }
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from craftrl.clusters import Clusterer, cluster_pairs, heaviness_threshold
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.grid import Grid
-from craftrl.learner import constant_encoder
+from craftrl.learner import constant_encoder, read_states
 from craftrl.merging import merge_clusters, state_of_cluster
 from craftrl.oracles.base import BoundOracle, Coupling, Encoder, LogOdds
 from craftrl.trace import Cluster, Outcome, StepTrace, Trace
@@ -115,9 +115,8 @@ def _iterate(
 
 def _relabelled(encoder: Encoder, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:
     """The states at h as the encoder reads them, -1 where it names none of the states found."""
-    label = np.concatenate([encoder(x) for _, x in tau.blocks(h)])
-    label[(label >= n_states) | ~tau.present(h)] = -1
-    return label
+    label = read_states(encoder, tau, h)
+    return np.where(label < n_states, label, -1)
 
 
 def _outcome(n_states: int, N_s: int | None) -> Outcome:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from craftrl.algorithm import Bounds
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.learner import read_states
 from craftrl.oracles.base import Encoder
 
 __all__ = ["LIMITS", "START", "chained_loss", "search_bounds"]
@@ -34,9 +34,9 @@ def chained_loss(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> float:
     states split for nothing do not pay. No ground truth enters.
     """
     total, n_pairs = 0.0, 0
-    code = _codes(encoders[0], tau, 1)
+    code = read_states(encoders[0], tau, 1)
     for h in range(1, tau.H):
-        code_next = _codes(encoders[h], tau, h + 1)
+        code_next = read_states(encoders[h], tau, h + 1)
         there = code_next >= 0
         width = int(code_next.max(initial=0)) + 1
         cell = code[there] * width + code_next[there]
@@ -48,12 +48,6 @@ def chained_loss(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> float:
         n_pairs += int(there.sum())
         code = code_next
     return float(total / n_pairs)
-
-
-def _codes(encoder: Encoder, tau: TrajectoryDataset, h: int) -> NDArray[np.integer]:
-    """phi_h on every trajectory, -1 where it is over."""
-    codes = np.concatenate([encoder(x) for _, x in tau.blocks(h)])
-    return np.where(tau.present(h), codes, -1)
 
 
 def search_bounds(loss: Callable[[Bounds], float], start: Bounds, free: Sequence[str]) -> Bounds:

@@ -15,7 +15,7 @@ from craftrl.oracles.base import Encoder
 Ints = NDArray[np.integer]
 Item = TypeVar("Item")
 
-__all__ = ["ByStep", "Learner", "check_dataset", "constant_encoder"]
+__all__ = ["ByStep", "Learner", "check_dataset", "constant_encoder", "read_states"]
 
 
 class ByStep(Sequence[Item], Generic[Item]):
@@ -50,6 +50,12 @@ class ByStep(Sequence[Item], Generic[Item]):
 def constant_encoder(x: NDArray[Any]) -> Ints:
     """phi'_1: every episode starts in the one state 0 (Line 6)."""
     return np.zeros(len(x), dtype=np.int64)
+
+
+def read_states(encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
+    """What an encoder says of every trajectory at step h, block by block; -1 where a trajectory is over."""
+    states = np.concatenate([encoder(x) for _, x in tau.blocks(h)])
+    return np.where(tau.present(h), states, -1)
 
 
 class Learner:

@@ -19,7 +19,7 @@ from craftrl.errors import AssumptionWarning
 from craftrl.estimator import CRAFT
 from craftrl.evaluation import accuracy_by_step
 from craftrl.grid import Grid
-from craftrl.learner import Learner
+from craftrl.learner import Learner, read_states
 from craftrl.oracles.finite import BoundFiniteOracle, FiniteClassOracle
 
 __all__ = ["Resamples", "codes_of", "resample"]
@@ -71,11 +71,7 @@ def resample(
 
 def codes_of(learner: Learner, tau: TrajectoryDataset) -> NDArray[np.int64]:
     """The learned states of all trajectories by the encoders, (n, H); -1 where a trajectory is over."""
-    steps = [
-        np.where(tau.present(h), np.concatenate([learner.encoders_[h](x) for _, x in tau.blocks(h)]), -1)
-        for h in range(1, tau.H + 1)
-    ]
-    return np.stack(steps, axis=1)
+    return np.stack([read_states(learner.encoders_[h], tau, h) for h in range(1, tau.H + 1)], axis=1)
 
 
 def _draw(tau: TrajectoryDataset, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from craftrl.envs.contrast import contrasting_policies, coverage_policy
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.lock import LockExBMDP
 from craftrl.envs.multimaze import MultiMazeExBMDP
+from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.envs.policies import AdaptivePolicy, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
 from craftrl.envs.registration import register_worlds
 from craftrl.envs.triples import turn_taking_policies
@@ -26,6 +27,7 @@ __all__ = [
     "LockExBMDP",
     "MarkovPolicy",
     "MultiMazeExBMDP",
+    "PixelsExBMDP",
     "Policy",
     "SwitchingPolicy",
     "collect",
