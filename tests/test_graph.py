@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.graph import LatentGraph, compare_graphs, match_states
+from craftrl.graph import LatentGraph, compare_graphs, match_to_truth
 
 LOCK = LockExBMDP(horizon=5, n_features=6, seed=2)
 
@@ -52,7 +52,7 @@ def test_true_labels_under_any_names_recover_the_true_graph(
     labels = np.stack([rng.permutation(world.n_states(h + 1))[s[:, h]] for h in range(world.H)], axis=1)
     labels[rng.random(labels.shape) < 0.1] = -1
     graph = LatentGraph.from_labels(labels, data.tau.agent)
-    recovery = compare_graphs(graph, LatentGraph.from_world(world), match_states(labels, s))
+    recovery = compare_graphs(graph, LatentGraph.from_world(world), match_to_truth(labels, s))
     assert recovery.exact
 
 
@@ -61,12 +61,12 @@ def test_wrong_edges_cost_precision_and_missing_ones_recall() -> None:
     true = LatentGraph.from_labels(truth, [0, 0, 1])
     split = np.array([[0, 0], [0, 1], [0, 2], [0, 3]])
     found = LatentGraph.from_labels(split, [0, 0, 1, 1])
-    matching = match_states(split, np.vstack([truth, [[0, 2]]]))
+    matching = match_to_truth(split, np.vstack([truth, [[0, 2]]]))
     assert sorted(matching[1]) == [-1, 0, 1, 2]
     recovery = compare_graphs(found, true, matching)
     assert (recovery.precision, recovery.recall, recovery.exact) == (0.75, 1.0, False)
     merged = np.minimum(truth, 1)
-    recovery = compare_graphs(LatentGraph.from_labels(merged, [0, 0, 1]), true, match_states(merged, truth))
+    recovery = compare_graphs(LatentGraph.from_labels(merged, [0, 0, 1]), true, match_to_truth(merged, truth))
     assert (recovery.precision, recovery.recall) == (1.0, pytest.approx(2 / 3))
 
 
@@ -75,7 +75,7 @@ def test_a_learner_that_found_nothing_has_an_empty_graph() -> None:
     truth = np.array([[0, 0, 1], [0, 1, 1], [0, 0, 0], [0, 1, 0]])
     graph = LatentGraph.from_labels(labels, [0, 0, 1, 1])
     assert [graph.n_states(h) for h in (1, 2, 3)] == [1, 0, 0]
-    recovery = compare_graphs(graph, LatentGraph.from_labels(truth, [0, 0, 1, 1]), match_states(labels, truth))
+    recovery = compare_graphs(graph, LatentGraph.from_labels(truth, [0, 0, 1, 1]), match_to_truth(labels, truth))
     assert (recovery.precision, recovery.recall) == (1.0, 0.0)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.integer]
 
-__all__ = ["GraphRecovery", "LatentGraph", "compare_graphs", "match_states"]
+__all__ = ["GraphRecovery", "LatentGraph", "compare_graphs", "match_to_truth"]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class GraphRecovery:
         return self.precision == self.recall == 1.0
 
 
-def match_states(labels: ArrayLike, truth: ArrayLike) -> list[Ints]:
+def match_to_truth(labels: ArrayLike, truth: ArrayLike) -> list[Ints]:
     """For each h, the true state of each learned one: the one-to-one matching that most trajectories agree with.
 
     `labels` and `truth` have shape (n, H); a learned state that is left over is matched with -1.

@@ -11,7 +11,7 @@ from craftrl.envs import LockExBMDP, MultiMazeExBMDP, collect
 from craftrl.evaluation import encoder_accuracy
 from craftrl.experiments.runner import seed_of
 from craftrl.experiments.worlds.spec import Run
-from craftrl.graph import LatentGraph, compare_graphs, match_states
+from craftrl.graph import LatentGraph, compare_graphs, match_to_truth
 from craftrl.theory import population_assumptions
 
 __all__ = ["HELD_OUT", "run_one"]
@@ -42,7 +42,7 @@ def run_one(run: Run) -> dict[str, Any]:
         compare_graphs(
             LatentGraph.from_labels(labels, data.tau.agent),
             true_graph,
-            match_states(labels, data.truth.states),
+            match_to_truth(labels, data.truth.states),
             min_share=nu / 2,
         )
         for labels in (encoded, model.labels_)
