@@ -11,9 +11,10 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimator import CRAFT
 from craftrl.learner import ByStep, Learner
 from craftrl.matching import match_states
+from craftrl.oracles.base import Mixed, Oracle
 
 if TYPE_CHECKING:
-    from craftrl.oracles.neural import Training
+    from craftrl.oracles.neural import NeuralOracle, Training
 
 __all__ = ["StationaryCRAFT"]
 
@@ -26,7 +27,8 @@ class StationaryCRAFT(Learner):
     Parameters
     ----------
     craft
-        The estimator for the first part, with a `NeuralOracle`; give it `relabel=True` and `clusterer=Valleys()`.
+        The estimator for the first part, with a `NeuralOracle`, or one in `Mixed`; give it `relabel=True` and
+        `clusterer=Valleys()`.
     rounds
         How often the shared network is trained, each time on the labels read off the last one.
     agent_weight
@@ -66,19 +68,17 @@ class StationaryCRAFT(Learner):
 
     def share(self, craft: CRAFT, tau: TrajectoryDataset) -> StationaryCRAFT:
         """The second part alone, for a `craft` that is fitted to tau already."""
-        from craftrl.oracles.neural import NeuralOracle
         from craftrl.oracles.neural.shared import fit_shared
-        from craftrl.oracles.neural.training import Training
 
-        oracle = craft.oracle if isinstance(craft.oracle, NeuralOracle) else NeuralOracle()
+        oracle = _neural_part(craft.oracle)
         matching = match_states(list(craft.encoders_), craft.labels_, tau, seed=oracle.training.seed)
         trunk = getattr(craft.encoders_[2], "trunk", oracle.trunk)
-        min_share = craft.nu / 2 if isinstance(craft.nu, float) else 1e-3
+        min_share = craft.bounds_.nu / 2
         fit = fit_shared(
             tau,
             matching.labels,
             trunk,
-            self.training or oracle.training or Training(),
+            self.training or oracle.training,
             dim=oracle.dim,
             rounds=self.rounds,
             min_share=min_share,
@@ -97,3 +97,11 @@ class StationaryCRAFT(Learner):
     def encode(self, x: ArrayLike, h: int = 1) -> Ints:
         """The state of each observation; h makes no difference in a stationary world."""
         return super().encode(x, h)
+
+
+def _neural_part(oracle: Oracle) -> NeuralOracle:
+    """Whose settings the shared network takes: the encoders' oracle first; the defaults where none is neural."""
+    from craftrl.oracles.neural import NeuralOracle
+
+    mixed = (oracle.encoding, oracle.log_odds, oracle.separation) if isinstance(oracle, Mixed) else (oracle,)
+    return next((part for part in mixed if isinstance(part, NeuralOracle)), NeuralOracle())

@@ -1,6 +1,7 @@
 """The neural oracle behind the seam, on a small world of feature vectors and on tiny images."""
 
 import sys
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from feature_world import feature_data  # noqa: E402
 
-from craftrl import CRAFT, TrajectoryDataset  # noqa: E402
+from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset  # noqa: E402
+from craftrl.algorithm import Bounds  # noqa: E402
 from craftrl.data.dataset import ArraySteps  # noqa: E402
 from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
 from craftrl.evaluation import accuracy, accuracy_by_step  # noqa: E402
 from craftrl.grid import Grid  # noqa: E402
+from craftrl.oracles import Mixed  # noqa: E402
 from craftrl.oracles.neural import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.neural.frames import Frames  # noqa: E402
 from craftrl.oracles.neural.pairs import calibrated  # noqa: E402
@@ -98,6 +101,27 @@ def test_one_encoder_for_all_steps(craft, data):
     assert shared.n_states_total_ == 4
     assert list(shared.n_states_) == [1, 3, 4, 4]
     assert np.array_equal(shared.encode(test.tau.at(3), 3), shared.encoders_[2](test.tau.at(3)))
+
+
+@pytest.mark.parametrize("nu", ["auto", 1])
+def test_a_state_is_visited_where_half_of_the_nu_that_was_used_are_in_it(craft, data, nu):
+    other = copy(craft)
+    other.nu, other.bounds_ = nu, Bounds(1.0, 0.02, 0.5)
+    shared = StationaryCRAFT(other, rounds=1, training=TRAINING.but(epochs=2)).share(other, data.tau)
+    often = [sum(np.mean(shared.labels_[:, h] == s) >= 0.25 for s in range(4)) for h in range(4)]
+    assert list(shared.n_states_) == often
+    assert often != [1, 3, 4, 4]
+
+
+@pytest.mark.parametrize("part", ["encoding", "log_odds"])
+def test_a_mixed_oracle_lends_its_neural_settings(craft, data, part):
+    others = dict.fromkeys(("log_odds", "separation", "encoding"), CoordinateOracle())
+    mixed = copy(craft)
+    mixed.oracle = Mixed(**{**others, part: NeuralOracle(dim=32, training=TRAINING.but(epochs=1, seed=7))})
+    plain = StationaryCRAFT(craft, rounds=1, training=TRAINING.but(epochs=1, seed=7)).share(craft, data.tau)
+    lent = StationaryCRAFT(mixed, rounds=1).share(mixed, data.tau)
+    x = torch.from_numpy(data.tau.at(2)[:50]).float()
+    assert torch.equal(lent.encoder_.trunk(x), plain.encoder_.trunk(x))
 
 
 def test_where_no_state_was_found_there_is_one(data):
