@@ -64,6 +64,9 @@ def test_trace_records_every_decision(toy, fitted):
         assert {c.state for c in step.clusters} == set(range(step.n_states))
         assert step.f_loss < math.log(2)
     assert fitted.trace_.outcomes() == {}
+    assert [step.h for step in fitted.trace_] == list(range(1, 8))
+    with pytest.raises(InvalidParameterError, match=r"h must be one of 1..7; h = 8 was given"):
+        fitted.trace_[8]
 
 
 def test_fit_changes_no_parameter_and_keeps_no_data(toy):

@@ -5,12 +5,14 @@ Paper: Algorithm 2, Lines 7-47
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.errors import InvalidParameterError
 from craftrl.grid import Grid
 
 __all__ = ["Cluster", "Comparison", "Outcome", "StepTrace", "Trace"]
@@ -82,8 +84,13 @@ class Trace:
 
     def __getitem__(self, h: int) -> StepTrace:
         if not 1 <= h <= len(self.steps):
-            raise IndexError(f"h must be one of 1..{len(self.steps)}; h = {h} was given.")
+            raise InvalidParameterError(
+                f"h must be one of 1..{len(self.steps)}; h = {h} was given; iteration h finds the states of h+1."
+            )
         return self.steps[h - 1]
+
+    def __iter__(self) -> Iterator[StepTrace]:
+        return iter(self.steps)
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -13,7 +13,7 @@ from craftrl.envs.multimaze import MultiMazeExBMDP
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.envs.policies import AdaptivePolicy, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
 from craftrl.envs.registration import register_worlds
-from craftrl.envs.triples import turn_taking_policies
+from craftrl.envs.turn_taking import turn_taking_policies
 
 register_worlds()
 

@@ -83,6 +83,8 @@ def table_json(table: Sequence[Cell], command: str) -> dict[str, Any]:
 def agreement(table: Sequence[Cell]) -> str:
     """How many cells agree with the paper, and which do not."""
     judged = [cell for cell in table if cell.standard_errors is not None]
+    if not judged:
+        return "The paper has no number for these cells."
     apart = [cell for cell in judged if abs(cell.standard_errors or 0) > 2]
     names = ", ".join(f"{NAMES[cell.technique]} at {cell.size} ({cell.standard_errors:+.1f})" for cell in apart)
     text = f"{len(judged) - len(apart)} of {len(judged)} cells lie within two standard errors of the paper's"
