@@ -184,21 +184,23 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     """Times against M and against n, both logarithmic."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(10, 5), layout="constrained")
     for axes, key, fixed in zip(figure.subplots(1, 2, sharey=True), ("M", "n"), (("n", PAPER_N), ("M", PAPER_M))):
         some = sorted((row for row in rows if row[fixed[0]] == fixed[1]), key=lambda row: row[key])
         x = [row[key] for row in some]
         axes.loglog(x, [row["literal (extrapolated)"] for row in some], ":", color="0.6", label="literal algorithm")
         axes.loglog(x, [row["numpy products"] for row in some], "o-", color="0.3", label="NumPy products, 1 thread")
         for label, line in (("one thread", "--"), ("all cores", "-")):
-            for part, colour in (("count", "tab:blue"), ("count and minimise", "tab:green"), ("fit", "tab:red")):
+            for part, colour in (("count", "#0072B2"), ("count and minimise", "#009E73"), ("fit", "#D55E00")):
                 times = [row[label][part] for row in some]
                 axes.loglog(x, times, line, marker=".", color=colour, label=f"engine: {part}, {label}")
         axes.set_xlabel("features M" if key == "M" else "trajectories per agent n")
         axes.set_title(f"{fixed[0]} = {fixed[1]}, H = {H}")
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("seconds")
-    figure.axes[1].legend(fontsize=7)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, handlelength=3.5, fontsize=8
+    )
     figure.savefig(path, dpi=130)
 
 
