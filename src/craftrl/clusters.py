@@ -12,7 +12,15 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Clusterer", "FoundCluster", "PairClusters", "cluster_pairs", "find_clusters", "heaviness_threshold"]
+__all__ = [
+    "Clusterer",
+    "FoundCluster",
+    "PairClusters",
+    "cluster_pairs",
+    "find_clusters",
+    "heaviness_threshold",
+    "neighbourhood",
+]
 
 WHOLE_GRID = 2**14  # spectra of up to so many bins are held whole
 
@@ -182,16 +190,16 @@ def find_clusters(spectrum: NDArray[np.integer], threshold: float, n_pairs: int 
     taken: dict[tuple[int, ...], int] = {}
     n_clusters = 0
     for start in heavy:
-        if any(bin_ in taken for bin_ in _neighbourhood(start, spectrum.shape)):
+        if any(bin_ in taken for bin_ in neighbourhood(start, spectrum.shape)):
             continue
         stack, component = [start], {start}
         while stack:
-            for bin_ in _neighbourhood(stack.pop(), spectrum.shape):
+            for bin_ in neighbourhood(stack.pop(), spectrum.shape):
                 if bin_ in heavy and bin_ not in taken and bin_ not in component:
                     component.add(bin_)
                     stack.append(bin_)
         for bin_ in component:
-            for wide in _neighbourhood(bin_, spectrum.shape):
+            for wide in neighbourhood(bin_, spectrum.shape):
                 taken.setdefault(wide, n_clusters)
         n_clusters += 1
     cluster = np.full(spectrum.shape, -1, dtype=np.int64)
@@ -200,7 +208,7 @@ def find_clusters(spectrum: NDArray[np.integer], threshold: float, n_pairs: int 
     return cluster
 
 
-def _neighbourhood(bin_: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+def neighbourhood(bin_: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The bin and all bins next to it, diagonals included."""
     axes = [range(max(0, b - 1), min(size, b + 2)) for b, size in zip(bin_, shape)]
     return list(product(*axes))

@@ -9,10 +9,11 @@ cluster is a hill of the spectrum instead. On a grid as coarse as the paper's (a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+
+from craftrl.clusters import neighbourhood
 
 __all__ = ["Valleys"]
 
@@ -57,18 +58,13 @@ class Valleys:
             hill = np.where(hill == b, a, hill)
 
 
-def _neighbours(bin_: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    axes = [range(max(0, b - 1), min(size, b + 2)) for b, size in zip(bin_, shape)]
-    return [near for near in product(*axes) if near != bin_]
-
-
 def _summits(height: NDArray[np.integer]) -> NDArray[np.int64]:
     """The summit that steepest ascent reaches from each bin that is not empty, as a flat index; -1 for empty ones."""
     hill = np.full(height.shape, -1, dtype=np.int64)
     flat = np.arange(height.size).reshape(height.shape)
     order = sorted(map(tuple, np.argwhere(height > 0)), key=lambda b: (-height[b], flat[b]))
     for bin_ in order:
-        higher = [near for near in _neighbours(bin_, height.shape) if hill[near] >= 0]
+        higher = [near for near in neighbourhood(bin_, height.shape) if hill[near] >= 0]
         best = max(higher, key=lambda b: (height[b], -flat[b]), default=None)
         hill[bin_] = flat[bin_] if best is None else hill[best]
     return hill
@@ -78,7 +74,7 @@ def _passes(hill: NDArray[np.int64], height: NDArray[np.integer]) -> dict[tuple[
     """For each two hills that touch, the height of the highest pass between them."""
     passes: dict[tuple[int, int], int] = {}
     for bin_ in map(tuple, np.argwhere(hill >= 0)):
-        for near in _neighbours(bin_, hill.shape):
+        for near in neighbourhood(bin_, hill.shape):
             a, b = int(hill[bin_]), int(hill[near])
             if b >= 0 and a < b:
                 level = int(min(height[bin_], height[near]))

@@ -88,7 +88,7 @@ def agreement(table: Sequence[Cell]) -> str:
     apart = [cell for cell in judged if abs(cell.standard_errors or 0) > 2]
     names = ", ".join(f"{NAMES[cell.technique]} at {cell.size} ({cell.standard_errors:+.1f})" for cell in apart)
     text = f"{len(judged) - len(apart)} of {len(judged)} cells lie within two standard errors of the paper's"
-    return f"{text}; not: {names}." if apart else f"{text}."
+    return f"{text}; not: {names} (docs/reproduction.md says more)." if apart else f"{text}."
 
 
 def format_table(table: Sequence[Cell]) -> str:
