@@ -29,12 +29,12 @@ from measuring import RESULTS, machine, seconds, write_rows
 from threadpoolctl import threadpool_limits
 
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+from craftrl.core.grid import Grid
 from craftrl.engine import pack_coordinates, pair_counts
 from craftrl.engine.counting import chunks, count_planes
 from craftrl.engine.engine import Engine
 from craftrl.engine.threads import usable_threads
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.grid import Grid
 
 H, PAPER_M, PAPER_N = 30, 128, 5000
 FEATURES = (32, 128, 512, 2048)
@@ -42,13 +42,13 @@ TRAJECTORIES = (500, 5000, 20_000, 100_000)
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}  # the toy world's own
 # What `fit` calls, by the part of the algorithm that it is.
 PARTS = {
-    "pack": ("craftrl.oracles.finite:BoundFiniteOracle", "_all_steps"),
+    "pack": ("craftrl.oracles.counting:PreparedCounting", "_all_steps"),
     "count and minimise": ("craftrl.engine.engine:Engine", "best_pairs"),
-    "evaluate f": ("craftrl.oracles.finite:BoundFiniteOracle", "_evaluated"),
-    "cluster": ("craftrl.algorithm", "cluster_pairs"),
-    "separate": ("craftrl.oracles.finite:BoundFiniteOracle", "separation"),
-    "merge": ("craftrl.algorithm", "merge_clusters"),
-    "encode": ("craftrl.oracles.finite:BoundFiniteOracle", "encode"),
+    "evaluate f": ("craftrl.oracles.counting:PreparedCounting", "_evaluated"),
+    "cluster": ("craftrl.core.craft", "cluster_pairs"),
+    "separate": ("craftrl.oracles.counting:PreparedCounting", "separation"),
+    "merge": ("craftrl.core.craft", "merge_clusters"),
+    "encode": ("craftrl.oracles.counting:PreparedCounting", "encode"),
 }
 
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from measuring import machine, seconds
 
+from craftrl.core.grid import Grid
+from craftrl.core.losses import best_bins
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, segments
-from craftrl.grid import Grid
-from craftrl.losses import best_bins
 
 GRID = Grid.from_bounds(math.log(3), 1 / 5)
 SIZES = ((1024, 5000), (2048, 5000), (4096, 5000), (8192, 5000), (4096, 50_000))
@@ -88,9 +88,9 @@ def cpu_row(left: PackedStep, right: PackedStep) -> dict[str, Any]:
 def cuda_row(left: PackedStep, right: PackedStep) -> dict[str, Any]:
     import torch
 
+    from craftrl.core.losses import softplus_table
     from craftrl.engine.gpu import TorchCounter
     from craftrl.engine.gpu_losses import cell_loss, summed_losses
-    from craftrl.losses import softplus_table
 
     counter = TorchCounter(GRID, "cuda", Engine().tile_bytes)
     losses = counter.pair_losses(left, right)

@@ -19,12 +19,12 @@ from craftrl.errors import (
 )
 
 if TYPE_CHECKING:
+    from craftrl.core.valleys import Valleys
     from craftrl.data import TrajectoryDataset
     from craftrl.diagnostics import diagnose
-    from craftrl.estimator import CRAFT
+    from craftrl.estimators.craft import CRAFT
+    from craftrl.estimators.sharing import StationaryCRAFT
     from craftrl.oracles import CoordinateOracle, FiniteOracle
-    from craftrl.stationary import StationaryCRAFT
-    from craftrl.valleys import Valleys
 
 __all__ = [
     "CRAFT",
@@ -44,12 +44,12 @@ __all__ = [
 ]
 
 _HOME = {
-    "CRAFT": "craftrl.estimator",
+    "CRAFT": "craftrl.estimators.craft",
     "CoordinateOracle": "craftrl.oracles",
     "FiniteOracle": "craftrl.oracles",
-    "StationaryCRAFT": "craftrl.stationary",
+    "StationaryCRAFT": "craftrl.estimators.sharing",
     "TrajectoryDataset": "craftrl.data",
-    "Valleys": "craftrl.valleys",
+    "Valleys": "craftrl.core.valleys",
     "diagnose": "craftrl.diagnostics",
 }
 

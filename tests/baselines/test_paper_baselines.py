@@ -7,7 +7,7 @@ from scipy.stats import entropy
 from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.evaluation import accuracy_by_step
+from craftrl.states.accuracy import accuracy_by_step
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_draft_refuses_what_it_cannot_do(toy):
     with pytest.raises(InvalidDataError, match="two steps; these have 6; use RecursiveDRAFT or CRAFT"):
         DRAFT(CoordinateOracle()).fit(data.tau)
     with pytest.raises(InvalidParameterError, match="needs encoders with N_s = 2 values; N_s = 3 was given"):
-        RecursiveDRAFT(CoordinateOracle(N_s=3)).fit(data.tau)
+        RecursiveDRAFT(CoordinateOracle(n_values=3)).fit(data.tau)
     three = TrajectoryDataset.from_arrays([np.zeros((2, 2, 1), dtype=int)] * 3)
     with pytest.raises(InvalidDataError, match="compares exactly two agents; 3 were given; use CRAFT"):
         DRAFT(CoordinateOracle()).fit(three)

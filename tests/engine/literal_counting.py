@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from craftrl import TrajectoryDataset
-from craftrl.grid import Grid
-from craftrl.losses import FIXED_POINT
+from craftrl.core.grid import Grid
+from craftrl.core.losses import FIXED_POINT
 
 
 @dataclass

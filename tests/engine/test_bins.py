@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal_counting import least_loss, losses_of_pairs
 
+from craftrl.core.grid import Grid
+from craftrl.core.losses import best_bins, softplus_table
 from craftrl.engine import bins
 from craftrl.engine.bins import BinSearch, first_bins, is_steep
-from craftrl.grid import Grid
-from craftrl.losses import best_bins, softplus_table
 
 GRIDS = [
     Grid.from_bounds(1.0, 0.2),

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from literal_counting import count_groups, count_pairs, losses_of_pairs, random_problem
 
 from craftrl import TrajectoryDataset
+from craftrl.core.grid import Grid
+from craftrl.core.losses import best_bins
 from craftrl.engine import (
     bins,
     constant_step,
@@ -20,8 +22,6 @@ from craftrl.engine import (
 )
 from craftrl.engine.counting import best_in_rows, row_tiles
 from craftrl.engine.engine import Engine
-from craftrl.grid import Grid
-from craftrl.losses import best_bins
 
 GRID = Grid.from_bounds(1.0, 0.2)
 

@@ -5,9 +5,9 @@ import pytest
 from literal_counting import random_problem
 
 from craftrl import CoordinateOracle, InvalidParameterError
+from craftrl.core.grid import Grid
 from craftrl.engine import constant_step, pack_functions, pair_losses
 from craftrl.engine.gpu import TorchCounter
-from craftrl.grid import Grid
 
 torch = pytest.importorskip("torch")
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from craftrl.losses import separation_loss
-from craftrl.oracles.finite import FiniteSeparation
+from craftrl.core.losses import separation_loss
+from craftrl.oracles.counting import CountedSeparation
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 5), st.integers(2, 5))
@@ -16,4 +16,4 @@ def test_compiled_separation_is_the_plain_one(seed: int, n_clusters: int, n_enco
     counts = np.stack([rng.multinomial(size, np.ones(N_s) / N_s, size=n_encoders) for size in sizes])
     new, *state = rng.permutation(n_clusters)[: rng.integers(2, n_clusters + 1)].tolist()
     plain = separation_loss(counts[new], counts[state].sum(axis=0))
-    assert FiniteSeparation(counts).loss(new, state) == plain
+    assert CountedSeparation(counts).loss(new, state) == plain

@@ -5,7 +5,7 @@ import pytest
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, collect, turn_taking_policies
-from craftrl.evaluation import encoder_accuracy
+from craftrl.states.accuracy import encoder_accuracy
 from craftrl.theory import population_assumptions
 
 

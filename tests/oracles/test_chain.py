@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl import CRAFT, CoordinateOracle
+from craftrl.core.losses import FIXED_POINT
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.evaluation import population_accuracy
-from craftrl.losses import FIXED_POINT
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+from craftrl.states.accuracy import population_accuracy
 
 
 def random_losses(seed: int, sizes: list[int]) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from craftrl.grid import Grid
+from craftrl.core.grid import Grid
 from craftrl.theory import chain_spread_epsilon, chain_spread_sample_size, enclosing_bins, erm_spread_sample_size
 
 DELTA = 0.1

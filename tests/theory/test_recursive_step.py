@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from craftrl.clusters import find_clusters, heaviness_threshold
-from craftrl.grid import Grid
-from craftrl.merging import merge_clusters
+from craftrl.core.clusters import find_clusters, heaviness_threshold
+from craftrl.core.grid import Grid
+from craftrl.core.merging import merge_clusters
 from craftrl.theory import recursive_step_epsilon, recursive_step_holds, recursive_step_sample_size
 
 DELTA = 0.1

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from craftrl.core.grid import Grid
 from craftrl.errors import InvalidParameterError
-from craftrl.grid import Grid
 from craftrl.theory import (
     enclosing_bins,
     erm_spread_epsilon,

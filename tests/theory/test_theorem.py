@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from craftrl.core.grid import Grid
 from craftrl.errors import InvalidParameterError
-from craftrl.grid import Grid
 from craftrl.theory import (
     encoding_sample_size,
     guaranteed_epsilon,

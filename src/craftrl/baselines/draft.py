@@ -10,13 +10,14 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine import group_counts
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
-from craftrl.learner import ByStep, Learner, check_dataset, constant_encoder
-from craftrl.merging import merge_clusters, state_of_cluster
+from craftrl.estimators.base import ByStep, Learner, check_dataset
 from craftrl.oracles.base import Encoder
-from craftrl.oracles.finite import BoundFiniteOracle, FiniteClassOracle
+from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
 Ints = NDArray[np.integer]
 
@@ -41,19 +42,19 @@ def best_split(counts: NDArray[np.integer]) -> tuple[int, bool]:
 class _BinaryTwoAgents(Learner):
     """What both variants ask for: binary encoders and two agents."""
 
-    def __init__(self, oracle: FiniteClassOracle) -> None:
+    def __init__(self, oracle: CountingOracle) -> None:
         self.oracle = oracle
 
-    def _bind(self, tau: TrajectoryDataset) -> BoundFiniteOracle:
+    def _bind(self, tau: TrajectoryDataset) -> PreparedCounting:
         check_dataset(tau)
         name = type(self).__name__
-        if self.oracle.N_s != 2:
+        if self.oracle.n_values != 2:
             raise InvalidParameterError(
-                f"{name} needs encoders with N_s = 2 values; N_s = {self.oracle.N_s} was given."
+                f"{name} needs encoders with N_s = 2 values; N_s = {self.oracle.n_values} was given."
             )
         if tau.K != 2:
             raise InvalidDataError(f"{name} compares exactly two agents; {tau.K} were given; use CRAFT for more.")
-        return self.oracle.bind(tau)
+        return self.oracle.prepare(tau)
 
 
 class DRAFT(_BinaryTwoAgents):
@@ -71,7 +72,7 @@ class DRAFT(_BinaryTwoAgents):
         agent = np.where(tau.present(2), tau.agent, -1)
         index, flipped = best_split(group_counts(bound.step(2), agent, 2))
         phi = self.oracle.encoder(2, index, np.array([1, 0] if flipped else [0, 1]))
-        self.encoders_ = ByStep([constant_encoder, phi])
+        self.encoders_ = ByStep([ConstantEncoder(), phi])
         self.n_states_ = ByStep([1, 2])
         self.labels_ = np.stack([np.zeros(tau.n, dtype=np.int64), np.where(agent >= 0, phi(tau.at(2)), -1)], axis=1)
         self.obs_shape_ = tau.obs_shape
@@ -95,7 +96,7 @@ class RecursiveDRAFT(_BinaryTwoAgents):
         bound = self._bind(tau)
         labels = np.full((tau.H, tau.n), -1, dtype=np.int64)
         labels[0] = 0
-        encoders: list[Encoder] = [constant_encoder]
+        encoders: list[Encoder] = [ConstantEncoder()]
         n_states = [1]
         for h in range(1, tau.H):
             half, predecessors = self._split(bound, h, labels[h - 1], n_states[-1])
@@ -115,7 +116,7 @@ class RecursiveDRAFT(_BinaryTwoAgents):
         self.obs_shape_ = tau.obs_shape
         return self
 
-    def _split(self, bound: BoundFiniteOracle, h: int, label: Ints, n_states: int) -> tuple[Ints, list[int]]:
+    def _split(self, bound: PreparedCounting, h: int, label: Ints, n_states: int) -> tuple[Ints, list[int]]:
         """Each state's trajectories in two halves by x_{h+1}: the half of each trajectory, and whose half it is."""
         tau, step = bound.tau, bound.step(h + 1)
         usable = (label >= 0) & tau.present(h + 1)

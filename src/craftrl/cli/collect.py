@@ -8,7 +8,7 @@ from pathlib import Path
 from craftrl.cli.truth import truth_path, write_truth
 from craftrl.cli.worlds import add_world_arguments, make_world
 from craftrl.errors import InvalidParameterError
-from craftrl.experiments.arguments import natural, positive
+from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     from craftrl.envs import collect
-    from craftrl.experiments.runner import check_writable
+    from craftrl.reproduce.runner import check_writable
 
     for path in (args.out, truth_path(args.out)):
         if path.exists():

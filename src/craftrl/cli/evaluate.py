@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _accuracy(model: SavedModel, tau: TrajectoryDataset, truth: Path) -> str:
     from craftrl.cli.truth import read_states
-    from craftrl.evaluation import encoder_accuracy
+    from craftrl.states.accuracy import encoder_accuracy
 
     accuracy = encoder_accuracy(model, tau.at, read_states(truth, tau))
     lines = [f"{h:4d}  {value:8.2%}" for h, value in enumerate(accuracy, start=1)]

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from craftrl.cli.parser import bound
-from craftrl.experiments.arguments import positive
+from craftrl.reproduce.arguments import positive
 
 __all__ = ["add_arguments", "main"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.experiments.runner import check_writable, write_json
-from craftrl.learner import ByStep, Learner, constant_encoder
-from craftrl.oracles.classes import CoordinateEncoder
+from craftrl.estimators.base import ByStep, Learner
+from craftrl.reproduce.runner import check_writable, write_json
 
 if TYPE_CHECKING:
-    from craftrl.estimator import CRAFT
+    from craftrl.estimators.craft import CRAFT
 
 __all__ = ["SavedModel", "check_model_path", "load_model", "save_model", "step_table"]
 
@@ -75,7 +75,8 @@ def load_model(path: Path) -> SavedModel:
             raise ValueError(content["format"])
         steps = [_Step(**step) for step in content["steps"]]
         encoders = [
-            constant_encoder if s.feature is None else CoordinateEncoder(s.feature, np.array(s.state_of)) for s in steps
+            ConstantEncoder() if s.feature is None else CoordinateEncoder(s.feature, np.array(s.state_of))
+            for s in steps
         ]
         return SavedModel(ByStep(encoders), ByStep([s.n_states for s in steps]), tuple(content["obs_shape"]))
     except (OSError, ValueError, KeyError, TypeError) as error:

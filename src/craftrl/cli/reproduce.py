@@ -1,11 +1,11 @@
-"""`craftrl reproduce STUDY`: one subcommand for every entry of `craftrl.experiments.STUDIES`."""
+"""`craftrl reproduce STUDY`: one subcommand for every entry of `craftrl.reproduce.STUDIES`."""
 
 from __future__ import annotations
 
 import argparse
 
 from craftrl.cli.parser import add_commands
-from craftrl.experiments import STUDIES
+from craftrl.reproduce import STUDIES
 
 __all__ = ["add_arguments"]
 

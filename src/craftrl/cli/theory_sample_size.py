@@ -11,7 +11,7 @@ from typing import Any
 from craftrl.cli.parser import number
 from craftrl.cli.worlds import add_world_arguments, make_world
 from craftrl.errors import InvalidParameterError
-from craftrl.experiments.arguments import positive
+from craftrl.reproduce.arguments import positive
 
 __all__ = ["add_arguments", "main"]
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from craftrl.errors import InvalidParameterError
-from craftrl.experiments.arguments import natural, positive
+from craftrl.reproduce.arguments import natural, positive
 
 if TYPE_CHECKING:
     from craftrl.envs import ExBMDP, MarkovPolicy

@@ -15,9 +15,9 @@ from craftrl.diagnostics.resamples import codes_of, resample
 from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
 from craftrl.diagnostics.shares import agent_shares
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
-from craftrl.estimator import CRAFT
-from craftrl.learner import check_dataset
-from craftrl.oracles.finite import FiniteClassOracle
+from craftrl.estimators.base import check_dataset
+from craftrl.estimators.craft import CRAFT
+from craftrl.oracles.counting import CountingOracle
 
 __all__ = ["diagnose"]
 
@@ -34,7 +34,7 @@ def diagnose(
     *,
     n_resamples: int = 10,
     seed: int = 0,
-    probe: FiniteClassOracle | None = None,
+    probe: CountingOracle | None = None,
 ) -> Diagnosis:
     """Check a fitted model against the data it was fitted to; no ground truth is needed.
 
@@ -44,7 +44,7 @@ def diagnose(
                  `CoordinateOracle`; by default the model's own class, where it is finite, else none
     """
     _check(model, tau, n_resamples)
-    if probe is None and isinstance(model.oracle, FiniteClassOracle):
+    if probe is None and isinstance(model.oracle, CountingOracle):
         probe = model.oracle
     codes = codes_of(model, tau)
     plain = Diagnosis(

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.trace import Cluster, StepTrace, Trace
+from craftrl.core.trace import Cluster, StepTrace, Trace
 
 __all__ = ["cluster_gaps"]
 

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from craftrl.core.encoders import read_states
+from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import AssumptionWarning
-from craftrl.estimator import CRAFT
-from craftrl.evaluation import accuracy_by_step
-from craftrl.grid import Grid
-from craftrl.learner import Learner, read_states
-from craftrl.oracles.finite import BoundFiniteOracle, FiniteClassOracle
+from craftrl.estimators.base import Learner
+from craftrl.estimators.craft import CRAFT
+from craftrl.oracles.counting import CountingOracle, PreparedCounting
+from craftrl.states.accuracy import accuracy_by_step
 
 __all__ = ["Resamples", "codes_of", "resample"]
 
@@ -47,14 +48,14 @@ class Resamples:
 
 
 def resample(
-    model: CRAFT, tau: TrajectoryDataset, n_resamples: int, seed: int, probe: FiniteClassOracle | None = None
+    model: CRAFT, tau: TrajectoryDataset, n_resamples: int, seed: int, probe: CountingOracle | None = None
 ) -> Resamples:
     """Refit the model on `n_resamples` resamples of tau, at the bounds that it used."""
     codes = codes_of(model, tau)
     n_states = np.zeros((n_resamples, tau.H), dtype=np.int64)
     agreement = np.zeros((n_resamples, tau.H))
     gain, best_gain = (np.full((n_resamples, tau.H - 1), np.nan) for _ in range(2))
-    probes = None if probe is None else probe.bind(tau)
+    probes = None if probe is None else probe.prepare(tau)
     for r, rng in enumerate(np.random.default_rng(seed).spawn(n_resamples)):
         weight = _draw(tau, rng)
         sample = tau.select(np.repeat(np.arange(tau.n), weight))
@@ -87,9 +88,9 @@ def _refitted(model: CRAFT, sample: TrajectoryDataset) -> CRAFT:
         return refit.fit(sample)
 
 
-def _best_gain(probes: BoundFiniteOracle, sample: TrajectoryDataset, grid: Grid, weight: Ints) -> list[float]:
+def _best_gain(probes: PreparedCounting, sample: TrajectoryDataset, grid: Grid, weight: Ints) -> list[float]:
     """Held-out gain of the best pair of probes at each h, chosen on the resample by the paper's ERM (Line 10)."""
-    chosen = probes.oracle.bind(sample).log_odds(grid, "independent").models
+    chosen = probes.oracle.prepare(sample).log_odds(grid, "independent").models
     return [
         held_out_gain(probes.step(h).values(f_h.i), probes.step(h + 1).values(f_h.j), probes.tau, weight)
         for h, f_h in enumerate(chosen, start=1)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import group_counts
-from craftrl.oracles.finite import BoundFiniteOracle, FiniteClassOracle
+from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
 __all__ = ["Residual", "pair_cells", "residual_information", "strongest_dependence"]
 
@@ -51,15 +51,15 @@ class Residual:
         return np.divide(self.known, total, out=np.ones_like(total), where=left_over > 0)
 
 
-def residual_information(codes: Ints, tau: TrajectoryDataset, probe: FiniteClassOracle) -> Residual:
+def residual_information(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle) -> Residual:
     """Test the states `codes` (n, H), -1 for none, against every function of the probing class, step by step."""
-    bound = probe.bind(tau)
+    bound = probe.prepare(tau)
     known, nats, p_value, found = zip(*(_at_step(h, codes, tau, bound) for h in range(1, tau.H)))
     return Residual(np.array(known), np.array(nats), np.array(p_value), found)
 
 
 def _at_step(
-    h: int, codes: Ints, tau: TrajectoryDataset, bound: BoundFiniteOracle
+    h: int, codes: Ints, tau: TrajectoryDataset, bound: PreparedCounting
 ) -> tuple[float, float, float, tuple[int, int]]:
     group, n_cells = pair_cells(codes[:, h - 1], codes[:, h])
     known = group >= 0

@@ -25,8 +25,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.grid import Grid
-from craftrl.losses import softplus_table, surprise_table
+from craftrl.core.grid import Grid
+from craftrl.core.losses import softplus_table, surprise_table
 
 __all__ = ["BinSearch"]
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.grid import Grid
+from craftrl.core.losses import best_bins
 from craftrl.engine.bins import BinSearch
 from craftrl.engine.packing import LANES, PackedStep, Words, pack_groups
-from craftrl.grid import Grid
-from craftrl.losses import best_bins
 
 __all__ = [
     "TILE_BYTES",

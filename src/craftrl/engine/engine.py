@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.grid import Grid
 from craftrl.engine.counting import TILE_BYTES, best_in_rows, pair_losses, row_tiles
 from craftrl.engine.packing import PackedStep
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 from craftrl.errors import InvalidParameterError
-from craftrl.grid import Grid
 
 if TYPE_CHECKING:
     from craftrl.engine.gpu import TorchCounter

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.grid import Grid
+from craftrl.core.losses import softplus_table
 from craftrl.engine.bins import BinSearch
 from craftrl.engine.counting import pair_losses
 from craftrl.engine.gpu_losses import cell_loss, summed_losses
 from craftrl.engine.packing import PackedStep, Words
 from craftrl.errors import InvalidParameterError, require
-from craftrl.grid import Grid
-from craftrl.losses import softplus_table
 
 __all__ = ["TorchCounter", "check_cuda"]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.grid import check_alpha
 from craftrl.envs.exbmdp import ExBMDP, Ints, reachable_states
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.grid import check_alpha
 
 Floats = NDArray[np.floating]
 

@@ -48,7 +48,7 @@ class LockExBMDP(ExBMDP):
     """
 
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
-    N_s = 3
+    n_values = 3
 
     def __init__(
         self, horizon: int = 10, n_features: int = 16, n_actions: int = 4, flip: float = 0.1, seed: int = 0
@@ -98,7 +98,7 @@ class LockExBMDP(ExBMDP):
         return int(place[0]), int(place[1])
 
     def encoders(self, h: int) -> list[TwoBits]:
-        """Phi_h for a FiniteOracle with N_s = 3: all ordered pairs of bits, M (M - 1) of them.
+        """Phi_h for a FiniteOracle with n_values = 3: all ordered pairs of bits, M (M - 1) of them.
 
         `TwoBits(trap, arm)` is phi*_h; `TwoBits(arm, trap)` is the same encoder with other labels.
         """

@@ -79,7 +79,7 @@ class MultiMazeExBMDP(ExBMDP):
     n_actions = 4
     obs_shape = (3 * SIDE, 3 * SIDE)
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
-    N_s = len(CELLS)
+    n_values = len(CELLS)
 
     def __init__(self, horizon: int = 8, seed: int = 0) -> None:
         if horizon < 2:
@@ -134,7 +134,7 @@ class MultiMazeExBMDP(ExBMDP):
         return np.full((8, len(CELLS)), 1 / len(CELLS))
 
     def encoders(self, h: int) -> list[Callable[[NDArray[Any]], Ints]]:
-        """Phi_h for a FiniteOracle with N_s = 68: one encoder for each maze, and at h = 1 the constant one.
+        """Phi_h for a FiniteOracle with n_values = 68: one encoder for each maze, and at h = 1 the constant one.
 
         The start is known to be one state. Were all nine mazes allowed there, a walker's maze would always be
         chosen: 68 cells can only fit better than the agent's one, and what they fit is chance.

@@ -13,11 +13,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.grid import check_alpha
 from craftrl.envs.contrast import tilted
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
-from craftrl.grid import check_alpha
 
 __all__ = ["turn_taking_policies"]
 

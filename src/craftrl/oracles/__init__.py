@@ -1,16 +1,37 @@
-"""Hypothesis classes with their training oracles: log-odds, separation and encoding."""
+"""Hypothesis classes with their training oracles: log-odds, separation and encoding.
 
-from craftrl.oracles.base import BoundOracle, Encoder, EncoderFit, LogOdds, Mixed, Oracle, Separation
-from craftrl.oracles.classes import CoordinateOracle, FiniteOracle
+`NeuralOracle` and `Training` need torch and are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from craftrl.oracles.base import Choice, Encoder, EncoderFit, LogOdds, Mixed, Oracle, PreparedOracle, Separation
+from craftrl.oracles.classifier import ClassifierOracle
+from craftrl.oracles.coordinates import CoordinateOracle
+from craftrl.oracles.functions import FiniteOracle
+
+if TYPE_CHECKING:
+    from craftrl.oracles.network import NeuralOracle, Training
 
 __all__ = [
-    "BoundOracle",
+    "Choice",
+    "ClassifierOracle",
     "CoordinateOracle",
     "Encoder",
     "EncoderFit",
     "FiniteOracle",
     "LogOdds",
     "Mixed",
+    "NeuralOracle",
     "Oracle",
+    "PreparedOracle",
     "Separation",
+    "Training",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("NeuralOracle", "Training"):
+        return getattr(import_module("craftrl.oracles.network"), name)
+    raise AttributeError(f"module 'craftrl.oracles' has no attribute {name!r}")

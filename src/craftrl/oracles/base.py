@@ -1,112 +1,148 @@
-"""The seam between CRAFT and whatever learns: three training problems on one dataset.
+"""Hypothesis classes with their training oracles.
 
-CRAFT never looks at observations. It hands the dataset to an oracle, and then asks three kinds of question:
-log-odds (Line 10), separation (Line 25) and encoding (Line 46). An oracle is a description: `bind` gives it
-the data, and what is computed there lives no longer than one fit.
+An oracle is a description, with scikit-learn's parameters (`get_params`, `clone`, equality). `prepare` gives it the
+data; what is computed there lives no longer than one fit.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
+from craftrl.core.clusters import find_clusters
+from craftrl.core.encoders import Encoder
+from craftrl.core.grid import Grid
+from craftrl.core.saved import Savable
+from craftrl.core.seam import COUPLINGS, Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.grid import Grid
+from craftrl.errors import InvalidParameterError
 
-__all__ = ["COUPLINGS", "BoundOracle", "Coupling", "Encoder", "EncoderFit", "LogOdds", "Mixed", "Oracle", "Separation"]
+__all__ = [
+    "COUPLINGS",
+    "Choice",
+    "Coupling",
+    "Encoder",
+    "EncoderFit",
+    "LogOdds",
+    "Mixed",
+    "Oracle",
+    "PreparedOracle",
+    "Separation",
+]
 
-Coupling = Literal["independent", "chain", "posterior"]
-COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
 Ints = NDArray[np.integer]
-
-
-class Encoder(Protocol):
-    """phi'_h: observations (n, *obs) to states (n,)."""
-
-    def __call__(self, x: NDArray[Any]) -> Ints: ...
+RELABEL = "states read off each new encoder keep the trajectories that fall between clusters."
 
 
 @dataclass(frozen=True)
-class LogOdds:
-    """f_h on every pair of the dataset: all that clustering and merging see of Line 10.
+class Choice(Savable):
+    """Something that was left to the library: which parameter, what was taken, and why."""
 
-    bins    int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
-    loss    float (H-1,): the mean loss of f_h per pair, in nats; chance is ln K for balanced agents
-    models  one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
+    parameter: str
+    value: Any
+    why: str
+
+    def __str__(self) -> str:
+        value = f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
+        return f"{self.parameter} = {value}: {self.why}"
+
+
+class Oracle(BaseEstimator, Savable, ABC):
+    """A hypothesis class with its training oracles.
+
+    Parameters are stored as given and checked by `prepare`; two oracles of one class with equal parameters are equal.
     """
 
-    bins: NDArray[np.int16]
-    loss: NDArray[np.float64]
-    models: tuple[Any, ...] = ()
-
-
-class Separation(Protocol):
-    """Answers Line 25 for the clusters of one step."""
-
-    def loss(self, new: int, state: Sequence[int]) -> float:
-        """L(g) of the best g that tells cluster `new` from the union of the clusters `state`; chance is 1."""
-        ...
-
-
-@dataclass(frozen=True)
-class EncoderFit:
-    """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper."""
-
-    encoder: Encoder
-    loss: float
-
-
-class BoundOracle(ABC):
-    """The three training problems, posed on one dataset.
-
-    N_s  how many states the encoders can tell apart, None where that is not limited
-    """
-
-    N_s: int | None = None
-
     @abstractmethod
-    def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
-        """f_1..f_{H-1}, evaluated on the data they were learned from (Line 10)."""
+    def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
+        """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""
 
-    @abstractmethod
-    def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
-        """Tell sets of observations x_h apart (Line 25); `cluster` (n,) names each one's set, -1 for none.
+    def suits(self) -> tuple[Choice, ...]:
+        """What to take for `coupling`, `clusterer` and `relabel` where the user says "auto", and why.
 
-        All clusters of the step are given at once, so that one training run can serve every comparison.
+        This is the answer of an oracle of which nothing is known: the paper's, but for relabelling.
         """
+        return (
+            Choice("coupling", "independent", "the paper's, which asks nothing more of an oracle."),
+            Choice("clusterer", find_clusters, "the paper's scan over heavy bins."),
+            Choice("relabel", True, RELABEL),
+        )
 
-    @abstractmethod
-    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
-        """phi'_h from labelled trajectories (Line 46); `label` (n,) in 0..n_states-1, -1 for unassigned."""
+    def refits(self) -> int:
+        """How many refits on resampled data `diagnose` makes unless told."""
+        return 10
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)  # type: ignore[attr-defined]
+        return all(self.same_value(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def same_value(self, a: Any, b: Any) -> bool:
+        """Whether two values of one parameter mean the same."""
+        if a is b:
+            return True
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, np.ndarray):
+            return np.array_equal(a, b)
+        if isinstance(a, (list, tuple)):
+            return len(a) == len(b) and all(map(self.same_value, a, b))
+        if isinstance(a, BaseEstimator) and not isinstance(a, Oracle):
+            mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
+            return mine.keys() == theirs.keys() and all(self.same_value(mine[name], theirs[name]) for name in mine)
+        return bool(a == b)
+
+    def saved(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
 
 
-class Oracle(ABC):
-    """A hypothesis class with its training oracles."""
-
-    @abstractmethod
-    def bind(self, tau: TrajectoryDataset) -> BoundOracle:
-        """Pose the three training problems on this dataset; checks that the class fits the observations."""
-
-
-@dataclass(frozen=True)
 class Mixed(Oracle):
-    """Each of the three questions answered by an oracle of its own."""
+    """Each of the three questions answered by an oracle of its own; equal ones are prepared, and trained, once.
 
-    log_odds: Oracle
-    separation: Oracle
-    encoding: Oracle
+    Parameters
+    ----------
+    log_odds, separation, encoding
+        The oracles that answer Line 10, Line 25 and Line 46.
+    """
 
-    def bind(self, tau: TrajectoryDataset) -> BoundOracle:
-        return _BoundMixed(*(oracle.bind(tau) for oracle in (self.log_odds, self.separation, self.encoding)))
+    def __init__(self, log_odds: Oracle, separation: Oracle, encoding: Oracle) -> None:
+        self.log_odds = log_odds
+        self.separation = separation
+        self.encoding = encoding
+
+    def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
+        given = self.parts()
+        for oracle in given:
+            if not isinstance(oracle, Oracle):
+                raise InvalidParameterError(f"Mixed takes three oracles; {oracle!r} is none.")
+        prepared: list[PreparedOracle] = []
+        for i, oracle in enumerate(given):
+            twin = next((j for j in range(i) if given[j] == oracle), None)
+            prepared.append(oracle.prepare(tau) if twin is None else prepared[twin])
+        return _PreparedMixed(*prepared)
+
+    def parts(self) -> tuple[Oracle, Oracle, Oracle]:
+        """The three oracles: log-odds, separation, encoding."""
+        return self.log_odds, self.separation, self.encoding
+
+    def suits(self) -> tuple[Choice, ...]:
+        """What suits the oracle that gives the log-odds: clusters are read off those."""
+        return self.log_odds.suits()
+
+    def refits(self) -> int:
+        return min(oracle.refits() for oracle in self.parts())
 
 
-class _BoundMixed(BoundOracle):
-    def __init__(self, log_odds: BoundOracle, separation: BoundOracle, encoding: BoundOracle) -> None:
+class _PreparedMixed(PreparedOracle):
+    def __init__(self, log_odds: PreparedOracle, separation: PreparedOracle, encoding: PreparedOracle) -> None:
         self._parts = log_odds, separation, encoding
         self.N_s = encoding.N_s
 
@@ -118,3 +154,9 @@ class _BoundMixed(BoundOracle):
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         return self._parts[2].encode(h, label, n_states)
+
+    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
+        return self._parts[2].read(encoder, tau, h)
+
+    def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
+        return self._parts[2].share(labels, n_states, name)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-from craftrl.losses import log_loss
+from craftrl.core.losses import log_loss
 
 __all__ = ["agreement", "chain_posterior", "most_agreeing", "shortest_chain"]
 

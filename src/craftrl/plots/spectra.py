@@ -9,9 +9,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from craftrl.core.trace import StepTrace, Trace
 from craftrl.errors import InvalidParameterError
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
-from craftrl.trace import StepTrace, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from craftrl.grid import Grid, check_nu
+from craftrl.core.grid import Grid, check_nu
 from craftrl.theory.ranges import check_count, check_failure, check_share
 
 __all__ = ["chain_spread_epsilon", "chain_spread_sample_size"]

@@ -5,8 +5,8 @@ Paper: Lemma C.6 (the recursive step)
 
 from __future__ import annotations
 
-from craftrl.clusters import heaviness_threshold
-from craftrl.grid import Grid
+from craftrl.core.clusters import heaviness_threshold
+from craftrl.core.grid import Grid
 from craftrl.theory.spread import erm_spread_epsilon, erm_spread_sample_size
 
 __all__ = ["recursive_step_epsilon", "recursive_step_holds", "recursive_step_sample_size"]

@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.core.grid import Grid, check_nu
 from craftrl.errors import InvalidParameterError
-from craftrl.grid import Grid, check_nu
 from craftrl.theory.ranges import check_count, check_failure, check_share
 
 __all__ = [

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from craftrl.core.grid import Grid, check_nu
 from craftrl.errors import InvalidParameterError
-from craftrl.grid import Grid, check_nu
 from craftrl.theory.ranges import check_count, check_failure, check_share
 from craftrl.theory.recursion import recursive_step_epsilon, recursive_step_sample_size
 

@@ -1,0 +1,127 @@
+"""Algorithm 2 as a pure function of a prepared oracle: from log-odds to states, step by step.
+
+Paper: Algorithm 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
+from craftrl.core.encoders import ConstantEncoder, Encoder
+from craftrl.core.grid import Grid
+from craftrl.core.merging import merge_clusters, state_of_cluster
+from craftrl.core.seam import Coupling, LogOdds, PreparedOracle
+from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
+from craftrl.data.dataset import TrajectoryDataset
+
+Ints = NDArray[np.integer]
+
+__all__ = ["Bounds", "Result", "craft"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The three lower bounds that Algorithm 2 takes as known."""
+
+    alpha: float
+    eta: float
+    nu: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run of Algorithm 2 returns, and everything that it decided.
+
+    encoders  phi'_1..phi'_H
+    labels    int (n, H): the state of every trajectory at every step, -1 for unassigned
+    """
+
+    encoders: tuple[Encoder, ...]
+    labels: NDArray[np.int64]
+    trace: Trace
+
+
+def craft(
+    prepared: PreparedOracle,
+    tau: TrajectoryDataset,
+    bounds: Bounds,
+    coupling: Coupling,
+    clusterer: Clusterer,
+    relabel: bool,
+) -> Result:
+    """Learn phi'_1..phi'_H.
+
+    D_{A,h}(s) and D_{B,h}(s) are one label per trajectory: `labels[h - 1]`.
+
+    Paper: Algorithm 2
+    """
+    grid = Grid.from_bounds(bounds.alpha, bounds.eta)  # Lines 1-4
+    f = prepared.log_odds(grid, coupling)  # Lines 9-10, for all h
+    labels = np.full((tau.H, tau.n), -1, dtype=np.int64)
+    labels[0] = 0  # Line 5
+    encoders: list[Encoder] = [ConstantEncoder()]  # Line 6
+    steps: list[StepTrace] = []
+    n_states = 1
+    for h in range(1, tau.H):  # Line 7
+        threshold = heaviness_threshold(h, tau.H, bounds.nu, tau.n)  # Line 11
+        labels[h], step, encoder = _iterate(h, labels[h - 1], n_states, f, prepared, grid, threshold, clusterer)
+        if relabel and step.n_states:
+            labels[h] = _relabelled(prepared, encoder, tau, h + 1, step.n_states)
+        encoders.append(encoder)
+        steps.append(step)
+        n_states = step.n_states
+    return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models))
+
+
+def _iterate(
+    h: int,
+    label: Ints,
+    n_states: int,
+    f: LogOdds,
+    prepared: PreparedOracle,
+    grid: Grid,
+    threshold: float,
+    clusterer: Clusterer,
+) -> tuple[Ints, StepTrace, Encoder]:
+    """From the states of h to those of h+1: their labels, the record of what was decided, and phi'_{h+1}.
+
+    Paper: Lines 8-46
+    """
+    found = cluster_pairs(f.bins[:, h - 1], label, n_states, grid.size, threshold, clusterer)  # Lines 12-21
+    predecessors = [c.s_pred for c in found.clusters]
+    separation = prepared.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
+    states, comparisons = merge_clusters(predecessors, separation)  # Lines 22-45
+    state_of = state_of_cluster(states, len(predecessors))
+    label_next = state_of[found.cluster]
+    fit = prepared.encode(h + 1, label_next, len(states))  # Line 46
+    step = StepTrace(
+        h=h,
+        threshold=threshold,
+        spectra=found.spectra,
+        clusters=tuple(Cluster(c.s_pred, c.bins, c.size, int(state_of[i])) for i, c in enumerate(found.clusters)),
+        comparisons=comparisons,
+        n_states=len(states),
+        assigned=float((label_next >= 0).mean()),
+        outcome=_outcome(len(states), prepared.N_s),
+        f_loss=float(f.loss[h - 1]),
+        encoder_loss=fit.loss / max(len(states), 1),
+    )
+    return label_next, step, fit.encoder
+
+
+def _relabelled(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:
+    """The states at h as the encoder reads them, -1 where it names none of the states found."""
+    label = prepared.read(encoder, tau, h)
+    return np.where(label < n_states, label, -1)
+
+
+def _outcome(n_states: int, N_s: int | None) -> Outcome:
+    if n_states == 0:
+        return "no state"
+    if n_states == 1:
+        return "one state"
+    return "too many states" if N_s is not None and n_states > N_s else "ok"

@@ -1,0 +1,174 @@
+"""The three losses, as pure functions of counts.
+
+The log-odds loss is kept in fixed point: each softplus value on the grid is rounded once to a multiple of
+2^-30 nats, and everything after that is integer arithmetic. Sums are then exact, whatever their order, so that
+a tie is a tie for the literal reference, NumPy, the compiled kernel and a GPU alike.
+
+Paper: Equation 13 (cluster loss), Equation 53 (binary classification), Line 46
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import permutations, product
+from math import perm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+
+from craftrl.core.grid import Grid
+
+__all__ = [
+    "FIXED_POINT",
+    "best_bins",
+    "best_relabelling",
+    "log_loss",
+    "separation_loss",
+    "softplus_table",
+    "surprise_table",
+]
+
+FIXED_POINT = 2**30  # one nat
+TIE = 1e-9  # differences in Line 46 below this are none
+
+Ints = NDArray[np.int64]
+
+
+@lru_cache(maxsize=64)
+def softplus_table(grid: Grid) -> Ints:
+    """ln(1 + e^c) for every c in Xi, in fixed point; ln(1 + e^-c) is the same table read backwards."""
+    table = np.rint(np.logaddexp(0, grid.values) * FIXED_POINT).astype(np.int64)
+    table.flags.writeable = False  # it is handed out again and again
+    return table
+
+
+def log_loss(fixed: Any) -> Any:
+    """A fixed-point loss in nats."""
+    return fixed / FIXED_POINT
+
+
+def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
+    """The grid values that minimise each cell's log-odds loss, and those losses in fixed point.
+
+    `counts` (..., K) says how often each agent visits each cell; returned are bins (..., K-1) and losses (...).
+    The loss is convex in f, so the best value is one of the two neighbours of the clipped log ratio; of equal
+    ones the lower is taken. An empty cell has bin 0 and loss 0.
+
+    For K > 2, f is the vector of log-odds of agent 0 against each other agent and the loss is the multinomial
+    one, minimised over the 2^(K-1) grid points around the clipped log ratios. For K = 2 that is the paper's loss and
+    its exact minimum. For K > 2 it is the minimum up to the grid's resolution unless a log ratio lies outside Xi: where
+    one axis is clipped, the best point of the others moves, and this one may be worse.
+
+    Paper: Equation 13 (cluster loss), Line 10
+    """
+    below, above = _neighbours(counts, grid)
+    bins, best = below, _cell_loss(counts, below, grid)
+    for corner in list(product((False, True), repeat=counts.shape[-1] - 1))[1:]:
+        candidate = np.where(corner, above, below)
+        loss = _cell_loss(counts, candidate, grid)
+        better = loss < best
+        best = np.where(better, loss, best)
+        bins = np.where(better[..., None], candidate, bins)
+    empty = counts.sum(axis=-1) == 0
+    return np.where(empty[..., None], 0, bins), best
+
+
+def _neighbours(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
+    """The grid points just below and above ln(counts_0 / counts_k), clipped to Xi; shapes (..., K-1)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(counts[..., :1]) - np.log(counts[..., 1:])
+    position = np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0)
+    below = np.clip(np.floor(np.clip(position, 0, grid.n_xi)).astype(np.int64), 0, max(grid.n_xi - 1, 0))
+    return below, np.minimum(below + 1, grid.n_xi)
+
+
+def _cell_loss(counts: NDArray[np.integer], bins: Ints, grid: Grid) -> Ints:
+    """sum_k counts_k * (-ln Pr(agent k | f)) in fixed point, f given by its bins (..., K-1)."""
+    if counts.shape[-1] == 2:
+        table = softplus_table(grid)
+        j = bins[..., 0]
+        return counts[..., 0] * table[grid.n_xi - j] + counts[..., 1] * table[j]
+    return (counts * _surprise(bins, grid)).sum(axis=-1)
+
+
+def _surprise(bins: Ints, grid: Grid) -> Ints:
+    """-ln Pr(agent k | f) of every agent k in fixed point, f given by its bins (..., K-1); shape (..., K)."""
+    f = np.concatenate([np.zeros((*bins.shape[:-1], 1)), grid.values[bins]], axis=-1)
+    return np.rint((f + logsumexp(-f, axis=-1, keepdims=True)) * FIXED_POINT).astype(np.int64)
+
+
+@lru_cache(maxsize=16)
+def surprise_table(grid: Grid, K: int) -> Ints:
+    """-ln Pr(agent k | f) for every f in Xi^(K-1) and every k, in fixed point: ((n_xi + 1)^(K-1), K)."""
+    bins = np.moveaxis(np.indices((grid.size,) * (K - 1)), 0, -1).reshape(-1, K - 1)
+    table = _surprise(bins, grid)
+    table.flags.writeable = False
+    return table
+
+
+def separation_loss(new: NDArray[np.integer], state: NDArray[np.integer]) -> float:
+    """The least L(g) over g(x) = 1[phi(x) in V], phi in a finite class and V any set of its values.
+
+    `new`, `state` (|Phi|, N_s) count phi's values on D_new and on D_s. The best V takes each value where it is the
+    more frequent, so the loss is one minus the largest total variation distance: 0 if some phi tells the two
+    apart perfectly, 1 if every phi has the same frequencies on both. The numerator is exact, so that the
+    comparison with 1/2 is.
+
+    Paper: Equation 53 (binary classification), Line 25
+    """
+    n_new, n_state = int(new[0].sum()), int(state[0].sum())
+    overlap = np.minimum(new * n_state, state * n_new).sum(axis=-1)
+    return float(overlap.min() / (n_new * n_state))
+
+
+def best_relabelling(counts: NDArray[np.integer]) -> tuple[int, Ints, float]:
+    """Line 46: the encoder, and the one-to-one relabelling of its values, that make most states right.
+
+    `counts` (|Phi|, n_states, N_s) counts each encoder's values on each D_s. Every state weighs the same,
+    however many trajectories it has. Returned are the encoder's index, `state_of` (N_s,), the state that each of
+    its values stands for, and the loss. With fewer states than values, the values left over get the next free
+    numbers; with more, some states get no value and are always wrong; with none, the first encoder is returned
+    as it is, every encoder's loss being 0. Ties (to within 1e-9) go to the first encoder, and to the first
+    relabelling.
+
+    Paper: Line 46; Appendix A (closure under relabelling)
+    """
+    _, n_states, N_s = counts.shape
+    if n_states == 0:
+        return 0, np.arange(N_s), 0.0
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    index, states, values, hits = _heaviest_matching(shares)
+    state_of = np.full(N_s, -1, dtype=np.int64)
+    state_of[values] = states
+    left_over = state_of < 0
+    state_of[left_over] = n_states + np.arange(left_over.sum())
+    return index, state_of, n_states - hits
+
+
+def _heaviest_matching(shares: NDArray[np.float64]) -> tuple[int, Ints, Ints, float]:
+    """The encoder with the heaviest matching of states to values: its index, the matching and its weight."""
+    _, n_states, N_s = shares.shape
+    few, many = sorted((n_states, N_s))
+    if perm(many, few) <= 720:
+        table = shares if n_states <= N_s else shares.transpose(0, 2, 1)
+        injections = np.array(list(permutations(range(many), few)))
+        hits = table[:, np.arange(few), injections].sum(axis=-1)
+        index, which = divmod(int(np.argmax(hits >= hits.max() - TIE)), len(injections))
+        rows, columns = np.arange(few), injections[which]
+        states, values = (rows, columns) if n_states <= N_s else (columns, rows)
+        return index, states, values, float(hits[index, which])
+    # The Hungarian method, on those encoders only that could win if no two states wanted the same value.
+    optimistic = shares.max(axis=2).sum(axis=1)
+    best: tuple[int, Ints, Ints, float] | None = None
+    for i in np.argsort(-optimistic, kind="stable"):
+        if best is not None and optimistic[i] < best[3] - TIE:
+            break
+        states, values = linear_sum_assignment(shares[i], maximize=True)
+        weight = float(shares[i, states, values].sum())
+        if best is None or weight > best[3] + TIE or (weight >= best[3] - TIE and i < best[0]):
+            best = int(i), states, values, weight
+    assert best is not None
+    return best

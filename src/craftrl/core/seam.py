@@ -1,0 +1,99 @@
+"""The seam between CRAFT and whatever learns: three training problems on one dataset.
+
+CRAFT never looks at observations. It asks three kinds of question of an oracle that was given the dataset: log-odds
+(Line 10), separation (Line 25) and encoding (Line 46).
+
+Paper: Lines 9-10, 25, 46
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.encoders import Encoder, read_states
+from craftrl.core.grid import Grid
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["COUPLINGS", "Coupling", "EncoderFit", "LogOdds", "PreparedOracle", "Separation"]
+
+Coupling = Literal["independent", "chain", "posterior"]
+COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
+Ints = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """f_h on every pair of the dataset: all that clustering and merging see of Line 10.
+
+    bins    int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
+    loss    float (H-1,): the mean loss of f_h per pair, in nats; chance is ln K for balanced agents
+    models  one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
+    """
+
+    bins: NDArray[np.int16]
+    loss: NDArray[np.float64]
+    models: tuple[Any, ...] = ()
+
+
+class Separation(Protocol):
+    """Answers Line 25 for the clusters of one step."""
+
+    def loss(self, new: int, state: Sequence[int]) -> float:
+        """L(g) of the best g that tells cluster `new` from the union of the clusters `state`; chance is 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class EncoderFit:
+    """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper."""
+
+    encoder: Encoder
+    loss: float
+
+
+class PreparedOracle(ABC):
+    """The three training problems, posed on one dataset.
+
+    N_s  how many states the encoders can tell apart, None where that is not limited
+    """
+
+    N_s: int | None = None
+
+    @abstractmethod
+    def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
+        """f_1..f_{H-1}, evaluated on the data they were learned from (Line 10)."""
+
+    @abstractmethod
+    def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
+        """Tell sets of observations x_h apart (Line 25); `cluster` (n,) names each one's set, -1 for none.
+
+        All clusters of the step are given at once, so that one training run can serve every comparison.
+        """
+
+    @abstractmethod
+    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
+        """phi'_h from labelled trajectories (Line 46); `label` (n,) in 0..n_states-1, -1 for unassigned."""
+
+    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
+        """What an encoder of this oracle's says of every trajectory at h, -1 where one is over.
+
+        An oracle that holds features or values of the observations in memory reads them there.
+        """
+        return read_states(encoder, tau, h)
+
+    def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
+        """One encoder for all steps, from the states (n, H) of all observations, -1 for unassigned.
+
+        `name` tells training runs apart where there are several.
+        """
+        raise InvalidParameterError(
+            f"stationary=True needs an oracle that can train one encoder for all steps; {type(self).__name__} "
+            "cannot; use stationary=False, or write its `share`."
+        )

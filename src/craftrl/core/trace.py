@@ -1,0 +1,104 @@
+"""What `fit` decided at each step, as frozen records: plots, diagnostics and reports read these.
+
+Paper: Algorithm 2, Lines 7-47
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.grid import Grid
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["Cluster", "Comparison", "Outcome", "StepTrace", "Trace"]
+
+Outcome = Literal["ok", "no state", "one state", "too many states"]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Successors of s_pred that f_h cannot tell apart: D_new.
+
+    bins    the bins of Xi that it covers, as (first, last) per axis; their pairs make up D_new_pairs
+    size    |D_new|
+    state   the state of h+1 that it became part of
+    """
+
+    s_pred: int
+    bins: tuple[tuple[int, int], ...]
+    size: int
+    state: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One answer of the separation oracle: cluster against state, L(g), and whether they merged."""
+
+    cluster: int
+    state: int
+    loss: float
+    merged: bool
+
+
+@dataclass(frozen=True)
+class StepTrace:
+    """Everything decided in iteration h of Line 7, which finds the states of h+1.
+
+    threshold     |pred_succ[j]| from which a bin is heavy (Line 19)
+    spectra       |pred_succ[j]| for each s_pred in S_h, shape (|S_h|, n_xi + 1); for more than two agents the
+                  margins along each axis, (|S_h|, K-1, n_xi + 1)
+    clusters      in scan order
+    comparisons   all merge tests, in the order made
+    n_states      |S_{h+1}|
+    assigned      share of all trajectories that still have a state at h+1: the rest leaked out
+    outcome       "no state", "one state" and "too many states" (more than the encoders have values, where that
+                  is known) mean that the paper's assumptions do not hold on this data
+    f_loss        mean loss of f_h per pair in nats
+    encoder_loss  the loss of phi'_{h+1} in Line 46, per state
+    """
+
+    h: int
+    threshold: float
+    spectra: NDArray[np.int64]
+    clusters: tuple[Cluster, ...]
+    comparisons: tuple[Comparison, ...]
+    n_states: int
+    assigned: float
+    outcome: Outcome
+    f_loss: float
+    encoder_loss: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The grid, the models f_h and one record per iteration; `trace[h]` is iteration h, from 1."""
+
+    grid: Grid
+    steps: tuple[StepTrace, ...]
+    models: tuple[Any, ...] = ()
+
+    def __getitem__(self, h: int) -> StepTrace:
+        if not 1 <= h <= len(self.steps):
+            raise InvalidParameterError(
+                f"h must be one of 1..{len(self.steps)}; h = {h} was given; iteration h finds the states of h+1."
+            )
+        return self.steps[h - 1]
+
+    def __iter__(self) -> Iterator[StepTrace]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def outcomes(self) -> dict[str, list[int]]:
+        """For each kind of outcome but "ok", the steps h+1 at which it occurred."""
+        kinds: dict[str, list[int]] = {}
+        for step in self.steps:
+            if step.outcome != "ok":
+                kinds.setdefault(step.outcome, []).append(step.h + 1)
+        return kinds

@@ -1,0 +1,161 @@
+"""Any scikit-learn classifier as an oracle, for feature vectors.
+
+Default classifiers stay near chance on raw bits such as the paper's: they are for features in which the
+states are not hidden behind a XOR.
+
+Paper: Lines 10, 25 and 46, with a classifier in place of finite classes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.grid import Grid
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.errors import InvalidParameterError, require
+from craftrl.oracles.base import Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.probabilities import ClassifierSeparation, check_independent, to_bins
+
+__all__ = ["ClassifierOracle"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+CALIBRATION_FOLDS = 3
+FLOOR = 1e-6  # probabilities are kept this far from 0 and 1
+
+
+@dataclass(frozen=True)
+class ClassifierOracle(Oracle):
+    """Cross-fitted log-odds, separation and encoding by clones of one classifier.
+
+    classifier  anything with `fit` and `predict_proba` or `decision_function`. For log-odds it must see how x_h
+                and x_{h+1} go together: give a linear one a pipeline with PolynomialFeatures.
+    folds       of the cross-fitting: each value comes from a clone that never saw the trajectory
+    calibrate   whether log-odds pass through scikit-learn's CalibratedClassifierCV; scores that are no
+                probabilities always do
+    """
+
+    classifier: Any
+    folds: int = 3
+    calibrate: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise InvalidParameterError(f"folds must be at least 2; {self.folds} was given.")
+        if not any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function")):
+            raise InvalidParameterError(
+                f"A classifier needs predict_proba or decision_function; {type(self.classifier).__name__} has neither; "
+                "wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+
+    def prepare(self, tau: TrajectoryDataset) -> PreparedClassifier:
+        require("sklearn", "sklearn")
+        return PreparedClassifier(self, tau)
+
+
+class PreparedClassifier(PreparedOracle):
+    """The three training problems on one dataset; each is fitted when asked for."""
+
+    def __init__(self, oracle: ClassifierOracle, tau: TrajectoryDataset) -> None:
+        self.oracle = oracle
+        self.tau = tau
+
+    def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
+        """One classifier per step, independent of the others."""
+        check_independent(coupling, "ClassifierOracle", "only the encoders of a finite class can be chained")
+        n, H, K = self.tau.n, self.tau.H, self.tau.K
+        bins = np.full((n, H - 1, K - 1), -1, dtype=np.int16)
+        loss = np.zeros(H - 1)
+        for h in range(1, H):
+            there = self.tau.present(h + 1)
+            agent = self.tau.agent[there]
+            log_p = self._cross_fitted(self._pairs(h)[there], agent, K, self.oracle.calibrate)
+            bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
+            loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
+        return LogOdds(bins, loss)
+
+    def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
+        chosen = (cluster >= 0) & self.tau.present(h)
+        label = cluster[chosen]
+        if n_clusters < 2:
+            return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
+        log_p = self._cross_fitted(self._vectors(h)[chosen], label, n_clusters)
+        return ClassifierSeparation(log_p, label, n_clusters)
+
+    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
+        chosen = (label >= 0) & self.tau.present(h)
+        target = label[chosen]
+        if len(np.unique(target)) < 2:
+            return EncoderFit(_Constant(int(target[0]) if len(target) else 0), 0.0)
+        x = self._vectors(h)[chosen]
+        wrong = self._cross_fitted(x, target, n_states).argmax(axis=1) != target
+        rates = [wrong[target == s].mean() for s in np.unique(target)]
+        encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
+        return EncoderFit(_Predictor(encoder), float(np.sum(rates)))
+
+    def _vectors(self, h: int) -> Floats:
+        return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
+
+    def _pairs(self, h: int) -> Floats:
+        x_h, x_next = self._vectors(h), self._vectors(h + 1)
+        return np.hstack([x_h, x_next])
+
+    def _fresh(self) -> Any:
+        return require("sklearn.base", "sklearn").clone(self.oracle.classifier)
+
+    def _with_probabilities(self, calibrate: bool) -> Any:
+        fresh = self._fresh()
+        if hasattr(fresh, "predict_proba") and not calibrate:
+            return fresh
+        return require("sklearn.calibration", "sklearn").CalibratedClassifierCV(fresh, cv=CALIBRATION_FOLDS)
+
+    def _cross_fitted(self, x: Floats, label: Ints, n_classes: int, calibrate: bool = False) -> Floats:
+        """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
+        rng = np.random.default_rng(self.oracle.seed)
+        fold_of = _stratified_folds(label, self.oracle.folds, rng)
+        log_p = np.full((len(x), n_classes), np.log(FLOOR))
+        for fold in range(self.oracle.folds):
+            seen, own = fold_of != fold, fold_of == fold
+            names, counts = np.unique(label[seen], return_counts=True)
+            classes = names[counts >= CALIBRATION_FOLDS]  # a rarer class cannot be learned, and keeps the floor
+            seen &= np.isin(label, classes)
+            if len(classes) < 2 or not own.any():
+                log_p[np.ix_(own, classes)] = 0.0
+                continue
+            model = self._with_probabilities(calibrate).fit(x[seen], label[seen])
+            log_p[np.ix_(own, classes)] = np.log(np.clip(model.predict_proba(x[own]), FLOOR, 1.0))
+        return log_p
+
+
+def _stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:
+    """A fold for each row, every class spread evenly over all folds."""
+    order = rng.permutation(len(label))
+    order = order[np.argsort(label[order], kind="stable")]
+    fold_of = np.empty(len(label), dtype=np.int64)
+    fold_of[order] = np.arange(len(label)) % folds
+    return fold_of
+
+
+@dataclass(frozen=True)
+class _Predictor:
+    """phi'_h: the classifier's own prediction."""
+
+    model: Any
+
+    def __call__(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(self.model.predict(x.reshape(len(x), -1).astype(np.float64)), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """The encoder where there is one state only."""
+
+    state: int
+
+    def __call__(self, x: NDArray[Any]) -> Ints:
+        return np.full(len(x), self.state, dtype=np.int64)

@@ -1,0 +1,224 @@
+"""Exact answers for any finite hypothesis class: training is counting.
+
+Paper: Lines 9-10, 25, 46; Appendix A
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.clusters import find_clusters
+from craftrl.core.encoders import Encoder, ValueEncoder
+from craftrl.core.grid import Grid
+from craftrl.core.losses import best_bins, best_relabelling, log_loss
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.engine.counting import group_counts, pair_counts
+from craftrl.engine.engine import Engine
+from craftrl.engine.packing import PackedStep, constant_step
+from craftrl.errors import InvalidParameterError
+from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+
+Ints = NDArray[np.integer]
+
+CONSTANT = -1
+CANDIDATES = 256  # encoders of a step compared for agreement: beyond these there is hardly any weight
+
+__all__ = ["CONSTANT", "CountedSeparation", "CountingOracle", "FinitePairModel", "PreparedCounting"]
+
+
+@dataclass(frozen=True)
+class FinitePairModel:
+    """f_h = (phi_i, phi_j, table): indices into Phi_h and Phi_{h+1}, and the bins of each pair of values.
+
+    i      CONSTANT (-1) for the constant encoder that starts a chain
+    table  int (N_s, N_s, K-1)
+    loss   the mean loss per pair, in nats
+    """
+
+    i: int
+    j: int
+    table: Ints
+    loss: float
+
+
+class CountingOracle(Oracle):
+    """What any finite class needs to say: how to evaluate Phi_h, and how to build one of its encoders.
+
+    n_values           the number of values that an encoder may take
+    device, n_threads, tile_bytes  where and with how much to count
+    threadsafe         whether several steps may be evaluated at the same time
+    same_at_all_steps  whether Phi_h is the same for every h, so that one encoder can serve all steps
+    """
+
+    n_values: int
+    device: str
+    n_threads: int | None
+    tile_bytes: int
+    threadsafe: bool = False
+    same_at_all_steps: bool = False
+
+    @property
+    def engine(self) -> Engine:
+        """Where and with how much to count."""
+        return Engine(self.device, self.n_threads, self.tile_bytes)
+
+    def prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
+        self.check(tau)
+        return PreparedCounting(self, tau)
+
+    def suits(self) -> tuple[Choice, ...]:
+        return (
+            Choice("coupling", "chain", "the class is finite, and choosing all encoders together needs less data."),
+            Choice("clusterer", find_clusters, "the paper's scan: log-odds of a finite class take few values."),
+            Choice("relabel", True, RELABEL),
+        )
+
+    def check(self, tau: TrajectoryDataset) -> None:
+        """Raise where a parameter means nothing, or the class does not fit the observations."""
+        if isinstance(self.n_values, bool) or not (isinstance(self.n_values, (int, np.integer)) and self.n_values >= 2):
+            raise InvalidParameterError(
+                f"n_values must be an integer of at least 2; n_values = {self.n_values} was given; it is the most "
+                "values that an encoder may take."
+            )
+
+    @abstractmethod
+    def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
+        """All encoders of Phi_h on all observations of step h."""
+
+    @abstractmethod
+    def encoder(self, h: int, index: int, state_of: Ints) -> ValueEncoder:
+        """Encoder `index` of Phi_h with its values relabelled."""
+
+
+class PreparedCounting(PreparedOracle):
+    """The three questions, answered by counting the values of every encoder on one dataset."""
+
+    N_s: int
+
+    def __init__(self, oracle: CountingOracle, tau: TrajectoryDataset) -> None:
+        self.oracle = oracle
+        self.tau = tau
+        self.N_s = int(oracle.n_values)
+        self.engine = oracle.engine
+        self._steps: dict[int, PackedStep] = {}
+
+    def step(self, h: int) -> PackedStep:
+        """All encoders on all observations of step h, evaluated once."""
+        if h not in self._steps:
+            self._steps[h] = self.oracle.evaluate(self.tau, h)
+        return self._steps[h]
+
+    def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
+        """Exact ERM over Phi_h x Phi_{h+1} x (N_s^2 -> Xi) for every h: ties to the first pair of encoders."""
+        return self._evaluated(self._encoder_pairs(grid, coupling), grid)
+
+    def _evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
+        """The best table for each chosen pair of encoders, and f_h on every pair of observations."""
+        H, n, K = self.tau.H, self.tau.n, self.tau.K
+        counts = np.zeros((H - 1, self.N_s, self.N_s, K), dtype=np.int64)
+        for h, (i, j) in enumerate(pairs, start=1):
+            step_h, i = (constant_step(self.tau, h), 0) if i == CONSTANT else (self.step(h), i)
+            cells = pair_counts(step_h, self.step(h + 1), slice(i, i + 1), slice(j, j + 1))[0, 0]
+            counts[h - 1, : len(cells)] = cells
+        tables, fixed = best_bins(counts, grid)
+        loss = log_loss(fixed.sum(axis=(1, 2))) / np.maximum(counts.sum(axis=(1, 2, 3)), 1)
+        bins = np.empty((H - 1, n, K - 1), dtype=np.int16)
+
+        def evaluate(h: int) -> None:
+            bins[h - 1] = self._bins(h, *pairs[h - 1], tables[h - 1])
+
+        list(self.engine.map(evaluate, range(1, H)))
+        models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
+        return LogOdds(bins.transpose(1, 0, 2), loss, models)
+
+    def _bins(self, h: int, i: int, j: int, table: Ints) -> NDArray[np.int16]:
+        """f_h on every trajectory: the table's entry for its two values, -1 where x_{h+1} is missing."""
+        cell = self.step(h + 1).values(j).astype(np.intp)
+        if i != CONSTANT:
+            # Where x_{h+1} is missing, its value is -1 and stays so: it picks the last row below.
+            cell += self.N_s * (self.step(h).values(i) * (cell >= 0))
+        rows = table.reshape(-1, table.shape[-1]).astype(np.int16)
+        return np.concatenate([rows, np.full((1, rows.shape[1]), -1, dtype=np.int16)])[cell]
+
+    def _encoder_pairs(self, grid: Grid, coupling: Coupling) -> list[tuple[int, int]]:
+        """Which encoders (phi_h, phi_{h+1}) f_h reads, for every h."""
+        steps = self._all_steps()
+        if coupling == "independent":
+            return self.engine.best_pairs(steps, grid)
+        # The first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
+        chain = [constant_step(self.tau, 1), *steps[1:]]
+        if coupling == "chain":
+            path = shortest_chain(self.engine.all_losses(chain, grid))[0][1:]
+        else:
+            path = self._consensus(chain, grid)
+        return list(zip([CONSTANT, *path], path))
+
+    def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
+        """At each step from 2 on, the encoder that agrees best with all chains, each weighed by its loss."""
+        last_first = (
+            loss.T
+            for h in reversed(range(1, len(chain)))
+            for loss in self.engine.all_losses(chain[h - 1 : h + 1], grid)
+        )
+        weights = chain_posterior(self.engine.all_losses(chain, grid), last_first)[1:]
+        return [self._most_agreeing(step, weight) for step, weight in zip(chain[1:], weights)]
+
+    def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:
+        candidates = np.sort(np.argsort(-weight, kind="stable")[:CANDIDATES])
+        few = PackedStep(np.ascontiguousarray(step.planes[:, candidates]), step.present, step.counts)
+        shares = agreement(pair_counts(few, few).sum(axis=-1))
+        return int(candidates[most_agreeing(weight[candidates], shares)])
+
+    def _all_steps(self) -> list[PackedStep]:
+        """Every step, packed; side by side where the class allows it."""
+        every_h = range(1, self.tau.H + 1)
+        return list(self.engine.map(self.step, every_h) if self.oracle.threadsafe else map(self.step, every_h))
+
+    def separation(self, h: int, cluster: Ints, n_clusters: int) -> CountedSeparation:
+        return CountedSeparation(group_counts(self.step(h), cluster, n_clusters))
+
+    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
+        counts = group_counts(self.step(h), label, n_states).transpose(1, 0, 2)
+        index, state_of, loss = best_relabelling(counts)
+        return EncoderFit(self.oracle.encoder(h, index, state_of), loss)
+
+    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
+        """From the values that are packed already; observations are not read again."""
+        if not isinstance(encoder, ValueEncoder) or (encoder.h != h and not self.oracle.same_at_all_steps):
+            return super().read(encoder, tau, h)
+        values = self.step(h).values(encoder.index)
+        return np.append(encoder.state_of, -1)[values]  # a value of -1, where x_h is missing, picks the last
+
+    def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
+        """The best encoder of the class on the observations of all steps together."""
+        if not self.oracle.same_at_all_steps:
+            raise InvalidParameterError(
+                "stationary=True needs one class of encoders for all steps; this oracle has one for each h; give "
+                "FiniteOracle a list of functions."
+            )
+        counts = sum(group_counts(self.step(h), labels[:, h - 1], n_states) for h in range(1, self.tau.H + 1))
+        index, state_of, loss = best_relabelling(np.asarray(counts).transpose(1, 0, 2))
+        return EncoderFit(self.oracle.encoder(1, index, state_of), loss)
+
+
+@dataclass(frozen=True)
+class CountedSeparation:
+    """Value counts of every encoder on every cluster: (n_clusters, |Phi|, N_s); unions of clusters add up."""
+
+    counts: NDArray[np.int64]
+
+    def loss(self, new: int, state: Sequence[int]) -> float:
+        """`losses.separation_loss` of the two, compiled.
+
+        Paper: Line 25
+        """
+        from craftrl.engine.separation_kernel import least_overlap
+
+        least, of = least_overlap(self.counts, new, np.array(state))
+        return least / of

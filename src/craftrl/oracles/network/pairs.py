@@ -1,0 +1,127 @@
+"""f_h by one network for all h: cross-fitted, calibrated, and read off on every pair of the dataset.
+
+Paper: Line 10, Equation 13
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.oracles.network.frames import Frames
+from craftrl.oracles.network.networks import PairNetwork, new_trunk
+from craftrl.oracles.network.training import Training, seeded, train
+
+__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets", "trajectories"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+IGNORE = -100  # the target of a pair that is not there, left out by torch's cross entropy
+
+
+@dataclass(frozen=True)
+class PairFit:
+    """Calibrated agent logits of every pair (n, H-1, K), their loss per step, and the network of the last fold."""
+
+    logits: Floats
+    loss: Floats
+    network: PairNetwork
+
+
+def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, training: Training) -> PairFit:
+    """Train to tell the agents apart, on all pairs of all steps at once.
+
+    With one fold a single network sees all trajectories but those held out for early stopping. With more, each
+    trajectory's values come from a network that never saw it, so that no value leans towards its own agent.
+    """
+    tau = frames.tau
+    target = pair_targets(tau)
+    fold_of = training.rng("folds").permutation(tau.n) % folds
+    logits = np.empty((tau.n, tau.H - 1, tau.K))
+    unseen = np.zeros(tau.n, dtype=bool)
+    network: PairNetwork | None = None
+    for fold in range(folds):
+        name = f"log-odds-{fold + 1}-of-{folds}"
+        with seeded(training, name):
+            body, n_features = new_trunk(trunk, tau.obs_shape, dim)
+            network = PairNetwork(body, n_features, tau.H, tau.K, hidden=2 * n_features)
+        seen = np.flatnonzero((fold_of != fold) | (folds == 1))
+        rows_train, rows_held = training.split(len(seen), name)
+        rows = seen[rows_train], seen[rows_held]
+        train(network, _pair_loss(network, frames, target), rows, training, name, tau.H, chance=math.log(tau.K))
+        own = np.arange(tau.n) if folds == 1 else np.flatnonzero(fold_of == fold)
+        logits[own] = _pair_logits(network, frames, own, training)
+        unseen[rows[1] if folds == 1 else own] = True
+    assert network is not None
+    logits = calibrated(logits, target, unseen)
+    with np.errstate(invalid="ignore"):
+        loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
+    return PairFit(logits, loss, network)
+
+
+def pair_targets(tau: TrajectoryDataset) -> Ints:
+    """The agent of every pair (n, H-1), IGNORE where a trajectory has ended."""
+    there = tau.lengths[:, None] > np.arange(1, tau.H)
+    return np.where(there, tau.agent[:, None], IGNORE)
+
+
+def calibrated(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> Floats:
+    """Logits scaled and shifted, step by step, so that they are honest on pairs the network did not learn from.
+
+    One temperature and K offsets per step, by maximum likelihood on the unseen pairs.
+    """
+    out = logits.copy()
+    for h in range(logits.shape[1]):
+        chosen = unseen & (target[:, h] != IGNORE)
+        if len(np.unique(target[chosen, h])) < logits.shape[2]:
+            continue
+        x, y = torch.from_numpy(logits[chosen, h]), torch.from_numpy(target[chosen, h])
+        scale = torch.ones((), dtype=x.dtype, requires_grad=True)
+        shift = torch.zeros(x.shape[1], dtype=x.dtype, requires_grad=True)
+        optimiser = torch.optim.LBFGS([scale, shift], max_iter=30, line_search_fn="strong_wolfe")
+
+        def closure() -> Tensor:
+            optimiser.zero_grad()  # noqa: B023
+            value = functional.cross_entropy(x * scale + shift, y) + 1e-3 * shift.square().sum()  # noqa: B023
+            value.backward()
+            return value
+
+        optimiser.step(closure)
+        out[:, h] = logits[:, h] * max(float(scale.detach()), 0.0) + shift.detach().numpy()
+    return out
+
+
+def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ignore[no-untyped-def]
+    targets = torch.from_numpy(target).to(frames.device)
+
+    def loss(rows: Tensor) -> Tensor:
+        logits = network.along(trajectories(frames, rows))
+        return functional.cross_entropy(logits.flatten(0, 1).float(), targets[rows].flatten())
+
+    return loss
+
+
+@torch.no_grad()
+def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
+    size = max(1, 4 * training.batch // frames.tau.H)
+    chunks = torch.from_numpy(rows).split(size)
+    return torch.cat([network.along(trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
+
+
+def trajectories(frames: Frames, rows: Tensor) -> Tensor:
+    """Whole trajectories (n, H, *input)."""
+    H = frames.tau.H
+    step = torch.arange(H, device=rows.device).expand(len(rows), H)
+    return frames.batch(step, rows[:, None].expand(len(rows), H))
+
+
+def _cross_entropy(logits: Floats, target: Ints) -> float:
+    chosen = target != IGNORE
+    return float(functional.cross_entropy(torch.from_numpy(logits[chosen]), torch.from_numpy(target[chosen])))

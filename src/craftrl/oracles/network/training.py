@@ -1,0 +1,217 @@
+"""One training loop for every network here: minibatches, early stopping, checkpoints, and errors that help."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from craftrl.errors import CraftError, InvalidParameterError
+from craftrl.oracles.network.checkpoints import Checkpoint
+
+__all__ = ["Training", "TrainingError", "seeded", "train"]
+
+Ints = NDArray[np.integer]
+PLATEAU = 0.005  # nats below chance from which on a network has begun to learn
+
+
+class TrainingError(CraftError, RuntimeError):
+    """A network could not be trained with these settings."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How networks are trained.
+
+    epochs, patience   at most so many passes; stop after so many without a better held-out loss
+    plateau            so many passes more, at the full rate, while the held-out loss is still at chance: telling
+                       agents apart often begins with a long plateau, and a rate that has fallen never leaves it
+    batch              observations in a minibatch
+    lr, weight_decay   of AdamW; the rate falls to zero along a cosine over all epochs
+    held_out           share of the trajectories kept for early stopping
+    device             "cpu", "cuda", or "auto": a GPU if there is one
+    amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
+    seed               two runs with one seed give the same result on a CPU
+    checkpoints        a folder in which every training run saves its state after each epoch; a killed fit that
+                       is started again with the same settings and data continues there
+    progress           a progress bar with the held-out loss beside chance
+    """
+
+    epochs: int = 8
+    patience: int = 3
+    plateau: int = 10
+    batch: int = 1024
+    lr: float = 1e-3
+    weight_decay: float = 1e-4
+    held_out: float = 0.1
+    device: str = "auto"
+    amp: bool = True
+    seed: int = 0
+    checkpoints: str | Path | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 2 or self.lr <= 0 or not 0 < self.held_out < 1:
+            raise InvalidParameterError(
+                "Training needs epochs >= 1, batch >= 2, lr > 0 and 0 < held_out < 1; "
+                f"{self.epochs}, {self.batch}, {self.lr}, {self.held_out} were given."
+            )
+
+    def to_device(self) -> torch.device:
+        """The device asked for, if it is there."""
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if self.device.startswith("cuda") and not torch.cuda.is_available():
+            raise InvalidParameterError(
+                f"device = {self.device!r} needs a CUDA GPU and none is available; use device='cpu'."
+            )
+        return torch.device(self.device)
+
+    def split(self, n: int, name: str) -> tuple[Ints, Ints]:
+        """Training and held-out indices of n things."""
+        order = self.rng(name).permutation(n)
+        held = max(1, round(self.held_out * n))
+        return order[held:], order[:held]
+
+    def rng(self, *names: object) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *(zlib.crc32(str(name).encode()) for name in names)])
+
+    def but(self, **changes: Any) -> Training:
+        return replace(self, **changes)
+
+
+@contextlib.contextmanager
+def seeded(training: Training, name: str) -> Iterator[None]:
+    """Weights initialised in here depend on the seed and the name alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(training.rng("weights", name).integers(2**31)))
+        yield
+
+
+def train(
+    module: nn.Module,
+    loss: Callable[[Tensor], Tensor],
+    rows: tuple[Ints, Ints],
+    training: Training,
+    name: str,
+    per_row: int = 1,
+    chance: float | None = None,
+) -> float:
+    """Train in place, leave the best weights on held-out rows, and return their held-out loss.
+
+    `loss(indices)` is the mean loss of a minibatch; `rows` are training and held-out indices; `per_row` is how many
+    observations one row holds, so that `batch` counts observations; `chance` is the loss of knowing nothing, if that
+    is known.
+    """
+    device = training.to_device()
+    module.to(device)
+    size = max(2, training.batch // per_row)
+    rows_train, rows_held = rows
+    checkpoint = Checkpoint(
+        training.checkpoints, name, repr(training.but(checkpoints=None, progress=False, device="auto"))
+    )
+    optimiser = torch.optim.AdamW(module.parameters(), lr=training.lr, weight_decay=training.weight_decay)
+    at = _Progress()
+    weights = copy.deepcopy(module.state_dict())
+    if saved := checkpoint.load(device):
+        module.load_state_dict(saved["module"])
+        optimiser.load_state_dict(saved["optimiser"])
+        at, weights = _Progress(**saved["progress"]), saved["weights"]
+    bar = _bar(training, name, at.epoch)
+    while not at.done(training):
+        module.train()
+        chunks = np.array_split(training.rng(name, at.epoch).permutation(rows_train), max(1, len(rows_train) // size))
+        for i, chunk in enumerate(chunks):
+            optimiser.param_groups[0]["lr"] = training.lr * at.rate(training, i / len(chunks))
+            value = _guarded(loss, torch.from_numpy(chunk), training, device)
+            optimiser.zero_grad(set_to_none=True)
+            value.backward()
+            optimiser.step()
+        held = _mean_loss(module, loss, rows_held, 4 * size, training, device)
+        if not math.isfinite(held):
+            raise TrainingError(
+                f"The loss of '{name}' is no longer finite after epoch {at.epoch + 1}; lower lr (now {training.lr:g})."
+            )
+        if held < at.best:
+            weights = copy.deepcopy(module.state_dict())
+        at = at.after(held, chance, training)
+        state = {"module": module.state_dict(), "optimiser": optimiser.state_dict(), "weights": weights}
+        checkpoint.save({**state, "progress": asdict(at)})
+        if bar is not None:
+            bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
+            bar.update()
+    if bar is not None:
+        bar.close()
+    module.load_state_dict(weights)
+    module.eval()
+    return at.best
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """Where a training run stands: epochs in all, those of them at chance, best held-out loss, epochs since."""
+
+    epoch: int = 0
+    at_chance: int = 0
+    best: float = math.inf
+    stale: int = 0
+
+    def done(self, training: Training) -> bool:
+        return self.stale >= training.patience or self.epoch - self.at_chance >= training.epochs
+
+    def rate(self, training: Training, share: float) -> float:
+        """The learning rate, as a share of the full one, when this share of the epoch is over."""
+        return 0.5 + 0.5 * math.cos(math.pi * (self.epoch - self.at_chance + share) / training.epochs)
+
+    def after(self, held: float, chance: float | None, training: Training) -> _Progress:
+        """After one more epoch with this held-out loss."""
+        best = min(self.best, held)
+        if chance is not None and best > chance - PLATEAU and self.at_chance < training.plateau:
+            return _Progress(self.epoch + 1, self.at_chance + 1, best)
+        return _Progress(self.epoch + 1, self.at_chance, best, 0 if held < self.best else self.stale + 1)
+
+
+@torch.no_grad()
+def _mean_loss(
+    module: nn.Module,
+    loss: Callable[[Tensor], Tensor],
+    rows: Ints,
+    size: int,
+    training: Training,
+    device: torch.device,
+) -> float:
+    module.eval()
+    total = 0.0
+    for chunk in np.array_split(rows, max(1, math.ceil(len(rows) / size))):
+        total += float(_guarded(loss, torch.from_numpy(chunk), training, device)) * len(chunk)
+    return total / len(rows)
+
+
+def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training, device: torch.device) -> Tensor:
+    """One loss under mixed precision, with a useful word where memory runs out."""
+    amp = training.amp and device.type == "cuda"
+    try:
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=amp):
+            return loss(rows.to(device))
+    except torch.cuda.OutOfMemoryError as error:
+        raise TrainingError(
+            f"The GPU ran out of memory with batch = {training.batch}; lower batch, or the trunk's width."
+        ) from error
+
+
+def _bar(training: Training, name: str, start: int) -> Any:
+    if not training.progress:
+        return None
+    from tqdm import tqdm
+
+    return tqdm(total=training.epochs, initial=start, desc=name, leave=False)

@@ -1,0 +1,61 @@
+"""What oracles made of classifiers share: one classifier per step for all clusters, values rounded to Xi, no coupling.
+
+Paper: Lines 10 and 25, Equation 17
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.grid import Grid
+from craftrl.errors import InvalidParameterError
+from craftrl.oracles.base import Coupling
+
+__all__ = ["ClassifierSeparation", "check_independent", "to_bins"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+
+
+def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:
+    """The nearest grid point of each value, clipped to Xi."""
+    return np.clip(np.rint(f / grid.xi + grid.n_xi / 2), 0, grid.n_xi).astype(np.int16)
+
+
+def check_independent(coupling: Coupling, oracle: str, why: str) -> None:
+    """Refuse a coupling that would make no difference, rather than let it pass for one that does."""
+    if coupling != "independent":
+        raise InvalidParameterError(f"coupling must be 'independent' for {oracle}; {coupling!r} was given; {why}.")
+
+
+class ClassifierSeparation:
+    """Line 25 for all clusters of a step from one classifier over all of them.
+
+    `logits` (m, n_clusters) are held-out: each row's come from a classifier that never saw it. Restricted to a
+    cluster and a state, the classifier's odds, corrected for the sizes of the two, decide between them; L(g) is
+    the sum of the two error rates. No pair of candidates needs a training run.
+
+    Paper: Line 25, Equation 17
+    """
+
+    def __init__(self, logits: Floats, cluster: Ints, n_clusters: int) -> None:
+        self.logits = logits
+        self.sizes = np.bincount(cluster, minlength=n_clusters)
+        self.rows = np.split(np.argsort(cluster, kind="stable"), np.cumsum(self.sizes)[:-1])
+
+    def loss(self, new: int, state: Sequence[int]) -> float:
+        members = list(state)
+        of_new, of_state = self.rows[new], np.concatenate([self.rows[c] for c in members])
+        if not len(of_new) or not len(of_state):
+            return 0.0
+        missed = ~self._says_new(of_new, new, members)
+        taken = self._says_new(of_state, new, members)
+        return float(missed.mean() + taken.mean())
+
+    def _says_new(self, rows: Ints, new: int, members: list[int]) -> NDArray[np.bool_]:
+        score = self.logits[rows, new] - np.log(self.sizes[new])
+        rival = np.logaddexp.reduce(self.logits[rows][:, members], axis=1) - np.log(self.sizes[members].sum())
+        return score > rival

@@ -1,0 +1,26 @@
+"""CRAFT's own figure, from a run on the combination lock: three states a step, some successors shared.
+
+Paper: Section 3.2, its schematic of the algorithm
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from craftrl import CRAFT, FiniteOracle
+from craftrl.envs import LockExBMDP, collect
+from craftrl.plots.spectra import draw_schematic
+from craftrl.theory import population_assumptions
+
+__all__ = ["draw_spectrum"]
+
+
+def draw_spectrum(path: Path, n: int, seed: int) -> None:
+    """Fit CRAFT to n trajectories per agent and draw what it did at h = 1 and h = 2."""
+    world = LockExBMDP(horizon=4, n_features=8, seed=seed)
+    policies = world.policies(alpha=1.0)
+    known = population_assumptions(world, policies)
+    oracle = FiniteOracle(world.encoders, world.n_values)
+    model = CRAFT(oracle, alpha=known.alpha.value, eta=known.eta.value, nu=known.nu.value)
+    model.fit(collect(world, policies, n, seed).tau)
+    draw_schematic(model.trace_, path, h=2, subtitle=f"a combination lock, {n:,} action-free trajectories per agent")

@@ -1,0 +1,114 @@
+"""Runs a sweep: one small row on disk for every run, so that a killed sweep goes on where it stopped.
+
+A study lists its runs as frozen settings and gives one function from settings to results. What is on disk:
+
+    DIR/settings.json      which study, which settings: a folder never mixes two sweeps
+    DIR/rows/<key>.json    one row per finished run: its settings and its results
+    DIR/rows.jsonl         all of them, one a line, once all are done; instead of rows/ it serves as well
+
+Rows are written whole or not at all. They depend on the settings alone, so that any number of workers writes the same
+files; analysis reads rows and never runs anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from craftrl.errors import AssumptionWarning, InvalidParameterError
+from craftrl.reproduce.folder import (
+    Row,
+    check_writable,
+    finished_rows,
+    prepare_folder,
+    row_key,
+    write_json,
+    write_text,
+)
+
+__all__ = ["RunOne", "check_writable", "run_sweep", "seed_of", "write_json", "write_text"]
+
+RunOne = Callable[[Any], Mapping[str, Any]]
+
+
+def run_sweep(
+    name: str,
+    settings_list: Sequence[Any],
+    run_one: RunOne,
+    out: str | os.PathLike[str],
+    workers: int = 1,
+    progress: bool = True,
+) -> list[Row]:
+    """Run what is not yet in `out`, and return all rows in the order of `settings_list`.
+
+    name           of the study; part of the folder's identity
+    settings_list  frozen dataclasses of plain values, one per run, all different
+    run_one        from one of them to its results, plain values too; takes all randomness from its settings
+                   (`seed_of`). Importable or not: workers get it by value.
+    out            the folder; created where missing
+    workers        processes; each keeps to one thread, so that they do not fight for the cores
+
+    A row is its settings and its results in one flat dictionary.
+    """
+    if workers < 1:
+        raise InvalidParameterError(f"workers must be at least 1; {workers} was given.")
+    folder = Path(out)
+    keys = [row_key(settings) for settings in settings_list]
+    if not keys or len(set(keys)) < len(keys):
+        raise InvalidParameterError(
+            "A sweep needs at least one run, each with settings of its own; none, or two that are the same, were given."
+        )
+    prepare_folder(folder, name, settings_list)
+    done = finished_rows(folder, settings_list)
+    todo = [settings for settings, key in zip(settings_list, keys) if key not in done]
+    if todo:
+        (folder / "rows").mkdir(exist_ok=True)
+        _run_all(name, todo, len(keys), run_one, folder / "rows", workers, progress)
+        done = finished_rows(folder, settings_list)
+    rows = [done[key] for key in keys]
+    write_text(folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    return rows
+
+
+def seed_of(*parts: int | str) -> Any:
+    """A `numpy.random.SeedSequence` made from these parts alone: the same on every machine and in every worker."""
+    import numpy as np
+
+    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
+    return np.random.SeedSequence(int.from_bytes(digest[:16], "big"))
+
+
+def _run_all(
+    name: str, todo: Sequence[Any], total: int, run_one: RunOne, rows: Path, workers: int, progress: bool
+) -> None:
+    from joblib import Parallel, delayed, parallel_config
+    from tqdm import tqdm
+
+    with tqdm(total=total, initial=total - len(todo), desc=name, unit="run", disable=not progress) as bar:
+        if workers == 1:
+            for settings in todo:
+                _run_to_disk(settings, run_one, rows)
+                bar.update()
+            return
+        # Idle workers soon leave, so that a killed sweep does not leave them behind for long.
+        with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20):
+            parallel = Parallel(return_as="generator_unordered", batch_size=1)
+            for _ in parallel(delayed(_run_to_disk)(settings, run_one, rows) for settings in todo):
+                bar.update()
+
+
+def _run_to_disk(settings: Any, run_one: RunOne, rows: Path) -> None:
+    """One run in one worker. A failed assumption is a result here, and in the row: no warning for each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        result = run_one(settings)
+    given = asdict(settings)
+    if given.keys() & result.keys():
+        raise InvalidParameterError(f"A result may not bear a setting's name; {given.keys() & result.keys()} do.")
+    write_json(rows / f"{row_key(settings)}.json", {**given, **result})

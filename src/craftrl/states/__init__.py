@@ -1,0 +1,1 @@
+"""What can be said of states, learned or true: visits, graph, accuracy."""

@@ -1,0 +1,155 @@
+"""The latent transition graph: which state follows which, how often, and for which agent.
+
+Paper: Section 2.2 (T), Section 2.4 (empirical policies)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.states.accuracy import best_matching, confusion
+
+if TYPE_CHECKING:
+    from craftrl.data.dataset import TrajectoryDataset
+    from craftrl.envs.exbmdp import ExBMDP
+
+Ints = NDArray[np.integer]
+
+__all__ = ["GraphRecovery", "LatentGraph", "compare_graphs", "match_to_truth"]
+
+
+@dataclass(frozen=True)
+class LatentGraph:
+    """A layered graph over the states of h = 1..H.
+
+    counts  entry h-1 has shape (K, n_states at h, n_states at h+1): transitions of each agent at h. A graph
+            of the true dynamics has K = 1 and counts the actions that make each transition
+    """
+
+    counts: tuple[Ints, ...]
+
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, agent: ArrayLike) -> LatentGraph:
+        """From states (n, H) that a learner assigned, -1 for none, and agents (n,); no label, no transition."""
+        states, k = np.asarray(labels), np.asarray(agent)
+        if states.ndim != 2 or k.shape != states.shape[:1] or states.shape[1] < 2 or not len(states):
+            raise InvalidDataError(
+                f"Labels must have shape (n, H), H >= 2, with one agent per row; {states.shape} and {k.shape} "
+                "were given."
+            )
+        n_states = np.maximum(states.max(axis=0) + 1, 0)
+        counts = []
+        for s, s_next, m, m_next in zip(states.T, states.T[1:], n_states, n_states[1:]):
+            known = (s >= 0) & (s_next >= 0)
+            table = np.zeros((k.max() + 1, m, m_next), dtype=np.int64)
+            np.add.at(table, (k[known], s[known], s_next[known]), 1)
+            counts.append(table)
+        return cls(tuple(counts))
+
+    @classmethod
+    def from_model(cls, model: Any, tau: TrajectoryDataset) -> LatentGraph:
+        """From what a fitted learner's encoders say of every observation: `model.encode(x, h)`."""
+        labels = [np.where(tau.present(h), model.encode(tau.at(h), h), -1) for h in range(1, tau.H + 1)]
+        return cls.from_labels(np.stack(labels, axis=1), tau.agent)
+
+    @classmethod
+    def from_world(cls, world: ExBMDP) -> LatentGraph:
+        """The true graph, as far as it can be reached from the start."""
+        counts, reached = [], np.ones(1, dtype=bool)
+        for h in range(1, world.H):
+            table = np.zeros((1, world.n_states(h), world.n_states(h + 1)), dtype=np.int64)
+            s = np.flatnonzero(reached)
+            np.add.at(table[0], (s[:, None], world.T(h)[s]), 1)
+            counts.append(table)
+            reached = table[0].any(axis=0)
+        return cls(tuple(counts))
+
+    @property
+    def H(self) -> int:
+        return len(self.counts) + 1
+
+    def n_states(self, h: int) -> int:
+        """How many states there are at h."""
+        return self.counts[0].shape[1] if h == 1 else self.counts[h - 2].shape[2]
+
+    def edges(self, h: int, min_share: float = 0.0) -> NDArray[np.bool_]:
+        """Which transitions s_h -> s_{h+1} occur, and make up at least `min_share` of those seen at h."""
+        if not 0 <= min_share <= 1:
+            raise InvalidParameterError(f"min_share must lie in [0, 1]; {min_share} was given.")
+        total = self.counts[h - 1].sum(axis=0)
+        return (total > 0) & (total >= min_share * total.sum())
+
+    def pi_emp(self, h: int) -> NDArray[np.floating]:
+        """pi^emp_k(s_{h+1} | s_h), shape (K, n_states(h), n_states(h+1)); NaN where agent k never was at s_h.
+
+        Paper: Equation 3 (empirical policies)
+        """
+        visits = self.counts[h - 1].sum(axis=2, keepdims=True)
+        return np.divide(self.counts[h - 1], visits, out=np.full(self.counts[h - 1].shape, np.nan), where=visits > 0)
+
+
+@dataclass(frozen=True)
+class GraphRecovery:
+    """How well one graph recovers another: edges found, right and true, each of shape (H-1,)."""
+
+    found: Ints
+    right: Ints
+    true: Ints
+
+    @property
+    def precision(self) -> float:
+        """The share of found edges that are true; 1 where none was found."""
+        return float(self.right.sum() / self.found.sum()) if self.found.sum() else 1.0
+
+    @property
+    def recall(self) -> float:
+        """The share of true edges that were found."""
+        return float(self.right.sum() / self.true.sum()) if self.true.sum() else 1.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the two graphs have the same edges."""
+        return self.precision == self.recall == 1.0
+
+
+def match_to_truth(labels: ArrayLike, truth: ArrayLike) -> list[Ints]:
+    """For each h, the true state of each learned one: the one-to-one matching that most trajectories agree with.
+
+    `labels` and `truth` have shape (n, H); a learned state that is left over is matched with -1.
+    """
+    matching = []
+    for learned, true in zip(np.asarray(labels).T, np.asarray(truth).T):
+        table = confusion(learned, true)
+        partner = np.full(len(table), -1)
+        for state, true_state in best_matching(table).items():
+            partner[state] = true_state
+        matching.append(partner)
+    return matching
+
+
+def compare_graphs(
+    learned: LatentGraph, true: LatentGraph, matching: Sequence[Ints], min_share: float = 0.0
+) -> GraphRecovery:
+    """Edges of the learned graph that are edges of the true one, after renaming its states by `matching`.
+
+    An edge from or to a learned state without a partner (-1) counts as found and wrong. `min_share` leaves
+    out learned edges with less support, such as those that a few mislabelled trajectories make.
+    """
+    if learned.H != true.H or len(matching) != true.H:
+        raise InvalidDataError(
+            f"Both graphs and the matching must cover the same steps; they cover {learned.H}, {true.H} and "
+            f"{len(matching)}."
+        )
+    rows = []
+    for h in range(1, true.H):
+        s, s_next = (m[i] for m, i in zip(matching[h - 1 : h + 1], np.nonzero(learned.edges(h, min_share))))
+        actual = true.edges(h)
+        matched = (s >= 0) & (s_next >= 0)
+        rows.append((len(s), int(actual[s[matched], s_next[matched]].sum()), int(actual.sum())))
+    return GraphRecovery(*np.array(rows).T)

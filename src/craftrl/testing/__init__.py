@@ -1,0 +1,1 @@
+"""Contract tests for whoever writes an oracle, a world or a learner."""

@@ -1,0 +1,62 @@
+"""One run: some agents in the toy world, CRAFT, and its accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from craftrl import CRAFT, CoordinateOracle
+from craftrl.envs import BitsExBMDP, MarkovPolicy, collect, turn_taking_policies
+from craftrl.estimators.craft import Bound
+from craftrl.reproduce.runner import seed_of
+from craftrl.states.accuracy import population_accuracy
+from craftrl.theory import population_assumptions
+from studies.agents.spec import Run
+
+__all__ = ["agents_of", "run_one"]
+
+
+def run_one(run: Run) -> dict[str, Any]:
+    """Accuracy averaged over h = 1..H, what was found on the way, and the bounds that CRAFT was given.
+
+    The bounds are the population values of these very agents, unless they are left to CRAFT. Two agents that take
+    turns have alpha = 0, which CRAFT cannot be given: they get the bounds of three.
+    """
+    world = BitsExBMDP(run.horizon, run.n_features, run.seed)
+    agents = agents_of(run.kind, world, run.n_agents)
+    alpha, eta, nu = _bounds(run, world)
+    seed = seed_of("agents", run.kind, run.n_agents, run.total, run.horizon, run.n_features, run.seed)
+    tau = collect(world, agents, run.total // run.n_agents, seed=seed).tau
+    model = CRAFT(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling).fit(tau)
+    return {
+        "accuracy": float(population_accuracy(lambda h: [model.encoders_[h]], world).mean()),
+        "right_counts": float(np.mean([step.n_states == 2 for step in model.trace_.steps])),
+        "assigned": model.trace_.steps[-1].assigned,
+        **vars(model.bounds_),
+    }
+
+
+def _bounds(run: Run, world: BitsExBMDP) -> tuple[Bound, Bound, Bound]:
+    if run.factor == "auto":
+        return "auto", "auto", "auto"
+    n_agents = max(run.n_agents, 3) if run.kind == "turns" else run.n_agents
+    known = population_assumptions(world, agents_of(run.kind, world, n_agents))
+    return run.factor * known.alpha.value, known.eta.value, known.nu.value
+
+
+def agents_of(kind: str, world: BitsExBMDP, n_agents: int) -> Sequence[MarkovPolicy]:
+    """Agents that take turns, or that repeat the state with log-odds spread evenly from 0 to ln 3.
+
+    Log-odds are against agent 0. If it is the least persistent, some other agent is alpha away from it; if it is in
+    the middle, none may be more than alpha/2 away, although two of the others are alpha apart.
+    """
+    if kind == "turns":
+        return turn_taking_policies(world, n_agents)
+    stays = list(expit(np.linspace(0, math.log(3), n_agents)))
+    if kind == "middle":
+        stays.insert(0, stays.pop(n_agents // 2))
+    return [world.persistence_policy(stay) for stay in stays]

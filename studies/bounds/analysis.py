@@ -1,0 +1,80 @@
+"""Rows to tables: accuracy with true, automatic and mis-specified bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from craftrl.reproduce.statistics import Estimate, estimate
+from studies.bounds.spec import AGENTS, COUPLINGS, FACTORS, STARTS, grid_name
+
+__all__ = ["Cell", "cells", "cells_json", "format_grid", "format_summary"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One choice of bounds, with one coupling, for some agents and size.
+
+    less_true  accuracy less that with the true bounds on the same data, paired seed by seed
+    """
+
+    agents: str
+    size: int
+    coupling: str
+    choice: str
+    accuracy: Estimate
+    less_true: Estimate
+
+
+def cells(rows: Sequence[dict[str, Any]]) -> list[Cell]:
+    """All choices, in the order of the rows."""
+    found = []
+    for agents, size in dict.fromkeys((row["agents"], row["size"]) for row in rows):
+        mine = [row for row in rows if (row["agents"], row["size"]) == (agents, size)]
+        for coupling in COUPLINGS:
+            by_seed = [row["accuracy"][coupling] for row in mine]
+            for choice in by_seed[0]:
+                accuracy = estimate([seed[choice] for seed in by_seed])
+                less_true = estimate([seed[choice] - seed["true"] for seed in by_seed])
+                found.append(Cell(agents, size, coupling, choice, accuracy, less_true))
+    return found
+
+
+def cells_json(table: Sequence[Cell]) -> dict[str, Any]:
+    """The table as plain values; accuracies are shares, not percent."""
+    return {"cells": [asdict(cell) for cell in table]}
+
+
+def format_summary(table: Sequence[Cell]) -> str:
+    """One line per agents, size and coupling: true, automatic, and the whole range of the grid."""
+    head = f"{'agents':8} {'size':>5} {'coupling':12} {'true':>14} {'auto':>14} {'auto less true':>15}"
+    lines = [f"{head}  grid: worst, median, best; as good as auto"]
+    for agents, size, coupling in dict.fromkeys((c.agents, c.size, c.coupling) for c in table):
+        mine = {c.choice: c for c in table if (c.agents, c.size, c.coupling) == (agents, size, coupling)}
+        wrong = sorted(c.accuracy.mean for name, c in mine.items() if " x " in name)
+        ahead = sum(mean >= mine["auto"].accuracy.mean for mean in wrong)
+        lines.append(
+            f"{agents:8} {size:5} {coupling:12} {_text(mine['true'].accuracy):>14} {_text(mine['auto'].accuracy):>14} "
+            f"{_text(mine['auto'].less_true):>15}  {100 * wrong[0]:.2f}, {100 * wrong[len(wrong) // 2]:.2f}, "
+            f"{100 * wrong[-1]:.2f}; {ahead} of {len(wrong)}"
+        )
+        started = (f"  {name}: {_text(mine[name].accuracy)}" for name in STARTS if name in mine)
+        lines += started
+    return "\n".join(lines)
+
+
+def format_grid(table: Sequence[Cell], size: int, coupling: str, agents: str = next(iter(AGENTS))) -> str:
+    """The whole grid at one size: a block of eta against nu for each factor of alpha."""
+    mine = {c.choice: c.accuracy for c in table if (c.agents, c.size, c.coupling) == (agents, size, coupling)}
+    lines = [f"{agents} agents, {size:,} per agent, {coupling}"]
+    for alpha in FACTORS:
+        lines.append(f"  alpha x {alpha:g}".ljust(14) + "".join(f"nu x {nu:g}".rjust(16) for nu in FACTORS))
+        for eta in FACTORS:
+            cells_of_row = (_text(mine[grid_name((alpha, eta, nu))]).rjust(16) for nu in FACTORS)
+            lines.append(f"    eta x {eta:g}".ljust(14) + "".join(cells_of_row))
+    return "\n".join(lines)
+
+
+def _text(of: Estimate) -> str:
+    return f"{100 * of.mean:6.2f} ±{100 * (of.high - of.mean):5.2f}"

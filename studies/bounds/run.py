@@ -1,0 +1,81 @@
+"""One run: every choice of bounds on one dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from craftrl import CRAFT, CoordinateOracle
+from craftrl.core.clusters import find_clusters
+from craftrl.core.craft import Bounds, craft
+from craftrl.data import TrajectoryDataset
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.estimators.bounds import chained_loss, search_bounds
+from craftrl.oracles.base import Coupling, Encoder
+from craftrl.reproduce.runner import seed_of
+from craftrl.states.accuracy import population_accuracy
+from craftrl.theory import population_assumptions
+from studies.bounds.spec import AGENTS, COUPLINGS, GRID, STARTS, Run, grid_name
+
+__all__ = ["Trial", "run_one"]
+
+
+def run_one(run: Run) -> dict[str, Any]:
+    """`accuracy` and `chosen` bounds by coupling and choice; accuracy is averaged over h = 1..H.
+
+    An eta or nu that doubling would push beyond what it can be (1/2 and 1) is cut off there.
+    """
+    world = BitsExBMDP(run.horizon, run.n_features, run.seed)
+    agents = [world.persistence_policy(stay) for stay in AGENTS[run.agents]]
+    known = population_assumptions(world, agents)
+    true = Bounds(known.alpha.value, known.eta.value, known.nu.value)
+    tau = collect(world, agents, run.size, seed=np.random.default_rng(_seed(run))).tau
+    accuracy: dict[str, dict[str, float]] = {}
+    chosen: dict[str, dict[str, Any]] = {}
+    for coupling in COUPLINGS:
+        trial = Trial(world, tau, coupling)
+        grid = {grid_name(factors): _scaled(true, factors) for factors in GRID}
+        auto = CRAFT(CoordinateOracle(), alpha="auto", eta="auto", nu="auto", coupling=coupling).fit(tau)
+        found = {"auto": auto.bounds_}
+        if coupling == "independent":
+            found |= {name: trial.search(start) for name, start in STARTS.items()}
+        accuracy[coupling] = {name: trial.accuracy(bounds) for name, bounds in (grid | found).items()}
+        chosen[coupling] = {name: vars(bounds) for name, bounds in {"true": true, **found}.items()}
+    return {"accuracy": accuracy, "chosen": chosen}
+
+
+class Trial:
+    """CRAFT with many bounds on one dataset, which is packed once; bounds that mean the same are run once."""
+
+    def __init__(self, world: BitsExBMDP, tau: TrajectoryDataset, coupling: Coupling) -> None:
+        self.world = world
+        self.tau = tau
+        self.coupling = coupling
+        self.oracle = CoordinateOracle().prepare(tau)
+        self.found: dict[Bounds, tuple[Encoder, ...]] = {}
+
+    def encoders(self, bounds: Bounds) -> tuple[Encoder, ...]:
+        same = Bounds(min(bounds.alpha, 1.0), bounds.eta, bounds.nu)  # Line 1
+        if same not in self.found:
+            self.found[same] = craft(self.oracle, self.tau, same, self.coupling, find_clusters, relabel=False).encoders
+        return self.found[same]
+
+    def accuracy(self, bounds: Bounds) -> float:
+        encoders = self.encoders(bounds)
+        return float(population_accuracy(lambda h: [encoders[h - 1]], self.world).mean())
+
+    def search(self, start: Bounds) -> Bounds:
+        """What "auto" does, from another start."""
+        return search_bounds(lambda b: chained_loss(self.encoders(b), self.tau), start, ("alpha", "eta", "nu"))
+
+
+def _seed(run: Run) -> Any:
+    """Of the data: with the paper's agents that of Table 1."""
+    study = "table1" if run.agents == "paper" else f"bounds, {run.agents}"
+    return seed_of(study, run.horizon, run.n_features, run.size, run.seed)
+
+
+def _scaled(true: Bounds, factors: tuple[float, float, float]) -> Bounds:
+    alpha, eta, nu = (bound * factor for bound, factor in zip((true.alpha, true.eta, true.nu), factors))
+    return Bounds(alpha, min(eta, 0.5), min(nu, 1.0))

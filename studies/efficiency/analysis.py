@@ -1,0 +1,90 @@
+"""Rows to curves: accuracy against the number of trajectories, for every method in every world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from craftrl.reproduce.statistics import Estimate, estimate
+from studies.efficiency.spec import EXCESS, LEARNERS, NAMES, WORLDS
+
+__all__ = ["Curve", "curves", "curves_json", "format_curves", "gain_over_independent"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One method in one world: an estimate for each size, and behind it the accuracy of each seed.
+
+    right_counts, assigned  means over seeds for learners, () for yardsticks
+    """
+
+    world: str
+    method: str
+    sizes: tuple[int, ...]
+    accuracy: tuple[Estimate, ...]
+    seeds: tuple[tuple[float, ...], ...]
+    right_counts: tuple[float, ...]
+    assigned: tuple[float, ...]
+
+
+def curves(rows: Sequence[dict[str, Any]]) -> list[Curve]:
+    """All methods of all worlds that there are rows of."""
+    found = []
+    for world in dict.fromkeys(row["world"] for row in rows):
+        mine = [row for row in rows if row["world"] == world]
+        order = [*NAMES, *(method for method in mine[0]["accuracy"] if method not in NAMES)]
+        found += [_curve(world, method, mine) for method in order if method in mine[0]["accuracy"]]
+    return found
+
+
+def _curve(world: str, method: str, rows: Sequence[dict[str, Any]]) -> Curve:
+    sizes = tuple(sorted({row["size"] for row in rows}))
+    at = [[row for row in rows if row["size"] == size] for size in sizes]
+    seeds = tuple(tuple(row["accuracy"][method] for row in some) for some in at)
+    means = {
+        key: tuple(estimate([row[key][method] for row in some]).mean for some in at) if method in at[0][0][key] else ()
+        for key in ("right_counts", "assigned")
+    }
+    return Curve(world, method, sizes, tuple(map(estimate, seeds)), seeds, means["right_counts"], means["assigned"])
+
+
+def gain_over_independent(found: Sequence[Curve], method: str, world: str = "paper") -> tuple[Estimate, ...]:
+    """Accuracy less that of the paper's CRAFT on the same data, for each size: paired, seed by seed."""
+    by_method = {curve.method: curve for curve in found if curve.world == world}
+    pairs = zip(by_method[method].seeds, by_method["independent"].seeds)
+    return tuple(estimate([ours - theirs for ours, theirs in zip(*two)]) for two in pairs)
+
+
+def curves_json(found: Sequence[Curve]) -> list[dict[str, Any]]:
+    """The curves as plain values; accuracies are shares, not percent. The seeds' own are in the rows."""
+    return [{key: value for key, value in asdict(curve).items() if key != "seeds"} for curve in found]
+
+
+def format_curves(found: Sequence[Curve]) -> str:
+    """One block per world, one line per method, one column per size: mean and half-width of the 95% interval."""
+    blocks = []
+    for world in dict.fromkeys(curve.world for curve in found):
+        mine = [curve for curve in found if curve.world == world]
+        title = WORLDS.get(world, f"class of four values, balanced agents: {world}")
+        lines = [" ".join([title.ljust(58), *(f"{size:>12,}" for size in mine[0].sizes)])]
+        for curve in mine:
+            name = curve.method if world in EXCESS else NAMES[curve.method]
+            lines.append(" ".join([f"  {name}".ljust(58), *map(_text, curve.accuracy)]))
+        if world in WORLDS:
+            lines += _gain_lines(found, world)
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _gain_lines(found: Sequence[Curve], world: str) -> list[str]:
+    return [
+        " ".join([f"  {method} less independent, same data".ljust(58), *map(_text, gains)])
+        for method in LEARNERS
+        if method != "independent"
+        for gains in [gain_over_independent(found, method, world)]
+    ]
+
+
+def _text(of: Estimate) -> str:
+    return f"{100 * of.mean:6.2f} ±{100 * (of.high - of.mean):4.1f}"

@@ -1,0 +1,84 @@
+"""Excess capacity: a class of four values where two states are, in which the shortest chain is wrong for good.
+
+Phi_h, or Phi_2 alone, holds all bits and all ordered pairs of bits, 2 x_i + x_j. The chain that starts with
+(s_2, e^1) and goes on with s_3 XOR e^1, s_4 XOR e^1, ... attains the least loss of every pair: from the first code
+both s_2 and e^1 can be read, so the second pair loses nothing, and later pairs are mimicked as the paper's adversary
+does. A code that carries noise has unlocked the mimic, which a class of two values shuts out at h = 2. That the two
+chains tie with infinite data, for agents that visit both states equally often, is computed in `population`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl import CRAFT, FiniteOracle
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.oracles.base import COUPLINGS
+from craftrl.reproduce.runner import seed_of
+from craftrl.states.accuracy import accuracy, confusion
+from craftrl.theory import population_assumptions
+from studies.efficiency.population import balanced_agents
+from studies.efficiency.spec import EXCESS, Run
+
+__all__ = ["bits_and_pairs", "run_excess"]
+
+HELD_OUT = 2000  # fresh trajectories per agent, on which all encoders are scored
+
+
+def _bit(x: NDArray[Any], i: int) -> NDArray[np.int64]:
+    return x[:, i].astype(np.int64)
+
+
+def _pair(x: NDArray[Any], i: int, j: int) -> NDArray[np.int64]:
+    return 2 * x[:, i].astype(np.int64) + x[:, j]
+
+
+def bits_and_pairs(n_features: int) -> list[Any]:
+    """All bits, then all ordered pairs of bits as numbers 0..3."""
+    pairs = [partial(_pair, i=i, j=j) for i in range(n_features) for j in range(n_features) if i != j]
+    return [*(partial(_bit, i=i) for i in range(n_features)), *pairs]
+
+
+def run_excess(run: Run) -> dict[str, Any]:
+    """Accuracy on fresh data of what CRAFT returns, and of the codes that its f_h are made of.
+
+    The codes are read as kindly as can be: each stands for the state that it meets most often, so that (s, e)
+    counts as right. The encoders get the one-to-one relabelling of all our tables.
+    """
+    world = BitsExBMDP(run.horizon, run.n_features, run.seed)
+    agents = balanced_agents(world)
+    known = population_assumptions(world, agents)
+    alpha, eta, nu = known.alpha.value, known.eta.value, known.nu.value
+    data, fresh = (collect(world, agents, n, seed=_seed(run, n, part)) for n, part in ((run.size, 0), (HELD_OUT, 1)))
+    found: dict[str, dict[str, float]] = {"accuracy": {}, "right_counts": {}, "assigned": {}}
+    for coupling in COUPLINGS:
+        oracle = FiniteOracle(partial(_Phi, run), n_values=4)
+        model = CRAFT(oracle, alpha=alpha, eta=eta, nu=nu, coupling=coupling).fit(data.tau)
+        encoders, codes = [1.0], [1.0]  # h = 1
+        for h in range(2, world.H + 1):
+            x_h, s_h = fresh.tau.at(h), fresh.truth.states[:, h - 1]
+            encoders.append(accuracy(model.encode(x_h, h), s_h))
+            codes.append(_kind_accuracy(_Phi(run, h)[model.trace_.models[h - 2].j](x_h), s_h))
+        found["accuracy"] |= {coupling: float(np.mean(encoders)), f"{coupling}, raw": float(np.mean(codes))}
+        found["right_counts"][coupling] = float(np.mean([step.n_states == 2 for step in model.trace_.steps]))
+        found["assigned"][coupling] = model.trace_.steps[-1].assigned
+    return found
+
+
+def _Phi(run: Run, h: int) -> list[Any]:
+    everything = bits_and_pairs(run.n_features)
+    return everything if EXCESS[run.world] in (h, None) else everything[: run.n_features]
+
+
+def _seed(run: Run, n: int, part: int) -> Any:
+    """Of the data, the same for all classes."""
+    return seed_of("excess capacity", run.horizon, run.n_features, run.seed, n, part)
+
+
+def _kind_accuracy(code: NDArray[np.integer], state: NDArray[np.integer]) -> float:
+    """Share of codes that name the state which they meet most often."""
+    return float(confusion(code, state).max(axis=1).sum() / len(state))

@@ -1,0 +1,134 @@
+"""Accuracy against the size of each violation, and trust against accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
+from studies.robustness.analysis import DIAGNOSTICS, Cell, Prediction
+from studies.robustness.spec import CLEAN, LEARNERS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_robustness", "draw_trust"]
+
+LEARNER_STYLE = {
+    "independent": (RED, "^", "independent (the paper's)"),
+    "chain": (BLUE, "o", "chain"),
+    "posterior": (GREEN, "s", "posterior, relabelled"),
+    "auto": (ORANGE, "D", "chain, alpha from the data"),
+}
+PANELS = {
+    ("toy", "slips"): "slips: moves at random",
+    ("toy", "leaks"): "leaks: actions told by noise",
+    ("toy", "agreement"): "agreement: agents alike in some states",
+    ("toy", "mislabelled"): "mislabelled: another agent's name",
+    ("toy", "corrupted"): "corrupted: another episode's frame",
+    ("toy", "hidden"): "hidden: steps without the state bit",
+    ("lock", "slips"): "combination lock: slips",
+    ("toy", CLEAN): "no violation, toy world",
+}
+KIND_COLOUR = {
+    CLEAN: INK,
+    "slips": ORANGE,
+    "leaks": RED,
+    "agreement": PURPLE,
+    "mislabelled": BLUE,
+    "corrupted": SKY,
+    "hidden": GREEN,
+}
+FEW_SEEDS = 4  # with fewer, an interval says nothing
+WORLD_MARKER = {"toy": "o", "lock": "s", "multimaze": "D"}
+
+
+def draw_robustness(table: Sequence[Cell], path: Path) -> None:
+    """One panel per violation: means with 95% intervals over seeds; the last panel shows the amount of data."""
+    shown = [key for key in PANELS if any((cell.world, cell.violation) == key for cell in table)]
+    n_rows = -(-len(shown) // 4)
+    with picture(path, 11, 2.7 * n_rows + 0.5) as figure:
+        panels = figure.subplots(n_rows, min(4, len(shown)), sharey=True, squeeze=False).ravel()
+        for axes, key in zip(panels, shown):
+            _draw_panel(axes, table, *key)
+            axes.set_title(PANELS[key], loc="left", fontsize=8.5)
+        for axes in panels[len(shown) :]:
+            axes.set_visible(False)
+        for axes in panels[:: min(4, len(shown))]:
+            axes.set_ylabel("encoder accuracy (%)")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+
+
+def _draw_panel(axes: Axes, table: Sequence[Cell], world: str, violation: str) -> None:
+    """One line per learner; sizes stand side by side, whatever their distance."""
+    for learner in (name for name, spec in LEARNERS.items() if world in spec.worlds):
+        mine = _line(table, world, violation, learner)
+        x, accuracy = range(len(mine)), [cell.accuracy for cell in mine]
+        colour, marker, label = LEARNER_STYLE[learner]
+        axes.plot(x, [100 * a.mean for a in accuracy], marker=marker, ms=3.5, lw=1.4, color=colour, label=label)
+        if accuracy[0].n >= FEW_SEEDS:
+            low, high = ([100 * min(getattr(a, end), 1.0) for a in accuracy] for end in ("low", "high"))
+            axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    axes.set_xticks(x, [f"{c.n:,}" if violation == CLEAN else f"{100 * c.size:g}" for c in mine], fontsize=8)
+    axes.set_xlabel("trajectories per agent" if violation == CLEAN else "size of the violation (%)", fontsize=8)
+    axes.set_ylim(45, 102)
+    axes.grid(alpha=0.25)
+
+
+def _line(table: Sequence[Cell], world: str, violation: str, learner: str) -> list[Cell]:
+    """One learner's cells in the order of the axis; a violation's begin with the unbroken world."""
+    mine = [cell for cell in table if cell.world == world and cell.learner == learner]
+    broken = [cell for cell in mine if cell.violation == violation]
+    if violation == CLEAN:
+        return sorted(broken, key=lambda cell: cell.n)
+    unbroken = [cell for cell in mine if cell.violation == CLEAN and cell.n == broken[0].n]
+    return unbroken + sorted(broken, key=lambda cell: cell.size)
+
+
+def draw_trust(rows: Sequence[dict[str, Any]], table: Sequence[Prediction], path: Path) -> None:
+    """Left: true accuracy of every model against its score. Right: what each diagnostic foretells."""
+    with picture(path, 10.5, 4.6) as figure:
+        left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+        for world, marker in WORLD_MARKER.items():
+            for kind, colour in KIND_COLOUR.items():
+                mine = [row for row in rows if row["world"] == world and row["violation"] == kind]
+                if mine:
+                    label = f"{world}: {'data size' if kind == CLEAN else kind}"
+                    x, y = [row["score"] for row in mine], [row["accuracy"] for row in mine]
+                    left.plot(x, y, marker, ls="", ms=3.5, mfc="none", mec=colour, mew=0.8, alpha=0.7, label=label)
+        _draw_calibration(left, rows)
+        left.set_xlabel("score of the diagnosis (no ground truth)")
+        left.set_ylabel("true encoder accuracy")
+        left.set_title(f"{len(rows):,} models", loc="left")
+        left.legend(fontsize=6.5, loc="lower right", ncols=2, handletextpad=0.2, columnspacing=0.8)
+        left.grid(alpha=0.2)
+        _draw_table(right, table)
+
+
+def _draw_calibration(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
+    """The mean accuracy of models with about the same score."""
+    score = np.array([row["score"] for row in rows])
+    accuracy = np.array([row["accuracy"] for row in rows])
+    bins = np.minimum((score * 10).astype(int), 9)
+    at = [b for b in range(10) if (bins == b).sum() >= 5]
+    mean = [accuracy[bins == b].mean() for b in at]
+    axes.plot([score[bins == b].mean() for b in at], mean, color=GREY, lw=2.5, alpha=0.8, label="mean", zorder=3)
+
+
+def _draw_table(axes: Axes, table: Sequence[Prediction]) -> None:
+    """Rank correlations as a coloured table: a line for each group, a column for each diagnostic."""
+    groups = list(dict.fromkeys(p.group for p in table))
+    names = list(DIAGNOSTICS)
+    value = {(p.group, p.diagnostic): p.rank_correlation for p in table}
+    matrix = np.array([[value[group, name] for name in names] for group in groups])
+    axes.imshow(matrix, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+    for (i, j), v in np.ndenumerate(matrix):
+        if np.isfinite(v):
+            axes.text(j, i, f"{v:.2f}", ha="center", va="center", fontsize=7, color="white" if abs(v) > 0.7 else INK)
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
+    axes.set_yticks(range(len(groups)), groups, fontsize=8)
+    axes.set_title("Rank correlation with true accuracy", loc="left")
+    axes.tick_params(length=0)

@@ -1,0 +1,72 @@
+"""Rows to table: accuracy, states and graph against the number of trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from craftrl.reproduce.statistics import estimate
+
+__all__ = ["cells", "enough", "format_table"]
+
+MEASURES = (
+    "accuracy",
+    "steps_with_right_state_count",
+    "graph_precision",
+    "graph_recall",
+    "label_graph_precision",
+    "label_graph_recall",
+    "assigned_at_end",
+)
+
+
+def cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One cell per world, coupling and size: means over seeds, and how many seeds recovered everything."""
+    keys = list(dict.fromkeys((row["world"], row["coupling"], row["size"]) for row in rows))
+    return [_cell(key, rows) for key in sorted(keys)]
+
+
+def _cell(key: tuple[str, str, int], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    mine = [row for row in rows if (row["world"], row["coupling"], row["size"]) == key]
+    cell: dict[str, Any] = dict(zip(("world", "coupling", "size"), key))
+    for measure in MEASURES:
+        over_seeds = estimate([row[measure] for row in mine])
+        cell[measure] = over_seeds.mean
+        cell[f"{measure}_interval"] = [over_seeds.low, over_seeds.high]
+    return {**cell, "seeds": len(mine), "recovered": sum(map(_recovered, mine))}
+
+
+def _recovered(row: dict[str, Any]) -> bool:
+    """No error on held-out data, the right number of states at every step, and the true graph, edge for edge."""
+    measures = "accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall"
+    return all(row[measure] == 1.0 for measure in measures)
+
+
+def enough(table: Sequence[dict[str, Any]]) -> dict[tuple[str, str], int | None]:
+    """For each world and coupling, the least size from which on every seed recovered everything."""
+    answer: dict[tuple[str, str], int | None] = {}
+    failed: set[tuple[str, str]] = set()
+    for cell in sorted(table, key=lambda cell: -cell["size"]):
+        key = cell["world"], cell["coupling"]
+        answer.setdefault(key, None)
+        if cell["recovered"] < cell["seeds"]:
+            failed.add(key)
+        elif key not in failed:
+            answer[key] = cell["size"]
+    return answer
+
+
+def format_table(table: Sequence[dict[str, Any]]) -> str:
+    """Aligned text, one line per cell."""
+    head = (
+        f"{'world':10} {'coupling':12} {'per agent':>9} {'accuracy':>9} {'states':>7} "
+        f"{'graph':>12} {'label graph':>12} {'assigned':>8} {'recovered':>9}"
+    )
+    lines = [
+        f"{c['world']:10} {c['coupling']:12} {c['size']:9,} {100 * c['accuracy']:8.2f}% "
+        f"{100 * c['steps_with_right_state_count']:6.0f}% {c['graph_precision']:6.3f} {c['graph_recall']:.3f} "
+        f"{c['label_graph_precision']:6.3f} {c['label_graph_recall']:.3f} "
+        f"{100 * c['assigned_at_end']:7.0f}% {c['recovered']:>6}/{c['seeds']}"
+        for c in table
+    ]
+    return "\n".join([head, *lines])

@@ -1,0 +1,87 @@
+"""The rivals: same `fit` and `encode`, each trained on its own objective."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+
+from craftrl import baselines  # noqa: E402
+from craftrl.baselines.objectives import _LatentActions, _MultiStepInverse  # noqa: E402
+from craftrl.baselines.trained import Shapes  # noqa: E402
+from craftrl.envs import collect  # noqa: E402
+from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
+from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError  # noqa: E402
+from craftrl.oracles.network import Training  # noqa: E402
+from craftrl.states.accuracy import accuracy  # noqa: E402
+
+TRAINING = Training(epochs=2, batch=96, lr=3e-3, device="cpu")
+RIVALS = [baselines.ACState, baselines.Autoencoder, baselines.ForwardPrediction, baselines.LatentAction,
+          baselines.PairedFrames, baselines.SingleFrame, baselines.TemporalContrastive]  # fmt: skip
+WORLD = PixelsExBMDP(3, 2, 1, seed=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return collect(WORLD, WORLD.policies(), 80, seed=0)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_every_rival_fits_and_encodes_to_the_number_of_states_given(rival, data):
+    model = rival([1, 3, 4], dim=16, training=TRAINING).fit(data.tau, data.truth.actions)
+    for h, k in enumerate([1, 3, 4], start=1):
+        states = model.encode(data.tau.at(h), h)
+        assert states.shape == (160,)
+        assert len(np.unique(states)) == k
+    assert model.features(data.tau.at(2)).shape == (160, 16)
+
+
+def test_an_autoencoder_without_walkers_finds_the_agent():
+    """Where nothing else moves and the light is steady, reconstruction is about the agent alone."""
+    rng = np.random.default_rng(0)
+    world = PixelsExBMDP(3, 2, 0, seed=0)
+    tau = collect(world, world.policies(), 10, seed=0).tau
+    states = rng.integers(4, size=(300, 3))
+    e = np.zeros((300, 2), dtype=int)
+    frames = np.stack([world.emit(states[:, h], e, h + 1, rng) for h in range(3)], axis=1)
+    tau = type(tau).from_arrays([frames[:150], frames[150:]])
+    model = baselines.Autoencoder([4, 4, 4], dim=16, training=TRAINING.but(epochs=12, patience=12)).fit(tau)
+    assert accuracy(model.encode(tau.at(2), 2), states[:, 1]) > 0.95
+
+
+def test_the_multi_step_inverse_learns_actions_and_needs_them(data):
+    with pytest.raises(InvalidParameterError, match=r"ACState learns from actions; give fit\(tau, actions\)"):
+        baselines.ACState([1, 3, 4]).fit(data.tau)
+    shapes = Shapes(dim=8, obs_shape=(8,), H=3, n_agents=2, n_actions=4)
+    objective = _MultiStepInverse(torch.nn.Identity(), shapes)
+    action = torch.randint(4, (400, 2), generator=torch.Generator().manual_seed(0))
+    x = torch.zeros(400, 3, 8)
+    x[:, 1:] = torch.nn.functional.one_hot(action, 8).float()
+    optimiser = torch.optim.Adam(objective.parameters(), lr=1e-2)
+    for _ in range(150):
+        optimiser.zero_grad()
+        loss = objective.loss(x, torch.zeros(400, dtype=torch.long), action)
+        loss.backward()
+        optimiser.step()
+    one_step = objective.head(
+        torch.cat([x[:, 0], x[:, 1], x[:, 0] * x[:, 1], objective.gap(torch.ones(400).long())], 1)
+    )
+    assert (one_step.argmax(1) == action[:, 0]).float().mean() > 0.95
+
+
+def test_latent_actions_pass_gradients_through_the_codes():
+    shapes = Shapes(dim=8, obs_shape=(8,), H=3, n_agents=2, n_actions=1)
+    objective = _LatentActions(torch.nn.Linear(8, 8), shapes)
+    objective.loss(torch.rand(5, 3, 8), torch.zeros(5), torch.zeros(5, 2)).backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in objective.parameters())
+
+
+def test_bad_input_is_refused(data):
+    with pytest.raises(InvalidParameterError, match="2 were given for 3 steps"):
+        baselines.SingleFrame([1, 3]).fit(data.tau)
+    with pytest.raises(NotFittedError, match="must be fitted"):
+        baselines.SingleFrame([1, 3, 4]).encode(data.tau.at(1), 1)
+    x = data.tau.at(1)
+    uneven = type(data.tau).from_episodes([[x[:2], x[:3]], [x[:2]]])
+    with pytest.raises(InvalidDataError, match="equal length"):
+        baselines.SingleFrame([1, 3, 4]).fit(uneven)

@@ -1,0 +1,248 @@
+"""The command line: each command's path from arguments to output, and every complaint in one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from craftrl.cli import main
+from craftrl.data import TrajectoryDataset
+from craftrl.reproduce import STUDIES
+
+COMMANDS = [
+    [],
+    ["reproduce"],
+    *(["reproduce", study] for study in STUDIES),
+    ["collect"],
+    ["fit"],
+    ["evaluate"],
+    ["theory"],
+    ["theory", "assumptions"],
+    ["theory", "sample-size"],
+]
+BOUNDS = ["--alpha", "1", "--eta", "1/5", "--nu", "5/32"]
+
+
+def collect(out: Path, *more: str) -> int:
+    world = ["--world", "bits", "--horizon", "5", "--features", "12", "--n", "1500"]
+    return main(["collect", *world, "--out", str(out), *more])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "data.h5"
+    assert collect(path) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(data: Path) -> Path:
+    path = data.with_name("model.json")
+    assert main(["fit", str(data), *BOUNDS, "--out", str(path)]) == 0
+    return path
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """What the command says on stderr; nothing on stdout, exit code 2, one line, no traceback."""
+    capsys.readouterr()
+    assert main(list(argv)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    return err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    assert "craftrl " + " ".join(command) in text
+
+
+@pytest.mark.parametrize("command", [[], ["reproduce", "table1"], ["fit"]], ids=" ".join)
+def test_help_answers_at_once(command: list[str]) -> None:
+    """Half a second, and no numerical package imported on the way; the best of three tries, for busy machines."""
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        run = [sys.executable, "-X", "importtime", "-m", "craftrl", *command, "--help"]
+        result = subprocess.run(run, capture_output=True, text=True, check=True)
+        seconds.append(time.perf_counter() - start)
+    assert not re.search(r"\| +(numpy|scipy|numba|matplotlib|torch)\b", result.stderr)
+    assert min(seconds) < 0.5
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert re.fullmatch(r"craftrl \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_collect_keeps_the_truth_out_of_the_data(data: Path) -> None:
+    tau = TrajectoryDataset.open(data)
+    assert (tau.n, tau.H, tau.K, tau.obs_shape) == (3000, 5, 2, (12,))
+    with np.load(data.with_name("data.truth.npz")) as truth:
+        assert truth["states"].shape == (3000, 5)
+        assert truth["actions"].shape == (3000, 4)
+    assert sorted(p.name for p in data.parent.iterdir() if p.suffix != ".json") == ["data.h5", "data.truth.npz"]
+
+
+def test_collect_depends_on_its_seeds_alone(tmp_path: Path, data: Path) -> None:
+    collect(tmp_path / "same.h5")
+    collect(tmp_path / "other.h5", "--seed", "1")
+    first, same, other = (TrajectoryDataset.open(p) for p in (data, tmp_path / "same.h5", tmp_path / "other.h5"))
+    assert (first.at(5) == same.at(5)).all()
+    assert (first.at(5) != other.at(5)).any()
+
+
+def test_collect_overwrites_nothing(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = data.read_bytes()
+    argv = ["collect", "--world", "bits", "--n", "5", "--out", str(data)]
+    assert "data.h5 exists already; remove it, or choose another name." in complaint(capsys, *argv)
+    assert data.read_bytes() == before
+
+
+def test_collect_refuses_options_of_other_worlds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["collect", "--world", "multimaze", "--features", "9", "--n", "5", "--out", str(tmp_path / "x.h5")]
+    assert "The world multimaze takes --horizon; --features was given" in complaint(capsys, *argv)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_seeds_are_not_negative(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["collect", "--world", "bits", "--n", "5", "--seed", "-1", "--out", str(tmp_path / "x.h5")]
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    assert "must be a whole number of at least 0; '-1' was given" in capsys.readouterr().err
+
+
+def test_sample_size_knows_the_worlds_states(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["theory", "sample-size", "--world", "lock", "--class-size", "100"]
+    assert main(argv) == main([*argv, "--states", "3"]) == 0
+    first, second = capsys.readouterr().out.strip().split("\n")
+    assert first == second
+
+
+def test_fit_writes_what_each_step_reads(model: Path) -> None:
+    content = json.loads(model.read_text())
+    assert [step["h"] for step in content["steps"]] == [1, 2, 3, 4, 5]
+    assert content["bounds"] == {"alpha": 1.0, "eta": 0.2, "nu": 5 / 32}
+    assert all(sorted(step["state_of"]) == [0, 1] and 0 <= step["feature"] < 12 for step in content["steps"][1:])
+
+
+def test_fit_chooses_bounds_unless_given(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(data), "--coupling", "chain", "--relabel", "--out", str(tmp_path / "m.json")]) == 0
+    assert "with alpha = " in capsys.readouterr().out
+    assert json.loads((tmp_path / "m.json").read_text())["parameters"]["alpha"] == "auto"
+
+
+def test_fit_says_whether_to_trust_it(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["fit", str(data), "--alpha", "1", "--eta", "1/5", "--nu", "5/32", "--diagnose", "2"]
+    assert main([*argv, "--out", str(tmp_path / "m.json")]) == 0
+    assert re.search(r"^(trust|check|do not trust): score [\d.]+", capsys.readouterr().out, flags=re.M)
+
+
+def test_evaluate_with_and_without_truth(model: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(model), str(data), "--truth", str(data.with_name("data.truth.npz"))]) == 0
+    out = capsys.readouterr().out
+    mean = re.search(r"mean over h = 1\.\.5: ([\d.]+)%, over h = 2\.\.5: ([\d.]+)%", out)
+    assert mean is not None
+    assert float(mean[1]) > 99
+    assert main(["evaluate", str(model), str(data)]) == 0
+    assert "share of trajectories in each" in capsys.readouterr().out
+
+
+def test_evaluate_refuses_foreign_files(
+    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = tmp_path / "foreign.json"
+    foreign.write_text('{"format": "other"}')
+    message = complaint(capsys, "evaluate", str(foreign), str(data))
+    assert "A model must be a file that craftrl fit has written" in message
+    message = complaint(capsys, "evaluate", str(model), str(data), "--truth", str(model))
+    assert "Ground truth must be an NPZ file with `states`" in message
+    other = tmp_path / "other.h5"
+    main(["collect", "--world", "bits", "--horizon", "4", "--features", "12", "--n", "5", "--out", str(other)])
+    message = complaint(capsys, "evaluate", str(model), str(other))
+    assert "Model and data must have the same number of steps; 5 and 4 were given." in message
+    message = complaint(capsys, "evaluate", str(model), str(data), "--truth", str(tmp_path / "other.truth.npz"))
+    assert "shape (3000, 5)" in message
+    assert "it belongs to other data" in message
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        (["--alpha", "0", "--eta", "1/5", "--nu", "1/8"], "alpha must be positive; alpha = 0.0 was given"),
+        (["--alpha", "1", "--eta", "0.6", "--nu", "1/8"], "eta must lie in (0, 1/2]; eta = 0.6 was given"),
+        (["--alpha", "1", "--eta", "1/5", "--nu", "2"], "nu must lie in (0, 1]; nu = 2.0 was given"),
+    ],
+)
+def test_fit_refuses_bounds_out_of_range(
+    data: Path, tmp_path: Path, bounds: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in complaint(capsys, "fit", str(data), *bounds, "--out", str(tmp_path / "m.json"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fit_refuses_what_is_no_number(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", str(data), "--alpha", "one", "--out", "m.json"])
+    assert stop.value.code == 2
+    assert "must be a number or a fraction such as 5/32; 'one' was given" in capsys.readouterr().err
+
+
+def test_fit_refuses_missing_data_and_unwritable_places(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    complaint(capsys, "fit", str(tmp_path / "none.h5"), *BOUNDS, "--out", str(tmp_path / "m.json"))
+    message = complaint(capsys, "fit", str(data), *BOUNDS, "--out", str(data / "m.json"))
+    assert "The output folder must be writable" in message
+    assert "is a folder" in complaint(capsys, "fit", str(data), *BOUNDS, "--out", str(tmp_path))
+
+
+def test_theory_gives_the_papers_values(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["theory", "assumptions", "--world", "bits"]) == 0
+    found = dict(re.findall(r"(alpha|eta|nu)\s+= ([\d.]+)", capsys.readouterr().out))
+    assert float(found["alpha"]) == pytest.approx(np.log(3), rel=1e-5)
+    assert float(found["eta"]) == pytest.approx(1 / 5)
+    assert float(found["nu"]) == pytest.approx(5 / 32)
+
+
+def test_theory_of_data(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["theory", "assumptions", "--data", str(data), "--truth", str(data.with_name("data.truth.npz"))]
+    assert main(argv) == 0
+    assert "alpha = " in capsys.readouterr().out
+    assert "either --world, or --data and --truth" in complaint(capsys, *argv[:4])
+
+
+def test_sample_size_and_its_inverse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["theory", "sample-size", "--world", "bits"]) == 0
+    total = re.search(r"([\d.e+]+) trajectories in all", capsys.readouterr().out)
+    assert total is not None
+    assert main(["theory", "sample-size", "--world", "bits", "--trajectories", f"{float(total[1]) * 1.01:.0f}"]) == 0
+    assert "guarantee epsilon_0 = 0.049" in capsys.readouterr().out
+    assert main(["theory", "sample-size", "--world", "bits", "--trajectories", "1000"]) == 0
+    assert "guarantees nothing" in capsys.readouterr().out
+    message = complaint(capsys, "theory", "sample-size", "--alpha", "1", "--eta", "1/5")
+    assert "needs --nu, --nu-prime, --horizon, --class-size too" in message
+
+
+def test_an_interruption_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(run: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("craftrl.reproduce.table1.run.run_one", interrupted)
+    assert main(["reproduce", "table1", "--seeds", "1", "--quiet", "--out", str(tmp_path / "t")]) == 130
+    assert "the same command continues" in capsys.readouterr().err

@@ -1,0 +1,112 @@
+"""Bounds from the data alone: the loss that they are chosen by, and the search."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, TrajectoryDataset
+from craftrl.core.craft import Bounds
+from craftrl.core.encoders import ConstantEncoder
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.estimators.bounds import LIMITS, START, chained_loss, search_bounds
+
+NAMES = ("alpha", "eta", "nu")
+
+
+def bit(i):
+    return lambda x: x[:, i].astype(int)
+
+
+@pytest.fixture(scope="module")
+def toy():
+    world = BitsExBMDP(8, 12, seed=1)
+    return world, collect(world, world.paper_policies(), 1500, seed=0)
+
+
+def test_the_loss_by_hand():
+    # One pair of steps; agent 0 shows code 0 three times and 1 once, agent 1 the other way round.
+    x = [np.array([[[0], [v]] for v in values]) for values in ([0, 0, 0, 1], [0, 1, 1, 1])]
+    tau = TrajectoryDataset.from_arrays(x)
+    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    penalty = 2 * 0.5 * np.log(8)  # two cells, K - 1 = 1
+    assert chained_loss([ConstantEncoder(), bit(0)], tau) == pytest.approx(entropy + penalty / 8)
+
+
+def test_the_true_encoders_have_the_least_loss(toy):
+    world, data = toy
+    true = [ConstantEncoder(), *(bit(world.controllable_feature(h)) for h in range(2, world.H + 1))]
+    best = chained_loss(true, data.tau)
+    for h in range(2, world.H + 1):
+        for feature in set(range(world.M)) - {world.controllable_feature(h)}:
+            other = [*true[: h - 1], bit(feature), *true[h:]]
+            assert chained_loss(other, data.tau) > best
+
+
+def test_states_split_for_nothing_do_not_pay(toy):
+    world, data = toy
+    true = [ConstantEncoder(), *(bit(world.controllable_feature(h)) for h in range(2, world.H + 1))]
+    coin = np.random.default_rng(0)
+    split = [*true[:3], lambda x: 2 * true[3](x) + coin.integers(0, 2, len(x)), *true[4:]]
+    assert chained_loss(split, data.tau) > chained_loss(true, data.tau)
+
+
+def test_trajectories_that_are_over_do_not_count():
+    episodes = [[np.array([0, 1, 1]), np.array([0, 0])], [np.array([0, 0, 0]), np.array([0, 1])]]
+    tau = TrajectoryDataset.from_episodes(episodes)
+    encoder = lambda x: np.asarray(x).reshape(len(x)).astype(int)  # noqa: E731
+    # (x_1, x_2) says nothing of the agent, (x_2, x_3) says all; two cells each; six pairs.
+    assert chained_loss([encoder] * 3, tau) == pytest.approx((4 * np.log(2) + 4 * 0.5 * np.log(4)) / 6)
+
+
+@given(
+    st.tuples(st.integers(-3, 0), st.integers(-3, 1), st.integers(-4, 2)),
+    st.sampled_from([NAMES, NAMES[:1], NAMES[1:]]),
+)
+def test_the_search_finds_the_bottom_of_a_bowl(target, free):
+    def loss(bounds):
+        return sum((np.log2(getattr(bounds, n) / getattr(START, n)) - t) ** 2 for n, t in zip(NAMES, target))
+
+    found = search_bounds(loss, START, free)
+    for name, steps in zip(NAMES, target):
+        low, high = LIMITS[name]
+        expected = getattr(START, name) * 2.0**steps if name in free else getattr(START, name)
+        assert getattr(found, name) == pytest.approx(min(max(expected, low), high))
+
+
+def test_a_flat_loss_moves_nothing_and_nothing_is_tried_twice():
+    tried = []
+    assert search_bounds(lambda bounds: tried.append(bounds) or 0.0, START, NAMES) == START
+    assert len(set(tried)) == len(tried)
+
+
+def test_the_search_keeps_to_the_limits():
+    found = search_bounds(lambda bounds: bounds.alpha + bounds.eta - bounds.nu, START, NAMES)
+    assert found == Bounds(LIMITS["alpha"][0], LIMITS["eta"][0], LIMITS["nu"][1])
+
+
+def test_bounds_are_chosen_without_the_truth_and_lead_to_it(toy):
+    world, data = toy
+    model = CRAFT(CoordinateOracle(), alpha="auto", eta="auto", nu="auto").fit(data.tau)
+    assert [model.encoders_[h].feature for h in range(2, 9)] == [world.controllable_feature(h) for h in range(2, 9)]
+    assert all(LIMITS[name][0] <= getattr(model.bounds_, name) <= LIMITS[name][1] for name in NAMES)
+
+
+@pytest.mark.parametrize("start", [Bounds(0.25, 0.05, 0.02), Bounds(1.0, 0.4, 0.8)])
+def test_what_is_chosen_is_never_worse_by_its_own_measure_than_the_start(toy, start):
+    tau = toy[1].tau
+
+    def loss(bounds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            return chained_loss(tuple(CRAFT(CoordinateOracle(), **vars(bounds)).fit(tau).encoders_), tau)
+
+    found = search_bounds(loss, start, NAMES)
+    assert loss(found) <= loss(start)
+    for name, factor in [(name, factor) for name in NAMES for factor in (0.5, 2.0)]:
+        low, high = LIMITS[name]
+        neighbour = replace(found, **{name: min(max(getattr(found, name) * factor, low), high)})
+        assert loss(neighbour) >= loss(found) - 1e-12

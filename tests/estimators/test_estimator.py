@@ -1,0 +1,237 @@
+"""CRAFT as its users see it: what it learns, what it records, what it refuses."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from craftrl import (
+    CRAFT,
+    AssumptionWarning,
+    CoordinateOracle,
+    FiniteOracle,
+    InvalidDataError,
+    InvalidParameterError,
+    NotFittedError,
+    TrajectoryDataset,
+)
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.states.accuracy import accuracy_by_step, encoder_accuracy
+
+BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}
+
+
+@pytest.fixture(scope="module")
+def toy():
+    world = BitsExBMDP(horizon=8, n_features=16, seed=3)
+    return world, collect(world, world.paper_policies(), 3000, seed=3)
+
+
+@pytest.fixture(scope="module")
+def fitted(toy):
+    return CRAFT(CoordinateOracle(), **BOUNDS).fit(toy[1].tau)
+
+
+def test_finds_the_controllable_bit_at_every_step(toy, fitted):
+    world, _ = toy
+    assert [fitted.encoders_[h].feature for h in range(2, 9)] == [world.controllable_feature(h) for h in range(2, 9)]
+    assert list(fitted.n_states_) == [1] + [2] * 7
+
+
+def test_labels_are_the_true_states_up_to_relabelling(toy, fitted):
+    _, data = toy
+    assert fitted.labels_.shape == (data.tau.n, 8)
+    assert accuracy_by_step(fitted.labels_, data.truth.states) == pytest.approx(1)
+
+
+def test_encodes_observations_that_it_has_not_seen(toy, fitted):
+    world, _ = toy
+    fresh = collect(world, world.paper_policies(), 500, seed=99)
+    assert encoder_accuracy(fitted, fresh.tau.at, fresh.truth.states) == pytest.approx(1)
+
+
+def test_trace_records_every_decision(toy, fitted):
+    _, data = toy
+    assert len(fitted.trace_) == 7
+    for h in range(1, 8):
+        step = fitted.trace_[h]
+        assert step.h == h
+        assert step.threshold == h * BOUNDS["nu"] / (8 * 8) * data.tau.n
+        assert step.spectra.shape == (fitted.n_states_[h], fitted.trace_.grid.size)
+        assert step.spectra.sum() == (fitted.labels_[:, h - 1] >= 0).sum()
+        assert step.assigned == (fitted.labels_[:, h] >= 0).mean()
+        assert {c.state for c in step.clusters} == set(range(step.n_states))
+        assert step.f_loss < math.log(2)
+    assert fitted.trace_.outcomes() == {}
+    assert [step.h for step in fitted.trace_] == list(range(1, 8))
+    with pytest.raises(InvalidParameterError, match=r"h must be one of 1..7; h = 8 was given"):
+        fitted.trace_[8]
+
+
+def test_fit_changes_no_parameter_and_keeps_no_data(toy):
+    model = CRAFT(CoordinateOracle(), alpha=2.0, eta=0.2, nu=0.1)
+    model.fit(toy[1].tau)
+    assert (model.alpha, model.bounds_.alpha, model.trace_.grid.alpha) == (2.0, 2.0, 1.0)
+    assert not any(isinstance(value, TrajectoryDataset) for value in vars(model).values())
+
+
+def test_fitting_twice_gives_the_same(toy, fitted):
+    again = CRAFT(CoordinateOracle(), **BOUNDS).fit(toy[1].tau)
+    assert np.array_equal(again.labels_, fitted.labels_)
+
+
+def test_too_little_data_is_a_result_and_one_warning():
+    world = BitsExBMDP(horizon=10, n_features=32, seed=0)
+    data = collect(world, world.paper_policies(), 20, seed=0)
+    with pytest.warns(AssumptionWarning, match="too many states at h = ") as caught:
+        model = CRAFT(CoordinateOracle(), **BOUNDS).fit(data.tau)
+    assert len(caught) == 1
+    assert str(caught[0].message).endswith("with an exact class, try coupling='chain'.")
+    assert "too many states" in model.trace_.outcomes()
+    assert model.encode(data.tau.at(5), 5).shape == (40,)
+
+
+def test_no_state_stays_no_state():
+    """So few trajectories in so many bins that none of them is heavy."""
+    rng = np.random.default_rng(0)
+    tables = rng.integers(6, size=(4, 36))
+    tau = TrajectoryDataset.from_arrays([rng.integers(36, size=(40, 5)) for _ in range(2)])
+    oracle = FiniteOracle([lambda x, table=table: table[x] for table in tables], n_values=6)
+    with pytest.warns(AssumptionWarning, match="no state at h = 4-5"):
+        model = CRAFT(oracle, alpha=0.2, eta=0.01, nu=1.0).fit(tau)
+    assert list(model.n_states_)[3:] == [0, 0]
+    assert [model.trace_[h].outcome for h in (3, 4)] == ["no state"] * 2
+    assert (model.labels_[:, 3:] == -1).all()
+    assert model.encoders_[5].index == 0
+
+
+def test_relabelling_leaves_no_trajectory_behind():
+    world = BitsExBMDP(horizon=12, n_features=32, seed=1)
+    data = collect(world, world.paper_policies(), 150, seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        model = CRAFT(CoordinateOracle(), **BOUNDS, coupling="chain", relabel=True).fit(data.tau)
+    for h in range(2, 13):
+        encoded = model.encode(data.tau.at(h), h)
+        assert np.array_equal(model.labels_[:, h - 1], np.where(encoded < model.n_states_[h], encoded, -1))
+
+
+def test_bounds_may_be_chosen_from_the_data(toy):
+    world, data = toy
+    model = CRAFT(CoordinateOracle(), alpha="auto", eta="auto", nu="auto").fit(data.tau)
+    assert [model.encoders_[h].feature for h in range(2, 9)] == [world.controllable_feature(h) for h in range(2, 9)]
+    assert model.alpha == "auto"
+    assert 0 < model.bounds_.nu <= 1
+
+
+def test_given_bounds_are_kept_when_another_is_automatic(toy):
+    model = CRAFT(CoordinateOracle(), alpha=0.7, eta=0.15, nu="auto").fit(toy[1].tau)
+    assert (model.bounds_.alpha, model.bounds_.eta) == (0.7, 0.15)
+
+
+def test_three_agents_see_what_two_cannot():
+    world = BitsExBMDP(horizon=6, n_features=8, seed=0)
+    stay = world.persistence_policy
+    policies = [stay(0.5), stay(0.5), stay(0.8)]  # agents 0 and 1 act alike
+    data = collect(world, policies, 4000, seed=0)
+    model = CRAFT(CoordinateOracle(), alpha=1.0, eta=0.15, nu=0.1).fit(data.tau)
+    assert [model.encoders_[h].feature for h in range(2, 7)] == [world.controllable_feature(h) for h in range(2, 7)]
+    assert model.trace_[2].spectra.ndim == 3
+    alike = collect(world, policies[:2], 4000, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        blind = CRAFT(CoordinateOracle(), alpha=1.0, eta=0.15, nu=0.1).fit(alike.tau)
+    assert max(blind.n_states_) == 1
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+def test_encode_before_fit():
+    with pytest.raises(NotFittedError, match="CRAFT must be fitted before it can encode; call fit"):
+        CRAFT(CoordinateOracle(), **BOUNDS).encode(np.zeros((1, 4)), 2)
+
+
+@pytest.mark.parametrize("h", [0, 9, -1])
+def test_h_out_of_range(fitted, h):
+    with pytest.raises(InvalidParameterError, match=r"h must be one of 1..8; h ="):
+        fitted.encode(np.zeros((2, 16), dtype=np.uint8), h)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.full((3, 16), 7), r"integers in 0..1; 7..7 of dtype int64 were given"),
+        (np.full((3, 16), -1), r"integers in 0..1; -1..-1 of dtype int64 were given"),
+        (np.full((3, 16), 0.5), r"integers in 0..1; 0.5..0.5 of dtype float64 were given"),
+        (np.uint8(1), r"must have shape \(n, 16\).* shape \(\) was given"),
+    ],
+)
+def test_observations_that_fit_would_refuse(fitted, x, message):
+    with pytest.raises(InvalidDataError, match=message):
+        fitted.encode(x, 2)
+
+
+def test_an_empty_batch_has_no_states(fitted):
+    assert fitted.encode(np.zeros((0, 16), dtype=np.uint8), 3).shape == (0,)
+
+
+def test_observations_of_another_shape(fitted):
+    with pytest.raises(InvalidDataError, match=r"must have shape \(n, 16\).* shape \(16,\) was given"):
+        fitted.encode(np.zeros(16, dtype=np.uint8), 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alpha": 0}, "alpha must be positive; alpha = 0 was given"),
+        ({"eta": 0.6}, r"eta must lie in \(0, 1/2\]; eta = 0.6 was given"),
+        ({"nu": 1.5}, r"nu must lie in \(0, 1\]; nu = 1.5 was given"),
+        ({"alpha": None}, "alpha must be positive; alpha = None was given"),
+        ({"alpha": 1e-6}, "fewer than 32768 bins; alpha = 1e-06 and eta = 0.2 ask for 11090355; raise alpha or eta"),
+        ({"nu": "automatic"}, "nu must be a number or 'auto'; 'automatic' was given"),
+        ({"coupling": "loose"}, "coupling must be one of 'independent', 'chain', 'posterior'; 'loose' was given"),
+    ],
+)
+def test_bad_parameters_are_refused_in_one_sentence(toy, change, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        CRAFT(CoordinateOracle(), **(BOUNDS | change)).fit(toy[1].tau)
+
+
+def test_an_oracle_is_an_instance(toy):
+    with pytest.raises(InvalidParameterError, match=r"oracle must be an Oracle, such as CoordinateOracle\(\); <class"):
+        CRAFT(CoordinateOracle, **BOUNDS).fit(toy[1].tau)
+
+
+def test_bare_arrays_are_refused():
+    with pytest.raises(InvalidDataError, match="fit takes a TrajectoryDataset; list was given; build one with"):
+        CRAFT(CoordinateOracle(), **BOUNDS).fit([np.zeros((2, 2, 2))])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: np.full(len(x), 2), r"must lie in 0..1 \(N_s = 2\); encoder 1 returned 2..2"),
+        (lambda x: np.full(len(x), 0.5), "must be integers; encoder 1 returned float64"),
+        (lambda x: x, r"one value per observation; encoder 1 returned shape \(\d, 2\)"),
+    ],
+)
+def test_encoders_with_other_values_are_refused(function, message):
+    tau = TrajectoryDataset.from_arrays([np.zeros((3, 2, 2), dtype=int)] * 2)
+    with pytest.raises(InvalidDataError, match=message):
+        CRAFT(FiniteOracle([lambda x: x[:, 0], function]), **BOUNDS).fit(tau)
+
+
+def test_coordinates_out_of_range_are_refused():
+    tau = TrajectoryDataset.from_arrays([np.full((3, 2, 2), 7)] * 2)
+    with pytest.raises(InvalidDataError, match=r"Coordinates must lie in 0..1; 7..7 were given at h = "):
+        CRAFT(CoordinateOracle(), **BOUNDS).fit(tau)
+
+
+def test_an_empty_class_is_refused():
+    tau = TrajectoryDataset.from_arrays([np.zeros((3, 2, 2), dtype=int)] * 2)
+    with pytest.raises(InvalidParameterError, match="at least one encoder; none was given for h = 1"):
+        CRAFT(FiniteOracle([]), **BOUNDS).fit(tau)
+    with pytest.raises(InvalidParameterError, match="N_s must be an integer of at least 2; N_s = 1 was given"):
+        CoordinateOracle(n_values=1)

@@ -1,0 +1,125 @@
+"""Any scikit-learn classifier as an oracle, on feature vectors."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from feature_world import feature_data
+from sklearn.cluster import KMeans
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from craftrl import CRAFT
+from craftrl.core.grid import Grid
+from craftrl.core.valleys import Valleys
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.errors import InvalidParameterError
+from craftrl.oracles import Mixed
+from craftrl.oracles.classifier import ClassifierOracle
+from craftrl.oracles.probabilities import ClassifierSeparation, to_bins
+from craftrl.states.accuracy import encoder_accuracy
+
+GRID = Grid.from_bounds(1.0, 0.02)
+TREE = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return feature_data(1500)
+
+
+@pytest.mark.parametrize("classifier", [TREE, RidgeClassifier()], ids=["probabilities", "scores"])
+def test_log_odds_are_cross_fitted_and_better_than_chance(classifier, data):
+    f = ClassifierOracle(classifier).prepare(data.tau).log_odds(GRID, "independent")
+    assert f.bins.shape == (data.tau.n, 3, 1)
+    assert (f.loss < np.log(2)).all()
+
+
+def test_nothing_is_learned_where_there_is_nothing_to_learn(data):
+    """In-sample a tree would tell shuffled agents apart; cross-fitted it cannot."""
+    rng = np.random.default_rng(0)
+    shuffled = data.tau.select(np.arange(data.tau.n), rng.permutation(data.tau.agent))
+    oracle = ClassifierOracle(DecisionTreeClassifier(min_samples_leaf=2, random_state=0))
+    assert (oracle.prepare(shuffled).log_odds(GRID, "independent").loss > np.log(2)).all()
+
+
+def test_separation_and_encoding(data):
+    bound = ClassifierOracle(LogisticRegression()).prepare(data.tau)
+    s = data.truth.states[:, 3]
+    separation = bound.separation(4, 2 * (s % 2) + np.arange(data.tau.n) % 2, 4)
+    assert separation.loss(0, [1]) > 0.5
+    assert separation.loss(0, [2, 3]) < 0.5
+    fit = bound.encode(4, np.where(np.arange(data.tau.n) % 5 == 0, -1, s), 4)
+    assert (fit.encoder(data.tau.at(4)) == s).mean() > 0.99
+    assert fit.loss < 0.05
+
+
+def test_no_state_and_rare_classes_are_answered(data):
+    bound = ClassifierOracle(LogisticRegression()).prepare(data.tau)
+    none = np.full(data.tau.n, -1)
+    assert (bound.encode(2, none, 0).encoder(data.tau.at(2)) == 0).all()
+    rare = np.zeros(data.tau.n, dtype=int)
+    rare[0] = 1
+    assert bound.separation(2, rare, 2).loss(1, [0]) <= 2
+
+
+def test_a_classifier_without_probabilities_learns_an_encoder_from_two_examples_of_a_state(data):
+    label = np.full(data.tau.n, -1)
+    s = data.truth.states[:, 1]
+    for state in (0, 1):
+        label[np.flatnonzero(s == np.unique(s)[state])[:2]] = state
+    encoder = ClassifierOracle(LinearSVC()).prepare(data.tau).encode(2, label, 2).encoder
+    assert (encoder(data.tau.at(2))[label >= 0] == label[label >= 0]).all()
+
+
+def test_craft_with_boosted_trees_finds_the_successors_of_the_start():
+    data, test = feature_data(1500, horizon=3), feature_data(200, horizon=3, seed=1)
+    trees = ClassifierOracle(HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8), folds=2, calibrate=False)
+    plain = ClassifierOracle(LogisticRegression())
+    oracle = Mixed(log_odds=trees, separation=plain, encoding=plain)
+    model = CRAFT(oracle, alpha=1.0, eta=0.02, nu=0.01, relabel=True, clusterer=Valleys()).fit(data.tau)
+    assert list(model.n_states_) == [1, 3, 4]
+    assert encoder_accuracy(model, test.tau.at, test.truth.states)[1] > 0.98
+
+
+def test_default_classifiers_stay_near_chance_on_the_papers_bits():
+    world = BitsExBMDP(horizon=3, n_features=32, seed=0)
+    tau = collect(world, world.paper_policies(), 500, seed=0).tau
+    loss = ClassifierOracle(LogisticRegression()).prepare(tau).log_odds(Grid.from_bounds(1.0, 0.2), "independent").loss
+    assert loss[1] > np.log(2) - 0.05
+
+
+def test_what_cannot_be_an_oracle_is_refused():
+    with pytest.raises(InvalidParameterError, match="KMeans has neither"):
+        ClassifierOracle(KMeans())
+    with pytest.raises(InvalidParameterError, match="folds must be at least 2"):
+        ClassifierOracle(TREE, folds=1)
+
+
+@pytest.mark.parametrize("coupling", ["chain", "posterior"])
+def test_a_coupling_that_would_change_nothing_is_refused(coupling, data):
+    model = CRAFT(ClassifierOracle(TREE), alpha=1.0, eta=0.02, nu=0.01, coupling=coupling)
+    with pytest.raises(InvalidParameterError, match=f"'independent' for ClassifierOracle; '{coupling}' was"):
+        model.fit(data.tau)
+
+
+def test_values_are_rounded_to_the_nearest_grid_point_and_clipped():
+    grid = Grid.from_bounds(1.0, 0.2)
+    values = np.array([-99.0, 0.0, grid.values[3] + 0.1, 99.0])
+    assert grid.values[to_bins(values, grid)] == pytest.approx(
+        [grid.values[0], grid.values[np.abs(grid.values).argmin()], grid.values[3], grid.values[-1]], abs=grid.xi / 2
+    )
+
+
+def test_restricted_errors_correct_for_the_sizes_of_the_sets():
+    """Nine in ten observations belong to the state; the classifier knows nothing but that."""
+    cluster = np.array([0] * 100 + [1] * 900)
+    prior = np.tile(np.log([0.1, 0.9]), (1000, 1)) + np.random.default_rng(0).normal(0, 1e-3, (1000, 2))
+    assert ClassifierSeparation(prior, cluster, 2).loss(0, [1]) == pytest.approx(1.0, abs=0.15)

@@ -1,0 +1,179 @@
+"""The efficiency study: its yardsticks against brute force, its limits exactly, its command on a tiny sweep."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from studies.efficiency.analysis import curves, format_curves, gain_over_independent
+from studies.efficiency.excess import bits_and_pairs
+from studies.efficiency.population import (
+    aliased_chain,
+    balanced_agents,
+    both,
+    conditional_losses,
+    forgetful_chain,
+    mimic,
+    noise,
+    pair_losses,
+    state,
+    sticky_agents,
+    true_chain,
+)
+from studies.efficiency.references import PairLosses
+from studies.efficiency.run import run_one
+from studies.efficiency.spec import FULL_SIZES, LEARNERS, SHAPES, Run, sweep
+
+from craftrl.cli import main
+from craftrl.core.grid import Grid
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.theory import population_assumptions
+
+# A failed assumption is a result here.
+pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
+
+H = 7
+WORLD = BitsExBMDP(H, 2)
+TINY = {"paper": (6, 8), "control": (6, 8), "excess at h = 2": (4, 3), "excess at every h": (4, 3)}
+
+
+def losses_of(n: int, entangled: bool = True, seed: int = 0) -> tuple[BitsExBMDP, PairLosses]:
+    world = BitsExBMDP(6, 10, seed, entangled=entangled)
+    tau = collect(world, world.paper_policies(), n, seed=seed).tau
+    return world, PairLosses(tau, Grid.from_bounds(1.0, 0.2))
+
+
+# -- with infinite data ------------------------------------------------------------------------------------------
+
+
+def test_with_balanced_agents_a_code_that_carries_noise_unlocks_the_mimic() -> None:
+    agents = balanced_agents(WORLD)
+    true, aliased = (pair_losses(WORLD, agents, chain(H)) for chain in (true_chain, aliased_chain))
+    assert np.allclose(true, aliased, atol=1e-12)
+    assert population_assumptions(WORLD, agents).alpha.value == pytest.approx(np.log(2))
+
+
+def test_with_two_values_the_mimic_loses_at_the_start() -> None:
+    agents = balanced_agents(WORLD)
+    worse = pair_losses(WORLD, agents, [state, *[mimic] * (H - 1)]) - pair_losses(WORLD, agents, true_chain(H))
+    assert worse[0] > 0.01
+    assert worse[1] > 0.01
+    assert np.allclose(worse[2:], 0, atol=1e-12)
+
+
+def test_with_the_papers_agents_the_mimic_is_never_quite_as_good() -> None:
+    agents = WORLD.paper_policies()
+    worse = pair_losses(WORLD, agents, aliased_chain(H)) - pair_losses(WORLD, agents, true_chain(H))
+    assert (worse[2:] > 0).all()
+    assert (np.diff(worse[2:]) < 0).all()  # less and less, as both states come to be visited equally often
+
+
+def test_the_pairwise_loss_is_least_on_the_true_chain() -> None:
+    for agents in (sticky_agents(WORLD), balanced_agents(WORLD), WORLD.paper_policies()):
+        true = pair_losses(WORLD, agents, true_chain(H))
+        for code, following in product((state, mimic, both, noise), repeat=2):
+            chain = [state, *[code if h % 2 == 0 else following for h in range(2, H + 1)]]
+            assert (pair_losses(WORLD, agents, chain) >= true - 1e-12).all()
+
+
+def test_the_conditional_loss_prefers_a_chain_that_forgets() -> None:
+    agents = sticky_agents(WORLD)
+    true, forgetful = (conditional_losses(WORLD, agents, chain(H)).sum() for chain in (true_chain, forgetful_chain))
+    assert forgetful < true - 0.1
+
+
+# -- yardsticks --------------------------------------------------------------------------------------------------
+
+
+def test_the_genie_minimises_the_loss_between_its_neighbours() -> None:
+    world, losses = losses_of(60)
+    truth = [world.controllable_feature(h) for h in range(2, world.H + 1)]
+    found = losses.genie(truth)
+    for k, feature in enumerate(found):
+        before = 0 if k == 0 else truth[k - 1]
+
+        def total(f: int, k: int = k, before: int = before) -> int:
+            after = losses.losses[k + 1][f, truth[k + 1]] if k + 1 < len(truth) else 0
+            return int(losses.losses[k][before, f] + after)
+
+        assert total(feature) == min(map(total, range(world.M)))
+
+
+def test_the_hub_needs_entangled_features_and_no_agents() -> None:
+    world, losses = losses_of(200)
+    truth = [world.controllable_feature(h) for h in range(2, world.H + 1)]
+    assert losses.hub() == truth
+    control, losses = losses_of(200, entangled=False)
+    assert losses.hub() != [control.controllable_feature(h) for h in range(2, control.H + 1)]
+
+
+def test_a_cold_posterior_and_much_data_give_the_chain() -> None:
+    world, losses = losses_of(2000)
+    truth = [world.controllable_feature(h) for h in range(2, world.H + 1)]
+    assert losses.consensus(temperature=1.0) == losses.consensus(temperature=0.1) == losses.conditional_chain() == truth
+
+
+# -- runs and sweep ----------------------------------------------------------------------------------------------
+
+
+def test_a_run_scores_every_method_and_the_chain_wins() -> None:
+    result = run_one(Run("paper", 200, 0, 8, 32))
+    accuracy = result["accuracy"]
+    assert accuracy.keys() >= {*LEARNERS, "genie", "hub", "chain, raw", "tempered, raw", "conditional, raw"}
+    assert accuracy["chain"] > accuracy["independent"] + 0.03
+    assert result["right_counts"].keys() == result["assigned"].keys() == LEARNERS.keys()
+
+
+def test_craft_recovers_what_its_aliased_codes_have_lost() -> None:
+    result = run_one(Run("excess at h = 2", 8000, 1, 6, 8))
+    assert result["accuracy"]["chain"] == 1.0
+    aliased = [run_one(Run("excess at h = 2", 2000, seed, 6, 3))["accuracy"]["chain, raw"] for seed in range(4)]
+    assert min(aliased) < 0.75 < max(aliased)
+
+
+def test_the_class_of_bits_and_pairs() -> None:
+    functions = bits_and_pairs(3)
+    x = np.array([[1, 0, 1], [0, 1, 1]], dtype=np.uint8)
+    assert len(functions) == 3 + 6
+    assert [f(x).tolist() for f in functions[:4]] == [[1, 0], [0, 1], [1, 1], [2, 1]]
+
+
+def row(seed: int, independent: float, chain: float) -> dict[str, Any]:
+    accuracy = {"independent": independent, "chain": chain}
+    return {"world": "paper", "size": 50, "seed": seed, "accuracy": accuracy, "right_counts": {}, "assigned": {}}
+
+
+def test_gains_are_paired_by_seed() -> None:
+    found = curves([row(0, 0.6, 0.7), row(1, 0.8, 0.9)])
+    (gain,) = gain_over_independent(found, "chain")
+    assert gain.mean == pytest.approx(0.1)
+    assert gain.deviation == pytest.approx(0)
+    assert [curve.method for curve in found] == ["independent", "chain"]
+
+
+def test_a_sweep_names_every_run_once() -> None:
+    runs = sweep(FULL_SIZES, 3, SHAPES)
+    assert len(set(runs)) == len(runs) == 3 * sum(map(len, FULL_SIZES.values()))
+
+
+def test_the_command_writes_curves_and_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import studies.efficiency as study
+
+    monkeypatch.setattr(study, "SIZES", dict.fromkeys(TINY, (60, 120)))
+    monkeypatch.setattr(study, "SHAPES", TINY)
+    main(["reproduce", "efficiency", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "ours at its best" in printed
+    assert "forgetting, conditional loss   -0.3297" in printed
+    written = json.loads((tmp_path / "curves.json").read_text())
+    assert {curve["world"] for curve in written["curves"]} == set(TINY)
+    assert (tmp_path / "efficiency.png").stat().st_size > 10_000
+    assert (tmp_path / "excess.png").stat().st_size > 10_000
+    assert (
+        format_curves(curves([json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]))
+        in printed
+    )

@@ -1,0 +1,71 @@
+"""The pixel study on a tiny world: rows, resuming, table and pictures."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+
+from studies.pixels.analysis import format_table, states_right
+from studies.pixels.spec import NAMES, PRESETS, Preset, sweep
+
+from craftrl.errors import InvalidParameterError
+from studies import pixels
+
+TINY = Preset(size=2, horizon=3, walkers=(1,), n=(60,), steps=6, batch=60, dim=16)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(PRESETS, "tiny", TINY)
+
+
+def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, monkeypatch):
+    kwargs = {"preset": "tiny", "techniques": ["craft", "paired"], "device": "cpu", "progress": False}
+    rows = pixels.reproduce(tmp_path, example=True, **kwargs)
+    assert {p.name for p in tmp_path.iterdir()} >= {"table.json", "pixels.png", "example.png", "rows", "settings.json"}
+    assert [row["technique"] for row in rows] == ["craft", "paired"]
+    for row in rows:
+        assert 0 <= row["accuracy"] <= 1
+        assert len(row["n_states"]) == len(row["n_states_true"]) == 3
+        assert row["n_states_true"] == [1, 3, 4]
+    cells = json.loads((tmp_path / "table.json").read_text())["cells"]
+    assert cells[0]["accuracy"] == pytest.approx(rows[0]["accuracy"])
+    assert NAMES["paired"] in format_table(rows)
+
+    def never(run):
+        raise AssertionError("a finished run was run again")
+
+    monkeypatch.setattr("studies.pixels.run.run_one", never)
+    assert pixels.reproduce(tmp_path, **kwargs) == rows
+    with pytest.raises(InvalidParameterError, match="holds one sweep"):
+        pixels.reproduce(tmp_path, **{**kwargs, "techniques": ["craft"]})
+
+
+def test_all_techniques_of_a_dataset_come_together_and_see_the_same_data(tiny):
+    from studies.pixels.run import data_of
+
+    runs = sweep(TINY, ["craft", "ac-state"], walkers=[0, 1], device="cpu")
+    assert [(r.walkers, r.technique) for r in runs] == [(0, "craft"), (0, "ac-state"), (1, "craft"), (1, "ac-state")]
+    assert data_of(runs[0]) is data_of(runs[1])
+    assert data_of(runs[2]) is not data_of(replace(runs[2], seed=1))
+
+
+def test_steps_with_the_right_number_of_states_are_counted_from_the_second():
+    assert states_right({"n_states": [2, 3, 4, 5], "n_states_true": [1, 3, 4, 4]}) == 2
+
+
+def test_a_grid_is_recovered_from_its_transitions():
+    from studies.pixels.example import grid_layout, transitions
+
+    side = np.arange(9).reshape(3, 3)
+    paths = np.concatenate([side, side.T, side[::-1, ::-1], side.T[::-1, ::-1]])
+    follows = transitions(paths, 9)
+    assert follows.sum() == 24
+    place = grid_layout(follows)
+    neighbours = [np.linalg.norm(place[a] - place[b]) for a, b in zip(*np.nonzero(follows))]
+    corners = np.linalg.norm(place[0] - place[8])
+    assert max(neighbours) < 0.6 * corners

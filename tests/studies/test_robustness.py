@@ -1,0 +1,175 @@
+"""The study of broken assumptions, on its smallest sizes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from studies.robustness.analysis import (
+    DIAGNOSTICS,
+    cells,
+    format_cells,
+    format_predictions,
+    format_verdicts,
+    predictions,
+    verdicts,
+)
+from studies.robustness.distractor import planted_codes, planted_distractors
+from studies.robustness.hidden import HiddenBitsExBMDP
+from studies.robustness.run import run_one
+from studies.robustness.spec import DATA_SIZES, LEARNERS, VIOLATION_SIZES, Run, sweep
+
+from craftrl.cli import main
+from craftrl.envs import BitsExBMDP, collect
+
+
+def row(accuracy: float, score: float, **changes: Any) -> dict[str, Any]:
+    given = {"world": "toy", "violation": "none", "size": 0.0, "n": 1000, "learner": "chain", "seed": 0}
+    findings = dict.fromkeys(
+        (
+            "stability",
+            "explained_so_far",
+            "least_p_value",
+            "least_share_p_value",
+            "same_count",
+            "assigned",
+            "gap",
+            "gain",
+            "best_gain",
+        ),
+        1.0,
+    )
+    return {
+        **given,
+        **findings,
+        "accuracy": accuracy,
+        "label_accuracy": accuracy,
+        "score": score,
+        "verdict": "trust" if score > 0.9 else "do not trust",
+        **changes,
+    }
+
+
+def test_a_sweep_names_every_run_once() -> None:
+    runs = sweep(2)
+    n_datasets = sum(map(len, DATA_SIZES.values())) + sum(len(s) for v in VIOLATION_SIZES.values() for s in v.values())
+    diagnosed = [run for run in runs if run.n_resamples]
+    assert len(set(runs)) == len(runs)
+    assert len(diagnosed) == 2 * n_datasets * sum(learner.n_resamples > 0 for learner in LEARNERS.values())
+    assert {run.world for run in runs if run.learner == "auto"} == {"toy"}
+
+
+def test_a_diagnostic_that_orders_models_by_accuracy_foretells_it() -> None:
+    rows = [row(0.5 + 0.05 * i, 0.1 * i) for i in range(11)]
+    found = {(p.diagnostic, p.group): p for p in predictions(rows)}
+    assert found["score", "all"].rank_correlation == pytest.approx(1)
+    assert found["score", "all"].auc == 1
+    assert np.isnan(found["stability", "all"].rank_correlation)
+    assert found["stability", "all"].auc == 0.5
+    assert found["score", "data size"].rows == 11
+    assert ("score", "lock") not in found
+    assert format_predictions(list(found.values())).splitlines()[1].startswith("all")
+
+
+def test_a_group_is_one_violation_with_its_unbroken_world() -> None:
+    rows = [
+        row(1.0, 1.0),
+        row(1.0, 1.0, n=100),
+        row(0.7, 0.5, violation="leaks", size=0.1),
+        row(0.9, 0.5, world="lock"),
+    ]
+    counts = {p.group: p.rows for p in predictions(rows) if p.diagnostic == "score"}
+    assert counts["leaks"] == 2
+    assert counts["slips"] == 1
+    assert counts["data size"] == 2
+    assert counts["lock"] == 1
+
+
+def test_cells_and_verdicts_count_seeds() -> None:
+    rows = [row(0.9, 0.95), row(1.0, 0.95, seed=1), row(0.6, 0.3, violation="leaks", size=0.1)]
+    table = cells(rows)
+    assert [cell.accuracy.n for cell in table] == [2, 1]
+    assert table[0].accuracy.mean == pytest.approx(0.95)
+    assert format_cells(table).count("\n") == 2
+    assert [(v["verdict"], v["models"], v["good"]) for v in verdicts(rows)] == [
+        ("trust", 2, 0.5),
+        ("do not trust", 1, 0),
+    ]
+    assert "do not trust" in format_verdicts(verdicts(rows))
+
+
+def test_hidden_steps_show_a_coin_instead_of_the_state() -> None:
+    world = HiddenBitsExBMDP(8, 6, seed=1, hidden=0.5)
+    data = collect(world, world.paper_policies(), 2000, 0)
+    assert not world.hidden[0]
+    assert 0 < world.hidden.sum() < 8
+    for h in range(1, 9):
+        shown = data.tau.at(h)[:, world.controllable_feature(h)]
+        agreement = (shown == data.truth.states[:, h - 1]).mean()
+        assert agreement == pytest.approx(0.5 if world.hidden[h - 1] else 1.0, abs=0.05)
+        assert world.feature_accuracy(h)[world.controllable_feature(h)] == (0.5 if world.hidden[h - 1] else 1.0)
+    assert not HiddenBitsExBMDP(8, 6, 1, 0.0).hidden.any()
+
+
+def test_planted_distractors_are_found_with_data_and_nothing_else_is() -> None:
+    found = {row["where"]: row for row in planted_distractors([1500], 1)}
+    assert found["nowhere"]["alarm"] == 0
+    for where in ("from the start", "in the middle", "at the end"):
+        assert found[where]["alarm"] == found[where]["tainted"] == 1
+    assert found["in the middle"]["seen"] == 0.5  # the two at the borders, of four
+
+
+def test_planted_codes_are_the_states_xor_the_frozen_factor() -> None:
+    world = BitsExBMDP(5, 6, seed=2)
+    data = collect(world, world.paper_policies(), 50, 0)
+    codes = planted_codes(world, data.tau, range(3, 5))
+    e_1 = world.phi_e(data.tau.at(1), 1)[:, 0]
+    flipped = np.array([0, 0, 1, 1, 0])
+    assert np.array_equal(codes, data.truth.states ^ (e_1[:, None] * flipped))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        Run("toy", "mislabelled", 0.05, "posterior", 800, 0, 6, 16, 2),
+        Run("lock", "slips", 0.01, "chain", 2000, 1, 4, 6, 2),
+        Run("multimaze", "none", 0.0, "independent", 4000, 0, 3, 0, 2),
+    ],
+    ids=lambda r: r.world,
+)
+def test_small_violations_are_survived_and_the_diagnosis_agrees(run: Run) -> None:
+    result = run_one(run)
+    assert result["accuracy"] > 0.97
+    assert result["verdict"] != "do not trust"
+    assert len(result["accuracy_by_step"]) == len(result["trust_by_step"]) == run.horizon
+    assert all(np.isfinite(read(result)) for read in DIAGNOSTICS.values())
+
+
+@pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
+def test_alpha_from_the_data_mends_what_agents_that_grow_alike_break() -> None:
+    given, chosen = (
+        run_one(Run("toy", "slips", 0.6, name, 1000, 2, 15, 64, 0))["accuracy"] for name in ("chain", "auto")
+    )
+    assert given < 0.9 < 0.95 < chosen
+
+
+def test_the_same_run_gives_the_same_row() -> None:
+    run = Run("toy", "corrupted", 0.2, "chain", 300, 4, 5, 12, 2)
+    assert run_one(run) == run_one(run)
+
+
+def test_the_command_draws_and_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import studies.robustness as study
+
+    monkeypatch.setattr(study, "DATA_SIZES", {"toy": (300, 100)})
+    monkeypatch.setattr(study, "VIOLATION_SIZES", {"toy": {"leaks": (0.2,)}})
+    monkeypatch.setattr(study, "WORLD_SIZE", {"toy": (4, 8)})
+    monkeypatch.setattr("studies.robustness.distractor.SIZES", (100,))
+    main(["reproduce", "robustness", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "over 18 models" in printed
+    assert "from the start" in printed
+    for name in ("tables.json", "robustness.png", "trust.png"):
+        assert (tmp_path / name).stat().st_size > 1000
