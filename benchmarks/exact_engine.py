@@ -102,7 +102,7 @@ def measure(M: int, n: int) -> dict[str, Any]:
         ("all cores", usable_threads(), time.perf_counter),
     ):
         engine, best = Engine(n_threads=n_threads), partial(seconds, clock=clock)
-        fit = partial(CRAFT(CoordinateOracle(n_threads=n_threads), **BOUNDS).fit, tau)
+        fit = partial(CRAFT.paper(CoordinateOracle(n_threads=n_threads), **BOUNDS).fit, tau)
         row[label] = {
             "threads": n_threads,
             "pack": best(lambda e=engine: list(e.map(partial(pack_coordinates, tau), range(1, H + 1)))),
@@ -132,7 +132,7 @@ def parts_of_fit(tau: TrajectoryDataset) -> dict[str, float]:
             for part, (owner, name) in PARTS.items():
                 stack.enter_context(_timed(owner, name, part, spent))
             start = time.thread_time()
-            CRAFT(CoordinateOracle(n_threads=1), **BOUNDS).fit(tau)
+            CRAFT.paper(CoordinateOracle(n_threads=1), **BOUNDS).fit(tau)
             spent["whole"] = time.thread_time() - start
         if not best or spent["whole"] < best["whole"]:
             best = spent

@@ -21,36 +21,40 @@ from craftrl.errors import (
 if TYPE_CHECKING:
     from craftrl.core.valleys import Valleys
     from craftrl.data import TrajectoryDataset
-    from craftrl.diagnostics import diagnose
-    from craftrl.estimators.craft import CRAFT
-    from craftrl.estimators.sharing import StationaryCRAFT
-    from craftrl.oracles import CoordinateOracle, FiniteOracle
+    from craftrl.estimators import CRAFT, load
+    from craftrl.oracles import ClassifierOracle, CoordinateOracle, FiniteOracle, Mixed, NeuralOracle, Training
 
 __all__ = [
     "CRAFT",
     "AssumptionWarning",
+    "ClassifierOracle",
     "CoordinateOracle",
     "CraftError",
     "FiniteOracle",
     "InvalidDataError",
     "InvalidParameterError",
     "MissingDependencyError",
+    "Mixed",
+    "NeuralOracle",
     "NotFittedError",
-    "StationaryCRAFT",
+    "Training",
     "TrajectoryDataset",
     "Valleys",
     "__version__",
-    "diagnose",
+    "load",
 ]
 
 _HOME = {
-    "CRAFT": "craftrl.estimators.craft",
+    "CRAFT": "craftrl.estimators",
+    "ClassifierOracle": "craftrl.oracles",
     "CoordinateOracle": "craftrl.oracles",
     "FiniteOracle": "craftrl.oracles",
-    "StationaryCRAFT": "craftrl.estimators.sharing",
+    "Mixed": "craftrl.oracles",
+    "NeuralOracle": "craftrl.oracles",
+    "Training": "craftrl.oracles",
     "TrajectoryDataset": "craftrl.data",
     "Valleys": "craftrl.core.valleys",
-    "diagnose": "craftrl.diagnostics",
+    "load": "craftrl.estimators",
 }
 
 

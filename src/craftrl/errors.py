@@ -20,8 +20,8 @@ class InvalidDataError(CraftError, ValueError):
     """The data given cannot be what the algorithm asks for."""
 
 
-class NotFittedError(CraftError, RuntimeError):
-    """Something learned was asked for before `fit`."""
+class NotFittedError(CraftError, ValueError, AttributeError):
+    """Something learned was asked for before `fit`; of the kinds that scikit-learn's own is."""
 
 
 class MissingDependencyError(CraftError, ImportError):

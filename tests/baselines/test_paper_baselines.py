@@ -67,7 +67,7 @@ def test_draft_refuses_what_it_cannot_do(toy):
     _, data = toy
     with pytest.raises(InvalidDataError, match="two steps; these have 6; use RecursiveDRAFT or CRAFT"):
         DRAFT(CoordinateOracle()).fit(data.tau)
-    with pytest.raises(InvalidParameterError, match="needs encoders with N_s = 2 values; N_s = 3 was given"):
+    with pytest.raises(InvalidParameterError, match="needs encoders with n_values = 2; n_values = 3 was given"):
         RecursiveDRAFT(CoordinateOracle(n_values=3)).fit(data.tau)
     three = TrajectoryDataset.from_arrays([np.zeros((2, 2, 1), dtype=int)] * 3)
     with pytest.raises(InvalidDataError, match="compares exactly two agents; 3 were given; use CRAFT"):

@@ -28,7 +28,7 @@ def data():
 
 @pytest.mark.parametrize("rival", RIVALS)
 def test_every_rival_fits_and_encodes_to_the_number_of_states_given(rival, data):
-    model = rival([1, 3, 4], dim=16, training=TRAINING).fit(data.tau, data.truth.actions)
+    model = rival([1, 3, 4], dim=16, training=TRAINING).fit(data.tau, actions=data.truth.actions)
     for h, k in enumerate([1, 3, 4], start=1):
         states = model.encode(data.tau.at(h), h)
         assert states.shape == (160,)
@@ -50,7 +50,7 @@ def test_an_autoencoder_without_walkers_finds_the_agent():
 
 
 def test_the_multi_step_inverse_learns_actions_and_needs_them(data):
-    with pytest.raises(InvalidParameterError, match=r"ACState learns from actions; give fit\(tau, actions\)"):
+    with pytest.raises(InvalidParameterError, match=r"ACState learns from actions; give fit\(x, agent, actions=...\)"):
         baselines.ACState([1, 3, 4]).fit(data.tau)
     shapes = Shapes(dim=8, obs_shape=(8,), H=3, n_agents=2, n_actions=4)
     objective = _MultiStepInverse(torch.nn.Identity(), shapes)

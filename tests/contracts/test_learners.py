@@ -17,11 +17,11 @@ def first_bits():
 
 
 LEARNERS = {
-    "CRAFT": lambda: CRAFT(CoordinateOracle(), **BOUNDS),
+    "CRAFT": lambda: CRAFT.paper(CoordinateOracle(), **BOUNDS),
     "CRAFT of any class": lambda: CRAFT(first_bits(), **BOUNDS),
     "CRAFT chained": lambda: CRAFT(CoordinateOracle(), **BOUNDS, coupling="chain", relabel=True),
-    "CRAFT by posterior": lambda: CRAFT(CoordinateOracle(), **BOUNDS, coupling="posterior"),
-    "CRAFT without bounds": lambda: CRAFT(CoordinateOracle(), alpha="auto", eta="auto", nu="auto"),
+    "CRAFT by posterior": lambda: CRAFT(CoordinateOracle(), **BOUNDS, coupling="posterior", relabel=False),
+    "CRAFT without bounds": lambda: CRAFT(CoordinateOracle(), coupling="independent", relabel=False),
     "SingleObservation": lambda: SingleObservation(CoordinateOracle()),
     "PairedObservation": lambda: PairedObservation(CoordinateOracle()),
     "RecursiveDRAFT": lambda: RecursiveDRAFT(CoordinateOracle()),
@@ -83,5 +83,5 @@ def test_labels_are_one_per_trajectory_and_step(learner):
 def test_refuses_what_is_not_data(learner):
     with pytest.raises(NotFittedError, match="must be fitted"):
         learner.encode(np.zeros((1, 6)), 1)
-    with pytest.raises(InvalidDataError, match="fit takes a TrajectoryDataset"):
+    with pytest.raises(InvalidDataError, match="One array needs the agent of each trajectory"):
         learner.fit(np.zeros((2, 3, 4, 5)))

@@ -17,7 +17,7 @@ def assert_same_decisions(seed: int, n_per_agent: int, unequal: bool = False) ->
     tau = problem.tau
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        model = CRAFT(FiniteOracle(problem.functions, problem.N_s), alpha=alpha, eta=eta, nu=nu).fit(tau)
+        model = CRAFT.paper(FiniteOracle(problem.functions, problem.N_s), alpha=alpha, eta=eta, nu=nu).fit(tau)
     truth = reference.craft(*problem.episodes, alpha, eta, nu, problem.functions, problem.N_s)
 
     assert np.allclose(model.trace_.grid.values, truth.xi_values)

@@ -66,7 +66,7 @@ def test_blocks_are_read_across_shards(tau, tmp_path, name, monkeypatch):
 def test_fit_from_disk_equals_fit_in_memory(tau, tmp_path, name):
     tau.save(tmp_path / name)
     fits = [
-        CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.15).fit(data)
+        CRAFT.paper(CoordinateOracle(), alpha=1, eta=0.2, nu=0.15).fit(data)
         for data in (tau, TrajectoryDataset.open(tmp_path / name))
     ]
     assert np.array_equal(fits[0].labels_, fits[1].labels_)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from craftrl import (
     CRAFT,
     AssumptionWarning,
+    ClassifierOracle,
     CoordinateOracle,
     FiniteOracle,
     InvalidDataError,
@@ -26,9 +27,9 @@ from craftrl.diagnostics import (
     Diagnosis,
     Resamples,
     Residual,
+    Subject,
     agent_shares,
     cluster_gaps,
-    diagnose,
     resample,
     residual_information,
 )
@@ -49,7 +50,7 @@ def sample(n: int = 1500, seed: int = 0) -> Collection:
 def fitted(tau: TrajectoryDataset, coupling: str = "chain", **changes: object) -> CRAFT:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        return CRAFT(CoordinateOracle(n_threads=1), **{**BOUNDS, **changes}, coupling=coupling).fit(tau)
+        return CRAFT(CoordinateOracle(n_threads=1), **{**BOUNDS, **changes}, coupling=coupling, relabel=False).fit(tau)
 
 
 def distractor_codes(tau: TrajectoryDataset, steps: range, world: BitsExBMDP = WORLD) -> np.ndarray:
@@ -66,7 +67,7 @@ def distractor_codes(tau: TrajectoryDataset, steps: range, world: BitsExBMDP = W
 
 def test_a_good_model_is_trusted() -> None:
     tau = sample().tau
-    found = diagnose(fitted(tau), tau, n_resamples=4)
+    found = fitted(tau).diagnose(tau, n_resamples=4)
     assert found.verdict == "trust"
     assert found.score > 0.97
     assert found.trusted_until == tau.H
@@ -76,7 +77,7 @@ def test_a_good_model_is_trusted() -> None:
 
 def test_little_data_is_unstable_and_not_trusted() -> None:
     tau = sample(60).tau
-    found = diagnose(fitted(tau), tau, n_resamples=4)
+    found = fitted(tau).diagnose(tau, n_resamples=4)
     assert found.verdict == "do not trust"
     assert found.stability[1:].mean() < 0.8
     assert any("Refits agree" in text for text in found.warnings)
@@ -84,7 +85,7 @@ def test_little_data_is_unstable_and_not_trusted() -> None:
 
 def test_leaky_policies_are_stable_but_leave_agent_information() -> None:
     tau = collect_leaky(WORLD, WORLD.paper_policies(), 1500, 0.2, 0).tau
-    found = diagnose(fitted(tau), tau, n_resamples=4)
+    found = fitted(tau).diagnose(tau, n_resamples=4)
     assert found.stability.mean() > 0.9
     assert found.residual is not None
     assert found.residual.p_value.min() < 1e-6
@@ -94,7 +95,7 @@ def test_leaky_policies_are_stable_but_leave_agent_information() -> None:
 
 def test_policies_told_by_noise_alone_pass_every_test_but_that_of_eta() -> None:
     tau = collect_leaky(WORLD, WORLD.paper_policies(), 1500, 1.0, 0).tau
-    found = diagnose(fitted(tau), tau, n_resamples=2)
+    found = fitted(tau).diagnose(tau, n_resamples=2)
     assert found.score == 1.0
     assert found.shares.share.max() == 0
     assert found.verdict == "check"
@@ -104,7 +105,7 @@ def test_policies_told_by_noise_alone_pass_every_test_but_that_of_eta() -> None:
 
 def test_it_prints_a_table_and_its_warnings() -> None:
     tau = sample(60).tau
-    found = diagnose(fitted(tau, "independent"), tau, n_resamples=2)
+    found = fitted(tau, "independent").diagnose(tau, n_resamples=2)
     text = str(found)
     assert text.startswith("do not trust: score")
     assert text.count("\n") == 2 + tau.H + len(found.warnings)
@@ -116,26 +117,27 @@ def test_same_seed_same_diagnosis_and_the_model_is_left_alone() -> None:
     tau = sample(200).tau
     model = fitted(tau, alpha="auto")
     before, labels = dict(vars(model)), model.labels_.copy()
-    first, second = (diagnose(model, tau, n_resamples=2, seed=7) for _ in range(2))
+    first, second = (model.diagnose(tau, n_resamples=2, seed=7) for _ in range(2))
     assert str(first) == str(second)
     assert vars(model) == before
     assert np.array_equal(model.labels_, labels)
 
 
-def test_without_refits_and_probes_what_was_not_checked_is_not_held_against_it() -> None:
+def test_without_refits_and_probes_nothing_was_checked() -> None:
     tau = sample(200).tau
-    found = diagnose(replace_oracle(fitted(tau)), tau, n_resamples=0)
+    found = replace_oracle(fitted(tau)).diagnose(tau, n_resamples=0)
     assert found.resamples is None
     assert found.residual is None
     assert np.isnan(found.stability).all()
     assert np.isnan(found.explained).all()
-    assert found.score == 1.0
-    assert " - " in str(found)
+    assert np.isnan(found.score)
+    assert found.verdict == "not checked"
+    assert str(found).startswith("not checked: without refits")
 
 
 def replace_oracle(model: CRAFT) -> CRAFT:
     """The model, as if its class were not a finite one."""
-    model.oracle = object()  # type: ignore[assignment]
+    model.oracle_ = ClassifierOracle(None)
     return model
 
 
@@ -143,7 +145,7 @@ def test_three_agents_and_unequal_lengths() -> None:
     world = BitsExBMDP(5, 8, seed=1)
     tau = collect(world, turn_taking_policies(world, 3), 1500, 0).tau
     short = TrajectoryDataset(tau.steps, tau.agent, np.where(np.arange(tau.n) % 5 == 0, 3, 5))
-    found = diagnose(fitted(short, eta=0.1), short, n_resamples=2)
+    found = fitted(short, eta=0.1).diagnose(short, n_resamples=2)
     assert found.residual is not None
     assert len(found.residual.p_value) == 4
     assert ((found.assigned >= 0) & (found.assigned <= 1)).all()
@@ -153,17 +155,18 @@ def test_three_agents_and_unequal_lengths() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"n_resamples": -1}, InvalidParameterError, "n_resamples must be 0 or more"),
-        ({"model": CRAFT(CoordinateOracle(), **BOUNDS)}, NotFittedError, "fitted before it can be diagnosed"),
-        ({"model": "a string"}, InvalidParameterError, "takes a CRAFT model; str was given"),
-        ({"tau": sample(30, 1).tau}, InvalidDataError, "must be that which the model was fitted to"),
+        ({"n_resamples": -1}, InvalidParameterError, "n_resamples must be an integer of at least 0"),
+        ({"model": CRAFT(CoordinateOracle(), **BOUNDS)}, NotFittedError, "CRAFT must be fitted first"),
+        ({"probe": "bits"}, InvalidParameterError, "probe must be a finite class"),
+        ({"x": sample(30, 1).tau}, InvalidDataError, "must be that which the model was fitted to"),
     ],
 )
 def test_bad_input(change: dict, error: type[Exception], message: str) -> None:
     tau = sample(100).tau
-    given = {"model": fitted(tau), "tau": tau, **change}
+    given = {"model": fitted(tau), "x": tau, **change}
+    model = given.pop("model")
     with pytest.raises(error, match=message):
-        diagnose(**given)
+        model.diagnose(**given)
 
 
 # -- trust --------------------------------------------------------------------------------------------------------
@@ -300,7 +303,15 @@ def test_a_refit_that_finds_no_state_agrees_with_nothing() -> None:
     world = BitsExBMDP(15, 64, seed=0)
     tau = collect(world, world.paper_policies(), 50, 0).tau
     model = fitted(tau, "independent", nu=0.8)
-    found = resample(model, tau, 3, seed=0, probe=model.oracle)
+    subject = Subject(
+        tuple(model.encoders_),
+        np.array(list(model.n_states_)),
+        model.labels_,
+        model.trace_,
+        model.bounds_,
+        model._refit,
+    )
+    found = resample(subject, tau, 3, seed=0, probe=model.oracle)
     lost = found.n_states == 0
     assert lost.any()
     assert not lost.all()

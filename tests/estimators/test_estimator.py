@@ -30,7 +30,7 @@ def toy():
 
 @pytest.fixture(scope="module")
 def fitted(toy):
-    return CRAFT(CoordinateOracle(), **BOUNDS).fit(toy[1].tau)
+    return CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(toy[1].tau)
 
 
 def test_finds_the_controllable_bit_at_every_step(toy, fitted):
@@ -70,14 +70,14 @@ def test_trace_records_every_decision(toy, fitted):
 
 
 def test_fit_changes_no_parameter_and_keeps_no_data(toy):
-    model = CRAFT(CoordinateOracle(), alpha=2.0, eta=0.2, nu=0.1)
+    model = CRAFT.paper(CoordinateOracle(), alpha=2.0, eta=0.2, nu=0.1)
     model.fit(toy[1].tau)
     assert (model.alpha, model.bounds_.alpha, model.trace_.grid.alpha) == (2.0, 2.0, 1.0)
     assert not any(isinstance(value, TrajectoryDataset) for value in vars(model).values())
 
 
 def test_fitting_twice_gives_the_same(toy, fitted):
-    again = CRAFT(CoordinateOracle(), **BOUNDS).fit(toy[1].tau)
+    again = CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(toy[1].tau)
     assert np.array_equal(again.labels_, fitted.labels_)
 
 
@@ -85,7 +85,7 @@ def test_too_little_data_is_a_result_and_one_warning():
     world = BitsExBMDP(horizon=10, n_features=32, seed=0)
     data = collect(world, world.paper_policies(), 20, seed=0)
     with pytest.warns(AssumptionWarning, match="too many states at h = ") as caught:
-        model = CRAFT(CoordinateOracle(), **BOUNDS).fit(data.tau)
+        model = CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(data.tau)
     assert len(caught) == 1
     assert str(caught[0].message).endswith("with an exact class, try coupling='chain'.")
     assert "too many states" in model.trace_.outcomes()
@@ -99,7 +99,7 @@ def test_no_state_stays_no_state():
     tau = TrajectoryDataset.from_arrays([rng.integers(36, size=(40, 5)) for _ in range(2)])
     oracle = FiniteOracle([lambda x, table=table: table[x] for table in tables], n_values=6)
     with pytest.warns(AssumptionWarning, match="no state at h = 4-5"):
-        model = CRAFT(oracle, alpha=0.2, eta=0.01, nu=1.0).fit(tau)
+        model = CRAFT.paper(oracle, alpha=0.2, eta=0.01, nu=1.0).fit(tau)
     assert list(model.n_states_)[3:] == [0, 0]
     assert [model.trace_[h].outcome for h in (3, 4)] == ["no state"] * 2
     assert (model.labels_[:, 3:] == -1).all()
@@ -119,7 +119,7 @@ def test_relabelling_leaves_no_trajectory_behind():
 
 def test_bounds_may_be_chosen_from_the_data(toy):
     world, data = toy
-    model = CRAFT(CoordinateOracle(), alpha="auto", eta="auto", nu="auto").fit(data.tau)
+    model = CRAFT(CoordinateOracle(), coupling="independent", relabel=False).fit(data.tau)
     assert [model.encoders_[h].feature for h in range(2, 9)] == [world.controllable_feature(h) for h in range(2, 9)]
     assert model.alpha == "auto"
     assert 0 < model.bounds_.nu <= 1
@@ -135,13 +135,13 @@ def test_three_agents_see_what_two_cannot():
     stay = world.persistence_policy
     policies = [stay(0.5), stay(0.5), stay(0.8)]  # agents 0 and 1 act alike
     data = collect(world, policies, 4000, seed=0)
-    model = CRAFT(CoordinateOracle(), alpha=1.0, eta=0.15, nu=0.1).fit(data.tau)
+    model = CRAFT.paper(CoordinateOracle(), alpha=1.0, eta=0.15, nu=0.1).fit(data.tau)
     assert [model.encoders_[h].feature for h in range(2, 7)] == [world.controllable_feature(h) for h in range(2, 7)]
     assert model.trace_[2].spectra.ndim == 3
     alike = collect(world, policies[:2], 4000, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        blind = CRAFT(CoordinateOracle(), alpha=1.0, eta=0.15, nu=0.1).fit(alike.tau)
+        blind = CRAFT.paper(CoordinateOracle(), alpha=1.0, eta=0.15, nu=0.1).fit(alike.tau)
     assert max(blind.n_states_) == 1
 
 
@@ -149,8 +149,8 @@ def test_three_agents_see_what_two_cannot():
 
 
 def test_encode_before_fit():
-    with pytest.raises(NotFittedError, match="CRAFT must be fitted before it can encode; call fit"):
-        CRAFT(CoordinateOracle(), **BOUNDS).encode(np.zeros((1, 4)), 2)
+    with pytest.raises(NotFittedError, match=r"CRAFT must be fitted first; call fit\(x, agent\)"):
+        CRAFT.paper(CoordinateOracle(), **BOUNDS).encode(np.zeros((1, 4)), 2)
 
 
 @pytest.mark.parametrize("h", [0, 9, -1])
@@ -191,7 +191,10 @@ def test_observations_of_another_shape(fitted):
         ({"alpha": None}, "alpha must be positive; alpha = None was given"),
         ({"alpha": 1e-6}, "fewer than 32768 bins; alpha = 1e-06 and eta = 0.2 ask for 11090355; raise alpha or eta"),
         ({"nu": "automatic"}, "nu must be a number or 'auto'; 'automatic' was given"),
-        ({"coupling": "loose"}, "coupling must be one of 'independent', 'chain', 'posterior'; 'loose' was given"),
+        (
+            {"coupling": "loose"},
+            "coupling must be one of 'auto', 'independent', .*; 'loose' was given",
+        ),
     ],
 )
 def test_bad_parameters_are_refused_in_one_sentence(toy, change, message):
@@ -200,13 +203,13 @@ def test_bad_parameters_are_refused_in_one_sentence(toy, change, message):
 
 
 def test_an_oracle_is_an_instance(toy):
-    with pytest.raises(InvalidParameterError, match=r"oracle must be an Oracle, such as CoordinateOracle\(\); <class"):
+    with pytest.raises(InvalidParameterError, match=r"oracle must be an Oracle such as CoordinateOracle\(\).*; <class"):
         CRAFT(CoordinateOracle, **BOUNDS).fit(toy[1].tau)
 
 
-def test_bare_arrays_are_refused():
-    with pytest.raises(InvalidDataError, match="fit takes a TrajectoryDataset; list was given; build one with"):
-        CRAFT(CoordinateOracle(), **BOUNDS).fit([np.zeros((2, 2, 2))])
+def test_one_agent_alone_is_refused():
+    with pytest.raises(InvalidDataError, match="at least two agents; those of 1 were given"):
+        CRAFT.paper(CoordinateOracle(), **BOUNDS).fit([np.zeros((2, 2, 2))])
 
 
 @pytest.mark.parametrize(
@@ -220,18 +223,18 @@ def test_bare_arrays_are_refused():
 def test_encoders_with_other_values_are_refused(function, message):
     tau = TrajectoryDataset.from_arrays([np.zeros((3, 2, 2), dtype=int)] * 2)
     with pytest.raises(InvalidDataError, match=message):
-        CRAFT(FiniteOracle([lambda x: x[:, 0], function]), **BOUNDS).fit(tau)
+        CRAFT.paper(FiniteOracle([lambda x: x[:, 0], function]), **BOUNDS).fit(tau)
 
 
 def test_coordinates_out_of_range_are_refused():
     tau = TrajectoryDataset.from_arrays([np.full((3, 2, 2), 7)] * 2)
     with pytest.raises(InvalidDataError, match=r"Coordinates must lie in 0..1; 7..7 were given at h = "):
-        CRAFT(CoordinateOracle(), **BOUNDS).fit(tau)
+        CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(tau)
 
 
 def test_an_empty_class_is_refused():
     tau = TrajectoryDataset.from_arrays([np.zeros((3, 2, 2), dtype=int)] * 2)
     with pytest.raises(InvalidParameterError, match="at least one encoder; none was given for h = 1"):
-        CRAFT(FiniteOracle([]), **BOUNDS).fit(tau)
-    with pytest.raises(InvalidParameterError, match="N_s must be an integer of at least 2; N_s = 1 was given"):
-        CoordinateOracle(n_values=1)
+        CRAFT.paper(FiniteOracle([]), **BOUNDS).fit(tau)
+    with pytest.raises(InvalidParameterError, match="n_values must be an integer of at least 2; n_values = 1 was"):
+        CRAFT.paper(CoordinateOracle(n_values=1), **BOUNDS).fit(tau)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from craftrl import TrajectoryDataset
+from craftrl.core.encoders import read_states
 from craftrl.estimators.matching import match_states
 from craftrl.states.accuracy import accuracy
 
@@ -24,7 +25,7 @@ def test_steps_with_their_own_numbers_get_one():
     s, tau = cells(400, 4, 3, seed=0)
     numbers = [[0, 0, 0], [0, 1, 2], [2, 0, 1], [1, 2, 0]]
     labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
-    matching = match_states([numbered(number) for number in numbers], labels, tau)
+    matching = match_states([numbered(number) for number in numbers], labels, tau, read_states)
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0  # the start state too
 
@@ -44,7 +45,7 @@ def test_a_state_split_at_one_step_is_whole_again():
 
     encoders = [plain, plain, split, plain, plain]
     labels = np.stack([encode(x[:, h]) for h, encode in enumerate(encoders)], axis=1)
-    matching = match_states(encoders, labels, tau)
+    matching = match_states(encoders, labels, tau, read_states)
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0
 
@@ -56,7 +57,7 @@ def test_a_cell_that_one_step_never_sees_stays_apart():
     tau = TrajectoryDataset.from_arrays([s[:300, :, None], s[300:, :, None]])
     encoders = [numbered([0, 0, 0]), numbered([0, 1, 2]), numbered([0, 1, 1]), numbered([0, 1, 2])]
     labels = np.stack([encode(s[:, h, None]) for h, encode in enumerate(encoders)], axis=1)
-    matching = match_states(encoders, labels, tau)
+    matching = match_states(encoders, labels, tau, read_states)
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0
 
@@ -66,7 +67,7 @@ def test_two_cells_that_one_step_takes_for_one_are_told_apart_by_the_others():
     numbers = [[0, 0, 0], [0, 1, 2], [0, 0, 1], [2, 1, 0], [1, 2, 0], [0, 1, 2]]
     encoders = [numbered(number) for number in numbers]
     labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
-    assert accuracy(match_states(encoders, labels, tau).labels, s) == 1.0
+    assert accuracy(match_states(encoders, labels, tau, read_states).labels, s) == 1.0
 
 
 def test_a_step_that_takes_two_cells_for_one_has_no_say_about_them():
@@ -74,7 +75,7 @@ def test_a_step_that_takes_two_cells_for_one_has_no_say_about_them():
     fused = [0, 0, 1, 2]
     numbers = [[0] * 4, [0, 1, 2, 3], fused, [3, 2, 1, 0], fused, [1, 2, 3, 0], [0, 1, 2, 3], [2, 3, 0, 1]]
     labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
-    matching = match_states([numbered(number) for number in numbers], labels, tau)
+    matching = match_states([numbered(number) for number in numbers], labels, tau, read_states)
     silent = {node for node, state in zip(matching.nodes, matching.state_of) if state < 0}
     assert silent == {(3, 0), (5, 0)}
     assert accuracy(matching.labels, s) == 1.0
@@ -86,11 +87,11 @@ def test_unassigned_observations_are_decoded_and_missing_ones_are_not():
     tau = TrajectoryDataset.from_episodes([episodes[:50], episodes[50:]])
     labels = s.copy()
     labels[::7, 2] = -1
-    found = match_states([numbered([0, 1])] * 4, labels, tau).labels
+    found = match_states([numbered([0, 1])] * 4, labels, tau, read_states).labels
     assert (found[:, 2] >= 0).all()
     assert np.array_equal(found[:, 3] == -1, tau.lengths == 3)
 
 
 def test_no_states_at_all_are_no_states():
     s, tau = cells(20, 3, 2, seed=5)
-    assert match_states([numbered([0, 0])] * 3, np.full(s.shape, -1), tau).n_states == 0
+    assert match_states([numbered([0, 0])] * 3, np.full(s.shape, -1), tau, read_states).n_states == 0

@@ -63,6 +63,6 @@ def test_coupled_steps_need_a_fraction_of_the_data(coupling):
     world = BitsExBMDP(horizon=12, n_features=32, seed=0)
     data = collect(world, world.paper_policies(), 300, seed=0)
     bounds = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
-    model = CRAFT(CoordinateOracle(), **bounds, coupling=coupling).fit(data.tau)
+    model = CRAFT(CoordinateOracle(), **bounds, coupling=coupling, relabel=False).fit(data.tau)
     assert population_accuracy(lambda h: [model.encoders_[h]], world).mean() > 0.98
     assert list(model.n_states_) == [1] + [2] * 11

@@ -12,13 +12,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from feature_world import feature_data
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import CRAFT
 from craftrl.core.grid import Grid
-from craftrl.core.valleys import Valleys
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles import Mixed
@@ -84,7 +83,7 @@ def test_craft_with_boosted_trees_finds_the_successors_of_the_start():
     trees = ClassifierOracle(HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8), folds=2, calibrate=False)
     plain = ClassifierOracle(LogisticRegression())
     oracle = Mixed(log_odds=trees, separation=plain, encoding=plain)
-    model = CRAFT(oracle, alpha=1.0, eta=0.02, nu=0.01, relabel=True, clusterer=Valleys()).fit(data.tau)
+    model = CRAFT(oracle, alpha=1.0, eta=0.02, nu=0.01).fit(data.tau)
     assert list(model.n_states_) == [1, 3, 4]
     assert encoder_accuracy(model, test.tau.at, test.truth.states)[1] > 0.98
 
@@ -96,11 +95,18 @@ def test_default_classifiers_stay_near_chance_on_the_papers_bits():
     assert loss[1] > np.log(2) - 0.05
 
 
-def test_what_cannot_be_an_oracle_is_refused():
-    with pytest.raises(InvalidParameterError, match="KMeans has neither"):
-        ClassifierOracle(KMeans())
-    with pytest.raises(InvalidParameterError, match="folds must be at least 2"):
-        ClassifierOracle(TREE, folds=1)
+@pytest.mark.parametrize(
+    ("oracle", "message"),
+    [
+        (ClassifierOracle(KMeans()), "KMeans has neither"),
+        (ClassifierOracle(TREE, folds=1), "folds must be an integer of at least 2; 1 was given"),
+        (ClassifierOracle(DecisionTreeClassifier), "must be a scikit-learn classifier, such as"),
+        (LinearRegression(), "oracle must be an Oracle such as"),
+    ],
+)
+def test_what_cannot_be_an_oracle_is_refused(data, oracle, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        CRAFT(oracle, alpha=1.0, eta=0.1, nu=0.1).fit(data.tau)
 
 
 @pytest.mark.parametrize("coupling", ["chain", "posterior"])

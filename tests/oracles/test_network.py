@@ -1,7 +1,6 @@
 """The neural oracle behind the seam, on a small world of feature vectors and on tiny images."""
 
 import sys
-from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +11,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from feature_world import feature_data  # noqa: E402
 
-from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset  # noqa: E402
-from craftrl.core.craft import Bounds  # noqa: E402
+from craftrl import CRAFT, TrajectoryDataset  # noqa: E402
 from craftrl.core.grid import Grid  # noqa: E402
-from craftrl.core.valleys import Valleys  # noqa: E402
 from craftrl.data.dataset import ArraySteps  # noqa: E402
 from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
-from craftrl.estimators.sharing import StationaryCRAFT  # noqa: E402
-from craftrl.oracles import Mixed  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.network.frames import Frames  # noqa: E402
 from craftrl.oracles.network.pairs import calibrated  # noqa: E402
 from craftrl.oracles.network.probe import linear_probe  # noqa: E402
-from craftrl.oracles.network.shared import fit_shared  # noqa: E402
-from craftrl.states.accuracy import accuracy, accuracy_by_step  # noqa: E402
+from craftrl.states.accuracy import accuracy_by_step  # noqa: E402
 
 GRID = Grid.from_bounds(1.0, 0.02)
 TRAINING = Training(epochs=16, patience=5, batch=128, lr=5e-3, device="cpu")
@@ -41,18 +35,18 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def bound(data):
+def prepared(data):
     return ORACLE.prepare(data.tau)
 
 
 @pytest.fixture(scope="module")
 def craft(data):
-    model = CRAFT(ORACLE, alpha=1.0, eta=0.02, nu=0.01, relabel=True, clusterer=Valleys())
+    model = CRAFT(ORACLE, alpha=1.0, eta=0.02, nu=0.01, relabel=True)
     return model.fit(data.tau)
 
 
-def test_log_odds_are_a_bin_for_every_pair_and_better_than_chance(bound, data):
-    f = bound.log_odds(GRID, "independent")
+def test_log_odds_are_a_bin_for_every_pair_and_better_than_chance(prepared, data):
+    f = prepared.log_odds(GRID, "independent")
     assert f.bins.shape == (data.tau.n, 3, 1)
     assert f.bins.dtype == np.int16
     assert f.bins.min() >= 0
@@ -60,82 +54,37 @@ def test_log_odds_are_a_bin_for_every_pair_and_better_than_chance(bound, data):
     assert (f.loss < np.log(2) - 0.05).all()
 
 
-def test_log_odds_do_not_depend_on_noise_much(bound, data):
-    bins = bound.log_odds(GRID, "independent").bins[:, 1, 0]
+def test_log_odds_do_not_depend_on_noise_much(prepared, data):
+    bins = prepared.log_odds(GRID, "independent").bins[:, 1, 0]
     pair = data.truth.states[:, 1] * 4 + data.truth.states[:, 2]
     within = sum(bins[pair == p].var() * (pair == p).mean() for p in np.unique(pair))
     assert within < 0.15 * bins.var()
 
 
-def test_separation_knows_equal_from_different(bound, data):
+def test_separation_knows_equal_from_different(prepared, data):
     s = data.truth.states[:, 3] % 2
-    separation = bound.separation(4, 2 * s + np.arange(data.tau.n) % 2, 4)
+    separation = prepared.separation(4, 2 * s + np.arange(data.tau.n) % 2, 4)
     assert separation.loss(0, [1]) > 0.5
     assert separation.loss(3, [2]) > 0.5
     assert separation.loss(0, [2, 3]) < 0.5
 
 
-def test_encoding_learns_the_labels_it_is_given(bound, data):
+def test_encoding_learns_the_labels_it_is_given(prepared, data):
     s = data.truth.states[:, 3]
-    fit = bound.encode(4, np.where(np.arange(data.tau.n) % 5 == 0, -1, s), 4)
+    fit = prepared.encode(4, np.where(np.arange(data.tau.n) % 5 == 0, -1, s), 4)
     assert (fit.encoder(data.tau.at(4)) == s).mean() > 0.97
     assert fit.loss < 0.2
 
 
-def test_no_state_and_one_cluster_are_answered(bound, data):
+def test_no_state_and_one_cluster_are_answered(prepared, data):
     none = np.full(data.tau.n, -1)
-    assert bound.encode(2, none, 0).encoder(data.tau.at(2)).shape == (data.tau.n,)
-    assert bound.separation(2, np.zeros(data.tau.n, dtype=int), 1).sizes.tolist() == [data.tau.n]
+    assert prepared.encode(2, none, 0).encoder(data.tau.at(2)).shape == (data.tau.n,)
+    assert prepared.separation(2, np.zeros(data.tau.n, dtype=int), 1).sizes.tolist() == [data.tau.n]
 
 
 def test_craft_recovers_the_states(craft, data):
     assert (accuracy_by_step(craft.labels_, data.truth.states) > 0.95).all()
     assert list(craft.n_states_)[:3] == [1, 3, 4]
-
-
-def test_one_encoder_for_all_steps(craft, data):
-    shared = StationaryCRAFT(craft, agent_weight=0.2, training=TRAINING.but(epochs=4)).share(craft, data.tau)
-    test = feature_data(200, seed=1)
-    x = np.concatenate([test.tau.at(h) for h in range(1, 5)])
-    assert accuracy(shared.encode(x), test.truth.states.T.ravel()) > 0.98  # one relabelling for all steps
-    assert shared.n_states_total_ == 4
-    assert list(shared.n_states_) == [1, 3, 4, 4]
-    assert np.array_equal(shared.encode(test.tau.at(3), 3), shared.encoders_[2](test.tau.at(3)))
-
-
-@pytest.mark.parametrize("nu", ["auto", 1])
-def test_a_state_is_visited_where_half_of_the_nu_that_was_used_are_in_it(craft, data, nu):
-    other = copy(craft)
-    other.nu, other.bounds_ = nu, Bounds(1.0, 0.02, 0.5)
-    shared = StationaryCRAFT(other, rounds=1, training=TRAINING.but(epochs=2)).share(other, data.tau)
-    often = [sum(np.mean(shared.labels_[:, h] == s) >= 0.25 for s in range(4)) for h in range(4)]
-    assert list(shared.n_states_) == often
-    assert often != [1, 3, 4, 4]
-
-
-@pytest.mark.parametrize("part", ["encoding", "log_odds"])
-def test_a_mixed_oracle_lends_its_neural_settings(craft, data, part):
-    others = dict.fromkeys(("log_odds", "separation", "encoding"), CoordinateOracle())
-    mixed = copy(craft)
-    mixed.oracle = Mixed(**{**others, part: NeuralOracle(dim=32, training=TRAINING.but(epochs=1, seed=7))})
-    plain = StationaryCRAFT(craft, rounds=1, training=TRAINING.but(epochs=1, seed=7)).share(craft, data.tau)
-    lent = StationaryCRAFT(mixed, rounds=1).share(mixed, data.tau)
-    x = torch.from_numpy(data.tau.at(2)[:50]).float()
-    assert torch.equal(lent.encoder_.trunk(x), plain.encoder_.trunk(x))
-
-
-def test_where_no_state_was_found_there_is_one(data):
-    fit = fit_shared(data.tau, np.full((data.tau.n, 4), -1), None, TRAINING.but(epochs=1), dim=8, rounds=1)
-    assert fit.n_states == 1
-    assert (fit.labels == 0).all()
-
-
-def test_rare_states_are_dropped_and_their_frames_read_anew(data):
-    labels = data.truth.states.copy()
-    labels[0, 1:] = 4
-    fit = fit_shared(data.tau, labels, None, TRAINING.but(epochs=6), dim=32, rounds=1, min_share=0.005)
-    assert fit.n_states == 4
-    assert accuracy(fit.labels, data.truth.states) > 0.99
 
 
 def test_cross_fitting_answers_each_trajectory_by_a_network_that_never_saw_it():
@@ -185,9 +134,9 @@ def test_images_and_a_trunk_of_ones_own():
     world = PixelsExBMDP(3, 2, 1, seed=0)
     tau = collect(world, world.policies(), 100, seed=0).tau
     own = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 12 * 12, 24), torch.nn.ReLU())
-    bound = NeuralOracle(trunk=own, training=TRAINING.but(epochs=2)).prepare(tau)
-    assert bound.features(2).shape == (200, 24)
-    assert bound.encode(2, tau.agent, 2).encoder(tau.at(2)).shape == (200,)
+    prepared = NeuralOracle(trunk=own, training=TRAINING.but(epochs=2)).prepare(tau)
+    assert prepared.features(2).shape == (200, 24)
+    assert prepared.encode(2, tau.agent, 2).encoder(tau.at(2)).shape == (200,)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +187,18 @@ def test_images_that_are_no_images_are_refused():
             NeuralOracle(training=TRAINING).prepare(TrajectoryDataset.from_arrays([bad, bad]))
 
 
-def test_settings_without_sense_are_refused():
-    with pytest.raises(InvalidParameterError, match="folds and dim"):
-        NeuralOracle(folds=0)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"folds": 0}, "folds must be an integer of at least 1; 0 was given"),
+        ({"dim": "wide"}, "dim must be an integer of at least 1; 'wide' was given"),
+        ({"training": {"epochs": 3}}, "training must be a Training or None"),
+        ({"trunk": len}, "trunk must be an nn.Module or None"),
+    ],
+)
+def test_settings_without_sense_are_refused(data, given, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        NeuralOracle(**given).prepare(data.tau)
 
 
 @pytest.mark.parametrize("coupling", ["chain", "posterior"])

@@ -6,6 +6,7 @@ Paper: Section 3.1, Algorithm 1, Section 3.1.1
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.inputs import as_dataset
 from craftrl.engine import group_counts
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
-from craftrl.estimators.base import ByStep, Learner, check_dataset
+from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
@@ -45,12 +47,11 @@ class _BinaryTwoAgents(Learner):
     def __init__(self, oracle: CountingOracle) -> None:
         self.oracle = oracle
 
-    def _bind(self, tau: TrajectoryDataset) -> PreparedCounting:
-        check_dataset(tau)
+    def _prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
         name = type(self).__name__
         if self.oracle.n_values != 2:
             raise InvalidParameterError(
-                f"{name} needs encoders with N_s = 2 values; N_s = {self.oracle.n_values} was given."
+                f"{name} needs encoders with n_values = 2; n_values = {self.oracle.n_values} was given."
             )
         if tau.K != 2:
             raise InvalidDataError(f"{name} compares exactly two agents; {tau.K} were given; use CRAFT for more.")
@@ -63,18 +64,22 @@ class DRAFT(_BinaryTwoAgents):
     Paper: Algorithm 1
     """
 
-    def fit(self, tau: TrajectoryDataset) -> DRAFT:
-        bound = self._bind(tau)
+    def fit(self, x: Any, agent: Any = None) -> DRAFT:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        data = as_dataset(x, agent)
+        tau = data.tau
+        prepared = self._prepare(tau)
         if tau.H != 2:
             raise InvalidDataError(
                 f"DRAFT is for trajectories of two steps; these have {tau.H}; use RecursiveDRAFT or CRAFT."
             )
-        agent = np.where(tau.present(2), tau.agent, -1)
-        index, flipped = best_split(group_counts(bound.step(2), agent, 2))
+        mine = np.where(tau.present(2), tau.agent, -1)
+        index, flipped = best_split(group_counts(prepared.step(2), mine, 2))
         phi = self.oracle.encoder(2, index, np.array([1, 0] if flipped else [0, 1]))
         self.encoders_ = ByStep([ConstantEncoder(), phi])
         self.n_states_ = ByStep([1, 2])
-        self.labels_ = np.stack([np.zeros(tau.n, dtype=np.int64), np.where(agent >= 0, phi(tau.at(2)), -1)], axis=1)
+        label = np.where(mine >= 0, phi(tau.at(2)), -1)
+        self.labels_ = data.as_given(np.stack([np.zeros(tau.n, dtype=np.int64), label], axis=1))
         self.obs_shape_ = tau.obs_shape
         return self
 
@@ -92,17 +97,20 @@ class RecursiveDRAFT(_BinaryTwoAgents):
     Paper: Section 3.1.1
     """
 
-    def fit(self, tau: TrajectoryDataset) -> RecursiveDRAFT:
-        bound = self._bind(tau)
+    def fit(self, x: Any, agent: Any = None) -> RecursiveDRAFT:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        data = as_dataset(x, agent)
+        tau = data.tau
+        prepared = self._prepare(tau)
         labels = np.full((tau.H, tau.n), -1, dtype=np.int64)
         labels[0] = 0
         encoders: list[Encoder] = [ConstantEncoder()]
         n_states = [1]
         for h in range(1, tau.H):
-            half, predecessors = self._split(bound, h, labels[h - 1], n_states[-1])
-            states, _ = merge_clusters(predecessors, bound.separation(h + 1, half, len(predecessors)))
+            half, predecessors = self._split(prepared, h, labels[h - 1], n_states[-1])
+            states, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
             labels[h] = state_of_cluster(states, len(predecessors))[half]
-            encoders.append(bound.encode(h + 1, labels[h], len(states)).encoder)
+            encoders.append(prepared.encode(h + 1, labels[h], len(states)).encoder)
             n_states.append(len(states))
         if min(n_states) == 0:
             warnings.warn(
@@ -112,13 +120,13 @@ class RecursiveDRAFT(_BinaryTwoAgents):
             )
         self.encoders_ = ByStep(encoders)
         self.n_states_ = ByStep(n_states)
-        self.labels_ = np.ascontiguousarray(labels.T)
+        self.labels_ = data.as_given(np.ascontiguousarray(labels.T))
         self.obs_shape_ = tau.obs_shape
         return self
 
-    def _split(self, bound: PreparedCounting, h: int, label: Ints, n_states: int) -> tuple[Ints, list[int]]:
+    def _split(self, prepared: PreparedCounting, h: int, label: Ints, n_states: int) -> tuple[Ints, list[int]]:
         """Each state's trajectories in two halves by x_{h+1}: the half of each trajectory, and whose half it is."""
-        tau, step = bound.tau, bound.step(h + 1)
+        tau, step = prepared.tau, prepared.step(h + 1)
         usable = (label >= 0) & tau.present(h + 1)
         counts = group_counts(step, np.where(usable, 2 * label + tau.agent, -1), 2 * n_states)
         half = np.full(tau.n, -1, dtype=np.int64)

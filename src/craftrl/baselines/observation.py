@@ -8,15 +8,17 @@ Paper: Section 4, Appendix D
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.losses import FIXED_POINT
-from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.inputs import as_dataset
 from craftrl.engine import group_counts, pair_counts
-from craftrl.estimators.base import ByStep, Learner, check_dataset
+from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
@@ -44,15 +46,16 @@ class SingleObservation(Learner):
     def __init__(self, oracle: CountingOracle) -> None:
         self.oracle = oracle
 
-    def fit(self, tau: TrajectoryDataset) -> SingleObservation:
-        check_dataset(tau)
-        bound = self.oracle.prepare(tau)
-        self.encoders_ = ByStep([ConstantEncoder(), *(self._best(bound, h) for h in range(2, tau.H + 1))])
+    def fit(self, x: Any, agent: Any = None) -> SingleObservation:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        tau = as_dataset(x, agent).tau
+        prepared = self.oracle.prepare(tau)
+        self.encoders_ = ByStep([ConstantEncoder(), *(self._best(prepared, h) for h in range(2, tau.H + 1))])
         self.obs_shape_ = tau.obs_shape
         return self
 
-    def _best(self, bound: PreparedCounting, h: int) -> Encoder:
-        counts = group_counts(bound.step(h), bound.tau.agent, bound.tau.K)  # (K, |Phi|, N_s)
+    def _best(self, prepared: PreparedCounting, h: int) -> Encoder:
+        counts = group_counts(prepared.step(h), prepared.tau.agent, prepared.tau.K)  # (K, |Phi|, N_s)
         index = int(np.argmax(mutual_information(np.moveaxis(counts, 0, -1))))
         return self.oracle.encoder(h, index, np.arange(self.oracle.n_values))
 
@@ -71,12 +74,13 @@ class PairedObservation(Learner):
     def __init__(self, oracle: CountingOracle) -> None:
         self.oracle = oracle
 
-    def fit(self, tau: TrajectoryDataset) -> PairedObservation:
-        check_dataset(tau)
-        bound = self.oracle.prepare(tau)
+    def fit(self, x: Any, agent: Any = None) -> PairedObservation:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        tau = as_dataset(x, agent).tau
+        prepared = self.oracle.prepare(tau)
         candidates: list[list[Encoder]] = [[] for _ in range(tau.H)]
         for h in range(1, tau.H):
-            i, j = self._best(bound, h)
+            i, j = self._best(prepared, h)
             values = np.arange(self.oracle.n_values)
             candidates[h - 1].append(self.oracle.encoder(h, i, values) if h > 1 else ConstantEncoder())
             candidates[h].append(self.oracle.encoder(h + 1, j, values))
@@ -85,8 +89,8 @@ class PairedObservation(Learner):
         self.obs_shape_ = tau.obs_shape
         return self
 
-    def _best(self, bound: PreparedCounting, h: int) -> tuple[int, int]:
-        counts = pair_counts(bound.step(h), bound.step(h + 1))  # (I, J, N_s, N_s, K)
+    def _best(self, prepared: PreparedCounting, h: int) -> tuple[int, int]:
+        counts = pair_counts(prepared.step(h), prepared.step(h + 1))  # (I, J, N_s, N_s, K)
         information = mutual_information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
         i, j = divmod(int(np.argmax(information)), information.shape[1])
         return i, j

@@ -1,4 +1,4 @@
-"""A rival: a trunk trained with some objective, then k-means on its features."""
+"""A baseline that trains: a trunk trained with some objective, then k-means on its features."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidDataError, InvalidParameterError, require
-from craftrl.estimators.base import ByStep, Learner, check_dataset
-from craftrl.oracles.network.frames import Frames, to_input
-from craftrl.oracles.network.networks import new_trunk
+from craftrl.data.inputs import as_dataset
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.estimators.base import ByStep, Learner
+from craftrl.oracles.network.frames import Frames
+from craftrl.oracles.network.heads import TrunkEncoder
+from craftrl.oracles.network.networks import SavableModule, new_trunk
 from craftrl.oracles.network.pairs import trajectories
 from craftrl.oracles.network.training import Training, seeded, train
 
@@ -24,7 +26,6 @@ __all__ = ["Objective", "Shapes", "TrainedBaseline"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
-BATCH = 4096  # observations encoded at once
 SAMPLE = 10_000  # trajectories that k-means looks at
 
 
@@ -42,7 +43,7 @@ class Shapes:
 class Objective(nn.Module, ABC):
     """A training loss on whole trajectories, and whatever heads it needs beside the trunk."""
 
-    def __init__(self, trunk: nn.Module, shapes: Shapes) -> None:
+    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
         super().__init__()
         self.trunk = trunk
         self.shapes = shapes
@@ -87,39 +88,42 @@ class TrainedBaseline(Learner):
         self.training = training
         self.standardise = standardise
 
-    def fit(self, tau: TrajectoryDataset, actions: Ints | None = None) -> TrainedBaseline:
-        """Train the trunk, then cluster each step. `actions` (n, H-1) are for rivals that need them."""
-        check_dataset(tau)
+    def fit(self, x: Any, agent: Any = None, actions: Ints | None = None) -> TrainedBaseline:
+        """Train the trunk, then cluster each step. `actions` (n, H-1) are for those that need them."""
+        data = as_dataset(x, agent)
+        tau = data.tau
         if len(self.n_states) != tau.H:
             raise InvalidParameterError(
                 f"n_states must give one number per step; {len(self.n_states)} were given for {tau.H} steps."
             )
         if not tau.all_present:
-            raise InvalidDataError("The rivals need trajectories of equal length; cut them to the shortest.")
+            raise InvalidDataError(
+                "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."
+            )
         if self.needs_actions and actions is None:
-            raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(tau, actions).")
+            raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(x, agent, actions=...).")
         training = self.training or Training()
         frames = Frames(tau, training.to_device())
-        self.network_ = self._train(frames, actions, training)
+        taken = None if actions is None else data.as_grouped(np.asarray(actions))
+        self.network_ = self._train(frames, taken, training)
         self.obs_shape_ = tau.obs_shape
-        self.device_ = frames.device
         return self.cluster(tau)
 
     def cluster(self, tau: TrajectoryDataset) -> TrainedBaseline:
         """The second part of `fit` alone: k-means at each step."""
         rows = np.sort(np.random.default_rng(0).permutation(tau.n)[:SAMPLE])
-        encoders = [
-            _Centres.fit(self.features, tau.at(h)[rows], k, self.standardise) for h, k in enumerate(self.n_states, 1)
-        ]
-        self.encoders_ = ByStep(encoders)
+        trunk, device = self.network_.trunk, (self.training or Training()).to_device()
+        self.encoders_ = ByStep(
+            [
+                NearestCentre.fitted(trunk, device, tau.at(h)[rows], k, self.standardise)
+                for h, k in enumerate(self.n_states, start=1)
+            ]
+        )
         return self
 
-    @torch.no_grad()
     def features(self, x: NDArray[Any]) -> Floats:
-        """The trunk's features (n, dim) of observations (n, *obs)."""
-        parts = np.array_split(x, max(1, -(-len(x) // BATCH)))
-        inputs = (to_input(torch.from_numpy(np.ascontiguousarray(part)).to(self.device_)) for part in parts)
-        return torch.cat([self.network_.trunk(part).float().cpu() for part in inputs]).numpy()
+        """The trunk's features (n, dim) of observations (n, *obs), the same for every step."""
+        return self.encoders_[1].features(x)
 
     def _train(self, frames: Frames, actions: Ints | None, training: Training) -> Objective:
         tau, name = frames.tau, type(self).__name__
@@ -136,23 +140,33 @@ class TrainedBaseline(Learner):
         return network
 
 
-class _Centres:
+class NearestCentre(TrunkEncoder):
     """An encoder: the nearest of k centres in feature space."""
 
-    def __init__(self, features: Any, scale: Floats, centres: Floats) -> None:
-        self.features = features
+    def __init__(self, trunk: SavableModule, device: torch.device, scale: Floats, centres: Floats) -> None:
+        super().__init__(trunk, device)
         self.scale = scale
         self.centres = centres
 
     @classmethod
-    def fit(cls, features: Any, x: NDArray[Any], k: int, standardise: bool) -> _Centres:
-        cluster = require("sklearn.cluster", "sklearn")
-        z = features(x).astype(np.float64)
-        scale = 1 / np.maximum(z.std(axis=0), 1e-6) if standardise else np.ones(z.shape[1])
-        means = cluster.KMeans(k, n_init=4, random_state=0).fit(z * scale)
-        return cls(features, scale, means.cluster_centers_)
+    def fitted(
+        cls, trunk: SavableModule, device: torch.device, x: NDArray[Any], k: int, standardise: bool
+    ) -> NearestCentre:
+        """Centres by k-means on the features of x."""
+        from sklearn.cluster import KMeans  # dear to import
 
-    def __call__(self, x: NDArray[Any]) -> Ints:
-        z = self.features(x) * self.scale
-        distance = (self.centres**2).sum(axis=1) - 2 * z @ self.centres.T
+        z = TrunkEncoder.features_of(trunk, device, x).astype(np.float64)
+        scale = 1 / np.maximum(z.std(axis=0), 1e-6) if standardise else np.ones(z.shape[1])
+        means = KMeans(k, n_init=4, random_state=0).fit(z * scale)
+        return cls(trunk, device, scale, means.cluster_centers_)
+
+    def of_features(self, z: Floats) -> Ints:
+        distance = (self.centres**2).sum(axis=1) - 2 * (z * self.scale) @ self.centres.T
         return distance.argmin(axis=1)
+
+    def saved(self) -> dict[str, Any]:
+        return {"trunk": self.trunk, "scale": self.scale, "centres": self.centres}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> NearestCentre:
+        return cls(parts["trunk"], Training().to_device(), parts["scale"], parts["centres"])

@@ -14,6 +14,7 @@ from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters, state_of_cluster
+from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, LogOdds, PreparedOracle
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
@@ -24,7 +25,7 @@ __all__ = ["Bounds", "Result", "craft"]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(Savable):
     """The three lower bounds that Algorithm 2 takes as known."""
 
     alpha: float

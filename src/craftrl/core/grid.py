@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["Grid", "check_alpha", "check_eta", "check_nu"]
@@ -19,7 +20,7 @@ MOST_BINS = 2**15  # bins are kept as 16-bit integers
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Savable):
     """Xi = {-n_xi xi/2, -n_xi xi/2 + xi, ..., n_xi xi/2}, symmetric about 0.
 
     Lines 1 and 3 replace the given bounds by `alpha` = min(1, alpha) and by the largest `eta` not above the

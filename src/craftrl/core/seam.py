@@ -61,10 +61,12 @@ class EncoderFit:
 class PreparedOracle(ABC):
     """The three training problems, posed on one dataset.
 
-    N_s  how many states the encoders can tell apart, None where that is not limited
+    N_s   how many states the encoders can tell apart, None where that is not limited
+    seed  of whatever is drawn at random on the way
     """
 
     N_s: int | None = None
+    seed: int = 0
 
     @abstractmethod
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
@@ -80,6 +82,9 @@ class PreparedOracle(ABC):
     @abstractmethod
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         """phi'_h from labelled trajectories (Line 46); `label` (n,) in 0..n_states-1, -1 for unassigned."""
+
+    def keep_for_reuse(self) -> None:  # noqa: B027
+        """The same questions will come again with other bounds: keep what does not depend on them."""
 
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         """What an encoder of this oracle's says of every trajectory at h, -1 where one is over.

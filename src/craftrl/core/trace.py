@@ -6,22 +6,23 @@ Paper: Algorithm 2, Lines 7-47
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
+from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Comparison", "Outcome", "StepTrace", "Trace"]
+__all__ = ["Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
 
 Outcome = Literal["ok", "no state", "one state", "too many states"]
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Cluster(Savable):
     """Successors of s_pred that f_h cannot tell apart: D_new.
 
     bins    the bins of Xi that it covers, as (first, last) per axis; their pairs make up D_new_pairs
@@ -36,7 +37,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Savable):
     """One answer of the separation oracle: cluster against state, L(g), and whether they merged."""
 
     cluster: int
@@ -46,7 +47,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class StepTrace:
+class StepTrace(Savable):
     """Everything decided in iteration h of Line 7, which finds the states of h+1.
 
     threshold     |pred_succ[j]| from which a bin is heavy (Line 19)
@@ -75,12 +76,40 @@ class StepTrace:
 
 
 @dataclass(frozen=True)
-class Trace:
-    """The grid, the models f_h and one record per iteration; `trace[h]` is iteration h, from 1."""
+class OracleUse(Savable):
+    """How often an oracle was asked one kind of question during `fit`, and how long that took.
+
+    question  "log-odds", "separation", "encoding", "reading" (states of all trajectories by an encoder) or "sharing"
+    asked     questions in all
+    reused    how many of them were answered from memory
+    seconds   spent on the others
+    """
+
+    question: str
+    asked: int
+    reused: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Trace(Savable):
+    """What `fit` did: the grid, one record per iteration, and what it asked of the oracle.
+
+    `trace[h]` is iteration h, counted from 1.
+
+    models      what describes f_h, one entry for each step (a `FinitePairModel` for finite classes), or ()
+    oracle_use  one entry for each kind of question
+    """
 
     grid: Grid
     steps: tuple[StepTrace, ...]
     models: tuple[Any, ...] = ()
+    oracle_use: tuple[OracleUse, ...] = field(default=(), compare=False)
+
+    def saved(self) -> dict[str, Any]:
+        """Without models that are networks: what they say of the data is in the spectra."""
+        kept = self.models if all(isinstance(model, Savable) for model in self.models) else ()
+        return {**super().saved(), "models": kept}
 
     def __getitem__(self, h: int) -> StepTrace:
         if not 1 <= h <= len(self.steps):

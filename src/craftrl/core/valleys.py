@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.clusters import neighbourhood
+from craftrl.core.saved import Savable
 
 __all__ = ["Valleys"]
 
 
 @dataclass(frozen=True)
-class Valleys:
+class Valleys(Savable):
     """Cluster every bin with the hill that it lies on; a stand-in for `find_clusters`.
 
     depth      two hills are one unless the pass between them is lower than this share of the lower summit

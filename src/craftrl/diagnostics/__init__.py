@@ -15,12 +15,14 @@ from craftrl.diagnostics.gaps import cluster_gaps
 from craftrl.diagnostics.resamples import Resamples, resample
 from craftrl.diagnostics.residual import Residual, residual_information
 from craftrl.diagnostics.shares import AgentShares, agent_shares
+from craftrl.diagnostics.subject import Subject
 
 __all__ = [
     "AgentShares",
     "Diagnosis",
     "Resamples",
     "Residual",
+    "Subject",
     "agent_shares",
     "cluster_gaps",
     "diagnose",

@@ -14,9 +14,8 @@ from craftrl.diagnostics.gaps import cluster_gaps
 from craftrl.diagnostics.resamples import codes_of, resample
 from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
 from craftrl.diagnostics.shares import agent_shares
-from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
-from craftrl.estimators.base import check_dataset
-from craftrl.estimators.craft import CRAFT
+from craftrl.diagnostics.subject import Subject
+from craftrl.errors import InvalidParameterError
 from craftrl.oracles.counting import CountingOracle
 
 __all__ = ["diagnose"]
@@ -29,29 +28,26 @@ LEAST_STABILITY = 0.9
 
 
 def diagnose(
-    model: CRAFT,
+    model: Subject,
     tau: TrajectoryDataset,
     *,
-    n_resamples: int = 10,
+    n_resamples: int,
     seed: int = 0,
     probe: CountingOracle | None = None,
 ) -> Diagnosis:
-    """Check a fitted model against the data it was fitted to; no ground truth is needed.
-
-    n_resamples  refits on resampled trajectories, each about as dear as a fit; 0 for none, as for data that does not
-                 fit into memory or an oracle that trains for long
-    probe        the class of functions in which to look for what the states leave out: any `FiniteOracle` or
-                 `CoordinateOracle`; by default the model's own class, where it is finite, else none
-    """
-    _check(model, tau, n_resamples)
-    if probe is None and isinstance(model.oracle, CountingOracle):
-        probe = model.oracle
-    codes = codes_of(model, tau)
+    """Every check of a fitted model against the data it was fitted to; see `CRAFT.diagnose`."""
+    if isinstance(n_resamples, bool) or not (isinstance(n_resamples, (int, np.integer)) and n_resamples >= 0):
+        raise InvalidParameterError(f"n_resamples must be an integer of at least 0; {n_resamples!r} was given.")
+    if probe is not None and not isinstance(probe, CountingOracle):
+        raise InvalidParameterError(
+            f"probe must be a finite class, such as CoordinateOracle() or FiniteOracle(...); {probe!r} was given."
+        )
+    codes = codes_of(model.encoders, tau)
     plain = Diagnosis(
-        n_states=np.array(list(model.n_states_)),
-        assigned=(model.labels_ >= 0).sum(axis=0) / np.maximum([tau.present(h).sum() for h in _steps(tau)], 1),
-        gap=cluster_gaps(model.trace_),
-        shares=agent_shares(codes, tau, model.bounds_.eta),
+        n_states=model.n_states,
+        assigned=(model.labels >= 0).sum(axis=0) / np.maximum([tau.present(h).sum() for h in _steps(tau)], 1),
+        gap=cluster_gaps(model.trace),
+        shares=agent_shares(codes, tau, model.bounds.eta),
         resamples=resample(model, tau, n_resamples, seed, probe) if n_resamples else None,
         residual=residual_information(codes, tau, probe) if probe is not None else None,
         warnings=(),
@@ -59,8 +55,8 @@ def diagnose(
     return replace(plain, warnings=tuple(_warnings(plain, model)))
 
 
-def _warnings(found: Diagnosis, model: CRAFT) -> Iterator[str]:
-    for outcome, steps in model.trace_.outcomes().items():
+def _warnings(found: Diagnosis, model: Subject) -> Iterator[str]:
+    for outcome, steps in model.trace.outcomes().items():
         yield f"CRAFT found {outcome} at h = {_list(steps)}."
     if found.assigned[-1] < LEAST_ASSIGNED:
         yield f"Only {found.assigned[-1]:.0%} of the trajectories still have a label at h = {len(found.assigned)}."
@@ -72,7 +68,7 @@ def _warnings(found: Diagnosis, model: CRAFT) -> Iterator[str]:
         yield f"Refits agree on less than {LEAST_STABILITY:.0%} of the states at h = {_list(steps)}: too little data?"
     if steps := _significant(found.shares.p_value):
         yield (
-            f"Some agent visits a pair of states more rarely than eta = {model.bounds_.eta:.2g} allows at the pairs "
+            f"Some agent visits a pair of states more rarely than eta = {model.bounds.eta:.2g} allows at the pairs "
             f"from h = {_list(steps)}: eta is too large, or the states name the agent."
         )
     if found.residual is not None and (steps := _significant(found.residual.p_value)):
@@ -98,18 +94,3 @@ def _list(steps: list[int]) -> str:
 
 def _steps(tau: TrajectoryDataset) -> range:
     return range(1, tau.H + 1)
-
-
-def _check(model: CRAFT, tau: TrajectoryDataset, n_resamples: int) -> None:
-    check_dataset(tau)
-    if not isinstance(model, CRAFT):
-        raise InvalidParameterError(f"diagnose takes a CRAFT model; {type(model).__name__} was given.")
-    if not hasattr(model, "trace_"):
-        raise NotFittedError("The model must be fitted before it can be diagnosed; call fit(tau) first.")
-    if model.labels_.shape != (tau.n, tau.H) or model.obs_shape_ != tau.obs_shape:
-        raise InvalidDataError(
-            f"The data must be that which the model was fitted to, {model.labels_.shape[0]} trajectories of "
-            f"{model.labels_.shape[1]} steps; {tau} was given."
-        )
-    if n_resamples < 0:
-        raise InvalidParameterError(f"n_resamples must be 0 or more; {n_resamples} was given.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,7 @@ from craftrl.diagnostics.shares import AgentShares
 __all__ = ["Diagnosis", "Verdict"]
 
 Floats = NDArray[np.float64]
-Verdict = Literal["trust", "check", "do not trust"]
+Verdict = Literal["trust", "check", "do not trust", "not checked"]
 
 TRUST, CHECK = 0.95, 0.8  # the score from which a model is trusted, or worth a look
 
@@ -73,8 +74,13 @@ class Diagnosis:
 
     @property
     def score(self) -> float:
-        """Mean trust over h = 2..H."""
-        return float(self.trust[1:].mean())
+        """Mean trust over h = 2..H; NaN where neither refits nor probes were there to tell."""
+        return float(self.trust[1:].mean()) if self.checked else math.nan
+
+    @property
+    def checked(self) -> bool:
+        """Whether there were refits or probes: without either, nothing speaks for the states or against them."""
+        return self.resamples is not None or self.residual is not None
 
     @property
     def trusted_until(self) -> int:
@@ -84,12 +90,16 @@ class Diagnosis:
 
     @property
     def verdict(self) -> Verdict:
+        if not self.checked:
+            return "not checked"
         if self.score < CHECK:
             return "do not trust"
         return "trust" if self.score >= TRUST and not self.warnings else "check"
 
     def __str__(self) -> str:
         head = f"{self.verdict}: score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
+        if not self.checked:
+            head = f"{self.verdict}: without refits (n_resamples) or probes nothing tells right states from wrong ones"
         table = ["  h states assigned   gap share same count stable explained trust"]
         share = np.concatenate([[np.nan], self.shares.share])
         columns = (self.assigned, self.gap, share, self.same_count, self.stability, self.explained, self.trust)

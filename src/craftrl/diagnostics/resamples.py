@@ -5,8 +5,7 @@ Trajectories are drawn with replacement, agent by agent; those never drawn, abou
 
 from __future__ import annotations
 
-import copy
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from craftrl.core.encoders import read_states
+from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import AssumptionWarning
-from craftrl.estimators.base import Learner
-from craftrl.estimators.craft import CRAFT
+from craftrl.diagnostics.subject import Subject
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 from craftrl.states.accuracy import accuracy_by_step
 
@@ -48,10 +45,10 @@ class Resamples:
 
 
 def resample(
-    model: CRAFT, tau: TrajectoryDataset, n_resamples: int, seed: int, probe: CountingOracle | None = None
+    model: Subject, tau: TrajectoryDataset, n_resamples: int, seed: int, probe: CountingOracle | None = None
 ) -> Resamples:
     """Refit the model on `n_resamples` resamples of tau, at the bounds that it used."""
-    codes = codes_of(model, tau)
+    codes = codes_of(model.encoders, tau)
     n_states = np.zeros((n_resamples, tau.H), dtype=np.int64)
     agreement = np.zeros((n_resamples, tau.H))
     gain, best_gain = (np.full((n_resamples, tau.H - 1), np.nan) for _ in range(2))
@@ -59,10 +56,10 @@ def resample(
     for r, rng in enumerate(np.random.default_rng(seed).spawn(n_resamples)):
         weight = _draw(tau, rng)
         sample = tau.select(np.repeat(np.arange(tau.n), weight))
-        refit = _refitted(model, sample)
-        again = codes_of(refit, tau)
+        refit = model.refit(sample)
+        again = codes_of(tuple(refit.encoders_), tau)
         n_states[r] = list(refit.n_states_)
-        found = (n_states[r] > 0) & (np.array(list(model.n_states_)) > 0)
+        found = (n_states[r] > 0) & (model.n_states > 0)
         agreement[r] = np.where(found, accuracy_by_step(again, codes), 0.0)
         gain[r] = [held_out_gain(again[:, h - 1], again[:, h], tau, weight) for h in range(1, tau.H)]
         if probes is not None:
@@ -70,22 +67,14 @@ def resample(
     return Resamples(n_states, agreement, gain, best_gain)
 
 
-def codes_of(learner: Learner, tau: TrajectoryDataset) -> NDArray[np.int64]:
+def codes_of(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> NDArray[np.int64]:
     """The learned states of all trajectories by the encoders, (n, H); -1 where a trajectory is over."""
-    return np.stack([read_states(learner.encoders_[h], tau, h) for h in range(1, tau.H + 1)], axis=1)
+    return np.stack([read_states(encoder, tau, h) for h, encoder in enumerate(encoders, start=1)], axis=1)
 
 
 def _draw(tau: TrajectoryDataset, rng: np.random.Generator) -> NDArray[np.int64]:
     """How often each trajectory is drawn when every agent's are drawn with replacement, as many as it has."""
     return np.concatenate([rng.multinomial(n, np.full(n, 1 / n)) for n in tau.counts])
-
-
-def _refitted(model: CRAFT, sample: TrajectoryDataset) -> CRAFT:
-    refit = copy.copy(model)
-    refit.alpha, refit.eta, refit.nu = model.bounds_.alpha, model.bounds_.eta, model.bounds_.nu
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        return refit.fit(sample)
 
 
 def _best_gain(probes: PreparedCounting, sample: TrajectoryDataset, grid: Grid, weight: Ints) -> list[float]:

@@ -21,6 +21,7 @@ from craftrl.engine.packing import LANES, PackedStep, Words, pack_groups
 
 __all__ = [
     "TILE_BYTES",
+    "CountMemory",
     "best_in_rows",
     "chunks",
     "count_planes",
@@ -32,9 +33,35 @@ __all__ = [
 ]
 
 TILE_BYTES = 8 * 2**20  # what one thread may hold of counts and losses at a time
+MEMORY_BYTES = 256 * 2**20  # what a search over grids may keep of counts
 CACHE_BYTES = 300 * 2**10  # bit planes that are read again and again should fit into a core's own cache
 
 Int64 = NDArray[np.int64]
+
+
+class CountMemory:
+    """Counts of pairs of encoders, kept from one grid to the next: they depend on the data alone.
+
+    Steps are told apart by identity, so whoever holds the memory must hold the steps. What would go beyond `max_bytes`
+    is not kept, and counted again.
+    """
+
+    def __init__(self, max_bytes: int = MEMORY_BYTES) -> None:
+        self.left = max_bytes
+        self._kept: dict[tuple[int, ...], NDArray[np.int32]] = {}
+
+    def look_up(self, *what: PackedStep | slice) -> NDArray[np.int32] | None:
+        return self._kept.get(_identity(what))
+
+    def keep(self, counts: NDArray[np.int32], *what: PackedStep | slice) -> None:
+        if counts.nbytes <= self.left:
+            self.left -= counts.nbytes
+            self._kept[_identity(what)] = counts
+
+
+def _identity(what: tuple[PackedStep | slice, ...]) -> tuple[int, ...]:
+    parts = [(part.start, part.stop) if isinstance(part, slice) else (id(part),) for part in what]
+    return tuple(number for part in parts for number in part)
 
 
 def count_planes(p: Words, q: Words, segments: Int64, scratch: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
@@ -94,6 +121,7 @@ def pair_losses(
     grid: Grid,
     rows: slice = slice(None),
     tile_bytes: int = TILE_BYTES,
+    counts: CountMemory | None = None,
 ) -> Int64:
     """The fixed-point loss of the best f over each pair of encoders, for some rows of Phi_h: (I, |Phi_{h+1}|).
 
@@ -107,13 +135,17 @@ def pair_losses(
     scratch = None
     for some, columns in chunks(step_h, step_next, rows, search.compiled, tile_bytes // 2):
         out = losses[some.start - start : some.stop - start, columns]
-        if search.compiled:
+        if not search.compiled:
+            out[:] = best_bins(pair_counts(step_h, step_next, some, columns), grid)[1].sum(axis=(2, 3))
+            continue
+        inner = None if counts is None else counts.look_up(step_h, step_next, some, columns)
+        if inner is None:
             inner = count_planes(step_h.planes[:, some], step_next.planes[:, columns], step_h.segments, scratch)
-            search.losses(inner, *margins(step_h, step_next, some, columns), step_next.totals, out)
-            scratch = inner.ravel() if scratch is None else scratch  # the first chunk is the largest
-        else:
-            counts = pair_counts(step_h, step_next, some, columns)
-            out[:] = best_bins(counts, grid)[1].sum(axis=(2, 3))
+            if counts is not None:
+                counts.keep(inner, step_h, step_next, some, columns)
+            elif scratch is None:  # the first chunk is the largest
+                scratch = inner.ravel()
+        search.losses(inner, *margins(step_h, step_next, some, columns), step_next.totals, out)
     return losses
 
 
@@ -136,10 +168,15 @@ def chunks(
 
 
 def best_in_rows(
-    step_h: PackedStep, step_next: PackedStep, grid: Grid, rows: slice, tile_bytes: int = TILE_BYTES
+    step_h: PackedStep,
+    step_next: PackedStep,
+    grid: Grid,
+    rows: slice,
+    tile_bytes: int = TILE_BYTES,
+    counts: CountMemory | None = None,
 ) -> tuple[int, int, int]:
     """(loss, i, j) of the best pair with i in rows: of equal ones the smallest i, then the smallest j."""
-    losses = pair_losses(step_h, step_next, grid, rows, tile_bytes)
+    losses = pair_losses(step_h, step_next, grid, rows, tile_bytes, counts)
     i, j = divmod(int(np.argmin(losses)), losses.shape[1])
     return int(losses[i, j]), rows.indices(step_h.size)[0] + i, j
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
-from craftrl.engine.counting import TILE_BYTES, best_in_rows, pair_losses, row_tiles
+from craftrl.engine.counting import TILE_BYTES, CountMemory, best_in_rows, pair_losses, row_tiles
 from craftrl.engine.packing import PackedStep
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 from craftrl.errors import InvalidParameterError
@@ -55,8 +55,12 @@ class Engine:
         """map(function, items) on the engine's threads, in order."""
         return ordered_map(function, items, min(usable_threads(self.n_threads), max(1, len(items))))
 
-    def best_pairs(self, steps: Sequence[PackedStep], grid: Grid) -> list[tuple[int, int]]:
+    def best_pairs(
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
+    ) -> list[tuple[int, int]]:
         """For each two consecutive steps the pair of encoders with the least loss, ties to the first.
+
+        `counts`, if given, keeps what was counted for the next grid; the GPU counts faster than it could look up.
 
         Paper: Line 10
         """
@@ -67,20 +71,26 @@ class Engine:
             (h, rows) for h, two in enumerate(pairwise(steps)) for rows in row_tiles(*two, tile_bytes=self.tile_bytes)
         ]
         best: list[tuple[int, int, int]] = [(2**63, 0, 0)] * (len(steps) - 1)
-        for (h, _), found in zip(tasks, self.map(partial(self._best_in_tile, steps, grid), tasks)):
+        for (h, _), found in zip(tasks, self.map(partial(self._best_in_tile, steps, grid, counts), tasks)):
             best[h] = min(best[h], found)
         return [(i, j) for _, i, j in best]
 
-    def _best_in_tile(self, steps: Sequence[PackedStep], grid: Grid, task: tuple[int, slice]) -> tuple[int, int, int]:
+    def _best_in_tile(
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None, task: tuple[int, slice]
+    ) -> tuple[int, int, int]:
         h, rows = task
-        return best_in_rows(steps[h], steps[h + 1], grid, rows, self.tile_bytes)
+        return best_in_rows(steps[h], steps[h + 1], grid, rows, self.tile_bytes, counts)
 
-    def all_losses(self, steps: Sequence[PackedStep], grid: Grid) -> Iterator[NDArray[np.int64]]:
+    def all_losses(
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
+    ) -> Iterator[NDArray[np.int64]]:
         """The losses of all pairs of encoders of each two consecutive steps, one matrix after the other."""
         if self.device != "cpu":
             gpu = self._on_gpu(grid)
             return (gpu.pair_losses(*two) for two in pairwise(steps))
-        return self.map(lambda two: pair_losses(*two, grid, tile_bytes=self.tile_bytes), list(pairwise(steps)))
+        return self.map(
+            lambda two: pair_losses(*two, grid, tile_bytes=self.tile_bytes, counts=counts), list(pairwise(steps))
+        )
 
     def _on_gpu(self, grid: Grid) -> TorchCounter:
         from craftrl.engine.gpu import TorchCounter

@@ -1,5 +1,6 @@
-"""What users fit: CRAFT with scikit-learn's contract, and everything that makes one life of it."""
+"""What users fit: CRAFT with scikit-learn's contract, its choices, its one encoder for all steps, its files."""
 
 from craftrl.estimators.craft import CRAFT
+from craftrl.estimators.saving import load
 
-__all__ = ["CRAFT"]
+__all__ = ["CRAFT", "load"]

@@ -1,21 +1,27 @@
-"""What every learner of this package offers after `fit`: one encoder per step, indexed from 1."""
+"""What every learner of this package is: an estimator of scikit-learn's kind, with one encoder per step.
+
+`__init__` only stores; `fit` checks, learns, changes no parameter and keeps no data; what was learned ends in `_`.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from typing import Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from craftrl.core.encoders import Encoder
-from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.dataset import as_observations
+from craftrl.data.inputs import each_step
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 
 Ints = NDArray[np.integer]
 Item = TypeVar("Item")
 
-__all__ = ["ByStep", "Learner", "check_dataset"]
+__all__ = ["ByStep", "Learner"]
 
 
 class ByStep(Sequence[Item], Generic[Item]):
@@ -47,18 +53,33 @@ class ByStep(Sequence[Item], Generic[Item]):
         return f"ByStep({list(self._items)})"
 
 
-class Learner:
-    """What every learner of this package offers after `fit`: one encoder per step."""
+class Learner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What every learner of this package offers: scikit-learn's contract, and one encoder per step.
+
+    `fit` leaves `encoders_` (phi'_1..phi'_H, indexed from 1) and `obs_shape_`; where one encoder serves all steps,
+    `encoder_` as well.
+    """
 
     encoders_: ByStep[Encoder]
     obs_shape_: tuple[int, ...]
 
-    def encode(self, x: ArrayLike, h: int) -> Ints:
-        """phi'_h(x): the learned states of observations x (n, *obs) at step h, counted from 1."""
-        if not hasattr(self, "encoders_"):
-            raise NotFittedError(f"{type(self).__name__} must be fitted before it can encode; call fit(tau) first.")
-        encoder = self.encoders_[h]
-        array = np.asarray(x)
+    def transform(self, x: Any) -> Ints:
+        """The learned states (n, H) of trajectories (n, H, *obs), a dataset or the path of one; -1 where one is over.
+
+        Trajectories may be shorter than those fitted; longer ones need `stationary=True`.
+        """
+        self._check_fitted()
+        states = [np.where(there, self.encode(x_h, h), -1) for h, x_h, there in each_step(x)]
+        return np.stack(states, axis=1)
+
+    def encode(self, x: ArrayLike, h: int | None = None) -> Ints:
+        """phi'_h(x): the learned states of observations x (n, *obs) at step h, counted from 1.
+
+        A learner with one encoder for all steps needs no h.
+        """
+        self._check_fitted()
+        encoder = self._encoder_at(h)
+        array = as_observations(x, "the observations given")
         if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
             wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
             raise InvalidDataError(
@@ -67,11 +88,37 @@ class Learner:
             )
         return encoder(array)
 
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the model to a folder, whole or not at all; `craftrl.load` reads it, and no pickle is involved.
 
-def check_dataset(tau: TrajectoryDataset) -> None:
-    """Raise unless tau is a dataset."""
-    if not isinstance(tau, TrajectoryDataset):
-        raise InvalidDataError(
-            f"fit takes a TrajectoryDataset; {type(tau).__name__} was given; build one with "
-            "TrajectoryDataset.from_arrays([x_a, x_b])."
-        )
+        `overwrite` replaces a model that is there already; nothing but a model is ever replaced.
+        """
+        from craftrl.estimators.saving import save_model
+
+        self._check_fitted()
+        save_model(self, path, overwrite)
+
+    def _encoder_at(self, h: int | None) -> Encoder:
+        shared: Encoder | None = getattr(self, "encoder_", None)
+        if shared is not None:
+            return shared
+        if h is None:
+            raise InvalidParameterError(
+                f"h must be one of 1..{len(self.encoders_)}: this model has an encoder for each step; none was given; "
+                "call encode(x, h), or transform(x) for whole trajectories."
+            )
+        return self.encoders_[h]
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"{type(self).__name__} must be fitted first; call fit(x, agent).")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "encoders_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.target_tags.required = True
+        return tags

@@ -8,35 +8,45 @@ the least chained loss, found by halving and doubling one bound at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from craftrl.core.craft import Bounds
-from craftrl.core.encoders import read_states
+from craftrl.core.craft import Bounds, Result
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.oracles.base import Encoder
 
-__all__ = ["LIMITS", "START", "chained_loss", "search_bounds"]
+__all__ = ["LIMITS", "START", "Tried", "chained_loss", "search_bounds"]
 
+Ints = NDArray[np.integer]
 START = Bounds(alpha=1.0, eta=0.2, nu=0.1)
 # Beyond these a bound says nothing: alpha is cut off at 1 in Line 1, eta = 1/2 leaves a single bin.
 LIMITS = {"alpha": (0.05, 1.0), "eta": (0.005, 0.45), "nu": (0.001, 0.8)}
 
 
-def chained_loss(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> float:
+@dataclass(frozen=True)
+class Tried:
+    """One run of CRAFT in a search: the bounds, what came out, and its chained loss."""
+
+    bounds: Bounds
+    result: Result
+    loss: float
+
+
+def chained_loss(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
     """How badly the encoders of all steps together tell the agents apart, in nats per pair; lower is better.
 
-    The log-loss of the agent given (phi_h, phi_{h+1}), summed over h, each pair of codes with its best
-    prediction, plus (K-1)/2 ln n for each pair of codes that occurs (the Bayesian information criterion), so that
-    states split for nothing do not pay. No ground truth enters.
+    `codes` are the states of all trajectories at h = 1, 2, ..., as the encoders read them, -1 where one is over. The
+    log-loss of the agent given (phi_h, phi_{h+1}), summed over h, each pair of codes with its best prediction, plus
+    (K-1)/2 ln n for each pair of codes that occurs (the Bayesian information criterion), so that states split for
+    nothing do not pay. No ground truth enters.
     """
     total, n_pairs = 0.0, 0
-    code = read_states(encoders[0], tau, 1)
-    for h in range(1, tau.H):
-        code_next = read_states(encoders[h], tau, h + 1)
+    steps = iter(codes)
+    code = next(steps)
+    for code_next in steps:
         there = code_next >= 0
         width = int(code_next.max(initial=0)) + 1
         cell = code[there] * width + code_next[there]
@@ -50,27 +60,24 @@ def chained_loss(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> float:
     return float(total / n_pairs)
 
 
-def search_bounds(loss: Callable[[Bounds], float], start: Bounds, free: Sequence[str]) -> Bounds:
+def search_bounds(run: Callable[[Bounds], Tried], start: Bounds, free: Sequence[str]) -> tuple[Tried, int]:
     """Halve or double one free bound at a time while that lowers the loss; larger bounds win ties.
 
-    Deterministic; each combination is tried once. A larger bound asks more of the data, and where both explain it
-    equally well it is the better guide.
+    Returned are the best run and how many were made. Deterministic; each combination is tried once: one that was
+    not better when it was tried is not better than what was found since. A larger bound asks more of the data, and
+    where both explain it equally well it is the better guide.
     """
-    tried: dict[Bounds, float] = {}
-
-    def of(bounds: Bounds) -> float:
-        if bounds not in tried:
-            tried[bounds] = loss(bounds)
-        return tried[bounds]
-
-    best = start
+    best = run(start)
+    tried = {start}
     while True:
         before = best
         for name in free:
             low, high = LIMITS[name]
             for factor in (2.0, 0.5):
-                moved = replace(best, **{name: min(max(getattr(best, name) * factor, low), high)})
-                if of(moved) < of(best) - 1e-12:
-                    best = moved
-        if best == before:
-            return best
+                moved = replace(best.bounds, **{name: min(max(getattr(best.bounds, name) * factor, low), high)})
+                if moved not in tried:
+                    tried.add(moved)
+                    attempt = run(moved)
+                    best = attempt if attempt.loss < best.loss - 1e-12 else best
+        if best is before:
+            return best, len(tried)

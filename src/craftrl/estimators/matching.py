@@ -9,22 +9,22 @@ is then decoded: a letter that is wrong is outvoted by the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from craftrl.core.encoders import Encoder
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.oracles.base import Encoder
 
 __all__ = ["Matching", "match_states"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
+Read = Callable[[Encoder, TrajectoryDataset, int], Ints]
 OVERLAP = 0.75  # nodes whose words overlap by more than this are one state
 DECISIVE = 0.85  # a node whose observations the encoders agree on less than this may be two states in one
 STRANGE = 0.5  # an indecisive node that overlaps less with every state is heard after all
@@ -51,44 +51,36 @@ class Matching:
     labels: NDArray[np.int64]
 
 
-def match_states(encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDataset, seed: int = 0) -> Matching:
+def match_states(
+    encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDataset, read: Read, seed: int = 0
+) -> Matching:
     """Match the states of steps 2..H, and label every observation of the dataset with what comes out.
 
-    `encoders` are phi'_1..phi'_H and `labels` (n, H) the states of each step, -1 for unassigned. No training is
-    needed.
+    `encoders` are phi'_1..phi'_H and `labels` (n, H) the states of each step, -1 for unassigned; `read(phi, tau, h)`
+    is what an encoder says of all observations at h. No training is needed.
     """
     rows = np.sort(np.random.default_rng(seed).permutation(tau.n)[:SAMPLE])
     nodes = [(h, int(s)) for h in range(2, tau.H + 1) for s in np.unique(labels[rows, h - 1]) if s >= 0]
     if not nodes:
         return Matching(0, (), np.zeros((0, 0)), np.zeros(0, dtype=np.int64), np.full(labels.shape, -1))
+    readings = [{k: read(encoders[k - 1], tau, h) for k in dict(nodes)} for h in range(1, tau.H + 1)]
     words = np.empty((len(nodes), len(nodes)))  # [a, (k, s)]: share of a's observations that phi'_k calls s
     for h in range(2, tau.H + 1):
         mine = [a for a, (step, _) in enumerate(nodes) if step == h]
-        letters = _letters(encoders, nodes, tau.at(h)[rows])
         members = labels[rows, h - 1] == np.array([[nodes[a][1]] for a in mine]).reshape(-1, 1)
+        letters = _letters(readings[h - 1], nodes, rows)
         words[mine] = members.astype(np.float32) @ letters / members.sum(axis=1, keepdims=True)
     overlap = np.stack([np.minimum(words, word).sum(axis=1) for word in words]) / (tau.H - 1)
     state_of = _states(words, overlap, np.array([h for h, _ in nodes]))
     n_states = int(state_of.max()) + 1
     code = np.stack([words[state_of == s].mean(axis=0) for s in range(n_states)])
-    decoded = [np.concatenate(list(_decoded(encoders, nodes, code, tau, h))) for h in range(1, tau.H + 1)]
+    decoded = [_decoded(reading, nodes, code, tau.present(h)) for h, reading in enumerate(readings, start=1)]
     return Matching(n_states, tuple(nodes), overlap, state_of, np.stack(decoded, axis=1))
 
 
-def _letters(encoders: Sequence[Encoder], nodes: Sequence[tuple[int, int]], x: NDArray[Any]) -> NDArray[np.float32]:
-    """What every step's encoder calls each observation: 1 at the node (k, s) if phi'_k says s; (n, nodes)."""
-    read = _readings({k: encoders[k - 1] for k, _ in nodes}, x)
-    return np.stack([read[k] == s for k, s in nodes], axis=1).astype(np.float32)
-
-
-def _readings(encoders: Mapping[int, Any], x: NDArray[Any]) -> dict[int, Ints]:
-    """phi'_k(x) for each k; encoders with one trunk compute its features once."""
-    trunks = {id(getattr(encoder, "trunk", encoder)) for encoder in encoders.values()}
-    first = next(iter(encoders.values()))
-    if len(trunks) == 1 and hasattr(first, "of_features"):
-        z = first.features(x)
-        return {k: encoder.of_features(z) for k, encoder in encoders.items()}
-    return {k: encoder(x) for k, encoder in encoders.items()}
+def _letters(reading: Mapping[int, Ints], nodes: Sequence[tuple[int, int]], rows: Ints | slice) -> NDArray[np.float32]:
+    """What every step's encoder calls each observation: 1 at the node (k, s) if phi'_k says s; (rows, nodes)."""
+    return np.stack([reading[k][rows] == s for k, s in nodes], axis=1).astype(np.float32)
 
 
 def _groups(overlap: Floats) -> Ints:
@@ -115,12 +107,10 @@ def _states(words: Floats, overlap: Floats, step: Ints) -> Ints:
 
 
 def _decoded(
-    encoders: Sequence[Encoder], nodes: Sequence[tuple[int, int]], code: Floats, tau: TrajectoryDataset, h: int
-) -> Iterator[Ints]:
-    """The most likely state of every observation at h, letters being independent; in blocks."""
+    reading: Mapping[int, Ints], nodes: Sequence[tuple[int, int]], code: Floats, there: NDArray[np.bool_]
+) -> Ints:
+    """The most likely state of every observation of one step, letters being independent; in blocks."""
     log_code = np.log(np.maximum(code, FLOOR))
-    x, there = tau.at(h), tau.present(h)
-    for start in range(0, tau.n, BLOCK):
-        part = slice(start, start + BLOCK)
-        state = (_letters(encoders, nodes, x[part]) @ log_code.T).argmax(axis=1)
-        yield np.where(there[part], state, -1)
+    parts = (slice(start, start + BLOCK) for start in range(0, len(there), BLOCK))
+    states = [(_letters(reading, nodes, part) @ log_code.T).argmax(axis=1) for part in parts]
+    return np.where(there, np.concatenate(states), -1)

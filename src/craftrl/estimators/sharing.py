@@ -1,107 +1,66 @@
-"""CRAFT for stationary worlds: one `encode(x)` for all steps."""
+"""One encoder for all steps, where the world is stationary.
+
+Step by step, CRAFT uses a state's observations at one h alone, and its labels are only as clean as those of the step
+before. Where the world is stationary, the states of all steps are matched (`matching`), and one encoder is trained
+on all of them: what one step got wrong is outvoted by the others.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from craftrl.core.craft import Result
+from craftrl.core.encoders import Encoder
+from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.estimators.base import ByStep, Learner
-from craftrl.estimators.craft import CRAFT
-from craftrl.estimators.matching import match_states
-from craftrl.oracles.base import Mixed, Oracle
+from craftrl.estimators.matching import Matching, match_states
 
-if TYPE_CHECKING:
-    from craftrl.oracles.network import NeuralOracle, Training
-
-__all__ = ["StationaryCRAFT"]
+__all__ = ["Shared", "share_over_time"]
 
 Ints = NDArray[np.integer]
+ROUNDS = 2  # how often the encoder is trained, each time on the labels that the last one reads
 
 
-class StationaryCRAFT(Learner):
-    """CRAFT step by step, then the states of all steps matched and one network trained on all of them.
+@dataclass(frozen=True)
+class Shared:
+    """One encoder, the states (n, H) that it reads off the dataset, how many there are, and how they were matched."""
 
-    Parameters
-    ----------
-    craft
-        The estimator for the first part, with a `NeuralOracle`, or one in `Mixed`; give it `relabel=True` and
-        `clusterer=Valleys()`.
-    rounds
-        How often the shared network is trained, each time on the labels read off the last one.
-    agent_weight
-        Weight of the agents' log-likelihood given the states, beside the classification loss.
-    training
-        How the shared network is trained; None takes the oracle's settings.
+    encoder: Encoder
+    labels: NDArray[np.int64]
+    n_states: int
+    matching: Matching
 
-    Attributes
-    ----------
-    encoder_, encoders_
-        The one encoder; `encoders_[h]` is the same for every h.
-    n_states_total_, n_states_
-        How many states there are, and how many of them are visited at each h, by at least half of nu of the
-        trajectories.
-    labels_
-        int (n, H): the state of every trajectory at every step.
-    craft_
-        The first part, fitted.
+    def n_states_at(self, h: int, min_share: float) -> int:
+        """How many states at least `min_share` of the trajectories are in at step h."""
+        here = self.labels[:, h - 1]
+        visits = np.bincount(here[here >= 0], minlength=self.n_states)
+        return int((visits >= min_share * len(self.labels)).sum())
+
+
+def share_over_time(prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, min_share: float) -> Shared:
+    """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
+
+    A state that fewer than `min_share` of the trajectories are in at every step is dropped before each training.
     """
-
-    def __init__(
-        self,
-        craft: CRAFT,
-        *,
-        rounds: int = 2,
-        agent_weight: float = 0.0,
-        training: Training | None = None,
-    ) -> None:
-        self.craft = craft
-        self.rounds = rounds
-        self.agent_weight = agent_weight
-        self.training = training
-
-    def fit(self, tau: TrajectoryDataset) -> StationaryCRAFT:
-        """Fit the first part, and share its states over time."""
-        return self.share(self.craft.fit(tau), tau)
-
-    def share(self, craft: CRAFT, tau: TrajectoryDataset) -> StationaryCRAFT:
-        """The second part alone, for a `craft` that is fitted to tau already."""
-        from craftrl.oracles.network.shared import fit_shared
-
-        oracle = _neural_part(craft.oracle)
-        matching = match_states(list(craft.encoders_), craft.labels_, tau, seed=oracle.training.seed)
-        trunk = getattr(craft.encoders_[2], "trunk", oracle.trunk)
-        min_share = craft.bounds_.nu / 2
-        fit = fit_shared(
-            tau,
-            matching.labels,
-            trunk,
-            self.training or oracle.training,
-            dim=oracle.dim,
-            rounds=self.rounds,
-            min_share=min_share,
-            agent_weight=self.agent_weight,
-        )
-        self.craft_ = craft
-        self.matching_ = matching
-        self.encoder_ = fit.encoder
-        self.encoders_ = ByStep([fit.encoder] * tau.H)
-        self.labels_ = fit.labels
-        self.n_states_total_ = fit.n_states
-        self.n_states_ = ByStep([len(fit.states_at(h, min_share)) for h in range(1, tau.H + 1)])
-        self.obs_shape_ = tau.obs_shape
-        return self
-
-    def encode(self, x: ArrayLike, h: int = 1) -> Ints:
-        """The state of each observation; h makes no difference in a stationary world."""
-        return super().encode(x, h)
+    matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed)
+    labels: NDArray[np.int64] = matching.labels
+    for turn in range(1, ROUNDS + 1):
+        labels, n_states = _supported(labels, min_share)
+        encoder = prepared.share(labels, n_states, f"shared-{turn}-of-{ROUNDS}").encoder
+        labels = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
+    return Shared(encoder, labels, n_states, matching)
 
 
-def _neural_part(oracle: Oracle) -> NeuralOracle:
-    """Whose settings the shared network takes: the encoders' oracle first; the defaults where none is neural."""
-    from craftrl.oracles.network import NeuralOracle
-
-    mixed = (oracle.encoding, oracle.log_odds, oracle.separation) if isinstance(oracle, Mixed) else (oracle,)
-    return next((part for part in mixed if isinstance(part, NeuralOracle)), NeuralOracle())
+def _supported(labels: NDArray[np.int64], min_share: float) -> tuple[NDArray[np.int64], int]:
+    """Labels without the states that are rare at every step, renumbered; one state where none is left."""
+    n, H = labels.shape
+    n_states = int(labels.max(initial=-1)) + 1
+    visits = np.stack([np.bincount(labels[labels[:, h] >= 0, h], minlength=n_states) for h in range(H)])
+    kept = visits.max(axis=0, initial=0) >= max(min_share * n, 1)
+    if not kept.any():
+        return np.zeros_like(labels), 1
+    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+    return number[labels], int(kept.sum())

@@ -48,8 +48,13 @@ class Choice(Savable):
     why: str
 
     def __str__(self) -> str:
-        value = f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
-        return f"{self.parameter} = {value}: {self.why}"
+        return f"{self.setting}: {self.why}"
+
+    @property
+    def setting(self) -> str:
+        """The parameter and its value, such as "alpha = 0.5"."""
+        value = f"{self.value:.4g}" if isinstance(self.value, float) else getattr(self.value, "__name__", self.value)
+        return f"{self.parameter} = {value}"
 
 
 class Oracle(BaseEstimator, Savable, ABC):
@@ -145,6 +150,7 @@ class _PreparedMixed(PreparedOracle):
     def __init__(self, log_odds: PreparedOracle, separation: PreparedOracle, encoding: PreparedOracle) -> None:
         self._parts = log_odds, separation, encoding
         self.N_s = encoding.N_s
+        self.seed = encoding.seed
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         return self._parts[0].log_odds(grid, coupling)

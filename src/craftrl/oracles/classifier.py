@@ -13,49 +13,74 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
+from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.grid import Grid
+from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidParameterError, require
-from craftrl.oracles.base import Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
-from craftrl.oracles.probabilities import ClassifierSeparation, check_independent, to_bins
+from craftrl.errors import InvalidParameterError
+from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
 
-__all__ = ["ClassifierOracle"]
+__all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 CALIBRATION_FOLDS = 3
+FEW_ROWS = 20_000  # of a training set that one thread is fastest with
 FLOOR = 1e-6  # probabilities are kept this far from 0 and 1
 
 
-@dataclass(frozen=True)
 class ClassifierOracle(Oracle):
-    """Cross-fitted log-odds, separation and encoding by clones of one classifier.
+    """Cross-fitted log-odds, separation and encoding by clones of one classifier, for feature vectors.
 
-    classifier  anything with `fit` and `predict_proba` or `decision_function`. For log-odds it must see how x_h
-                and x_{h+1} go together: give a linear one a pipeline with PolynomialFeatures.
-    folds       of the cross-fitting: each value comes from a clone that never saw the trajectory
-    calibrate   whether log-odds pass through scikit-learn's CalibratedClassifierCV; scores that are no
-                probabilities always do
+    Parameters
+    ----------
+    classifier
+        Any scikit-learn classifier with `predict_proba` or `decision_function`. For log-odds it must see how x_h and
+        x_{h+1} go together: give a linear one a pipeline with PolynomialFeatures.
+    folds
+        Of the cross-fitting: each value comes from a clone that never saw the trajectory. More folds train on more
+        of the data, and take longer.
+    calibrate
+        Whether log-odds pass through scikit-learn's CalibratedClassifierCV; scores that are no probabilities always
+        do. Switch it off for classifiers whose probabilities can be trusted as they are.
+    seed
+        Of the folds; the classifier has a `random_state` of its own.
     """
 
-    classifier: Any
-    folds: int = 3
-    calibrate: bool = True
-    seed: int = 0
+    def __init__(self, classifier: Any, folds: int = 3, calibrate: bool = True, seed: int = 0) -> None:
+        self.classifier = classifier
+        self.folds = folds
+        self.calibrate = calibrate
+        self.seed = seed
 
-    def __post_init__(self) -> None:
-        if self.folds < 2:
-            raise InvalidParameterError(f"folds must be at least 2; {self.folds} was given.")
+    def prepare(self, tau: TrajectoryDataset) -> PreparedClassifier:
+        self.check()
+        return PreparedClassifier(self, tau)
+
+    def suits(self) -> tuple[Choice, ...]:
+        return SCATTERED
+
+    def refits(self) -> int:
+        return 3
+
+    def check(self) -> None:
+        """Raise where a parameter means nothing."""
+        if not (isinstance(self.folds, (int, np.integer)) and self.folds >= 2):
+            raise InvalidParameterError(f"folds must be an integer of at least 2; {self.folds} was given.")
+        if isinstance(self.classifier, type) or not hasattr(self.classifier, "fit"):
+            raise InvalidParameterError(
+                f"classifier must be a scikit-learn classifier, such as HistGradientBoostingClassifier(); "
+                f"{self.classifier!r} was given."
+            )
         if not any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function")):
             raise InvalidParameterError(
                 f"A classifier needs predict_proba or decision_function; {type(self.classifier).__name__} has neither; "
                 "wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
-
-    def prepare(self, tau: TrajectoryDataset) -> PreparedClassifier:
-        require("sklearn", "sklearn")
-        return PreparedClassifier(self, tau)
 
 
 class PreparedClassifier(PreparedOracle):
@@ -64,6 +89,7 @@ class PreparedClassifier(PreparedOracle):
     def __init__(self, oracle: ClassifierOracle, tau: TrajectoryDataset) -> None:
         self.oracle = oracle
         self.tau = tau
+        self._log_p: dict[int, Floats] = {}
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """One classifier per step, independent of the others."""
@@ -74,10 +100,18 @@ class PreparedClassifier(PreparedOracle):
         for h in range(1, H):
             there = self.tau.present(h + 1)
             agent = self.tau.agent[there]
-            log_p = self._cross_fitted(self._pairs(h)[there], agent, K, self.oracle.calibrate)
+            log_p = self._agent_log_p(h)
             bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
         return LogOdds(bins, loss)
+
+    def _agent_log_p(self, h: int) -> Floats:
+        """Log-probabilities of the agents for the pairs that exist at h; trained once, whatever the grid."""
+        if h not in self._log_p:
+            there = self.tau.present(h + 1)
+            agent = self.tau.agent[there]
+            self._log_p[h] = self._cross_fitted(self._pairs(h)[there], agent, self.tau.K, self.oracle.calibrate)
+        return self._log_p[h]
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
         chosen = (cluster >= 0) & self.tau.present(h)
@@ -89,14 +123,23 @@ class PreparedClassifier(PreparedOracle):
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         chosen = (label >= 0) & self.tau.present(h)
-        target = label[chosen]
+        return self._encoder(self._vectors(h)[chosen], label[chosen], n_states)
+
+    def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
+        """One classifier on the observations of all steps together."""
+        steps = range(1, self.tau.H + 1)
+        chosen = [(labels[:, h - 1] >= 0) & self.tau.present(h) for h in steps]
+        x = np.concatenate([self._vectors(h)[rows] for h, rows in zip(steps, chosen)])
+        return self._encoder(x, np.concatenate([labels[rows, h - 1] for h, rows in zip(steps, chosen)]), n_states)
+
+    def _encoder(self, x: Floats, target: Ints, n_states: int) -> EncoderFit:
         if len(np.unique(target)) < 2:
-            return EncoderFit(_Constant(int(target[0]) if len(target) else 0), 0.0)
-        x = self._vectors(h)[chosen]
+            return EncoderFit(ConstantEncoder(int(target[0]) if len(target) else 0), 0.0)
         wrong = self._cross_fitted(x, target, n_states).argmax(axis=1) != target
         rates = [wrong[target == s].mean() for s in np.unique(target)]
-        encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
-        return EncoderFit(_Predictor(encoder), float(np.sum(rates)))
+        with _few_threads(len(x)):
+            encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
+        return EncoderFit(ClassifierEncoder(encoder), float(np.sum(rates)))
 
     def _vectors(self, h: int) -> Floats:
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
@@ -106,13 +149,15 @@ class PreparedClassifier(PreparedOracle):
         return np.hstack([x_h, x_next])
 
     def _fresh(self) -> Any:
-        return require("sklearn.base", "sklearn").clone(self.oracle.classifier)
+        return clone(self.oracle.classifier)
 
     def _with_probabilities(self, calibrate: bool) -> Any:
         fresh = self._fresh()
         if hasattr(fresh, "predict_proba") and not calibrate:
             return fresh
-        return require("sklearn.calibration", "sklearn").CalibratedClassifierCV(fresh, cv=CALIBRATION_FOLDS)
+        from sklearn.calibration import CalibratedClassifierCV  # dear to import
+
+        return CalibratedClassifierCV(fresh, cv=CALIBRATION_FOLDS)
 
     def _cross_fitted(self, x: Floats, label: Ints, n_classes: int, calibrate: bool = False) -> Floats:
         """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
@@ -127,9 +172,15 @@ class PreparedClassifier(PreparedOracle):
             if len(classes) < 2 or not own.any():
                 log_p[np.ix_(own, classes)] = 0.0
                 continue
-            model = self._with_probabilities(calibrate).fit(x[seen], label[seen])
-            log_p[np.ix_(own, classes)] = np.log(np.clip(model.predict_proba(x[own]), FLOOR, 1.0))
+            with _few_threads(len(x)):
+                model = self._with_probabilities(calibrate).fit(x[seen], label[seen])
+                log_p[np.ix_(own, classes)] = np.log(np.clip(model.predict_proba(x[own]), FLOOR, 1.0))
         return log_p
+
+
+def _few_threads(n_rows: int) -> Any:
+    """One thread where there is little to do: threads that wait for one another take many times as long."""
+    return threadpool_limits(1 if n_rows < FEW_ROWS else None)
 
 
 def _stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:
@@ -142,20 +193,12 @@ def _stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints
 
 
 @dataclass(frozen=True)
-class _Predictor:
+class ClassifierEncoder(Savable):
     """phi'_h: the classifier's own prediction."""
 
     model: Any
 
     def __call__(self, x: NDArray[Any]) -> Ints:
+        if not len(x):
+            return np.empty(0, dtype=np.int64)
         return np.asarray(self.model.predict(x.reshape(len(x), -1).astype(np.float64)), dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Constant:
-    """The encoder where there is one state only."""
-
-    state: int
-
-    def __call__(self, x: NDArray[Any]) -> Ints:
-        return np.full(len(x), self.state, dtype=np.int64)

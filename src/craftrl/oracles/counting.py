@@ -16,8 +16,9 @@ from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder, ValueEncoder
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
+from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.counting import group_counts, pair_counts
+from craftrl.engine.counting import CountMemory, group_counts, pair_counts
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
@@ -33,7 +34,7 @@ __all__ = ["CONSTANT", "CountedSeparation", "CountingOracle", "FinitePairModel",
 
 
 @dataclass(frozen=True)
-class FinitePairModel:
+class FinitePairModel(Savable):
     """f_h = (phi_i, phi_j, table): indices into Phi_h and Phi_{h+1}, and the bins of each pair of values.
 
     i      CONSTANT (-1) for the constant encoder that starts a chain
@@ -107,6 +108,12 @@ class PreparedCounting(PreparedOracle):
         self.N_s = int(oracle.n_values)
         self.engine = oracle.engine
         self._steps: dict[int, PackedStep] = {}
+        self._start = constant_step(tau, 1)  # the constant encoder of x_1, which a chain begins with
+        self._counts: CountMemory | None = None
+
+    def keep_for_reuse(self) -> None:
+        """Keep the counts of pairs, which do not depend on the grid, where there is room for them."""
+        self._counts = CountMemory()
 
     def step(self, h: int) -> PackedStep:
         """All encoders on all observations of step h, evaluated once."""
@@ -123,7 +130,7 @@ class PreparedCounting(PreparedOracle):
         H, n, K = self.tau.H, self.tau.n, self.tau.K
         counts = np.zeros((H - 1, self.N_s, self.N_s, K), dtype=np.int64)
         for h, (i, j) in enumerate(pairs, start=1):
-            step_h, i = (constant_step(self.tau, h), 0) if i == CONSTANT else (self.step(h), i)
+            step_h, i = (self._start, 0) if i == CONSTANT else (self.step(h), i)
             cells = pair_counts(step_h, self.step(h + 1), slice(i, i + 1), slice(j, j + 1))[0, 0]
             counts[h - 1, : len(cells)] = cells
         tables, fixed = best_bins(counts, grid)
@@ -150,11 +157,11 @@ class PreparedCounting(PreparedOracle):
         """Which encoders (phi_h, phi_{h+1}) f_h reads, for every h."""
         steps = self._all_steps()
         if coupling == "independent":
-            return self.engine.best_pairs(steps, grid)
+            return self.engine.best_pairs(steps, grid, self._counts)
         # The first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
-        chain = [constant_step(self.tau, 1), *steps[1:]]
+        chain = [self._start, *steps[1:]]
         if coupling == "chain":
-            path = shortest_chain(self.engine.all_losses(chain, grid))[0][1:]
+            path = shortest_chain(self.engine.all_losses(chain, grid, self._counts))[0][1:]
         else:
             path = self._consensus(chain, grid)
         return list(zip([CONSTANT, *path], path))
@@ -164,9 +171,9 @@ class PreparedCounting(PreparedOracle):
         last_first = (
             loss.T
             for h in reversed(range(1, len(chain)))
-            for loss in self.engine.all_losses(chain[h - 1 : h + 1], grid)
+            for loss in self.engine.all_losses(chain[h - 1 : h + 1], grid, self._counts)
         )
-        weights = chain_posterior(self.engine.all_losses(chain, grid), last_first)[1:]
+        weights = chain_posterior(self.engine.all_losses(chain, grid, self._counts), last_first)[1:]
         return [self._most_agreeing(step, weight) for step, weight in zip(chain[1:], weights)]
 
     def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:

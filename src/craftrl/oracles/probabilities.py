@@ -11,13 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
+from craftrl.core.valleys import Valleys
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Coupling
+from craftrl.oracles.base import RELABEL, Choice, Coupling
 
-__all__ = ["ClassifierSeparation", "check_independent", "to_bins"]
+__all__ = ["SCATTERED", "ClassifierSeparation", "check_independent", "to_bins"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
+
+# What suits any oracle whose log-odds are learned, and so scatter about their true values.
+SCATTERED = (
+    Choice("coupling", "independent", "classifiers and networks have no list of encoders to choose a chain from."),
+    Choice("clusterer", Valleys(), "learned log-odds scatter, and the paper's scan takes the scatter for states."),
+    Choice("relabel", True, RELABEL),
+)
 
 
 def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:

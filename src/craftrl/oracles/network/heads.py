@@ -13,20 +13,23 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from craftrl.core.encoders import FeatureEncoder
+from craftrl.core.saved import Savable
 from craftrl.oracles.network.frames import to_input
+from craftrl.oracles.network.networks import Head, SavableModule
 from craftrl.oracles.network.training import Training, seeded, train
 
-__all__ = ["NetworkEncoder", "cross_fitted", "fit_head"]
+__all__ = ["NetworkEncoder", "TrunkEncoder", "cross_fitted", "fit_head"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 BATCH = 4096  # observations encoded at once
 
 
-def fit_head(z: Tensor, label: Ints, n_classes: int, training: Training, name: str) -> tuple[nn.Module, Ints]:
+def fit_head(z: Tensor, label: Ints, n_classes: int, training: Training, name: str) -> tuple[Head, Ints]:
     """A classifier of features z (m, dim), and the rows that were held out for its early stopping."""
     with seeded(training, name):
-        head = nn.Sequential(nn.LayerNorm(z.shape[1]), nn.Linear(z.shape[1], 128), nn.ReLU(), nn.Linear(128, n_classes))
+        head = Head(z.shape[1], n_classes, normalise=True)
     target = torch.from_numpy(label.astype(np.int64)).to(z.device)
     rows = training.split(len(z), name)
 
@@ -53,33 +56,48 @@ def cross_fitted(z: Tensor, label: Ints, n_classes: int, training: Training, nam
     return logits
 
 
-class NetworkEncoder:
-    """phi'_h: the most likely class of a trunk with a head, on arrays of observations."""
+class TrunkEncoder(FeatureEncoder, Savable):
+    """An encoder that reads states off the features of a network's trunk."""
 
-    def __init__(self, trunk: nn.Module, head: nn.Module, device: torch.device) -> None:
-        self.trunk = trunk
-        self.head = head
+    def __init__(self, trunk: SavableModule, device: torch.device) -> None:
+        self._trunk = trunk.to(device)
         self.device = device
 
+    @property
+    def trunk(self) -> SavableModule:
+        return self._trunk
+
+    def features(self, x: NDArray[Any]) -> NDArray[np.floating]:
+        return self.features_of(self.trunk, self.device, x)
+
+    @staticmethod
     @torch.no_grad()
-    def logits(self, x: NDArray[Any]) -> Floats:
-        """Class logits (n, n_classes) of observations (n, *obs)."""
+    def features_of(trunk: SavableModule, device: torch.device, x: NDArray[Any]) -> NDArray[np.floating]:
+        """The trunk's features (n, dim) of observations (n, *obs), some thousands at a time."""
         parts = np.array_split(x, max(1, -(-len(x) // BATCH)))
-        return torch.cat([self.head(self.trunk(self._input(part))).double().cpu() for part in parts]).numpy()
+        inputs = (to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device)) for part in parts)
+        return torch.cat([trunk(part).float().cpu() for part in inputs]).numpy()
+
+
+class NetworkEncoder(TrunkEncoder):
+    """phi'_h: the most likely class of a trunk with a head."""
+
+    def __init__(self, trunk: SavableModule, head: Head, device: torch.device) -> None:
+        super().__init__(trunk, device)
+        self.head = head.to(device)
+
+    def of_features(self, z: NDArray[np.floating]) -> Ints:
+        return self.classify(torch.from_numpy(z))
 
     @torch.no_grad()
-    def features(self, x: NDArray[Any]) -> Floats:
-        """The trunk's features (n, dim) of observations (n, *obs)."""
-        parts = np.array_split(x, max(1, -(-len(x) // BATCH)))
-        return torch.cat([self.trunk(self._input(part)).float().cpu() for part in parts]).numpy()
+    def classify(self, z: Tensor) -> Ints:
+        """The states of observations whose features are in a tensor already."""
+        return np.concatenate([self.head(part.to(self.device)).argmax(dim=1).cpu().numpy() for part in z.split(65536)])
 
-    @torch.no_grad()
-    def of_features(self, z: Floats) -> Ints:
-        """The states of observations whose features are known already."""
-        return self.head(torch.from_numpy(z).to(self.device)).argmax(dim=1).cpu().numpy()
+    def saved(self) -> dict[str, Any]:
+        return {"trunk": self.trunk, "head": self.head}
 
-    def __call__(self, x: NDArray[Any]) -> Ints:
-        return self.logits(x).argmax(axis=1) if len(x) else np.empty(0, dtype=np.int64)
-
-    def _input(self, x: NDArray[Any]) -> Tensor:
-        return to_input(torch.from_numpy(np.ascontiguousarray(x)).to(self.device))
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> NetworkEncoder:
+        """On the GPU, if there is one."""
+        return cls(parts["trunk"], parts["head"], Training().to_device())

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import copy
+from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Classifier", "ConvTrunk", "PairNetwork", "VectorTrunk", "new_trunk"]
+__all__ = ["Classifier", "ConvTrunk", "Head", "OwnTrunk", "PairNetwork", "VectorTrunk", "new_trunk"]
 
 
-class ConvTrunk(nn.Module):
+class SavableModule(nn.Module, Savable):
+    """A module that is saved as the arguments that built it, and its weights."""
+
+    arguments: dict[str, Any]
+
+    def saved(self) -> dict[str, Any]:
+        weights = {name: value.detach().cpu().numpy() for name, value in self.state_dict().items()}
+        return {"arguments": self.arguments, "weights": weights}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
+        return cls(**parts["arguments"]).with_weights(parts["weights"])
+
+    def with_weights(self, weights: dict[str, Any]) -> Self:
+        self.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+        return self.eval()
+
+
+class ConvTrunk(SavableModule):
     """A small convolutional network from images (n, C, P, P) to features (n, dim).
 
     It keeps positions up to the last layer: where something is matters here more than what it is.
@@ -20,6 +41,7 @@ class ConvTrunk(nn.Module):
 
     def __init__(self, image: tuple[int, int, int], dim: int = 128, width: int = 16) -> None:
         super().__init__()
+        self.arguments = {"image": list(image), "dim": dim, "width": width}
         rows, columns, channels = image
         layers: list[nn.Module] = [nn.Conv2d(channels, width, 4, stride=2, padding=1), nn.ReLU()]
         rows, columns = rows // 2, columns // 2
@@ -33,25 +55,48 @@ class ConvTrunk(nn.Module):
         return self.layers(x - 0.5)
 
 
-class VectorTrunk(nn.Module):
+class VectorTrunk(SavableModule):
     """Two hidden layers, for feature vectors."""
 
     def __init__(self, n_features: int, dim: int = 128) -> None:
         super().__init__()
+        self.arguments = {"n_features": n_features, "dim": dim}
         self.layers = nn.Sequential(nn.Linear(n_features, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x)
 
 
-def new_trunk(trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int) -> tuple[nn.Module, int]:
+class OwnTrunk(SavableModule):
+    """A trunk of the user's own: no file holds its code, so that a saved model is loaded with it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.arguments = {}
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.module(x)
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
+        module = getattr(given, "trunk", None)
+        if not isinstance(module, nn.Module):
+            raise InvalidParameterError(
+                "This model has a trunk of your own, whose code no file holds; give the oracle that it was fitted "
+                "with: craftrl.load(path, oracle=NeuralOracle(trunk=...))."
+            )
+        return cls(copy.deepcopy(module)).with_weights(parts["weights"])
+
+
+def new_trunk(trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int) -> tuple[SavableModule, int]:
     """A fresh trunk and the number of its features: the user's, copied, or the default for the observations."""
     if trunk is None:
         if len(obs_shape) == 1:
             return VectorTrunk(obs_shape[0], dim), dim
         rows, columns, channels = obs_shape
         return ConvTrunk((rows, columns, channels), dim), dim
-    trunk = copy.deepcopy(trunk)
+    trunk = copy.deepcopy(trunk) if isinstance(trunk, SavableModule) else OwnTrunk(copy.deepcopy(trunk))
     shape = obs_shape if len(obs_shape) == 1 else (obs_shape[2], obs_shape[0], obs_shape[1])
     try:
         with torch.no_grad():
@@ -79,7 +124,7 @@ class PairNetwork(nn.Module):
     Paper: Line 10 (the function class F_h, with encoders shared over time)
     """
 
-    def __init__(self, trunk: nn.Module, dim: int, H: int, n_agents: int, hidden: int = 256) -> None:
+    def __init__(self, trunk: SavableModule, dim: int, H: int, n_agents: int, hidden: int = 256) -> None:
         super().__init__()
         self.trunk = trunk
         self.step = nn.Embedding(H - 1, 16)
@@ -103,13 +148,26 @@ class PairNetwork(nn.Module):
         return self(z[:, :-1], z[:, 1:], step)
 
 
+class Head(SavableModule):
+    """Class logits (n, n_classes) of features (n, dim), by one hidden layer."""
+
+    def __init__(self, dim: int, n_classes: int, hidden: int = 128, normalise: bool = False) -> None:
+        super().__init__()
+        self.arguments = {"dim": dim, "n_classes": n_classes, "hidden": hidden, "normalise": normalise}
+        before = [nn.LayerNorm(dim)] if normalise else []
+        self.layers = nn.Sequential(*before, nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.layers(z)
+
+
 class Classifier(nn.Module):
     """Class logits of single observations, by a trunk and a small head."""
 
-    def __init__(self, trunk: nn.Module, dim: int, n_classes: int, hidden: int = 128) -> None:
+    def __init__(self, trunk: SavableModule, dim: int, n_classes: int) -> None:
         super().__init__()
         self.trunk = trunk
-        self.head = nn.Sequential(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
+        self.head = Head(dim, n_classes)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.trunk(x))

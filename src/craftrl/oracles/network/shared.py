@@ -8,7 +8,6 @@ trained on all of them: what one step got wrong is outvoted by the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from craftrl.core.seam import EncoderFit
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import NetworkEncoder
@@ -23,68 +23,35 @@ from craftrl.oracles.network.networks import Classifier, new_trunk
 from craftrl.oracles.network.pairs import IGNORE, pair_targets, trajectories
 from craftrl.oracles.network.training import Training, seeded, train
 
-__all__ = ["SharedFit", "fit_shared"]
+__all__ = ["fit_shared"]
 
 Ints = NDArray[np.integer]
 SMOOTHING = 0.5  # pairs of states begin with half a visit of each agent
 
 
-@dataclass(frozen=True)
-class SharedFit:
-    """One encoder, the states (n, H) that it reads off the dataset, and how many states there are."""
-
-    encoder: NetworkEncoder
-    labels: NDArray[np.int64]
-    n_states: int
-
-    def states_at(self, h: int, min_share: float) -> Ints:
-        """The states that at least `min_share` of the trajectories are in at step h."""
-        share = np.bincount(self.labels[self.labels[:, h - 1] >= 0, h - 1], minlength=self.n_states)
-        return np.flatnonzero(share >= min_share * len(self.labels))
-
-
 def fit_shared(
-    tau: TrajectoryDataset,
-    labels: NDArray[np.int64],
-    trunk: nn.Module | None,
+    frames: Frames,
+    labels: Ints,
+    n_states: int,
+    trunk: nn.Module,
     training: Training,
     *,
-    dim: int = 128,
-    rounds: int = 2,
-    min_share: float = 0.0,
     agent_weight: float = 0.0,
-) -> SharedFit:
-    """Train on global labels (n, H), -1 for unknown; read the labels off the result; repeat.
+    name: str = "shared",
+) -> EncoderFit:
+    """One encoder for all steps from the states (n, H) of all observations, -1 for unknown.
 
-    A state that fewer than `min_share` of the trajectories are in at every step is dropped between rounds.
     `agent_weight` adds the agents' log-likelihood given the states, the loss of Line 10 with the states as its
-    bottleneck, to the classification loss: the chain of all steps in its neural form.
+    bottleneck, to the classification loss: the chain of all steps in its neural form. The loss returned is the
+    held-out one.
     """
-    frames = Frames(tau, training.to_device())
-    for turn in range(1, rounds + 1):
-        labels, n_states = _supported(labels, min_share)
-        name = f"shared-{turn}-of-{rounds}"
-        with seeded(training, name):
-            body, n_features = new_trunk(trunk, tau.obs_shape, dim)
-            network = Classifier(body, n_features, n_states)
-        loss = _loss(network, frames, labels, n_states, agent_weight)
-        train(network, loss, training.split(tau.n, name), training, name, per_row=tau.H)
-        encoder = NetworkEncoder(network.trunk, network.head, frames.device)
-        labels = _read(network, frames, training)
-    labels[tau.lengths[:, None] <= np.arange(tau.H)] = -1
-    return SharedFit(encoder, labels, n_states)
-
-
-def _supported(labels: NDArray[np.int64], min_share: float) -> tuple[NDArray[np.int64], int]:
-    """Labels without the states that are rare at every step, renumbered; one state where none is left."""
-    n, H = labels.shape
-    n_states = int(labels.max(initial=-1)) + 1
-    visits = np.stack([np.bincount(labels[labels[:, h] >= 0, h], minlength=n_states) for h in range(H)])
-    kept = visits.max(axis=0, initial=0) >= max(min_share * n, 1)
-    if not kept.any():
-        return np.zeros_like(labels), 1
-    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    return number[labels], int(kept.sum())
+    tau = frames.tau
+    with seeded(training, name):
+        body, n_features = new_trunk(trunk, tau.obs_shape, 0)
+        network = Classifier(body, n_features, n_states)
+    loss = _loss(network, frames, labels, n_states, agent_weight)
+    held_out = train(network, loss, training.split(tau.n, name), training, name, per_row=tau.H)
+    return EncoderFit(NetworkEncoder(network.trunk, network.head, frames.device), held_out)
 
 
 def _loss(
@@ -115,12 +82,3 @@ def _agent_table(labels: Ints, tau: TrajectoryDataset, n_states: int) -> NDArray
         known = (labels[:, h] >= 0) & (labels[:, h + 1] >= 0)
         np.add.at(counts[h], (labels[known, h], labels[known, h + 1], tau.agent[known]), 1)
     return counts / counts.sum(axis=-1, keepdims=True)
-
-
-@torch.no_grad()
-def _read(network: Classifier, frames: Frames, training: Training) -> NDArray[np.int64]:
-    tau = frames.tau
-    size = max(1, 4 * training.batch // tau.H)
-    chunks = torch.arange(tau.n).split(size)
-    states = [network(trajectories(frames, r).flatten(0, 1)).argmax(dim=-1).view(len(r), tau.H) for r in chunks]
-    return torch.cat(states).cpu().numpy()

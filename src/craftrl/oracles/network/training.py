@@ -7,7 +7,7 @@ import copy
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from craftrl.core.saved import Savable
 from craftrl.errors import CraftError, InvalidParameterError
 from craftrl.oracles.network.checkpoints import Checkpoint
 
@@ -30,7 +31,7 @@ class TrainingError(CraftError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Savable):
     """How networks are trained.
 
     epochs, patience   at most so many passes; stop after so many without a better held-out loss
@@ -67,6 +68,11 @@ class Training:
                 f"{self.epochs}, {self.batch}, {self.lr}, {self.held_out} were given."
             )
 
+    def __repr__(self) -> str:
+        """Only what differs from the defaults, as scikit-learn prints its estimators."""
+        changed = (f for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"Training({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+
     def to_device(self) -> torch.device:
         """The device asked for, if it is there."""
         if self.device == "auto":
@@ -85,6 +91,10 @@ class Training:
 
     def rng(self, *names: object) -> np.random.Generator:
         return np.random.default_rng([self.seed, *(zlib.crc32(str(name).encode()) for name in names)])
+
+    def saved(self) -> dict[str, Any]:
+        """Without the folder of checkpoints, which belongs to one machine."""
+        return {**super().saved(), "checkpoints": None}
 
     def but(self, **changes: Any) -> Training:
         return replace(self, **changes)
@@ -118,7 +128,7 @@ def train(
     size = max(2, training.batch // per_row)
     rows_train, rows_held = rows
     checkpoint = Checkpoint(
-        training.checkpoints, name, repr(training.but(checkpoints=None, progress=False, device="auto"))
+        training.checkpoints, name, repr(asdict(training.but(checkpoints=None, progress=False, device="auto")))
     )
     optimiser = torch.optim.AdamW(module.parameters(), lr=training.lr, weight_decay=training.weight_decay)
     at = _Progress()

@@ -1,0 +1,137 @@
+"""Whatever `fit` and its companions accept, as one dataset.
+
+One array with a label for every trajectory, one array per agent, lists of episodes of unequal length, a dataset, or the
+path of one on disk. A dataset holds trajectories grouped by agent, so the order of the caller's rows is kept beside
+it: what is returned for each trajectory comes in the caller's order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.data.dataset import ArraySteps, TrajectoryDataset, as_observations
+from craftrl.errors import InvalidDataError
+
+__all__ = ["Grouped", "as_dataset", "each_step"]
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A dataset and where its trajectories came from.
+
+    tau    trajectories grouped by agent
+    rows   int (n,): trajectory i of tau is row rows[i] of what was given
+    names  the agents as the caller calls them; agent k of tau is names[k]
+    """
+
+    tau: TrajectoryDataset
+    rows: NDArray[np.integer]
+    names: tuple[Any, ...]
+
+    def as_given(self, values: NDArray[Any]) -> NDArray[Any]:
+        """One entry per trajectory of tau, put in the order of the caller's rows."""
+        out = np.empty_like(values)
+        out[self.rows] = values
+        return out
+
+    def as_grouped(self, values: NDArray[Any]) -> NDArray[Any]:
+        """One entry per row of the caller's, put in the order of tau."""
+        return values[self.rows]
+
+
+def as_dataset(x: Any, agent: Any = None) -> Grouped:
+    """A dataset from trajectories `x` and, unless `x` says so itself, the agent of each of them."""
+    if agent is None:
+        tau = _without_labels(x)
+        return Grouped(tau, np.arange(tau.n), tuple(range(tau.K)))
+    if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
+        raise InvalidDataError("A dataset knows its agents; leave out the labels, or give arrays with labels.")
+    episodes = _trajectories(x)
+    names, label = _labels(agent, len(episodes))
+    rows = np.argsort(label, kind="stable")
+    if isinstance(episodes, np.ndarray):
+        steps = ArraySteps(np.ascontiguousarray(np.moveaxis(episodes[rows], 1, 0)))
+        return Grouped(TrajectoryDataset(steps, label[rows]), rows, names)
+    by_agent = [[episodes[i] for i in rows if label[i] == k] for k in range(len(names))]
+    return Grouped(TrajectoryDataset.from_episodes(by_agent), rows, names)
+
+
+def _without_labels(x: Any) -> TrajectoryDataset:
+    """Trajectories that say themselves whose they are."""
+    if isinstance(x, TrajectoryDataset):
+        return x
+    if isinstance(x, (str, os.PathLike)):
+        return TrajectoryDataset.open(x)
+    if isinstance(x, np.ndarray):
+        raise InvalidDataError(
+            f"One array needs the agent of each trajectory; shape {x.shape} was given alone; call fit(x, agent), or "
+            "give a list with one array per agent."
+        )
+    if not isinstance(x, (list, tuple)):
+        raise InvalidDataError(
+            "Trajectories must be an array with agent labels, a list with one array per agent, a TrajectoryDataset, or "
+            f"the path of one; {type(x).__name__} was given."
+        )
+    if x and all(isinstance(own, (list, tuple)) and own and np.ndim(own[0]) >= 1 for own in x):
+        return TrajectoryDataset.from_episodes(x)
+    return TrajectoryDataset.from_arrays(x)
+
+
+def _trajectories(x: Any) -> NDArray[Any] | list[NDArray[Any]]:
+    """x as one array (n, H, *obs), or as a list of episodes where their lengths differ."""
+    if isinstance(x, (list, tuple)) and len({np.shape(episode)[:1] for episode in x}) > 1:
+        return [as_observations(episode, f"trajectory {i}") for i, episode in enumerate(x)]
+    array = as_observations(x, "all trajectories")
+    if array.ndim < 2:
+        raise InvalidDataError(
+            f"Trajectories must have shape (trajectories, steps, ...); shape {array.shape} was given."
+        )
+    return array
+
+
+def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    """The agents' names, sorted, and the number of each trajectory's agent."""
+    given = np.asarray(agent)
+    if given.ndim != 1 or len(given) != n:
+        raise InvalidDataError(
+            f"There must be one agent label per trajectory; {n} trajectories and labels of shape {given.shape} were "
+            "given."
+        )
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise InvalidDataError("Agent labels must be names or numbers; some are missing (NaN); drop those rows.")
+    try:
+        names, label = np.unique(given, return_inverse=True)
+    except TypeError as error:
+        raise InvalidDataError("Agent labels must all be numbers, or all be names; both were given.") from error
+    if len(names) < 2:
+        raise InvalidDataError(
+            f"There must be trajectories of at least two agents; those of {len(names)} were given; CRAFT learns from "
+            "the differences between agents."
+        )
+    return tuple(names.tolist()), label.reshape(-1).astype(np.int64)
+
+
+def each_step(x: Any) -> Iterator[tuple[int, NDArray[Any], NDArray[np.bool_]]]:
+    """(h, observations (n, *obs), which of them are there) for h = 1, 2, ... of trajectories without labels.
+
+    One array (n, H, *obs) of any number of agents, a dataset, or the path of one.
+    """
+    if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
+        tau = _without_labels(x)
+        for h in range(1, tau.H + 1):
+            yield h, tau.at(h), tau.present(h)
+        return
+    array = _trajectories(x)
+    if not isinstance(array, np.ndarray):
+        raise InvalidDataError(
+            "Trajectories to transform must have one length; unequal ones were given; put them into a "
+            "TrajectoryDataset with from_episodes."
+        )
+    for step in range(array.shape[1]):
+        yield step + 1, array[:, step], np.ones(len(array), dtype=bool)

@@ -1,0 +1,37 @@
+"""What the checks need to know of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.craft import Bounds
+from craftrl.core.encoders import Encoder
+from craftrl.core.trace import Trace
+from craftrl.data.dataset import TrajectoryDataset
+
+__all__ = ["Subject"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A fitted model as the checks see it, whatever its oracle.
+
+    encoders  phi'_1..phi'_H
+    n_states  int (H,): states found at each step
+    labels    int (n, H): the states of the trajectories, in the order of the dataset
+    trace     what `fit` decided
+    bounds    the alpha, eta and nu that were used
+    refit     the same model fitted to other data at these bounds: anything with `encoders_`, `n_states_`, `trace_`
+    """
+
+    encoders: tuple[Encoder, ...]
+    n_states: NDArray[np.int64]
+    labels: NDArray[np.integer]
+    trace: Trace
+    bounds: Bounds
+    refit: Callable[[TrajectoryDataset], Any]

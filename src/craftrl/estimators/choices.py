@@ -1,0 +1,93 @@
+"""What is left to the library ("auto"): the data decides on the oracle, the oracle on how its answers are read.
+
+Every choice is a record with its reason (`Choice`), so that nothing is decided in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
+from craftrl.oracles.base import Choice, Oracle
+from craftrl.oracles.classifier import ClassifierOracle
+from craftrl.oracles.coordinates import CoordinateOracle
+
+__all__ = ["ORACLES", "choose_oracle", "describe"]
+
+ORACLES = ("auto", "coordinates", "classifier", "network")
+MOST_VALUES = 16  # integers with more values than this are measurements, not candidates for states
+
+
+def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, Choice | None]:
+    """The oracle that the user means: an `Oracle`, a scikit-learn classifier, or one of `ORACLES` by name.
+
+    Returned with the reason, where the data decided.
+    """
+    if isinstance(given, Oracle):
+        return given, None
+    if isinstance(given, str) and given in ORACLES:
+        return _by_name(given, tau)
+    if not isinstance(given, type) and is_classifier(given):
+        return ClassifierOracle(given), None
+    raise InvalidParameterError(
+        f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "
+        f"{', '.join(map(repr, ORACLES))}; {given!r} was given."
+    )
+
+
+def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, Choice | None]:
+    top = _largest_value(tau) if name in ("auto", "coordinates") else None
+    if top is not None:
+        oracle = CoordinateOracle(max(2, top + 1))
+        return oracle, Choice("oracle", oracle, f"observations are integers in 0..{top}; each entry may be the state.")
+    if name == "coordinates":
+        raise InvalidDataError(
+            f"oracle='coordinates' needs integers in 0..{MOST_VALUES - 1}; observations of dtype {tau.dtype} with "
+            "other values were given; use 'network' or 'classifier', or CoordinateOracle(n_values)."
+        )
+    if name == "classifier" or (name == "auto" and len(tau.obs_shape) == 1 and find_spec("torch") is None):
+        return _boosting()
+    if name == "auto" and len(tau.obs_shape) not in (1, 3):
+        raise InvalidDataError(
+            f"oracle='auto' needs small integers, feature vectors or images (rows, columns, channels); observations of "
+            f"shape {tau.obs_shape} were given; add a channel axis to grey images, or give an oracle."
+        )
+    require("torch", "neural")
+    from craftrl.oracles.network import NeuralOracle
+
+    kind = "feature vectors" if len(tau.obs_shape) == 1 else "images"
+    return NeuralOracle(), Choice("oracle", NeuralOracle(), f"observations are {kind} of shape {tau.obs_shape}.")
+
+
+def _boosting() -> tuple[Oracle, Choice]:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    oracle = ClassifierOracle(HistGradientBoostingClassifier(random_state=0))
+    return oracle, Choice("oracle", oracle, "boosted trees are scikit-learn's best all-round classifier of features.")
+
+
+def _largest_value(tau: TrajectoryDataset) -> int | None:
+    """The largest of all observed values, if they are integers in 0..MOST_VALUES-1; else None."""
+    if tau.dtype.kind not in "biu":
+        return None
+    top = 0
+    for h in range(1, tau.H + 1):
+        for _, x in tau.blocks(h):
+            if x.size:
+                top = max(top, int(x.max()))
+            if top >= MOST_VALUES or (x.size and x.min() < 0):
+                return None
+    return top
+
+
+def describe(choices: Iterable[Choice]) -> list[str]:
+    """The choices as sentences; those that were made together, for one reason, in one."""
+    together: dict[str, list[str]] = {}
+    for choice in choices:
+        together.setdefault(choice.why, []).append(choice.setting)
+    return [f"{', '.join(settings)}: {why}" for why, settings in together.items()]

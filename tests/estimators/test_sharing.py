@@ -1,0 +1,106 @@
+"""One encoder for all steps: for networks, classifiers and finite classes."""
+
+import numpy as np
+import pytest
+from feature_world import feature_data
+
+from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, FiniteOracle, InvalidParameterError, Mixed
+from craftrl.estimators.sharing import _supported
+from craftrl.states.accuracy import accuracy
+
+
+@pytest.fixture(scope="module")
+def data():
+    return feature_data(500)
+
+
+def walker(n, seed):
+    """A walk on four cells, one-hot twice: as it is, and with the cells of every second trajectory renamed."""
+    rng = np.random.default_rng(seed)
+    stay = np.repeat([0.2, 0.6], n)
+    cell = np.zeros((2 * n, 5), dtype=int)
+    for h in range(1, 5):
+        cell[:, h] = (cell[:, h - 1] + (rng.random(2 * n) > stay) * rng.choice([1, 3], 2 * n, p=[0.7, 0.3])) % 4
+    noise = rng.integers(4, size=(2 * n, 5))
+    return np.stack([cell, noise], axis=-1), np.repeat(["a", "b"], n), cell
+
+
+def test_a_finite_class_shares_its_best_coordinate():
+    x, agent, _ = walker(3000, 0)
+    model = CRAFT(CoordinateOracle(4), alpha=0.5, eta=0.1, nu=0.02, stationary=True).fit(x, agent)
+    assert model.encoder_.feature == 0
+    assert model.n_states_total_ == 4
+    fresh, _, truth = walker(200, 1)
+    assert accuracy(model.encode(fresh[:, 2]), truth[:, 2]) == 1
+    assert accuracy(model.transform(fresh), truth) == 1
+    assert accuracy(model.transform(np.tile(fresh, (1, 3, 1))), np.tile(truth, (1, 3))) == 1  # longer than those fitted
+
+
+def test_a_class_of_its_own_at_each_step_cannot_be_shared():
+    x, agent, _ = walker(500, 0)
+    oracle = FiniteOracle(lambda h: [lambda z: z[:, 0], lambda z: z[:, 1]], 4)
+    with pytest.raises(InvalidParameterError, match="one class of encoders for all steps"):
+        CRAFT(oracle, alpha=0.5, eta=0.1, nu=0.02, stationary=True).fit(x, agent)
+
+
+def test_a_classifier_is_trained_on_all_steps():
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    data, test = feature_data(1500, horizon=3), feature_data(200, horizon=3, seed=1)
+    trees = ClassifierOracle(HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8), folds=2, calibrate=False)
+    plain = ClassifierOracle(LogisticRegression())
+    model = CRAFT(Mixed(trees, plain, plain), alpha=1.0, eta=0.02, nu=0.01, stationary=True).fit(data.tau)
+    assert accuracy(model.transform(test.tau), test.truth.states) > 0.95
+    assert model.encoder_ is model.encoders_[3]
+
+
+@pytest.mark.parametrize("agent_weight", [0.0, 0.2])
+def test_a_network_is_trained_on_all_steps(data, agent_weight):
+    pytest.importorskip("torch")
+    from craftrl import NeuralOracle, Training
+
+    training = Training(epochs=16, patience=5, batch=128, lr=5e-3, device="cpu")
+    oracle = NeuralOracle(
+        dim=32,
+        training=training,
+        heads=training.but(epochs=8),
+        shared=training.but(epochs=4),
+        agent_weight=agent_weight,
+    )
+    model = CRAFT(oracle, alpha=1.0, eta=0.02, nu=0.01, stationary=True).fit(data.tau)
+    test = feature_data(200, seed=1)
+    assert accuracy(model.transform(test.tau), test.truth.states) > 0.98  # one relabelling for all steps
+    assert model.n_states_total_ == 4
+    assert list(model.n_states_) == [1, 3, 4, 4]
+    assert np.array_equal(model.encode(test.tau.at(3)), model.encode(test.tau.at(3), 3))
+    assert next(use.asked for use in model.trace_.oracle_use if use.question == "sharing") == 2
+
+
+def test_mixed_oracles_share_as_the_one_that_encodes():
+    x, agent, cell = walker(2000, 0)
+    oracle = Mixed(CoordinateOracle(4), CoordinateOracle(4), CoordinateOracle(4))
+    model = CRAFT(oracle, alpha=0.5, eta=0.1, nu=0.02, stationary=True).fit(x, agent)
+    assert accuracy(model.labels_, cell) == 1
+
+
+def test_rare_states_are_dropped_and_the_others_renumbered():
+    labels = np.array([[0, 0, 2], [0, 2, 2], [0, 2, -1], [0, 1, 2]])
+    kept, n_states = _supported(labels, min_share=0.5)
+    assert n_states == 2
+    assert kept.tolist() == [[0, 0, 1], [0, 1, 1], [0, 1, -1], [0, -1, 1]]
+
+
+def test_where_no_state_was_found_there_is_one():
+    kept, n_states = _supported(np.full((5, 3), -1), min_share=0.1)
+    assert n_states == 1
+    assert (kept == 0).all()
+
+
+def test_a_classifier_oracle_is_what_a_classifier_becomes(data):
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    model = CRAFT(tree, alpha=1.0, eta=0.02, nu=0.01).fit(data.tau)
+    assert model.oracle_ == ClassifierOracle(DecisionTreeClassifier(max_depth=4, random_state=0))
+    assert model.oracle is tree
