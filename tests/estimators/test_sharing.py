@@ -47,11 +47,11 @@ def test_a_classifier_is_trained_on_all_steps():
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
 
-    data, test = feature_data(1500, horizon=3), feature_data(200, horizon=3, seed=1)
+    data, test = feature_data(3000), feature_data(200, seed=1)
     trees = ClassifierOracle(HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8), folds=2, calibrate=False)
     plain = ClassifierOracle(LogisticRegression())
     model = CRAFT(Mixed(trees, plain, plain), alpha=1.0, eta=0.02, nu=0.01, stationary=True).fit(data.tau)
-    assert accuracy(model.transform(test.tau), test.truth.states) > 0.95
+    assert accuracy(model.transform(test.tau), test.truth.states) > 0.99  # step by step: less than half
     assert model.encoder_ is model.encoders_[3]
 
 
