@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+from craftrl.reproduce.study import Later, Study
 
 __all__ = [
     "AGENTS",
@@ -17,6 +20,7 @@ __all__ = [
     "HORIZON",
     "KINDS",
     "SEEDS",
+    "STUDY",
     "TOTALS",
     "Run",
     "sweep",
@@ -76,3 +80,22 @@ def _factors(n_agents: int, total: int) -> tuple[float | Literal["auto"], ...]:
     if total not in FINE_TOTALS:
         return (1.0,)
     return (1.0, 0.5, "auto") if n_agents == AUTO_AGENTS else (1.0, 0.5)
+
+
+def _runs(args: argparse.Namespace) -> list[Run]:
+    return sweep(FULL_TOTALS if args.full else TOTALS, args.seeds)
+
+
+STUDY = Study(
+    name="agents",
+    summary="two to six agents at a fixed total number of trajectories",
+    seeds=SEEDS,
+    runs=_runs,
+    run_one=Later("studies.agents.run", "run_one"),
+    report=Later("studies.agents.report", "report"),
+    draw=Later("studies.agents.picture", "draw"),
+    writes=("table.json", "agents.png"),
+    full_seeds=FULL_SEEDS,
+    full_adds=" and all totals",
+    examples=("--workers 2", "--full --workers 2 --out results/agents-full"),
+)
