@@ -34,16 +34,10 @@ def available_studies() -> dict[str, tuple[Any, str]]:
 
 def refuse_unknown_study(name: str) -> None:
     """Say in one sentence why there is no study of this name here."""
-    if _studies_folder() is not None:
-        raise InvalidParameterError(
-            f"The study must be one of {', '.join(available_studies())}; {name!r} was given; "
-            "craftrl reproduce --help says what each shows."
-        )
-    raise InvalidParameterError(
-        f"The study must be one of {', '.join(available_studies())}, which come with the package, or a folder "
-        f"studies/NAME of a clone of craftrl; {name!r} was given, and there is no clone around the package or in "
-        f"{Path.cwd()}; change into a clone and give the command again."
-    )
+    advice = "craftrl reproduce --help says what each shows."
+    if _studies_folder() is None:
+        advice = "all others are in the folder studies/ of a clone of craftrl: change into one and try again."
+    raise InvalidParameterError(f"The study must be one of {', '.join(available_studies())}; {name!r} was given; {advice}")
 
 
 def _studies_of_clone() -> list[Study]:
