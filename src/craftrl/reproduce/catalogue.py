@@ -37,7 +37,8 @@ def refuse_unknown_study(name: str) -> None:
     advice = "craftrl reproduce --help says what each shows."
     if _studies_folder() is None:
         advice = "all others are in the folder studies/ of a clone of craftrl: change into one and try again."
-    raise InvalidParameterError(f"The study must be one of {', '.join(available_studies())}; {name!r} was given; {advice}")
+    names = ", ".join(available_studies())
+    raise InvalidParameterError(f"The study must be one of {names}; {name!r} was given; {advice}")
 
 
 def _studies_of_clone() -> list[Study]:
