@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -82,15 +81,11 @@ def _factors(n_agents: int, total: int) -> tuple[float | Literal["auto"], ...]:
     return (1.0, 0.5, "auto") if n_agents == AUTO_AGENTS else (1.0, 0.5)
 
 
-def _runs(args: argparse.Namespace) -> list[Run]:
-    return sweep(FULL_TOTALS if args.full else TOTALS, args.seeds)
-
-
 STUDY = Study(
     name="agents",
     summary="two to six agents at a fixed total number of trajectories",
     seeds=SEEDS,
-    runs=_runs,
+    runs=lambda args: sweep(FULL_TOTALS if args.full else TOTALS, args.seeds),
     run_one=Later("studies.agents.run", "run_one"),
     report=Later("studies.agents.report", "report"),
     draw=Later("studies.agents.picture", "draw"),

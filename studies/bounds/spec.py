@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -72,15 +71,11 @@ def sweep(sizes: Iterable[int], n_seeds: int, horizon: int = 30, n_features: int
     ]
 
 
-def _runs(args: argparse.Namespace) -> list[Run]:
-    return sweep(SIZES, args.seeds)
-
-
 STUDY = Study(
     name="bounds",
     summary="alpha, eta, nu: true, chosen from the data, or off by a factor of 2",
     seeds=SEEDS,
-    runs=_runs,
+    runs=lambda args: sweep(SIZES, args.seeds),
     run_one=Later("studies.bounds.run", "run_one"),
     report=Later("studies.bounds.report", "report"),
     draw=Later("studies.bounds.picture", "draw"),

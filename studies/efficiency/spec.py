@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -84,15 +83,11 @@ def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, shapes: Mapping[str,
     ]
 
 
-def _runs(args: argparse.Namespace) -> list[Run]:
-    return sweep(FULL_SIZES if args.full else SIZES, args.seeds, SHAPES)
-
-
 STUDY = Study(
     name="efficiency",
     summary="accuracy against data: the paper's ERM, the chain, their limits",
     seeds=SEEDS,
-    runs=_runs,
+    runs=lambda args: sweep(FULL_SIZES if args.full else SIZES, args.seeds, SHAPES),
     run_one=Later("studies.efficiency.run", "run_one"),
     report=Later("studies.efficiency.report", "report"),
     draw=Later("studies.efficiency.picture", "draw"),

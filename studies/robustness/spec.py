@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -121,15 +120,11 @@ def _datasets(
                 yield world, violation, size, counts[0]
 
 
-def _runs(args: argparse.Namespace) -> list[Run]:
-    return sweep(args.seeds, DATA_SIZES, VIOLATION_SIZES, WORLD_SIZE)
-
-
 STUDY = Study(
     name="robustness",
     summary="broken assumptions, and whether label-free diagnostics notice",
     seeds=SEEDS,
-    runs=_runs,
+    runs=lambda args: sweep(args.seeds, DATA_SIZES, VIOLATION_SIZES, WORLD_SIZE),
     run_one=Later("studies.robustness.run", "run_one"),
     report=Later("studies.robustness.report", "report"),
     draw=Later("studies.robustness.picture", "draw"),

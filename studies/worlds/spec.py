@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -43,15 +42,11 @@ def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, horizon: Mapping[str
     ]
 
 
-def _runs(args: argparse.Namespace) -> list[Run]:
-    return sweep(SIZES, args.seeds, HORIZON)
-
-
 STUDY = Study(
     name="worlds",
     summary="trajectories needed in the combination lock and the multi-maze",
     seeds=SEEDS,
-    runs=_runs,
+    runs=lambda args: sweep(SIZES, args.seeds, HORIZON),
     run_one=Later("studies.worlds.run", "run_one"),
     report=Later("studies.worlds.report", "report"),
     writes=("table.json",),

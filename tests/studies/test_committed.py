@@ -54,7 +54,9 @@ def test_the_committed_table_follows_from_its_rows(name: str, tmp_path: Path, mo
     assert (tmp_path / TABLES[name]).read_text() == known
 
 
-def test_every_folder_has_a_readme() -> None:
+def test_every_folder_has_a_readme_and_is_in_the_list() -> None:
+    listed = re.findall(r"\]\(([\w-]+)/README.md\)", (STUDIES / "README.md").read_text())
+    assert sorted(listed) == FOLDERS
     assert sorted(p.name for p in STUDIES.iterdir() if p.is_dir() and p.name != "__pycache__") == FOLDERS
 
 

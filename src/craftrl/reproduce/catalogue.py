@@ -28,8 +28,11 @@ def available_studies() -> dict[str, tuple[Any, str]]:
     A command has `add_arguments(parser)` and `main(args)`: a `Study`, or the module of the figures, which are no
     sweep. The paper's studies come first, then those of the clone in the order of their names.
     """
-    paper, others = ({study.name: (study, study.summary) for study in some} for some in (PAPER, _studies_of_clone()))
-    return {**paper, "figures": FIGURES, **others}
+    found: dict[str, tuple[Any, str]] = {study.name: (study, study.summary) for study in PAPER}
+    found["figures"] = FIGURES
+    for study in _studies_of_clone():
+        found.setdefault(study.name, (study, study.summary))  # the paper's names are taken
+    return found
 
 
 def refuse_unknown_study(name: str) -> None:
