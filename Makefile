@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
@@ -10,9 +11,15 @@ WORKERS ?= 2
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
-$(READY): pyproject.toml constraints.txt
+# What the paper's studies need: the package and its plots.
+$(BASE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[plots]'
+	touch $(BASE)
+
+# The rest: torch, Gymnasium, HDF5 and the tools of the tests.
+$(READY): $(BASE) constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $(READY)
 
@@ -27,10 +34,10 @@ lint: $(READY)  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-reproduce: $(READY)  ## the paper's table on 12 seeds, beside the paper's numbers; under two minutes
+reproduce: $(BASE)  ## the paper's table on 12 seeds, beside the paper's numbers; under two minutes
 	$(BIN)/craftrl reproduce table1 --seeds 12 --workers $(WORKERS) --out results/table1
 
-reproduce-full: $(READY)  ## the paper's 20 seeds, error growth and the figures
+reproduce-full: $(BASE)  ## the paper's 20 seeds, error growth and the figures
 	$(BIN)/craftrl reproduce table1 --seeds 20 --workers $(WORKERS) --out results/table1-full
 	$(BIN)/craftrl reproduce error-growth --seeds 20 --workers $(WORKERS) --out results/error-growth
 	$(BIN)/craftrl reproduce figures --out results/figures
@@ -41,7 +48,7 @@ bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
 bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectories
 	$(BIN)/python benchmarks/out_of_core.py
 
-docs: $(READY)  ## draw the figures of the documentation again
+docs: $(BASE)  ## draw the figures of the documentation again
 	$(BIN)/craftrl reproduce figures --out docs/img
 
 clean:  ## remove the environment and all results

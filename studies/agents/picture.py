@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from craftrl.plots.style import COLOURS, INK, picture
-from studies.agents.analysis import Cell
+from craftrl.reproduce.folder import Row
+from studies.agents.report import Cell, cells
 from studies.agents.spec import KINDS
 
-__all__ = ["draw_cells"]
+__all__ = ["draw", "draw_cells"]
+
+
+def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+    draw_cells(cells(rows), out / "agents.png")
 
 
 def draw_cells(table: Sequence[Cell], path: Path) -> None:

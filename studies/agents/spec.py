@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from craftrl.reproduce.study import Later, Study
+
 __all__ = [
     "AGENTS",
     "AUTO_AGENTS",
@@ -17,6 +19,7 @@ __all__ = [
     "HORIZON",
     "KINDS",
     "SEEDS",
+    "STUDY",
     "TOTALS",
     "Run",
     "sweep",
@@ -76,3 +79,18 @@ def _factors(n_agents: int, total: int) -> tuple[float | Literal["auto"], ...]:
     if total not in FINE_TOTALS:
         return (1.0,)
     return (1.0, 0.5, "auto") if n_agents == AUTO_AGENTS else (1.0, 0.5)
+
+
+STUDY = Study(
+    name="agents",
+    summary="two to six agents at a fixed total number of trajectories",
+    seeds=SEEDS,
+    runs=lambda args: sweep(FULL_TOTALS if args.full else TOTALS, args.seeds),
+    run_one=Later("studies.agents.run", "run_one"),
+    report=Later("studies.agents.report", "report"),
+    draw=Later("studies.agents.picture", "draw"),
+    writes=("table.json", "agents.png"),
+    full_seeds=FULL_SEEDS,
+    full_adds=" and all totals",
+    examples=("--workers 2", "--full --workers 2 --out results/agents-full"),
+)

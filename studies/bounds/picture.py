@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from craftrl.plots.style import BLUE, GREY, RED, picture
-from studies.bounds.analysis import Cell
+from craftrl.reproduce.folder import Row
+from studies.bounds.report import Cell, cells
 from studies.bounds.spec import COUPLINGS
 
-__all__ = ["draw_cells"]
+__all__ = ["draw", "draw_cells"]
 
 MARKS = {"true": ("true bounds", "o", BLUE), "auto": ("auto", "D", RED)}
+
+
+def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+    draw_cells(cells(rows), out / "bounds.png")
 
 
 def draw_cells(table: Sequence[Cell], path: Path) -> None:

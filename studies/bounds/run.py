@@ -39,7 +39,7 @@ def run_one(run: Run) -> dict[str, Any]:
         auto = CRAFT(CoordinateOracle(), alpha="auto", eta="auto", nu="auto", coupling=coupling).fit(tau)
         found = {"auto": auto.bounds_}
         if coupling == "independent":
-            found |= {name: trial.search(start) for name, start in STARTS.items()}
+            found |= {name: trial.search(Bounds(*start)) for name, start in STARTS.items()}
         accuracy[coupling] = {name: trial.accuracy(bounds) for name, bounds in (grid | found).items()}
         chosen[coupling] = {name: vars(bounds) for name, bounds in {"true": true, **found}.items()}
     return {"accuracy": accuracy, "chosen": chosen}

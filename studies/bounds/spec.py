@@ -6,15 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from craftrl.core.craft import Bounds
+from craftrl.reproduce.study import Later, Study
 
 __all__ = [
     "AGENTS",
     "COUPLINGS",
     "FACTORS",
+    "FULL_SEEDS",
     "GRID",
+    "SEEDS",
     "SIZES",
     "STARTS",
+    "STUDY",
     "Run",
     "grid_name",
     "sweep",
@@ -29,12 +32,14 @@ AGENTS = {
 COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
 FACTORS = (0.5, 1.0, 2.0)
 GRID = tuple((alpha, eta, nu) for alpha in FACTORS for eta in FACTORS for nu in FACTORS)
-# Where else the automatic search might have started; tried for the independent ERM, which is the one that cares.
+# Where else the automatic search might have started (alpha, eta, nu); tried for the independent ERM, which is the one
+# that cares.
 STARTS = {
-    "auto, started low": Bounds(alpha=0.25, eta=0.05, nu=0.02),
-    "auto, started high": Bounds(alpha=1.0, eta=0.4, nu=0.4),
+    "auto, started low": (0.25, 0.05, 0.02),
+    "auto, started high": (1.0, 0.4, 0.4),
 }
 SIZES = (1000, 5000)
+SEEDS, FULL_SEEDS = 2, 20
 
 
 @dataclass(frozen=True)
@@ -64,3 +69,17 @@ def sweep(sizes: Iterable[int], n_seeds: int, horizon: int = 30, n_features: int
         for size in dict.fromkeys(sizes)
         if agents == "paper" or 4 * seed < n_seeds
     ]
+
+
+STUDY = Study(
+    name="bounds",
+    summary="alpha, eta, nu: true, chosen from the data, or off by a factor of 2",
+    seeds=SEEDS,
+    runs=lambda args: sweep(SIZES, args.seeds),
+    run_one=Later("studies.bounds.run", "run_one"),
+    report=Later("studies.bounds.report", "report"),
+    draw=Later("studies.bounds.picture", "draw"),
+    writes=("table.json", "bounds.png"),
+    full_seeds=FULL_SEEDS,
+    examples=("--workers 2", "--full --workers 2 --out results/bounds-full"),
+)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, picture
+from craftrl.reproduce.folder import Row
 from craftrl.reproduce.table1.spec import PUBLISHED
-from studies.efficiency.analysis import Curve
+from studies.efficiency.report import Curve, curves
 from studies.efficiency.spec import EXCESS, WORLDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_curves", "draw_excess"]
+__all__ = ["draw", "draw_curves", "draw_excess"]
 
 # Method: label, colour, line
 SHOWN = {
@@ -33,6 +35,12 @@ SHOWN_EXCESS = {
 }
 
 YARDSTICKS = ("genie", "hub")
+
+
+def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+    found = curves(rows)
+    draw_curves(found, out / "efficiency.png")
+    draw_excess(found, out / "excess.png")
 
 
 def draw_curves(found: Sequence[Curve], path: Path) -> None:

@@ -67,7 +67,7 @@ class PairLosses:
         """The shortest chain when each pair is charged only for what phi_{h+1} adds to phi_h.
 
         That is the loss of the pair less the loss of phi_h alone: I(agent; phi_{h+1} | phi_h) in place of
-        I(agent; phi_h, phi_{h+1}). Inconsistent: see `studies.efficiency.forgetting`.
+        I(agent; phi_h, phi_{h+1}). Inconsistent: see `studies.efficiency.population`.
         """
         alone = [next(self.engine.all_losses([self.start, step], self.grid))[0] for step in self.steps[:-1]]
         charged = [self.losses[0], *(loss - less[:, None] for loss, less in zip(self.losses[1:], alone))]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from craftrl.reproduce.study import Later, Study
+
 __all__ = [
     "EXCESS",
     "FULL_SEEDS",
@@ -15,6 +17,7 @@ __all__ = [
     "SEEDS",
     "SHAPES",
     "SIZES",
+    "STUDY",
     "WORLDS",
     "Run",
     "sweep",
@@ -78,3 +81,18 @@ def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, shapes: Mapping[str,
     return [
         Run(world, size, seed, *shapes[world]) for seed in range(n_seeds) for world in sizes for size in sizes[world]
     ]
+
+
+STUDY = Study(
+    name="efficiency",
+    summary="accuracy against data: the paper's ERM, the chain, their limits",
+    seeds=SEEDS,
+    runs=lambda args: sweep(FULL_SIZES if args.full else SIZES, args.seeds, SHAPES),
+    run_one=Later("studies.efficiency.run", "run_one"),
+    report=Later("studies.efficiency.report", "report"),
+    draw=Later("studies.efficiency.picture", "draw"),
+    writes=("curves.json", "efficiency.png", "excess.png"),
+    full_seeds=FULL_SEEDS,
+    full_adds=" and all sizes",
+    examples=("--workers 2", "--full --workers 2 --out results/efficiency-full"),
+)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
-from studies.pixels.analysis import Row, cells
-from studies.pixels.spec import NAMES
+from craftrl.reproduce.folder import Row
+from studies.pixels.report import cells
+from studies.pixels.spec import NAMES, Run
 
-__all__ = ["draw_study"]
+__all__ = ["draw", "draw_study"]
 
 COLOURS = {
     "craft": BLUE,
@@ -22,6 +25,16 @@ COLOURS = {
     "forward": RED,
     "latent-action": GREY,
 }
+
+
+def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+    """The study, and if asked for one trajectory, saliency and the recovered grid of the first "craft" run."""
+    draw_study(rows, out / "pixels.png")
+    if args.example:
+        from studies.pixels.example import draw_example
+
+        first = next(row for row in rows if row["technique"] == "craft")
+        draw_example(Run(**{field.name: first[field.name] for field in fields(Run)}), out / "example.png")
 
 
 def draw_study(rows: Sequence[Row], path: Path) -> None:

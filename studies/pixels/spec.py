@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["ABLATIONS", "NAMES", "PRESETS", "RIVALS", "Preset", "Run", "sweep"]
+from craftrl.errors import InvalidParameterError, require
+from craftrl.reproduce.arguments import natural, positive
+from craftrl.reproduce.study import Later, Study
+
+__all__ = ["ABLATIONS", "NAMES", "PRESETS", "RIVALS", "STUDY", "Preset", "Run", "sweep"]
 
 ABLATIONS = {
     "craft": "CRAFT, states shared over time",
@@ -92,3 +97,48 @@ def sweep(
         for w in walkers or preset.walkers
         for technique in techniques
     ]
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--preset", choices=list(PRESETS), default="small", help="world and budget (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--techniques", nargs="+", choices=list(NAMES), metavar="T", help="default: craft and all rivals"
+    )
+    parser.add_argument("--walkers", type=natural, nargs="+", metavar="W", help="figures that walk by themselves")
+    parser.add_argument("--n", type=positive, nargs="+", metavar="N", help="trajectories per agent")
+    parser.add_argument(
+        "--style", choices=["cells", "compass"], default="cells", help="how the agents differ (default: %(default)s)"
+    )
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
+    parser.add_argument("--example", action="store_true", help="also draw what CRAFT saw: example.png")
+
+
+def _runs(args: argparse.Namespace) -> list[Run]:
+    require("torch", "neural")
+    techniques = args.techniques or ["craft", *RIVALS]
+    if args.example and "craft" not in techniques:
+        raise InvalidParameterError(
+            f"--example needs the technique craft; only {', '.join(techniques)} was given; add craft to --techniques."
+        )
+    given = {"walkers": args.walkers, "n": args.n, "style": args.style, "device": args.device}
+    return sweep(PRESETS[args.preset], techniques, seeds=args.seeds, **given)
+
+
+STUDY = Study(
+    name="pixels",
+    summary="CRAFT on images, beside what people use on videos today",
+    seeds=1,
+    runs=_runs,
+    run_one=Later("studies.pixels.run", "run_one"),
+    report=Later("studies.pixels.report", "report"),
+    draw=Later("studies.pixels.picture", "draw"),
+    writes=("table.json", "pixels.png"),
+    options=_options,
+    examples=(
+        "--workers 2",
+        "--preset full --techniques craft ac-state --walkers 0 4 8 --device cuda",
+        "--preset full --techniques craft paired --walkers 4 --n 1000 5000 20000",
+    ),
+)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
-from studies.robustness.analysis import DIAGNOSTICS, Cell, Prediction
+from craftrl.reproduce.folder import Row
+from studies.robustness.report import DIAGNOSTICS, Cell, Prediction, cells, predictions
 from studies.robustness.spec import CLEAN, LEARNERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_robustness", "draw_trust"]
+__all__ = ["draw", "draw_robustness", "draw_trust"]
 
 LEARNER_STYLE = {
     "independent": (RED, "^", "independent (the paper's)"),
@@ -44,6 +46,11 @@ KIND_COLOUR = {
 }
 FEW_SEEDS = 4  # with fewer, an interval says nothing
 WORLD_MARKER = {"toy": "o", "lock": "s", "multimaze": "D"}
+
+
+def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+    draw_robustness(cells(rows), out / "robustness.png")
+    draw_trust([row for row in rows if "score" in row], predictions(rows), out / "trust.png")
 
 
 def draw_robustness(table: Sequence[Cell], path: Path) -> None:
@@ -88,7 +95,7 @@ def _line(table: Sequence[Cell], world: str, violation: str, learner: str) -> li
     return unbroken + sorted(broken, key=lambda cell: cell.size)
 
 
-def draw_trust(rows: Sequence[dict[str, Any]], table: Sequence[Prediction], path: Path) -> None:
+def draw_trust(rows: Sequence[Row], table: Sequence[Prediction], path: Path) -> None:
     """Left: true accuracy of every model against its score. Right: what each diagnostic foretells."""
     with picture(path, 10.5, 4.6) as figure:
         left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
@@ -108,7 +115,7 @@ def draw_trust(rows: Sequence[dict[str, Any]], table: Sequence[Prediction], path
         _draw_table(right, table)
 
 
-def _draw_calibration(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
+def _draw_calibration(axes: Axes, rows: Sequence[Row]) -> None:
     """The mean accuracy of models with about the same score."""
     score = np.array([row["score"] for row in rows])
     accuracy = np.array([row["accuracy"] for row in rows])

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from craftrl.reproduce.study import Later, Study
+
 __all__ = [
     "CLEAN",
     "DATA_SIZES",
     "FULL_SEEDS",
     "LEARNERS",
     "SEEDS",
+    "STUDY",
     "VIOLATION_SIZES",
     "WORLD_SIZE",
     "Learner",
@@ -115,3 +118,17 @@ def _datasets(
         for violation, sizes in violation_sizes.get(world, {}).items():
             for size in sizes:
                 yield world, violation, size, counts[0]
+
+
+STUDY = Study(
+    name="robustness",
+    summary="broken assumptions, and whether label-free diagnostics notice",
+    seeds=SEEDS,
+    runs=lambda args: sweep(args.seeds, DATA_SIZES, VIOLATION_SIZES, WORLD_SIZE),
+    run_one=Later("studies.robustness.run", "run_one"),
+    report=Later("studies.robustness.report", "report"),
+    draw=Later("studies.robustness.picture", "draw"),
+    writes=("tables.json", "robustness.png", "trust.png"),
+    full_seeds=FULL_SEEDS,
+    examples=("--workers 2", "--full --workers 2 --out results/robustness-full"),
+)

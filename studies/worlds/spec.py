@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COUPLINGS", "FULL_SEEDS", "HORIZON", "SEEDS", "SIZES", "Run", "sweep"]
+from craftrl.reproduce.study import Later, Study
+
+__all__ = ["COUPLINGS", "FULL_SEEDS", "HORIZON", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
 
 SIZES: Mapping[str, tuple[int, ...]] = {
     "lock": (500, 1000, 2000, 4000, 8000, 16_000),
@@ -38,3 +40,16 @@ def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, horizon: Mapping[str
         for size in sizes[world]
         for coupling in COUPLINGS
     ]
+
+
+STUDY = Study(
+    name="worlds",
+    summary="trajectories needed in the combination lock and the multi-maze",
+    seeds=SEEDS,
+    runs=lambda args: sweep(SIZES, args.seeds, HORIZON),
+    run_one=Later("studies.worlds.run", "run_one"),
+    report=Later("studies.worlds.report", "report"),
+    writes=("table.json",),
+    full_seeds=FULL_SEEDS,
+    examples=("--workers 2", "--full --workers 2 --out results/worlds-full"),
+)

@@ -14,12 +14,12 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.data import TrajectoryDataset
-from craftrl.reproduce import STUDIES
+from craftrl.reproduce.catalogue import available_studies
 
 COMMANDS = [
     [],
     ["reproduce"],
-    *(["reproduce", study] for study in STUDIES),
+    *(["reproduce", study] for study in available_studies()),
     ["collect"],
     ["fit"],
     ["evaluate"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,12 @@ def test_any_number_of_workers_writes_the_same_files(tmp_path: Path) -> None:
     run_sweep("draws", DRAWS, draw, tmp_path / "one", workers=1, progress=False)
     run_sweep("draws", DRAWS, draw, tmp_path / "two", workers=2, progress=False)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_one_quiet_process_needs_neither_joblib_nor_tqdm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("joblib", "tqdm"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert len(run_sweep("draws", DRAWS, draw, tmp_path, progress=False)) == len(DRAWS)
 
 
 def test_workers_keep_to_one_thread(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.errors import AssumptionWarning
-from craftrl.reproduce.table1.analysis import agreement, cells, format_table, table_json
+from craftrl.reproduce.table1.report import agreement, cells, format_table, table_json
 from craftrl.reproduce.table1.run import run_one
 from craftrl.reproduce.table1.spec import PUBLISHED, Run, published, sweep
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.agents.analysis import cells, format_cells
-from studies.agents.run import agents_of, run_one
-from studies.agents.spec import AGENTS, FULL_TOTALS, KINDS, Run, sweep
 
 from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
 from craftrl.theory import population_assumptions
+from studies.agents.report import cells, format_cells
+from studies.agents.run import agents_of, run_one
+from studies.agents.spec import AGENTS, FULL_TOTALS, KINDS, Run, sweep
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
@@ -61,10 +61,10 @@ def test_a_sweep_names_every_run_once() -> None:
 def test_the_command_prints_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import studies.agents as study
+    from studies.agents import spec
 
-    monkeypatch.setattr(study, "TOTALS", (300,))
-    monkeypatch.setattr(study, "sweep", lambda totals, seeds: sweep(totals, seeds, (2, 3), 4, 4))
+    monkeypatch.setattr(spec, "TOTALS", (300,))
+    monkeypatch.setattr(spec, "sweep", lambda totals, seeds: sweep(totals, seeds, (2, 3), 4, 4))
     main(["reproduce", "agents", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "300 in all, chain" in printed

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from studies.bounds.analysis import cells, format_grid, format_summary
-from studies.bounds.run import Trial, run_one
-from studies.bounds.spec import GRID, SIZES, STARTS, Run, grid_name, sweep
 
 from craftrl.cli import main
 from craftrl.core.craft import Bounds
 from craftrl.envs import BitsExBMDP, collect
+from studies.bounds.report import cells, format_grid, format_summary
+from studies.bounds.run import Trial, run_one
+from studies.bounds.spec import GRID, SIZES, STARTS, Run, grid_name, sweep
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from studies.efficiency.analysis import curves, format_curves, gain_over_independent
+
+from craftrl.cli import main
+from craftrl.core.grid import Grid
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.theory import population_assumptions
 from studies.efficiency.excess import bits_and_pairs
 from studies.efficiency.population import (
     aliased_chain,
@@ -23,13 +27,9 @@ from studies.efficiency.population import (
     true_chain,
 )
 from studies.efficiency.references import PairLosses
+from studies.efficiency.report import curves, format_curves, gain_over_independent
 from studies.efficiency.run import run_one
 from studies.efficiency.spec import FULL_SIZES, LEARNERS, SHAPES, Run, sweep
-
-from craftrl.cli import main
-from craftrl.core.grid import Grid
-from craftrl.envs import BitsExBMDP, collect
-from craftrl.theory import population_assumptions
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
@@ -161,10 +161,10 @@ def test_a_sweep_names_every_run_once() -> None:
 def test_the_command_writes_curves_and_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import studies.efficiency as study
+    from studies.efficiency import spec
 
-    monkeypatch.setattr(study, "SIZES", dict.fromkeys(TINY, (60, 120)))
-    monkeypatch.setattr(study, "SHAPES", TINY)
+    monkeypatch.setattr(spec, "SIZES", dict.fromkeys(TINY, (60, 120)))
+    monkeypatch.setattr(spec, "SHAPES", TINY)
     main(["reproduce", "efficiency", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "ours at its best" in printed

@@ -9,11 +9,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-from studies.pixels.analysis import format_table, states_right
+from craftrl.cli import main
+from studies.pixels.report import format_table, states_right
 from studies.pixels.spec import NAMES, PRESETS, Preset, sweep
-
-from craftrl.errors import InvalidParameterError
-from studies import pixels
 
 TINY = Preset(size=2, horizon=3, walkers=(1,), n=(60,), steps=6, batch=60, dim=16)
 
@@ -23,10 +21,14 @@ def tiny(monkeypatch):
     monkeypatch.setitem(PRESETS, "tiny", TINY)
 
 
-def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, monkeypatch):
-    kwargs = {"preset": "tiny", "techniques": ["craft", "paired"], "device": "cpu", "progress": False}
-    rows = pixels.reproduce(tmp_path, example=True, **kwargs)
+ARGUMENTS = ["reproduce", "pixels", "--preset", "tiny", "--device", "cpu", "--quiet"]
+
+
+def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, monkeypatch, capsys):
+    argv = [*ARGUMENTS, "--out", str(tmp_path), "--techniques", "craft", "paired"]
+    assert main([*argv, "--example"]) == 0
     assert {p.name for p in tmp_path.iterdir()} >= {"table.json", "pixels.png", "example.png", "rows", "settings.json"}
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert [row["technique"] for row in rows] == ["craft", "paired"]
     for row in rows:
         assert 0 <= row["accuracy"] <= 1
@@ -34,15 +36,23 @@ def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, mo
         assert row["n_states_true"] == [1, 3, 4]
     cells = json.loads((tmp_path / "table.json").read_text())["cells"]
     assert cells[0]["accuracy"] == pytest.approx(rows[0]["accuracy"])
-    assert NAMES["paired"] in format_table(rows)
+    printed = capsys.readouterr().out
+    assert format_table(rows) in printed
+    assert NAMES["paired"] in printed
 
     def never(run):
         raise AssertionError("a finished run was run again")
 
     monkeypatch.setattr("studies.pixels.run.run_one", never)
-    assert pixels.reproduce(tmp_path, **kwargs) == rows
-    with pytest.raises(InvalidParameterError, match="holds one sweep"):
-        pixels.reproduce(tmp_path, **{**kwargs, "techniques": ["craft"]})
+    assert main(argv) == 0
+    assert capsys.readouterr().out == printed
+    assert main(argv[:-1]) == 2
+    assert "holds one sweep" in capsys.readouterr().err
+
+
+def test_an_example_needs_craft(tiny, tmp_path, capsys):
+    assert main([*ARGUMENTS, "--out", str(tmp_path), "--techniques", "paired", "--example"]) == 2
+    assert "--example needs the technique craft; only paired was given" in capsys.readouterr().err
 
 
 def test_all_techniques_of_a_dataset_come_together_and_see_the_same_data(tiny):

@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from studies.robustness.analysis import (
+
+from craftrl.cli import main
+from craftrl.envs import BitsExBMDP, collect
+from studies.robustness.distractor import planted_codes, planted_distractors
+from studies.robustness.hidden import HiddenBitsExBMDP
+from studies.robustness.report import (
     DIAGNOSTICS,
     cells,
     format_cells,
@@ -14,13 +19,8 @@ from studies.robustness.analysis import (
     predictions,
     verdicts,
 )
-from studies.robustness.distractor import planted_codes, planted_distractors
-from studies.robustness.hidden import HiddenBitsExBMDP
 from studies.robustness.run import run_one
 from studies.robustness.spec import DATA_SIZES, LEARNERS, VIOLATION_SIZES, Run, sweep
-
-from craftrl.cli import main
-from craftrl.envs import BitsExBMDP, collect
 
 
 def row(accuracy: float, score: float, **changes: Any) -> dict[str, Any]:
@@ -161,11 +161,11 @@ def test_the_same_run_gives_the_same_row() -> None:
 def test_the_command_draws_and_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import studies.robustness as study
+    from studies.robustness import spec
 
-    monkeypatch.setattr(study, "DATA_SIZES", {"toy": (300, 100)})
-    monkeypatch.setattr(study, "VIOLATION_SIZES", {"toy": {"leaks": (0.2,)}})
-    monkeypatch.setattr(study, "WORLD_SIZE", {"toy": (4, 8)})
+    monkeypatch.setattr(spec, "DATA_SIZES", {"toy": (300, 100)})
+    monkeypatch.setattr(spec, "VIOLATION_SIZES", {"toy": {"leaks": (0.2,)}})
+    monkeypatch.setattr(spec, "WORLD_SIZE", {"toy": (4, 8)})
     monkeypatch.setattr("studies.robustness.distractor.SIZES", (100,))
     main(["reproduce", "robustness", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
     printed = capsys.readouterr().out

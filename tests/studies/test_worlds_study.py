@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from studies.worlds.analysis import cells, enough, format_table
-from studies.worlds.run import run_one
-from studies.worlds.spec import HORIZON, SIZES, Run, sweep
 
 from craftrl.cli import main
+from studies.worlds.report import cells, enough, format_table
+from studies.worlds.run import run_one
+from studies.worlds.spec import HORIZON, SIZES, Run, sweep
 
 PERFECT = {
     "accuracy": 1.0,
@@ -54,10 +54,10 @@ def test_exact_craft_recovers_states_and_graph(run: Run) -> None:
 def test_the_command_prints_a_table_and_what_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import studies.worlds as study
+    from studies.worlds import spec
 
-    monkeypatch.setattr(study, "SIZES", {"lock": (3000,)})
-    monkeypatch.setattr(study, "HORIZON", {"lock": 3})
+    monkeypatch.setattr(spec, "SIZES", {"lock": (3000,)})
+    monkeypatch.setattr(spec, "HORIZON", {"lock": 3})
     main(["reproduce", "worlds", "--seeds", "1", "--quiet", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "lock, chain: states and graph recovered in every seed: from 3,000" in printed

@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
     add_commands(parser, COMMANDS)
-    args = parser.parse_args(argv)
     try:
+        args = parser.parse_args(argv)
         args.main(args)
     except CraftError as error:
         print(error, file=sys.stderr)

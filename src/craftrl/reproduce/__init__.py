@@ -1,17 +1,10 @@
-"""Studies: each a folder of spec (which runs), run (one run) and analysis (rows to table and picture).
+"""The paper's table, error growth and figures, and what every study is run with.
 
-A study is a module with `add_arguments(parser)` and `main(args)`, and one entry here: its name on the command line, its
-module, and what it shows.
+study         `Study`, the record that every study fills in, and its command
+catalogue     which studies there are: the paper's here, the others in the folder `studies` of a clone
+runner        runs a sweep, one small row on disk for every run
+folder        results folders
+statistics    means over seeds
+
+table1, error_growth, figures      the paper's own: spec (which runs), run (one run), report, picture
 """
-
-STUDIES = {
-    "table1": ("craftrl.reproduce.table1", "the paper's Table 1 beside ours: CRAFT and its two shortcuts"),
-    "error-growth": ("craftrl.reproduce.error_growth", "mislabelled trajectories against h: CRAFT, recursive DRAFT"),
-    "figures": ("craftrl.reproduce.figures", "the paper's three figures, drawn from real runs"),
-    "efficiency": ("studies.efficiency", "accuracy against data: the paper's ERM, the chain, their limits"),
-    "agents": ("studies.agents", "two to six agents at a fixed total number of trajectories"),
-    "bounds": ("studies.bounds", "alpha, eta, nu: true, chosen from the data, or off by a factor of 2"),
-    "worlds": ("studies.worlds", "trajectories needed in the combination lock and the multi-maze"),
-    "pixels": ("studies.pixels", "CRAFT on images, beside what people use on videos today"),
-    "robustness": ("studies.robustness", "broken assumptions, and whether label-free diagnostics notice"),
-}

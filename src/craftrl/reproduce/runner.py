@@ -7,7 +7,7 @@ A study lists its runs as frozen settings and gives one function from settings t
     DIR/rows.jsonl         all of them, one a line, once all are done; instead of rows/ it serves as well
 
 Rows are written whole or not at all. They depend on the settings alone, so that any number of workers writes the same
-files; analysis reads rows and never runs anything.
+files; reports read rows and never run anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -87,20 +88,31 @@ def seed_of(*parts: int | str) -> Any:
 def _run_all(
     name: str, todo: Sequence[Any], total: int, run_one: RunOne, rows: Path, workers: int, progress: bool
 ) -> None:
-    from joblib import Parallel, delayed, parallel_config
-    from tqdm import tqdm
-
-    with tqdm(total=total, initial=total - len(todo), desc=name, unit="run", disable=not progress) as bar:
+    with _progress(name, total, total - len(todo), progress) as count_one:
         if workers == 1:
             for settings in todo:
                 _run_to_disk(settings, run_one, rows)
-                bar.update()
+                count_one()
             return
+        from joblib import Parallel, delayed, parallel_config
+
         # Idle workers soon leave, so that a killed sweep does not leave them behind for long.
         with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20):
             parallel = Parallel(return_as="generator_unordered", batch_size=1)
             for _ in parallel(delayed(_run_to_disk)(settings, run_one, rows) for settings in todo):
-                bar.update()
+                count_one()
+
+
+@contextmanager
+def _progress(name: str, total: int, done: int, shown: bool) -> Iterator[Callable[[], Any]]:
+    """A function to call after every run; with a bar, where one is shown."""
+    if not shown:
+        yield lambda: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, initial=done, desc=name, unit="run") as bar:
+        yield bar.update
 
 
 def _run_to_disk(settings: Any, run_one: RunOne, rows: Path) -> None:

@@ -1,14 +1,17 @@
-"""Means over seeds, with their uncertainty."""
+"""Rows in groups, and means over seeds with their uncertainty."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Estimate", "estimate", "standard_errors_apart"]
+from craftrl.reproduce.folder import Row
+
+__all__ = ["Estimate", "estimate", "grouped", "standard_errors_apart"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,18 @@ class Estimate:
     @property
     def standard_error(self) -> float:
         return self.deviation / math.sqrt(self.n)
+
+    def percent(self) -> str:
+        """The mean and half the width of its interval, in percent: " 97.70 ± 1.20"."""
+        return f"{100 * self.mean:6.2f} ±{100 * (self.high - self.mean):5.2f}"
+
+
+def grouped(rows: Sequence[Row], names: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows that agree in these settings together, in the order in which they come."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return groups
 
 
 def estimate(values: Sequence[float], level: float = 0.95) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,16 +10,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from craftrl.plots.style import BLUE, GREY, INK, RED, picture
-from craftrl.reproduce.error_growth.analysis import Curve
+from craftrl.reproduce.error_growth.report import Curve, curves
 from craftrl.reproduce.error_growth.spec import GROWTH, LEARNERS, SCENARIOS
+from craftrl.reproduce.folder import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_curves"]
+__all__ = ["draw", "draw_curves"]
 
 COLOUR = {"craft": BLUE, "draft": RED}
 FLOOR = 1e-4  # what the logarithmic axis still shows
+
+
+def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+    draw_curves(curves(rows), out / "error_growth.png")
 
 
 def draw_curves(found: Sequence[Curve], path: Path) -> None:

@@ -5,9 +5,13 @@ Paper: Section 3.1.1
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 
-__all__ = ["FIRST_SHARE", "GROWTH", "LEARNERS", "SCENARIOS", "Run", "Scenario", "sweep"]
+from craftrl.reproduce.arguments import positive
+from craftrl.reproduce.study import Later, Study
+
+__all__ = ["FIRST_SHARE", "GROWTH", "LEARNERS", "SCENARIOS", "STUDY", "Run", "Scenario", "sweep"]
 
 FIRST_SHARE, GROWTH = 0.002, 1.4  # of the trajectories, the slow feature is wrong on FIRST_SHARE * GROWTH^(h-2)
 LEARNERS = {"craft": "CRAFT", "draft": "Recursive DRAFT"}
@@ -49,3 +53,25 @@ def sweep(n_seeds: int, size: int, horizon: int, n_features: int) -> list[Run]:
         for scenario in SCENARIOS
         for learner in LEARNERS
     ]
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--size", type=positive, default=5000, metavar="N", help="trajectories per agent (default: %(default)s)"
+    )
+    parser.add_argument("--horizon", type=positive, default=20, metavar="H", help="default: %(default)s")
+    parser.add_argument("--features", type=positive, default=16, metavar="M", help="default: %(default)s")
+
+
+STUDY = Study(
+    name="error-growth",
+    summary="mislabelled trajectories against h: CRAFT, recursive DRAFT",
+    seeds=20,
+    runs=lambda args: sweep(args.seeds, args.size, args.horizon, args.features),
+    run_one=Later("craftrl.reproduce.error_growth.run", "run_one"),
+    report=Later("craftrl.reproduce.error_growth.report", "report"),
+    draw=Later("craftrl.reproduce.error_growth.picture", "draw"),
+    writes=("curves.json", "error_growth.png"),
+    options=_options,
+    examples=("--seeds 5", "--seeds 20 --size 5000 --workers 2 --out results/error-growth"),
+)

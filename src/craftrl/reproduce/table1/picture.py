@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from craftrl.plots.style import BLUE, GREEN, INK, RED, picture
-from craftrl.reproduce.table1.analysis import Cell
+from craftrl.reproduce.folder import Row
+from craftrl.reproduce.table1.report import Cell, cells
 from craftrl.reproduce.table1.spec import NAMES
 
-__all__ = ["draw_table"]
+__all__ = ["draw", "draw_table"]
 
 COLOUR = {"craft": BLUE, "single": GREEN, "paired": RED}
 MARKER = {"craft": "o", "single": "s", "paired": "^"}
+
+
+def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+    draw_table(cells(rows), out / "table1.png")
 
 
 def draw_table(table: Sequence[Cell], path: Path) -> None:

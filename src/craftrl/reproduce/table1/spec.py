@@ -5,10 +5,14 @@ Paper: Section 4, Table 1
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["NAMES", "PAPER_SEEDS", "PAPER_SIZES", "PUBLISHED", "Published", "Run", "published", "sweep"]
+from craftrl.reproduce.arguments import positive
+from craftrl.reproduce.study import Later, Study
+
+__all__ = ["NAMES", "PAPER_SEEDS", "PAPER_SIZES", "PUBLISHED", "STUDY", "Published", "Run", "published", "sweep"]
 
 PAPER_SIZES = (500, 1000, 5000)
 PAPER_SEEDS = 20
@@ -65,3 +69,25 @@ def sweep(sizes: Iterable[int], n_seeds: int, horizon: int, n_features: int) -> 
         for size in dict.fromkeys(sizes)
         for technique in NAMES
     ]
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sizes", type=positive, nargs="+", default=list(PAPER_SIZES), metavar="N", help="trajectories per agent"
+    )
+    parser.add_argument("--horizon", type=positive, default=Run.horizon, metavar="H", help="default: %(default)s")
+    parser.add_argument("--features", type=positive, default=Run.n_features, metavar="M", help="default: %(default)s")
+
+
+STUDY = Study(
+    name="table1",
+    summary="the paper's Table 1 beside ours: CRAFT and its two shortcuts",
+    seeds=PAPER_SEEDS,
+    runs=lambda args: sweep(args.sizes, args.seeds, args.horizon, args.features),
+    run_one=Later("craftrl.reproduce.table1.run", "run_one"),
+    report=Later("craftrl.reproduce.table1.report", "report"),
+    draw=Later("craftrl.reproduce.table1.picture", "draw"),
+    writes=("table.json", "table1.png"),
+    options=_options,
+    examples=("--seeds 4 --workers 2", "--seeds 20 --sizes 500 1000 5000 --workers 2 --out results/table1"),
+)

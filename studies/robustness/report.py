@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.reproduce.statistics import Estimate, estimate
+from craftrl.reproduce.folder import Row, write_json
+from craftrl.reproduce.statistics import Estimate, estimate, grouped
+from studies.robustness import distractor
 from studies.robustness.spec import CLEAN, DATA_SIZES, VIOLATION_SIZES
 
 __all__ = [
@@ -22,11 +26,9 @@ __all__ = [
     "format_predictions",
     "format_verdicts",
     "predictions",
-    "study_json",
+    "report",
     "verdicts",
 ]
-
-Row = dict[str, Any]
 
 GOOD = 0.95  # the accuracy from which a model counts as good
 
@@ -76,14 +78,29 @@ class Prediction:
     auc: float
 
 
+def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
+    """Write tables.json; what violations cost, what diagnostics foretell, and what the residual test sees."""
+    table, foretold, judged = cells(rows), predictions(rows), verdicts(rows)
+    planted = distractor.planted_distractors(distractor.SIZES, args.seeds)
+    tables = {"cells": [asdict(cell) for cell in table], "predictions": [asdict(p) for p in foretold]}
+    write_json(out / "tables.json", {**tables, "verdicts": judged, "planted": planted})
+    parts = [
+        f"Encoder accuracy in percent, mean over h = 2..H, 95% interval over {args.seeds} seeds",
+        format_cells(table),
+        f"What the diagnostics foretell, over {sum('score' in row for row in rows):,} models",
+        format_predictions(foretold),
+        format_verdicts(judged),
+        "States that follow the frozen distractor, planted: can the residual test see them?",
+        distractor.format_planted(planted),
+    ]
+    return "\n\n".join(parts)
+
+
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """One cell per dataset kind and learner, in the order of the rows."""
-    grouped: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        grouped.setdefault(tuple(row[k] for k in ("world", "violation", "size", "n", "learner")), []).append(row)
     return [
         Cell(*key, *(estimate([row[m] for row in mine]) for m in ("accuracy", "label_accuracy")))
-        for key, mine in grouped.items()
+        for key, mine in grouped(rows, ("world", "violation", "size", "n", "learner")).items()
     ]
 
 
@@ -133,15 +150,6 @@ def verdicts(rows: Sequence[Row]) -> list[dict[str, Any]]:
             summary = {"mean_accuracy": accuracy.mean(), "least_accuracy": accuracy.min()}
             table.append({"verdict": verdict, "models": len(accuracy), **summary, "good": (accuracy >= GOOD).mean()})
     return table
-
-
-def study_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """All tables as plain values."""
-    return {
-        "cells": [asdict(cell) for cell in cells(rows)],
-        "predictions": [asdict(p) for p in predictions(rows)],
-        "verdicts": verdicts(rows),
-    }
 
 
 def format_cells(table: Sequence[Cell]) -> str:

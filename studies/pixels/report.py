@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.statistics import estimate
+from craftrl.reproduce.folder import Row, write_json
+from craftrl.reproduce.statistics import estimate, grouped
 from studies.pixels.spec import NAMES
 
-__all__ = ["format_table", "states_right", "table_json"]
+__all__ = ["cells", "format_table", "report", "states_right", "table_json"]
 
-Row = dict[str, Any]
+SETTINGS = ("technique", "walkers", "n")
+
+
+def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
+    """Write table.json; accuracy, probe and states of each technique."""
+    write_json(out / "table.json", table_json(rows))
+    return format_table(rows)
 
 
 def states_right(row: Row) -> int:
@@ -20,16 +29,12 @@ def states_right(row: Row) -> int:
 
 def cells(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Mean over seeds for each technique, number of walkers and size."""
-    keys = list(dict.fromkeys((r["technique"], r["walkers"], r["n"]) for r in rows))
     table = []
-    for technique, walkers, n in keys:
-        mine = [r for r in rows if (r["technique"], r["walkers"], r["n"]) == (technique, walkers, n)]
+    for key, mine in grouped(rows, SETTINGS).items():
         e = estimate([r["accuracy"] for r in mine])
         table.append(
             {
-                "technique": technique,
-                "walkers": walkers,
-                "n": n,
+                **dict(zip(SETTINGS, key)),
                 "seeds": e.n,
                 "accuracy": e.mean,
                 "interval": [e.low, e.high],

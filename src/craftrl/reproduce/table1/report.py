@@ -5,14 +5,17 @@ Paper: Table 1
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import Estimate, estimate, standard_errors_apart
 from craftrl.reproduce.table1.spec import NAMES, PAPER_SEEDS, Published, Run, published
 
-__all__ = ["READING", "Cell", "agreement", "cells", "format_table", "table_json"]
+__all__ = ["READING", "Cell", "agreement", "cells", "format_table", "report", "table_json"]
 
 READING = (
     "Accuracy is averaged over h = 1..H. At h = 1 there is one state: every technique is right there, as CRAFT's "
@@ -35,13 +38,23 @@ class Cell:
     standard_errors: float | None
 
 
-def cells(rows: Sequence[dict[str, Any]]) -> list[Cell]:
+def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
+    """Write table.json; the table beside the paper's, and how far they agree."""
+    table = cells(rows)
+    world = f"--horizon {args.horizon} --features {args.features}"
+    command = f"craftrl reproduce table1 --seeds {args.seeds} --sizes {' '.join(map(str, args.sizes))} {world}"
+    write_json(out / "table.json", table_json(table, command))
+    title = f"Average encoder accuracy in percent, H = {args.horizon}, M = {args.features}, {args.seeds} seeds"
+    return f"{title}\n\n{format_table(table)}\n\n{agreement(table)}\n{READING}"
+
+
+def cells(rows: Sequence[Row]) -> list[Cell]:
     """One cell per technique and size, in the table's order."""
     sizes = sorted({row["size"] for row in rows})
     return [_cell(technique, size, rows) for technique in NAMES for size in sizes]
 
 
-def _cell(technique: str, size: int, rows: Sequence[dict[str, Any]]) -> Cell:
+def _cell(technique: str, size: int, rows: Sequence[Row]) -> Cell:
     mine = [row for row in rows if row["technique"] == technique and row["size"] == size]
     ours = estimate([row["accuracy"] for row in mine])
     without_h1 = estimate([row["accuracy_from_2"] for row in mine])

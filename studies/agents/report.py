@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.statistics import Estimate, estimate
+from craftrl.reproduce.folder import Row, write_json
+from craftrl.reproduce.statistics import Estimate, estimate, grouped
 from studies.agents.spec import COUPLINGS, KINDS
 
-__all__ = ["Cell", "cells", "cells_json", "format_cells"]
+__all__ = ["Cell", "cells", "cells_json", "format_cells", "report"]
 
 FACTORS: dict[float | str, str] = {1.0: "", 0.5: ", alpha x 0.5", "auto": ", auto"}
 SETTINGS = ("kind", "n_agents", "total", "coupling", "factor")
@@ -29,15 +32,19 @@ class Cell:
     assigned: float
 
 
-def cells(rows: Sequence[dict[str, Any]]) -> list[Cell]:
+def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
+    """Write table.json; accuracy for each number of agents."""
+    table = cells(rows)
+    write_json(out / "table.json", cells_json(table))
+    return f"Accuracy in percent, 95% interval over {args.seeds} seeds, toy world\n\n{format_cells(table)}"
+
+
+def cells(rows: Sequence[Row]) -> list[Cell]:
     """One cell for each combination of settings but the seed, in the order of the rows."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in SETTINGS), []).append(row)
-    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in groups.items()]
+    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, SETTINGS).items()]
 
 
-def _cell(settings: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Cell:
+def _cell(settings: dict[str, Any], rows: Sequence[Row]) -> Cell:
     accuracy, counts, assigned = (
         estimate([row[name] for row in rows]) for name in ("accuracy", "right_counts", "assigned")
     )
@@ -68,7 +75,4 @@ def format_cells(table: Sequence[Cell]) -> str:
 
 
 def _text(cell: Cell | None) -> str:
-    if cell is None:
-        return " " * 13
-    of = cell.accuracy
-    return f"{100 * of.mean:6.2f} ±{100 * (of.high - of.mean):5.2f}"
+    return " " * 13 if cell is None else cell.accuracy.percent()

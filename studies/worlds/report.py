@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.statistics import estimate
+from craftrl.reproduce.folder import Row, write_json
+from craftrl.reproduce.statistics import estimate, grouped
 
-__all__ = ["cells", "enough", "format_table"]
+__all__ = ["cells", "enough", "format_table", "report"]
 
+SETTINGS = ("world", "coupling", "size")
 MEASURES = (
     "accuracy",
     "steps_with_right_state_count",
@@ -20,15 +24,24 @@ MEASURES = (
 )
 
 
-def cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
+    """Write table.json; accuracy, states and graph by size, and from which size on nothing is wrong."""
+    table = cells(rows)
+    write_json(out / "table.json", {"cells": table})
+    lines = [format_table(table)]
+    for (world, coupling), size in enough(table).items():
+        found = "not reached" if size is None else f"from {size:,} trajectories per agent on"
+        lines.append(f"{world}, {coupling}: states and graph recovered in every seed: {found}")
+    return "\n".join(lines)
+
+
+def cells(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One cell per world, coupling and size: means over seeds, and how many seeds recovered everything."""
-    keys = list(dict.fromkeys((row["world"], row["coupling"], row["size"]) for row in rows))
-    return [_cell(key, rows) for key in sorted(keys)]
+    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in sorted(grouped(rows, SETTINGS).items())]
 
 
-def _cell(key: tuple[str, str, int], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    mine = [row for row in rows if (row["world"], row["coupling"], row["size"]) == key]
-    cell: dict[str, Any] = dict(zip(("world", "coupling", "size"), key))
+def _cell(settings: dict[str, Any], mine: Sequence[Row]) -> dict[str, Any]:
+    cell = dict(settings)
     for measure in MEASURES:
         over_seeds = estimate([row[measure] for row in mine])
         cell[measure] = over_seeds.mean
@@ -36,7 +49,7 @@ def _cell(key: tuple[str, str, int], rows: Sequence[dict[str, Any]]) -> dict[str
     return {**cell, "seeds": len(mine), "recovered": sum(map(_recovered, mine))}
 
 
-def _recovered(row: dict[str, Any]) -> bool:
+def _recovered(row: Row) -> bool:
     """No error on held-out data, the right number of states at every step, and the true graph, edge for edge."""
     measures = "accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall"
     return all(row[measure] == 1.0 for measure in measures)

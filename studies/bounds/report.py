@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.statistics import Estimate, estimate
+from craftrl.reproduce.folder import Row, write_json
+from craftrl.reproduce.statistics import Estimate, estimate, grouped
 from studies.bounds.spec import AGENTS, COUPLINGS, FACTORS, STARTS, grid_name
 
-__all__ = ["Cell", "cells", "cells_json", "format_grid", "format_summary"]
+__all__ = ["Cell", "cells", "cells_json", "format_grid", "format_summary", "report"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,19 @@ class Cell:
     less_true: Estimate
 
 
-def cells(rows: Sequence[dict[str, Any]]) -> list[Cell]:
+def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
+    """Write table.json; a summary, and for each size the grid of the independent ERM."""
+    table = cells(rows)
+    write_json(out / "table.json", cells_json(table))
+    grids = (format_grid(table, size, "independent") for size in dict.fromkeys(cell.size for cell in table))
+    title = "Accuracy in percent with 95% intervals over seeds"
+    return "\n\n".join([title, format_summary(table), *grids])
+
+
+def cells(rows: Sequence[Row]) -> list[Cell]:
     """All choices, in the order of the rows."""
     found = []
-    for agents, size in dict.fromkeys((row["agents"], row["size"]) for row in rows):
-        mine = [row for row in rows if (row["agents"], row["size"]) == (agents, size)]
+    for (agents, size), mine in grouped(rows, ("agents", "size")).items():
         for coupling in COUPLINGS:
             by_seed = [row["accuracy"][coupling] for row in mine]
             for choice in by_seed[0]:
@@ -54,13 +65,13 @@ def format_summary(table: Sequence[Cell]) -> str:
         mine = {c.choice: c for c in table if (c.agents, c.size, c.coupling) == (agents, size, coupling)}
         wrong = sorted(c.accuracy.mean for name, c in mine.items() if " x " in name)
         ahead = sum(mean >= mine["auto"].accuracy.mean for mean in wrong)
+        true, auto, less = (e.percent() for e in (mine["true"].accuracy, mine["auto"].accuracy, mine["auto"].less_true))
+        worst, median, best = (f"{100 * wrong[i]:.2f}" for i in (0, len(wrong) // 2, -1))
         lines.append(
-            f"{agents:8} {size:5} {coupling:12} {_text(mine['true'].accuracy):>14} {_text(mine['auto'].accuracy):>14} "
-            f"{_text(mine['auto'].less_true):>15}  {100 * wrong[0]:.2f}, {100 * wrong[len(wrong) // 2]:.2f}, "
-            f"{100 * wrong[-1]:.2f}; {ahead} of {len(wrong)}"
+            f"{agents:8} {size:5} {coupling:12} {true:>14} {auto:>14} {less:>15}  "
+            f"{worst}, {median}, {best}; {ahead} of {len(wrong)}"
         )
-        started = (f"  {name}: {_text(mine[name].accuracy)}" for name in STARTS if name in mine)
-        lines += started
+        lines += [f"  {name}: {mine[name].accuracy.percent()}" for name in STARTS if name in mine]
     return "\n".join(lines)
 
 
@@ -71,10 +82,6 @@ def format_grid(table: Sequence[Cell], size: int, coupling: str, agents: str = n
     for alpha in FACTORS:
         lines.append(f"  alpha x {alpha:g}".ljust(14) + "".join(f"nu x {nu:g}".rjust(16) for nu in FACTORS))
         for eta in FACTORS:
-            cells_of_row = (_text(mine[grid_name((alpha, eta, nu))]).rjust(16) for nu in FACTORS)
+            cells_of_row = (mine[grid_name((alpha, eta, nu))].percent().rjust(16) for nu in FACTORS)
             lines.append(f"    eta x {eta:g}".ljust(14) + "".join(cells_of_row))
     return "\n".join(lines)
-
-
-def _text(of: Estimate) -> str:
-    return f"{100 * of.mean:6.2f} ±{100 * (of.high - of.mean):5.2f}"

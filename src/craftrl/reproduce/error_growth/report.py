@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from craftrl.reproduce.error_growth.spec import LEARNERS, SCENARIOS
+from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import Estimate, estimate
 
-__all__ = ["Curve", "curves", "curves_json", "format_curves"]
+__all__ = ["Curve", "curves", "curves_json", "format_curves", "report"]
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,19 @@ class Curve:
     seeds: tuple[tuple[float, ...], ...]
 
 
-def curves(rows: Sequence[dict[str, Any]]) -> list[Curve]:
+def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
+    """Write curves.json; the shares of wrong labels at some steps."""
+    found = curves(rows)
+    write_json(out / "curves.json", curves_json(found))
+    return format_curves(found)
+
+
+def curves(rows: Sequence[Row]) -> list[Curve]:
+    """One curve for each learner in each scenario."""
     return [_curve(scenario, learner, rows) for scenario in SCENARIOS for learner in LEARNERS]
 
 
-def _curve(scenario: str, learner: str, rows: Sequence[dict[str, Any]]) -> Curve:
+def _curve(scenario: str, learner: str, rows: Sequence[Row]) -> Curve:
     mine = [row for row in rows if row["scenario"] == scenario and row["learner"] == learner]
     wrong, unassigned = (tuple(map(estimate, zip(*(row[key] for row in mine)))) for key in ("wrong", "unassigned"))
     return Curve(scenario, learner, wrong, unassigned, tuple(tuple(row["wrong"]) for row in mine))
