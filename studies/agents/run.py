@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect, turn_taking_policies
-from craftrl.estimators.craft import Bound
+from craftrl.estimators.craft import Auto
 from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import population_accuracy
 from craftrl.theory import population_assumptions
@@ -31,7 +31,7 @@ def run_one(run: Run) -> dict[str, Any]:
     alpha, eta, nu = _bounds(run, world)
     seed = seed_of("agents", run.kind, run.n_agents, run.total, run.horizon, run.n_features, run.seed)
     tau = collect(world, agents, run.total // run.n_agents, seed=seed).tau
-    model = CRAFT(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling).fit(tau)
+    model = CRAFT(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling, relabel=False).fit(tau)
     return {
         "accuracy": float(population_accuracy(lambda h: [model.encoders_[h]], world).mean()),
         "right_counts": float(np.mean([step.n_states == 2 for step in model.trace_.steps])),
@@ -40,7 +40,7 @@ def run_one(run: Run) -> dict[str, Any]:
     }
 
 
-def _bounds(run: Run, world: BitsExBMDP) -> tuple[Bound, Bound, Bound]:
+def _bounds(run: Run, world: BitsExBMDP) -> tuple[float | Auto, float | Auto, float | Auto]:
     if run.factor == "auto":
         return "auto", "auto", "auto"
     n_agents = max(run.n_agents, 3) if run.kind == "turns" else run.n_agents

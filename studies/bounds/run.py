@@ -8,11 +8,11 @@ import numpy as np
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.core.clusters import find_clusters
-from craftrl.core.craft import Bounds, craft
+from craftrl.core.craft import Bounds, Result, craft
 from craftrl.data import TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.estimators.bounds import chained_loss, search_bounds
-from craftrl.oracles.base import Coupling, Encoder
+from craftrl.estimators.bounds import Tried, chained_loss, search_bounds
+from craftrl.oracles.base import Coupling
 from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import population_accuracy
 from craftrl.theory import population_assumptions
@@ -36,7 +36,7 @@ def run_one(run: Run) -> dict[str, Any]:
     for coupling in COUPLINGS:
         trial = Trial(world, tau, coupling)
         grid = {grid_name(factors): _scaled(true, factors) for factors in GRID}
-        auto = CRAFT(CoordinateOracle(), alpha="auto", eta="auto", nu="auto", coupling=coupling).fit(tau)
+        auto = CRAFT(CoordinateOracle(), coupling=coupling, relabel=False).fit(tau)
         found = {"auto": auto.bounds_}
         if coupling == "independent":
             found |= {name: trial.search(Bounds(*start)) for name, start in STARTS.items()}
@@ -53,21 +53,26 @@ class Trial:
         self.tau = tau
         self.coupling = coupling
         self.oracle = CoordinateOracle().prepare(tau)
-        self.found: dict[Bounds, tuple[Encoder, ...]] = {}
+        self.found: dict[Bounds, Result] = {}
 
-    def encoders(self, bounds: Bounds) -> tuple[Encoder, ...]:
+    def result(self, bounds: Bounds) -> Result:
         same = Bounds(min(bounds.alpha, 1.0), bounds.eta, bounds.nu)  # Line 1
         if same not in self.found:
-            self.found[same] = craft(self.oracle, self.tau, same, self.coupling, find_clusters, relabel=False).encoders
+            self.found[same] = craft(self.oracle, self.tau, same, self.coupling, find_clusters, relabel=False)
         return self.found[same]
 
+    def tried(self, bounds: Bounds) -> Tried:
+        result = self.result(bounds)
+        codes = [self.oracle.read(encoder, self.tau, h) for h, encoder in enumerate(result.encoders, start=1)]
+        return Tried(bounds, result, chained_loss(codes, self.tau))
+
     def accuracy(self, bounds: Bounds) -> float:
-        encoders = self.encoders(bounds)
+        encoders = self.result(bounds).encoders
         return float(population_accuracy(lambda h: [encoders[h - 1]], self.world).mean())
 
     def search(self, start: Bounds) -> Bounds:
         """What "auto" does, from another start."""
-        return search_bounds(lambda b: chained_loss(self.encoders(b), self.tau), start, ("alpha", "eta", "nu"))
+        return search_bounds(self.tried, start, ("alpha", "eta", "nu"))[0].bounds
 
 
 def _seed(run: Run) -> Any:

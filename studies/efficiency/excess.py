@@ -57,7 +57,7 @@ def run_excess(run: Run) -> dict[str, Any]:
     found: dict[str, dict[str, float]] = {"accuracy": {}, "right_counts": {}, "assigned": {}}
     for coupling in COUPLINGS:
         oracle = FiniteOracle(partial(_Phi, run), n_values=4)
-        model = CRAFT(oracle, alpha=alpha, eta=eta, nu=nu, coupling=coupling).fit(data.tau)
+        model = CRAFT(oracle, alpha=alpha, eta=eta, nu=nu, coupling=coupling, relabel=False).fit(data.tau)
         encoders, codes = [1.0], [1.0]  # h = 1
         for h in range(2, world.H + 1):
             x_h, s_h = fresh.tau.at(h), fresh.truth.states[:, h - 1]

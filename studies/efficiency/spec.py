@@ -25,11 +25,11 @@ __all__ = [
 
 # What CRAFT is given in each, beside the true alpha, eta and nu.
 LEARNERS: Mapping[str, dict[str, Any]] = {
-    "independent": {"coupling": "independent"},
+    "independent": {"coupling": "independent", "relabel": False},
     "independent, relabelled": {"coupling": "independent", "relabel": True},
-    "chain": {"coupling": "chain"},
+    "chain": {"coupling": "chain", "relabel": False},
     "chain, relabelled": {"coupling": "chain", "relabel": True},
-    "posterior": {"coupling": "posterior"},
+    "posterior": {"coupling": "posterior", "relabel": False},
     "posterior, relabelled": {"coupling": "posterior", "relabel": True},
 }
 # What is only a yardstick or was tried and left: encoders read off the losses, with no clustering after them.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
-from craftrl.estimators.sharing import StationaryCRAFT
+from craftrl import CRAFT
 from craftrl.oracles.network.saliency import saliency
 from craftrl.plots.style import BLUE, GREY, picture
 from studies.pixels.run import Data, data_of, fitted
@@ -26,14 +26,14 @@ RARE = 0.02  # a transition that follows a state less often than this is not dra
 def draw_example(run: Run, path: Path) -> None:
     """One held-out trajectory with saliency below it, and the learned states placed by their transitions."""
     data, (model, _, _) = data_of(run), fitted(run)
-    assert isinstance(model, StationaryCRAFT)
+    assert isinstance(model, CRAFT)
     with picture(path, 9.6, 3.6) as figure:
         halves: Any = figure.subfigures(1, 2, width_ratios=[SHOWN, 3.2])
         _draw_frames(halves[0], model, data)
         _draw_grid(halves[1], model)
 
 
-def _draw_frames(figure: Any, model: StationaryCRAFT, data: Data) -> None:
+def _draw_frames(figure: Any, model: CRAFT, data: Data) -> None:
     shown = min(SHOWN, data.world.H - 1)
     panels = figure.subplots(2, shown, squeeze=False)
     trajectory = int(np.argmax([len(set(path[1 : shown + 1])) for path in data.test.truth.states]))
@@ -51,7 +51,7 @@ def _draw_frames(figure: Any, model: StationaryCRAFT, data: Data) -> None:
     panels[1, 0].set_ylabel("what decides")
 
 
-def _draw_grid(figure: Any, model: StationaryCRAFT) -> None:
+def _draw_grid(figure: Any, model: CRAFT) -> None:
     panel = figure.subplots()
     follows = transitions(model.labels_, model.n_states_total_)
     place = grid_layout(follows)

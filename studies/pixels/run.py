@@ -18,7 +18,6 @@ from craftrl.data import TrajectoryDataset
 from craftrl.envs.collection import Collection, collect
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.estimators.base import Learner
-from craftrl.estimators.sharing import StationaryCRAFT
 from craftrl.oracles.base import Oracle, PreparedOracle
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.probe import linear_probe
@@ -122,20 +121,22 @@ def training_of(run: Run) -> Training:
 # -- fitting -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class _Reused(Oracle):
-    """An oracle bound already, so that variants of CRAFT share one network of log-odds."""
+    """An oracle that is prepared already, so that variants of CRAFT share one network of log-odds."""
 
-    bound: PreparedOracle
+    def __init__(self, prepared: PreparedOracle) -> None:
+        self.prepared = prepared
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
-        return self.bound
+        return self.prepared
 
 
 @lru_cache(maxsize=1)
-def _bound(run: Run) -> PreparedOracle:
-    folds = 2 if run.technique == "craft-crossfit" else 1
-    return NeuralOracle(dim=run.dim, folds=folds, training=training_of(run)).prepare(data_of(run).train.tau)
+def _prepared(run: Run, folds: int, agent_weight: float) -> PreparedOracle:
+    training = training_of(run)
+    short = training.but(epochs=max(2, training.epochs // 3), lr=1e-3)
+    oracle = NeuralOracle(dim=run.dim, folds=folds, training=training, shared=short, agent_weight=agent_weight)
+    return oracle.prepare(data_of(run).train.tau)
 
 
 @lru_cache(maxsize=1)
@@ -145,35 +146,30 @@ def fitted(run: Run) -> tuple[Learner, Features, list[int]]:
 
 
 def craft_of(run: Run, data: Data) -> CRAFT:
-    """The estimator that a technique uses step by step, with the world's population bounds."""
-    crossfit = run.technique == "craft-crossfit"
+    """The estimator of a technique, with the world's population bounds."""
+    folds = 2 if run.technique == "craft-crossfit" else 1
+    weight = 0.5 if run.technique == "craft-agents" else 0.0
     return CRAFT(
-        _Reused(_bound(run if crossfit else replace(run, technique="craft"))),
+        _Reused(_prepared(replace(run, technique="craft"), folds, weight)),
         alpha=data.alpha,
         eta=data.eta,
         nu=data.nu,
         relabel=run.technique != "craft-no-relabel",
         clusterer=find_clusters if run.technique == "craft-scan" else Valleys(),
+        stationary=run.technique not in ("craft-steps", "craft-no-relabel", "craft-scan"),
     )
 
 
 def _fit_craft(run: Run, data: Data) -> tuple[Learner, Features, list[int]]:
-    tau = data.train.tau
-    craft = craft_of(run, data).fit(tau)
-    if run.technique in ("craft-steps", "craft-no-relabel", "craft-scan"):
-        return craft, craft.encoders_[2].features, list(craft.n_states_)  # type: ignore[attr-defined]
-    weight = 0.5 if run.technique == "craft-agents" else 0.0
-    training = training_of(run)
-    short = training.but(epochs=max(2, training.epochs // 3), lr=1e-3)
-    shared = StationaryCRAFT(craft, agent_weight=weight, training=short).share(craft, tau)
-    return shared, shared.encoder_.features, list(shared.n_states_)
+    model = craft_of(run, data).fit(data.train.tau)
+    return model, model.encoders_[2].features, list(model.n_states_)  # type: ignore[attr-defined]
 
 
 def _fit_rival(run: Run, data: Data) -> tuple[Learner, Features, list[int]]:
     """Clustered raw and standardised; the better of the two on the truth counts, one more advantage."""
     tau = data.train.tau
     rival = CLASSES[run.technique](data.n_states, dim=run.dim, training=training_of(run))
-    rival.fit(tau, data.train.truth.actions)
+    rival.fit(tau, actions=data.train.truth.actions)
     raw = _accuracies(rival, data.test)
     rival.standardise = True
     if np.mean(_accuracies(rival.cluster(tau), data.test)) < np.mean(raw):

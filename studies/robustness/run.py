@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle
-from craftrl.diagnostics import Diagnosis, diagnose
+from craftrl.diagnostics import Diagnosis
 from craftrl.envs import BitsExBMDP, Collection, LockExBMDP, MultiMazeExBMDP, collect
 from craftrl.envs.violations import VIOLATIONS
 from craftrl.oracles.counting import CountingOracle
@@ -50,7 +50,7 @@ def run_one(run: Run) -> dict[str, Any]:
     }
     if not run.n_resamples:
         return result
-    diagnosis = diagnose(model, data.tau, n_resamples=run.n_resamples, seed=run.seed)
+    diagnosis = model.diagnose(data.tau, n_resamples=run.n_resamples, seed=run.seed)
     by_step = {"accuracy_by_step": accuracy, "trust_by_step": diagnosis.trust}
     return {**result, **_findings(diagnosis), **{name: values.round(4).tolist() for name, values in by_step.items()}}
 

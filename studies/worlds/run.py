@@ -32,9 +32,9 @@ def run_one(run: Run) -> dict[str, Any]:
     bounds = population_assumptions(world, policies)
     alpha, eta, nu = bounds.alpha.value, bounds.eta.value, bounds.nu.value
     data = collect(world, policies, run.size, seed=_seed(run, run.size))
-    model = CRAFT(FiniteOracle(world.encoders, world.n_values), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling).fit(
-        data.tau
-    )
+    model = CRAFT(
+        FiniteOracle(world.encoders, world.n_values), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling, relabel=False
+    ).fit(data.tau)
     fresh = collect(world, policies, HELD_OUT, seed=_seed(run, "held out"))
     true_graph = LatentGraph.from_world(world)
     encoded = np.stack([model.encode(data.tau.at(h), h) for h in range(1, world.H + 1)], axis=1)

@@ -23,7 +23,7 @@ def run_one(run: Run) -> dict[str, Any]:
     if run.learner == "craft":
         known = population_assumptions(world, policies)
         alpha, eta, nu = known.alpha.value, known.eta.value, known.nu.value
-        model = CRAFT(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu).fit(collection.tau)
+        model = CRAFT.paper(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu).fit(collection.tau)
     else:
         model = RecursiveDRAFT(CoordinateOracle()).fit(collection.tau)
     wrong = 1 - accuracy_by_step(model.labels_, collection.truth.states)

@@ -21,6 +21,6 @@ def draw_spectrum(path: Path, n: int, seed: int) -> None:
     policies = world.policies(alpha=1.0)
     known = population_assumptions(world, policies)
     oracle = FiniteOracle(world.encoders, world.n_values)
-    model = CRAFT(oracle, alpha=known.alpha.value, eta=known.eta.value, nu=known.nu.value)
+    model = CRAFT.paper(oracle, alpha=known.alpha.value, eta=known.eta.value, nu=known.nu.value)
     model.fit(collect(world, policies, n, seed).tau)
     draw_schematic(model.trace_, path, h=2, subtitle=f"a combination lock, {n:,} action-free trajectories per agent")

@@ -41,7 +41,7 @@ def _rng(run: Run) -> Any:
 
 
 def _craft(tau: TrajectoryDataset) -> tuple[Any, dict[str, Any]]:
-    model = CRAFT(CoordinateOracle(), alpha=ALPHA, eta=ETA, nu=NU).fit(tau)
+    model = CRAFT.paper(CoordinateOracle(), alpha=ALPHA, eta=ETA, nu=NU).fit(tau)
     outcomes = model.trace_.outcomes()
     count = {f"steps_with_{kind.replace(' ', '_')}": len(steps) for kind, steps in sorted(outcomes.items())}
     return lambda h: [model.encoders_[h]], {**count, "assigned_at_end": model.trace_.steps[-1].assigned}
