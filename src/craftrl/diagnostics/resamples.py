@@ -22,6 +22,7 @@ from craftrl.estimators.base import Learner
 from craftrl.estimators.craft import CRAFT
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 from craftrl.states.accuracy import accuracy_by_step
+from craftrl.states.visits import count_visits
 
 __all__ = ["Resamples", "codes_of", "resample"]
 
@@ -103,14 +104,8 @@ def held_out_gain(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, weight: Ints)
     `weight` says how often each trajectory was drawn: those never drawn are held out. Each cell's prediction is
     its agents' frequencies with half a count added to each (Jeffreys).
     """
-    known = (s_h >= 0) & (s_next >= 0)
-    width = int(s_next.max(initial=0)) + 1
-    cell = s_h[known].astype(np.int64) * width + s_next[known]
     counts, held_out = (
-        np.bincount(
-            cell * tau.K + tau.agent[known], weights=times[known], minlength=(cell.max(initial=0) + 1) * tau.K
-        ).reshape(-1, tau.K)
-        for times in (weight.astype(float), (weight == 0).astype(float))
+        count_visits(s_h, s_next, tau.agent, times=times).reshape(-1, tau.K) for times in (weight, weight == 0)
     )
     gain = _log_likelihood(held_out, counts) - _log_likelihood(held_out.sum(axis=0), counts.sum(axis=0))
     return gain / max(float(held_out.sum()), 1.0)

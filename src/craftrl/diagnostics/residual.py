@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
+from craftrl.states.visits import count_visits
 
 __all__ = ["Residual", "pair_cells", "residual_information", "strongest_dependence"]
 
@@ -63,8 +64,8 @@ def _at_step(
 ) -> tuple[float, float, float, tuple[int, int]]:
     group, n_cells = pair_cells(codes[:, h - 1], codes[:, h])
     known = group >= 0
-    agents_in_cell = np.bincount(group[known] * tau.K + tau.agent[known], minlength=n_cells * tau.K)
-    _, states_know, _ = strongest_dependence(agents_in_cell.reshape(1, 1, n_cells, tau.K))
+    agents_in_cell = count_visits(group, tau.agent, sizes=(n_cells, tau.K))
+    _, states_know, _ = strongest_dependence(agents_in_cell[None, None])
     group[known] = group[known] * tau.K + tau.agent[known]
     candidates = []
     for step in (h, h + 1):

@@ -18,6 +18,7 @@ from craftrl.core.craft import Bounds
 from craftrl.core.encoders import read_states
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.base import Encoder
+from craftrl.states.visits import count_visits
 
 __all__ = ["LIMITS", "START", "chained_loss", "search_bounds"]
 
@@ -37,15 +38,11 @@ def chained_loss(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> float:
     code = read_states(encoders[0], tau, 1)
     for h in range(1, tau.H):
         code_next = read_states(encoders[h], tau, h + 1)
-        there = code_next >= 0
-        width = int(code_next.max(initial=0)) + 1
-        cell = code[there] * width + code_next[there]
-        n_cells = int(cell.max(initial=0)) + 1
-        counts = np.bincount(cell * tau.K + tau.agent[there], minlength=n_cells * tau.K).reshape(n_cells, tau.K)
-        visits = counts.sum(axis=1)
+        counts = count_visits(code, code_next, tau.agent)
+        visits = counts.sum(axis=2)
         total += xlogy(visits, visits).sum() - xlogy(counts, counts).sum()
         total += (tau.K - 1) / 2 * np.log(max(tau.n, 2)) * int((visits > 0).sum())
-        n_pairs += int(there.sum())
+        n_pairs += int(visits.sum())
         code = code_next
     return float(total / n_pairs)
 

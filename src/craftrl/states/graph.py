@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.core.relabelling import best_matching
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.states.accuracy import best_matching, confusion
+from craftrl.states.accuracy import confusion
+from craftrl.states.visits import count_visits
 
 if TYPE_CHECKING:
     from craftrl.data.dataset import TrajectoryDataset
@@ -44,13 +46,9 @@ class LatentGraph:
                 "were given."
             )
         n_states = np.maximum(states.max(axis=0) + 1, 0)
-        counts = []
-        for s, s_next, m, m_next in zip(states.T, states.T[1:], n_states, n_states[1:]):
-            known = (s >= 0) & (s_next >= 0)
-            table = np.zeros((k.max() + 1, m, m_next), dtype=np.int64)
-            np.add.at(table, (k[known], s[known], s_next[known]), 1)
-            counts.append(table)
-        return cls(tuple(counts))
+        sizes = [(k.max() + 1, m, m_next) for m, m_next in zip(n_states, n_states[1:])]
+        steps = zip(states.T, states.T[1:], sizes)
+        return cls(tuple(count_visits(k, s, s_next, sizes=size) for s, s_next, size in steps))
 
     @classmethod
     def from_model(cls, model: Any, tau: TrajectoryDataset) -> LatentGraph:

@@ -22,6 +22,7 @@ from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.networks import Classifier, new_trunk
 from craftrl.oracles.network.pairs import IGNORE, pair_targets, trajectories
 from craftrl.oracles.network.training import Training, seeded, train
+from craftrl.states.visits import count_visits
 
 __all__ = ["SharedFit", "fit_shared"]
 
@@ -39,8 +40,8 @@ class SharedFit:
 
     def states_at(self, h: int, min_share: float) -> Ints:
         """The states that at least `min_share` of the trajectories are in at step h."""
-        share = np.bincount(self.labels[self.labels[:, h - 1] >= 0, h - 1], minlength=self.n_states)
-        return np.flatnonzero(share >= min_share * len(self.labels))
+        visits = count_visits(self.labels[:, h - 1], sizes=(self.n_states,))
+        return np.flatnonzero(visits >= min_share * len(self.labels))
 
 
 def fit_shared(
@@ -79,7 +80,7 @@ def _supported(labels: NDArray[np.int64], min_share: float) -> tuple[NDArray[np.
     """Labels without the states that are rare at every step, renumbered; one state where none is left."""
     n, H = labels.shape
     n_states = int(labels.max(initial=-1)) + 1
-    visits = np.stack([np.bincount(labels[labels[:, h] >= 0, h], minlength=n_states) for h in range(H)])
+    visits = np.stack([count_visits(labels[:, h], sizes=(n_states,)) for h in range(H)])
     kept = visits.max(axis=0, initial=0) >= max(min_share * n, 1)
     if not kept.any():
         return np.zeros_like(labels), 1
@@ -110,10 +111,9 @@ def _loss(
 
 def _agent_table(labels: Ints, tau: TrajectoryDataset, n_states: int) -> NDArray[np.float64]:
     """Pr(agent | s_h, s_{h+1}) for each h, shape (H-1, n_states, n_states, K)."""
-    counts = np.full((tau.H - 1, n_states, n_states, tau.K), SMOOTHING)
-    for h in range(tau.H - 1):
-        known = (labels[:, h] >= 0) & (labels[:, h + 1] >= 0)
-        np.add.at(counts[h], (labels[known, h], labels[known, h + 1], tau.agent[known]), 1)
+    sizes = (n_states, n_states, tau.K)
+    pairs = zip(labels.T, labels.T[1:])
+    counts = SMOOTHING + np.stack([count_visits(s_h, s_next, tau.agent, sizes=sizes) for s_h, s_next in pairs])
     return counts / counts.sum(axis=-1, keepdims=True)
 
 
