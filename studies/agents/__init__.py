@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.reproduce.runner import run_sweep, write_json
+    from craftrl.data.files import write_json
+    from craftrl.reproduce.runner import run_sweep
     from studies.agents.analysis import cells, cells_json, format_cells
     from studies.agents.picture import draw_cells
     from studies.agents.run import run_one

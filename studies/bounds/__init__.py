@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.reproduce.runner import run_sweep, write_json
+    from craftrl.data.files import write_json
+    from craftrl.reproduce.runner import run_sweep
     from studies.bounds.analysis import cells, cells_json, format_grid, format_summary
     from studies.bounds.picture import draw_cells
     from studies.bounds.run import run_one

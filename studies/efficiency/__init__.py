@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.reproduce.runner import run_sweep, write_json
+    from craftrl.data.files import write_json
+    from craftrl.reproduce.runner import run_sweep
     from studies.efficiency.analysis import curves, curves_json, format_curves
     from studies.efficiency.picture import draw_curves, draw_excess
     from studies.efficiency.population import limits

@@ -80,7 +80,8 @@ def reproduce(
     from craftrl.errors import require
 
     require("torch", "neural")
-    from craftrl.reproduce.runner import run_sweep, write_json
+    from craftrl.data.files import write_json
+    from craftrl.reproduce.runner import run_sweep
     from studies.pixels.analysis import table_json
     from studies.pixels.picture import draw_study
     from studies.pixels.run import run_one

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.reproduce.runner import run_sweep, write_json
+    from craftrl.data.files import write_json
+    from craftrl.reproduce.runner import run_sweep
     from studies.robustness.analysis import (
         cells,
         format_cells,

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    from craftrl.data.files import check_writable
     from craftrl.envs import collect
-    from craftrl.reproduce.runner import check_writable
 
     for path in (args.out, truth_path(args.out)):
         if path.exists():

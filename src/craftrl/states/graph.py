@@ -46,9 +46,8 @@ class LatentGraph:
                 "were given."
             )
         n_states = np.maximum(states.max(axis=0) + 1, 0)
-        sizes = [(k.max() + 1, m, m_next) for m, m_next in zip(n_states, n_states[1:])]
-        steps = zip(states.T, states.T[1:], sizes)
-        return cls(tuple(count_visits(k, s, s_next, sizes=size) for s, s_next, size in steps))
+        steps = zip(states.T, states.T[1:], n_states, n_states[1:])
+        return cls(tuple(count_visits(k, s, s_next, sizes=(k.max() + 1, m, m_next)) for s, s_next, m, m_next in steps))
 
     @classmethod
     def from_model(cls, model: Any, tau: TrajectoryDataset) -> LatentGraph:

@@ -32,10 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    from craftrl.data.files import write_json
     from craftrl.reproduce.error_growth.analysis import curves, curves_json, format_curves
     from craftrl.reproduce.error_growth.picture import draw_curves
     from craftrl.reproduce.error_growth.run import run_one
-    from craftrl.reproduce.runner import run_sweep, write_json
+    from craftrl.reproduce.runner import run_sweep
 
     runs = sweep(args.seeds, args.size, args.horizon, args.features)
     rows = run_sweep("error-growth", runs, run_one, args.out, args.workers, progress=not args.quiet)

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.reproduce.runner import run_sweep, write_json
+    from craftrl.data.files import write_json
+    from craftrl.reproduce.runner import run_sweep
     from craftrl.reproduce.table1.analysis import READING, agreement, cells, format_table, table_json
     from craftrl.reproduce.table1.picture import draw_table
     from craftrl.reproduce.table1.run import run_one
