@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,16 @@ import pytest
 
 from craftrl.data.files import check_writable, replacing, temporary_name, write_json, write_text, written_whole
 from craftrl.errors import CraftError, InvalidParameterError
+
+
+def fail_halfway(context: AbstractContextManager[Path], error: BaseException, folder: bool = False) -> None:
+    """Write a part of something, and fail."""
+    with context as temporary:
+        if folder:
+            temporary.mkdir()
+            temporary = temporary / "one"
+        temporary.write_text("half")
+        raise error
 
 
 def test_what_was_written_is_there_at_the_end_and_nothing_else(tmp_path: Path) -> None:
@@ -31,9 +42,8 @@ def test_what_was_written_is_there_at_the_end_and_nothing_else(tmp_path: Path) -
 def test_an_error_keeps_the_old_file_and_leaves_no_part(tmp_path: Path, error: type[BaseException]) -> None:
     path = tmp_path / "file.txt"
     write_text(path, "old")
-    with pytest.raises(error), written_whole(path) as temporary:
-        temporary.write_text("half")
-        raise error
+    with pytest.raises(error):
+        fail_halfway(written_whole(path), error())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -69,10 +79,8 @@ def test_a_folder_can_be_written_whole_too(tmp_path: Path) -> None:
         temporary.mkdir()
         (temporary / "one").touch()
     assert [p.name for p in (tmp_path / "shards").iterdir()] == ["one"]
-    with pytest.raises(ZeroDivisionError), replacing(tmp_path / "others") as temporary:
-        temporary.mkdir()
-        (temporary / "one").touch()
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        fail_halfway(replacing(tmp_path / "others"), ZeroDivisionError(), folder=True)
     assert [p.name for p in tmp_path.iterdir()] == ["shards"]
 
 
@@ -100,13 +108,12 @@ def test_what_is_no_file_is_never_replaced(tmp_path: Path, kind: str, named: str
 
 def test_errors_of_the_system_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidParameterError, match=r"The model's folder must be writable; .*x.json could not be writ"):
-        with written_whole(tmp_path / "file" / "x.json", "model"):
-            pass
+    rights = r"The model's folder must be writable; .*x.json could not be written \(.*\); choose another place"
+    with pytest.raises(InvalidParameterError, match=rights):
+        fail_halfway(written_whole(tmp_path / "file" / "x.json", "model"), AssertionError())
+    full = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(CraftError, match=r"must be room for the model; .*x.json could not .* Nothing was left behind"):
-        with written_whole(tmp_path / "x.json", "model") as temporary:
-            temporary.touch()
-            raise OSError(errno.ENOSPC, "No space left on device")
+        fail_halfway(written_whole(tmp_path / "x.json", "model"), full)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 

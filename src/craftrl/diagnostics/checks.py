@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.encoders import encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.diagnosis import Diagnosis
 from craftrl.diagnostics.gaps import cluster_gaps
-from craftrl.diagnostics.resamples import codes_of, resample
+from craftrl.diagnostics.resamples import resample
 from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
 from craftrl.diagnostics.shares import agent_shares
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
@@ -46,7 +47,7 @@ def diagnose(
     _check(model, tau, n_resamples)
     if probe is None and isinstance(model.oracle, CountingOracle):
         probe = model.oracle
-    codes = codes_of(model, tau)
+    codes = encode_dataset(model.encoders_, tau)
     plain = Diagnosis(
         n_states=np.array(list(model.n_states_)),
         assigned=(model.labels_ >= 0).sum(axis=0) / np.maximum([tau.present(h).sum() for h in _steps(tau)], 1),

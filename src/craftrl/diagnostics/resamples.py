@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from craftrl.core.encoders import read_states
+from craftrl.core.encoders import encode_dataset
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import AssumptionWarning
-from craftrl.estimators.base import Learner
 from craftrl.estimators.craft import CRAFT
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 from craftrl.states.accuracy import accuracy_by_step
 from craftrl.states.visits import count_visits
 
-__all__ = ["Resamples", "codes_of", "resample"]
+__all__ = ["Resamples", "resample"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -52,7 +51,7 @@ def resample(
     model: CRAFT, tau: TrajectoryDataset, n_resamples: int, seed: int, probe: CountingOracle | None = None
 ) -> Resamples:
     """Refit the model on `n_resamples` resamples of tau, at the bounds that it used."""
-    codes = codes_of(model, tau)
+    codes = encode_dataset(model.encoders_, tau)
     n_states = np.zeros((n_resamples, tau.H), dtype=np.int64)
     agreement = np.zeros((n_resamples, tau.H))
     gain, best_gain = (np.full((n_resamples, tau.H - 1), np.nan) for _ in range(2))
@@ -61,7 +60,7 @@ def resample(
         weight = _draw(tau, rng)
         sample = tau.select(np.repeat(np.arange(tau.n), weight))
         refit = _refitted(model, sample)
-        again = codes_of(refit, tau)
+        again = encode_dataset(refit.encoders_, tau)
         n_states[r] = list(refit.n_states_)
         found = (n_states[r] > 0) & (np.array(list(model.n_states_)) > 0)
         agreement[r] = np.where(found, accuracy_by_step(again, codes), 0.0)
@@ -69,11 +68,6 @@ def resample(
         if probes is not None:
             best_gain[r] = _best_gain(probes, sample, refit.trace_.grid, weight)
     return Resamples(n_states, agreement, gain, best_gain)
-
-
-def codes_of(learner: Learner, tau: TrajectoryDataset) -> NDArray[np.int64]:
-    """The learned states of all trajectories by the encoders, (n, H); -1 where a trajectory is over."""
-    return np.stack([read_states(learner.encoders_[h], tau, h) for h in range(1, tau.H + 1)], axis=1)
 
 
 def _draw(tau: TrajectoryDataset, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from craftrl.core.craft import Bounds
-from craftrl.core.encoders import read_states
+from craftrl.core.encoders import encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.base import Encoder
 from craftrl.states.visits import count_visits
@@ -35,15 +35,13 @@ def chained_loss(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> float:
     states split for nothing do not pay. No ground truth enters.
     """
     total, n_pairs = 0.0, 0
-    code = read_states(encoders[0], tau, 1)
+    codes = encode_dataset(encoders, tau)
     for h in range(1, tau.H):
-        code_next = read_states(encoders[h], tau, h + 1)
-        counts = count_visits(code, code_next, tau.agent)
+        counts = count_visits(codes[:, h - 1], codes[:, h], tau.agent)
         visits = counts.sum(axis=2)
         total += xlogy(visits, visits).sum() - xlogy(counts, counts).sum()
         total += (tau.K - 1) / 2 * np.log(max(tau.n, 2)) * int((visits > 0).sum())
         n_pairs += int(visits.sum())
-        code = code_next
     return float(total / n_pairs)
 
 

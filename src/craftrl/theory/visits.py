@@ -44,13 +44,7 @@ def possible_pairs(world: ExBMDP) -> list[Bools]:
 
     Paper: Section 2.5
     """
-    tables = []
-    for h, reached in enumerate(reachable_states(world)[:-1], start=1):
-        table = np.zeros((world.n_states(h), world.n_states(h + 1)), dtype=bool)
-        s = np.flatnonzero(reached)
-        table[np.repeat(s, world.n_actions), world.T(h)[s].ravel()] = True
-        tables.append(table)
-    return tables
+    return [actions > 0 for actions in world.reachable_pairs()]
 
 
 def empirical_visits(
