@@ -43,9 +43,7 @@ def test_what_is_no_truth_is_one_sentence(tmp_path: Path, kind: str) -> None:
         np.savez(path, s=TRUTH.states)
     elif kind == "no integers":
         np.savez(path, states=TRUTH.states / 2)
-    with pytest.raises(
-        InvalidDataError, match=r"must be an NPZ file with `states` \(n, H\), .* check the name"
-    ):
+    with pytest.raises(InvalidDataError, match=r"must be an NPZ file with `states` \(n, H\), .* check the name"):
         read_true_states(path, TAU)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl.errors import InvalidDataError
-from craftrl.states.visits import count_visits
+from craftrl.states.visits import count_visits, pair_labels
 
 
 def literal_visits(agent, s_h, s_next, shape, times):
@@ -30,6 +30,19 @@ def test_visits_are_those_of_a_loop(seed, n):
     times = rng.integers(4, size=n)
     weighted = count_visits(agent, s_h, s_next, sizes=shape, times=times)
     np.testing.assert_array_equal(weighted, literal_visits(agent, s_h, s_next, shape, times))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 30))
+def test_pairs_have_one_number_each_in_their_order(seed, n):
+    rng = np.random.default_rng(seed)
+    s_h, s_next = rng.integers(-1, 4, size=(2, n))
+    number = pair_labels(s_h, s_next)
+    known = [(s, t) if s >= 0 and t >= 0 else None for s, t in zip(s_h, s_next)]
+    assert [v < 0 for v in number] == [pair is None for pair in known]
+    for i in range(n):
+        for j in range(n):
+            if known[i] is not None and known[j] is not None:
+                assert (number[i] < number[j]) == (known[i] < known[j])
 
 
 def test_without_sizes_the_table_ends_at_the_largest_label():

@@ -42,8 +42,8 @@ def write_truth(path: str | os.PathLike[str], truth: GroundTruth) -> None:
 def read_true_states(path: str | os.PathLike[str], tau: TrajectoryDataset) -> Ints:
     """The true states (n, H) of this dataset, -1 where one is unknown."""
     try:
-        with np.load(path) as file:
-            states = np.asarray(file["states"])
+        with Path(path).open("rb") as file, np.load(file) as arrays:
+            states = np.asarray(arrays["states"])
         if states.dtype.kind not in "iu":
             raise TypeError(f"states of dtype {states.dtype}")
     except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:

@@ -21,7 +21,7 @@ from craftrl.errors import AssumptionWarning
 from craftrl.estimators.craft import CRAFT
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 from craftrl.states.accuracy import accuracy_by_step
-from craftrl.states.visits import count_visits
+from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = ["Resamples", "resample"]
 
@@ -98,9 +98,8 @@ def held_out_gain(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, weight: Ints)
     `weight` says how often each trajectory was drawn: those never drawn are held out. Each cell's prediction is
     its agents' frequencies with half a count added to each (Jeffreys).
     """
-    counts, held_out = (
-        count_visits(s_h, s_next, tau.agent, times=times).reshape(-1, tau.K) for times in (weight, weight == 0)
-    )
+    pair = pair_labels(s_h, s_next)
+    counts, held_out = (count_visits(pair, tau.agent, times=times) for times in (weight, weight == 0))
     gain = _log_likelihood(held_out, counts) - _log_likelihood(held_out.sum(axis=0), counts.sum(axis=0))
     return gain / max(float(held_out.sum()), 1.0)
 

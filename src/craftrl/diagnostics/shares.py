@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.states.visits import count_visits
+from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = ["AgentShares", "agent_shares"]
 
@@ -42,7 +42,7 @@ def agent_shares(codes: Ints, tau: TrajectoryDataset, eta: float) -> AgentShares
 def _at_step(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, eta: float) -> tuple[float, float]:
     from scipy.stats import binom
 
-    counts = count_visits(s_h, s_next, tau.agent).reshape(-1, tau.K)
+    counts = count_visits(pair_labels(s_h, s_next), tau.agent)
     counts = counts[counts.any(axis=1)]
     # eta compares two agents at a time; the rarest against the most frequent one is the least share of all.
     rarest, visits = counts.min(axis=1), counts.min(axis=1) + counts.max(axis=1)

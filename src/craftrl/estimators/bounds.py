@@ -18,7 +18,7 @@ from craftrl.core.craft import Bounds
 from craftrl.core.encoders import encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.base import Encoder
-from craftrl.states.visits import count_visits
+from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = ["LIMITS", "START", "chained_loss", "search_bounds"]
 
@@ -37,8 +37,8 @@ def chained_loss(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> float:
     total, n_pairs = 0.0, 0
     codes = encode_dataset(encoders, tau)
     for h in range(1, tau.H):
-        counts = count_visits(codes[:, h - 1], codes[:, h], tau.agent)
-        visits = counts.sum(axis=2)
+        counts = count_visits(pair_labels(codes[:, h - 1], codes[:, h]), tau.agent)
+        visits = counts.sum(axis=1)
         total += xlogy(visits, visits).sum() - xlogy(counts, counts).sum()
         total += (tau.K - 1) / 2 * np.log(max(tau.n, 2)) * int((visits > 0).sum())
         n_pairs += int(visits.sum())

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from craftrl.errors import InvalidDataError
 
-__all__ = ["count_visits"]
+__all__ = ["count_visits", "pair_labels"]
 
 
 def count_visits(
@@ -41,3 +41,12 @@ def count_visits(
         index = index * size + chosen
     weights = None if times is None else np.asarray(times, dtype=float)[known]
     return np.bincount(index, weights, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def pair_labels(s_h: ArrayLike, s_next: ArrayLike) -> NDArray[np.int64]:
+    """One number for each trajectory's pair (s_h, s_{h+1}), in the order of the pairs; -1 where a state is unknown.
+
+    With it, whatever depends on the pair alone is a table over one axis: `count_visits(pair_labels(s_h, s_next), agent)`.
+    """
+    s, s_after = np.asarray(s_h, dtype=np.int64), np.asarray(s_next, dtype=np.int64)
+    return np.where((s >= 0) & (s_after >= 0), s * (s_after.max(initial=0) + 1) + s_after, -1)
