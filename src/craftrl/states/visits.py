@@ -46,7 +46,7 @@ def count_visits(
 def pair_labels(s_h: ArrayLike, s_next: ArrayLike) -> NDArray[np.int64]:
     """One number for each trajectory's pair (s_h, s_{h+1}), in the order of the pairs; -1 where a state is unknown.
 
-    With it, whatever depends on the pair alone is a table over one axis: `count_visits(pair_labels(s_h, s_next), agent)`.
+    Whatever depends on the pair alone is then a table over one axis: `count_visits(pair_labels(s_h, s_next), agent)`.
     """
     s, s_after = np.asarray(s_h, dtype=np.int64), np.asarray(s_next, dtype=np.int64)
     return np.where((s >= 0) & (s_after >= 0), s * (s_after.max(initial=0) + 1) + s_after, -1)
