@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
+from craftrl.data.files import written_whole
 from craftrl.engine import pack_coordinates, pair_counts
 from craftrl.engine.counting import chunks, count_planes
 from craftrl.engine.engine import Engine
@@ -201,7 +202,8 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     figure.legend(
         *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, handlelength=3.5, fontsize=8
     )
-    figure.savefig(path, dpi=130)
+    with written_whole(path, "picture") as temporary:
+        figure.savefig(temporary, format="png", dpi=130)
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from measuring import machine, seconds
 
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins
+from craftrl.data.files import write_json
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, segments
 
@@ -159,9 +160,7 @@ def main() -> None:
         import torch
 
         where |= {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    path = arguments.out / f"large_classes_{arguments.device}.json"
-    path.write_text(json.dumps({"machine": where, "rows": rows}, indent=1) + "\n")
+    write_json(arguments.out / f"large_classes_{arguments.device}.json", {"machine": where, "rows": rows})
 
 
 if __name__ == "__main__":

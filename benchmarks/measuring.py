@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from craftrl.data.files import write_json
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -74,7 +75,6 @@ def seconds(
 
 def write_rows(name: str, rows: list[dict[str, Any]], **also: Any) -> Path:
     """Rows, and the machine that made them, as benchmarks/results/<name>.json."""
-    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"machine": machine(), **also, "rows": rows}, indent=1) + "\n")
+    write_json(path, {"machine": machine(), **also, "rows": rows})
     return path

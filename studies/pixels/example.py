@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import shortest_path
 from craftrl import CRAFT
 from craftrl.oracles.network.saliency import saliency
 from craftrl.plots.style import BLUE, GREY, picture
+from craftrl.states.visits import count_visits
 from studies.pixels.run import Data, data_of, fitted
 from studies.pixels.spec import Run
 
@@ -68,10 +69,7 @@ def _draw_grid(figure: Any, model: CRAFT) -> None:
 
 def transitions(labels: Ints, n_states: int) -> NDArray[np.bool_]:
     """Which learned state follows which, over all steps; shape (n_states, n_states)."""
-    now, after = labels[:, :-1].ravel(), labels[:, 1:].ravel()
-    counts = np.zeros((n_states, n_states))
-    known = (now >= 0) & (after >= 0)
-    np.add.at(counts, (now[known], after[known]), 1)
+    counts = count_visits(labels[:, :-1].ravel(), labels[:, 1:].ravel(), sizes=(n_states, n_states))
     return counts > RARE * counts.sum(axis=1, keepdims=True)
 
 

@@ -23,7 +23,7 @@ from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.probe import linear_probe
 from craftrl.oracles.network.threads import one_thread
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.accuracy import accuracy
+from craftrl.states.accuracy import encoder_accuracy
 from craftrl.theory import population_assumptions
 from studies.pixels.spec import RIVALS, Run
 
@@ -182,8 +182,7 @@ def _fit_rival(run: Run, data: Data) -> tuple[Learner, Features, list[int]]:
 
 
 def _accuracies(model: Learner, test: Collection) -> list[float]:
-    steps = range(1, test.tau.H + 1)
-    return [accuracy(model.encode(test.tau.at(h), h), test.truth.states[:, h - 1]) for h in steps]
+    return encoder_accuracy(model, test.tau.at, test.truth.states).tolist()
 
 
 def _probe(features: Features, data: Data) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from craftrl import CRAFT, FiniteOracle
+from craftrl.core.encoders import encode_dataset
 from craftrl.envs import LockExBMDP, MultiMazeExBMDP, collect
 from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import encoder_accuracy
@@ -37,7 +38,7 @@ def run_one(run: Run) -> dict[str, Any]:
     ).fit(data.tau)
     fresh = collect(world, policies, HELD_OUT, seed=_seed(run, "held out"))
     true_graph = LatentGraph.from_world(world)
-    encoded = np.stack([model.encode(data.tau.at(h), h) for h in range(1, world.H + 1)], axis=1)
+    encoded = encode_dataset(model.encoders_, data.tau)
     by_encoders, by_labels = (
         compare_graphs(
             LatentGraph.from_labels(labels, data.tau.agent),

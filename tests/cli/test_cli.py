@@ -14,6 +14,7 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.data import TrajectoryDataset
+from craftrl.envs import WORLDS
 from craftrl.reproduce.catalogue import available_studies
 
 COMMANDS = [
@@ -112,9 +113,39 @@ def test_collect_overwrites_nothing(data: Path, capsys: pytest.CaptureFixture[st
     assert data.read_bytes() == before
 
 
+def test_collect_killed_between_its_files_goes_on(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def killed(tau: TrajectoryDataset, path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TrajectoryDataset, "save", killed)
+        assert collect(tmp_path / "x.h5") == 130
+    assert [p.name for p in tmp_path.iterdir()] == ["x.truth.npz"]
+    argv = ["collect", "--world", "bits", "--n", "5", "--out", str(tmp_path / "x.h5")]
+    assert "x.truth.npz; that file exists already and is of other data; remove it" in complaint(capsys, *argv)
+    assert collect(tmp_path / "x.h5") == 0
+    assert (TrajectoryDataset.open(tmp_path / "x.h5").at(5) == TrajectoryDataset.open(data).at(5)).all()
+    assert (tmp_path / "x.truth.npz").read_bytes() == data.with_name("data.truth.npz").read_bytes()
+
+
+def test_the_help_names_every_world(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["collect", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "bits (the paper's), lock, multimaze or pixels" in text
+    assert list(WORLDS) == ["bits", "lock", "multimaze", "pixels"]
+
+
+def test_an_unknown_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["collect", "--world", "chess", "--n", "5", "--out", str(tmp_path / "x.h5")]
+    assert "must be one of bits, lock, multimaze, pixels; 'chess' was given" in complaint(capsys, *argv)
+
+
 def test_collect_refuses_options_of_other_worlds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["collect", "--world", "multimaze", "--features", "9", "--n", "5", "--out", str(tmp_path / "x.h5")]
-    assert "The world multimaze takes --horizon; --features was given" in complaint(capsys, *argv)
+    assert "The world multimaze takes horizon and seed; n_features was given; leave it out" in complaint(capsys, *argv)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from craftrl.envs import BitsExBMDP, LockExBMDP, MarkovPolicy, MultiMazeExBMDP, contrasting_policies, coverage_policy
-from craftrl.envs.contrast import tilted
+from craftrl.envs.contrast import successor_ranks
 from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.policies import tilted
 from craftrl.errors import InvalidParameterError
 from craftrl.theory import population_assumptions
 
@@ -59,7 +60,7 @@ class RandomTables(LockExBMDP):
 
 
 def test_a_tilt_is_shared_by_all_actions_with_one_successor() -> None:
-    p = tilted(np.full(4, 0.25), np.array([5, 2, 5, 0]), np.arange(6.0), size=1.0)
+    p = tilted(np.full(4, 0.25), successor_ranks(np.array([5, 2, 5, 0]), np.arange(6.0)))
     assert p[0] == p[2]
     assert np.log(p[0] / p[1]) == pytest.approx(1)
     assert np.log(p[1] / p[3]) == pytest.approx(1)

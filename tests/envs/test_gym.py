@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from craftrl.envs import BitsExBMDP, LockExBMDP
-from craftrl.envs.registration import WORLD_IDS, register_worlds
+from craftrl.envs.catalogue import WORLDS
+from craftrl.envs.registration import register_worlds
 from craftrl.errors import InvalidParameterError
 
 gymnasium = pytest.importorskip("gymnasium")
+WORLD_IDS = [entry.gym_id for entry in WORLDS.values()]
 
 
 @pytest.mark.parametrize("world_id", WORLD_IDS)

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from craftrl import CoordinateOracle, InvalidDataError
 from craftrl.baselines import SingleObservation
+from craftrl.core.relabelling import best_matching
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.states.accuracy import accuracy, accuracy_by_step, best_matching, confusion, population_accuracy
+from craftrl.states.accuracy import accuracy, accuracy_by_step, confusion, population_accuracy
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.permutations(range(5)))

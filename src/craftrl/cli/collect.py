@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from craftrl.cli.truth import truth_path, write_truth
-from craftrl.cli.worlds import add_world_arguments, make_world
-from craftrl.errors import InvalidParameterError
+from craftrl.cli.worlds import add_world_arguments, world_of
 from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
@@ -19,7 +17,8 @@ examples:
   craftrl collect --world pixels --size 3 --walkers 2 --horizon 6 --n 2000 --out frames.h5
 
 writes the trajectories (observations and agents, nothing else) to FILE, and the latent states and actions, which no
-learner may see, beside it: data.h5 goes with data.truth.npz"""
+learner may see, beside it: data.h5 goes with data.truth.npz. Killed at any point, it goes on when the same command is
+given again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,15 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.envs import collect
-    from craftrl.reproduce.runner import check_writable
+    from craftrl.data.truth import truth_path
+    from craftrl.envs import record
 
-    for path in (args.out, truth_path(args.out)):
-        if path.exists():
-            raise InvalidParameterError(f"{path} exists already; remove it, or choose another name.")
-    check_writable(args.out.parent)
-    world, policies = make_world(args)
-    collection = collect(world, policies, args.n, seed=args.seed)
-    collection.tau.save(args.out)
-    write_truth(truth_path(args.out), collection.truth)
+    collection = record(*world_of(args), args.n, args.out, args.seed)
     print(f"{collection.tau}\nWritten to {args.out}, ground truth to {truth_path(args.out)}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from craftrl.cli.models import SavedModel
@@ -31,34 +32,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from craftrl import TrajectoryDataset
     from craftrl.cli.models import load_model
-    from craftrl.errors import InvalidDataError
+    from craftrl.core.encoders import encode_dataset
 
     model = load_model(args.model)
     tau = TrajectoryDataset.open(args.data)
-    if len(model.encoders_) != tau.H:
-        raise InvalidDataError(
-            f"Model and data must have the same number of steps; {len(model.encoders_)} and {tau.H} were given."
-        )
-    print(_spread(model, tau) if args.truth is None else _accuracy(model, tau, args.truth))
+    states = encode_dataset([partial(model.encode, h=h) for h in range(1, len(model.encoders_) + 1)], tau)
+    print(_spread(model, states) if args.truth is None else _accuracy(states, tau, args.truth))
 
 
-def _accuracy(model: SavedModel, tau: TrajectoryDataset, truth: Path) -> str:
-    from craftrl.cli.truth import read_states
-    from craftrl.states.accuracy import encoder_accuracy
+def _accuracy(states: Any, tau: TrajectoryDataset, truth: Path) -> str:
+    from craftrl.data.truth import read_true_states
+    from craftrl.states.accuracy import accuracy_by_step
 
-    accuracy = encoder_accuracy(model, tau.at, read_states(truth, tau))
+    accuracy = accuracy_by_step(states, read_true_states(truth, tau))
     lines = [f"{h:4d}  {value:8.2%}" for h, value in enumerate(accuracy, start=1)]
     mean = f"mean over h = 1..{tau.H}: {accuracy.mean():.2%}, over h = 2..{tau.H}: {accuracy[1:].mean():.2%}"
     return "\n".join(["   h  accuracy", *lines, mean])
 
 
-def _spread(model: SavedModel, tau: TrajectoryDataset) -> str:
+def _spread(model: SavedModel, states: Any) -> str:
     """For each step, the share of the trajectories in each state."""
-    import numpy as np
+    from craftrl.states.visits import count_visits
 
     lines = ["   h  states  share of trajectories in each"]
-    for h in range(1, tau.H + 1):
-        share = np.bincount(model.encode(tau.at(h)[tau.present(h)], h), minlength=1)
-        text = " ".join(f"{s:.1%}" for s in share / share.sum())
+    for h, s_h in enumerate(states.T, start=1):
+        visits = count_visits(s_h)
+        text = " ".join(f"{share:.1%}" for share in visits / visits.sum())
         lines.append(f"{h:4d}  {model.n_states_[h]:6d}  {text}")
     return "\n".join(lines)

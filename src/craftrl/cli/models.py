@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder
+from craftrl.data.files import check_writable, write_json
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.reproduce.runner import check_writable, write_json
 
 if TYPE_CHECKING:
     from craftrl.estimators.craft import CRAFT

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from craftrl.cli.worlds import add_world_arguments, make_world
+from craftrl.cli.worlds import add_world_arguments, world_of
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["add_arguments", "main"]
@@ -35,11 +35,11 @@ def main(args: argparse.Namespace) -> None:
     if (args.world is None) == (args.data is None) or (args.data is None) != (args.truth is None):
         raise InvalidParameterError("Give either --world, or --data and --truth together.")
     if args.world is not None:
-        world, policies = make_world(args)
+        world, policies = world_of(args)
         print(population_assumptions(world, policies))
         return
     from craftrl import TrajectoryDataset
-    from craftrl.cli.truth import read_states
+    from craftrl.data.truth import read_true_states
 
     tau = TrajectoryDataset.open(args.data)
-    print(empirical_assumptions(tau.agent, read_states(args.truth, tau)))
+    print(empirical_assumptions(tau.agent, read_true_states(args.truth, tau)))

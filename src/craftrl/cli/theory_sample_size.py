@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 from craftrl.cli.parser import number
-from craftrl.cli.worlds import add_world_arguments, make_world
+from craftrl.cli.worlds import add_world_arguments, world_of
 from craftrl.errors import InvalidParameterError
 from craftrl.reproduce.arguments import positive
 
@@ -61,7 +61,7 @@ def _problem(args: argparse.Namespace) -> dict[str, Any]:
     if args.world is not None:
         from craftrl.theory import population_assumptions
 
-        world, policies = make_world(args)
+        world, policies = world_of(args)
         known = population_assumptions(world, policies)
         given = {name: getattr(known, name).value if value is None else value for name, value in given.items()}
         H = world.H

@@ -10,7 +10,7 @@ Paper: Lines 6 and 46
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ __all__ = [
     "Encoder",
     "FeatureEncoder",
     "ValueEncoder",
+    "encode_dataset",
     "read_states",
 ]
 
@@ -127,3 +128,12 @@ def read_states(encoder: Callable[[NDArray[Any]], Ints], tau: TrajectoryDataset,
     """What an encoder says of every trajectory at step h, block by block; -1 where a trajectory is over."""
     states = np.concatenate([encoder(x) for _, x in tau.blocks(h)])
     return np.where(tau.present(h), states, -1)
+
+
+def encode_dataset(encoders: Collection[Callable[[NDArray[Any]], Ints]], tau: TrajectoryDataset) -> NDArray[np.int64]:
+    """The states (n, H) that phi'_1..phi'_H, one per step, read off a dataset; -1 where a trajectory is over."""
+    if len(encoders) != tau.H:
+        raise InvalidDataError(
+            f"Model and data must have the same number of steps; {len(encoders)} and {tau.H} were given."
+        )
+    return np.stack([read_states(phi_h, tau, h) for h, phi_h in enumerate(encoders, start=1)], axis=1)

@@ -10,16 +10,15 @@ Paper: Equation 13 (cluster loss), Equation 53 (binary classification), Line 46
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import permutations, product
-from math import perm
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from craftrl.core.grid import Grid
+from craftrl.core.relabelling import first_best_matching
 
 __all__ = [
     "FIXED_POINT",
@@ -32,7 +31,6 @@ __all__ = [
 ]
 
 FIXED_POINT = 2**30  # one nat
-TIE = 1e-9  # differences in Line 46 below this are none
 
 Ints = NDArray[np.int64]
 
@@ -140,35 +138,9 @@ def best_relabelling(counts: NDArray[np.integer]) -> tuple[int, Ints, float]:
     if n_states == 0:
         return 0, np.arange(N_s), 0.0
     shares = counts / counts.sum(axis=-1, keepdims=True)
-    index, states, values, hits = _heaviest_matching(shares)
+    index, states, values, hits = first_best_matching(shares)
     state_of = np.full(N_s, -1, dtype=np.int64)
     state_of[values] = states
     left_over = state_of < 0
     state_of[left_over] = n_states + np.arange(left_over.sum())
     return index, state_of, n_states - hits
-
-
-def _heaviest_matching(shares: NDArray[np.float64]) -> tuple[int, Ints, Ints, float]:
-    """The encoder with the heaviest matching of states to values: its index, the matching and its weight."""
-    _, n_states, N_s = shares.shape
-    few, many = sorted((n_states, N_s))
-    if perm(many, few) <= 720:
-        table = shares if n_states <= N_s else shares.transpose(0, 2, 1)
-        injections = np.array(list(permutations(range(many), few)))
-        hits = table[:, np.arange(few), injections].sum(axis=-1)
-        index, which = divmod(int(np.argmax(hits >= hits.max() - TIE)), len(injections))
-        rows, columns = np.arange(few), injections[which]
-        states, values = (rows, columns) if n_states <= N_s else (columns, rows)
-        return index, states, values, float(hits[index, which])
-    # The Hungarian method, on those encoders only that could win if no two states wanted the same value.
-    optimistic = shares.max(axis=2).sum(axis=1)
-    best: tuple[int, Ints, Ints, float] | None = None
-    for i in np.argsort(-optimistic, kind="stable"):
-        if best is not None and optimistic[i] < best[3] - TIE:
-            break
-        states, values = linear_sum_assignment(shares[i], maximize=True)
-        weight = float(shares[i, states, values].sum())
-        if best is None or weight > best[3] + TIE or (weight >= best[3] - TIE and i < best[0]):
-            best = int(i), states, values, weight
-    assert best is not None
-    return best

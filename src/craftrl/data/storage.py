@@ -10,12 +10,11 @@ name beside the target, which gets its own name only when it is complete.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,9 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset, as_observations
+from craftrl.data.files import replacing, told_plainly
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 
-__all__ = ["DatasetWriter", "open_dataset", "save_dataset", "translated_errors", "write_hdf5", "write_shards"]
+__all__ = ["DatasetWriter", "open_dataset", "save_dataset", "write_hdf5", "write_shards"]
 
 HDF5_SUFFIXES = (".h5", ".hdf5")
 
@@ -44,7 +44,6 @@ class DatasetWriter(ABC):
         self.dtype = np.dtype(dtype)
         self.row_bytes = max(1, self.dtype.itemsize * int(np.prod(self.obs_shape, dtype=np.int64)))
         self.block = max(1, BLOCK_BYTES // (self.H * self.row_bytes))  # trajectories to hold at a time
-        self.part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         self.last_agent = -1
         if self.path.exists():
             raise InvalidParameterError(f"{self.path} exists already; remove it, or choose another name.")
@@ -81,35 +80,33 @@ class DatasetWriter(ABC):
         if not len(array):
             return
         self.last_agent = agent
-        with translated_errors(self.path):
+        with told_plainly(self.path, "dataset"):
             self._append(agent, array, ends)
 
     def __enter__(self) -> DatasetWriter:
-        with translated_errors(self.path):
-            self.part.parent.mkdir(parents=True, exist_ok=True)
+        with told_plainly(self.path, "dataset"), ExitStack() as begun:
+            self.part = begun.enter_context(replacing(self.path))
             self._begin()
+            self._begun = begun.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            with translated_errors(self.path):
+            with told_plainly(self.path, "dataset"):
                 self._end()
-            if kind is None:
-                if self.last_agent < 1:
-                    raise InvalidDataError(
-                        f"There must be trajectories of at least two agents; those of {self.last_agent + 1} were given."
-                    )
-                os.replace(self.part, self.path)
-        except Exception:
+            if kind is None and self.last_agent < 1:
+                raise InvalidDataError(
+                    f"There must be trajectories of at least two agents; those of {self.last_agent + 1} were given."
+                )
+        except Exception as failed:
+            self._begun.__exit__(type(failed), failed, failed.__traceback__)
             if kind is None:  # else the first error is the one to tell
                 raise
-        finally:
-            if self.part.is_dir():
-                shutil.rmtree(self.part, ignore_errors=True)
-            else:
-                self.part.unlink(missing_ok=True)
+        else:
+            with told_plainly(self.path, "dataset"):
+                self._begun.__exit__(kind, error, trace)
 
     @abstractmethod
     def _begin(self) -> None:
@@ -122,21 +119,6 @@ class DatasetWriter(ABC):
     @abstractmethod
     def _end(self) -> None:
         """Write what is still held, and close."""
-
-
-@contextmanager
-def translated_errors(path: Path) -> Iterator[None]:
-    """Errors of the operating system in one sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            raise CraftError(
-                f"There must be room for the dataset; {path} could not be written ({reason}); free some space or "
-                "choose another place. Nothing was left behind."
-            ) from error
-        raise CraftError(f"{path} could not be written ({reason}); choose a folder that can be written to.") from error
 
 
 def save_dataset(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.encoders import encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.diagnosis import Diagnosis
 from craftrl.diagnostics.gaps import cluster_gaps
-from craftrl.diagnostics.resamples import codes_of, resample
+from craftrl.diagnostics.resamples import resample
 from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
 from craftrl.diagnostics.shares import agent_shares
 from craftrl.diagnostics.subject import Subject
@@ -42,7 +43,7 @@ def diagnose(
         raise InvalidParameterError(
             f"probe must be a finite class, such as CoordinateOracle() or FiniteOracle(...); {probe!r} was given."
         )
-    codes = codes_of(model.encoders, tau)
+    codes = encode_dataset(model.encoders, tau)
     plain = Diagnosis(
         n_states=model.n_states,
         assigned=(model.labels >= 0).sum(axis=0) / np.maximum([tau.present(h).sum() for h in _steps(tau)], 1),

@@ -5,7 +5,6 @@ Trajectories are drawn with replacement, agent by agent; those never drawn, abou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from craftrl.core.encoders import Encoder, read_states
+from craftrl.core.encoders import encode_dataset
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.subject import Subject
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 from craftrl.states.accuracy import accuracy_by_step
+from craftrl.states.visits import count_visits, pair_labels
 
-__all__ = ["Resamples", "codes_of", "resample"]
+__all__ = ["Resamples", "resample"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -48,7 +48,7 @@ def resample(
     model: Subject, tau: TrajectoryDataset, n_resamples: int, seed: int, probe: CountingOracle | None = None
 ) -> Resamples:
     """Refit the model on `n_resamples` resamples of tau, at the bounds that it used."""
-    codes = codes_of(model.encoders, tau)
+    codes = encode_dataset(model.encoders, tau)
     n_states = np.zeros((n_resamples, tau.H), dtype=np.int64)
     agreement = np.zeros((n_resamples, tau.H))
     gain, best_gain = (np.full((n_resamples, tau.H - 1), np.nan) for _ in range(2))
@@ -57,7 +57,7 @@ def resample(
         weight = _draw(tau, rng)
         sample = tau.select(np.repeat(np.arange(tau.n), weight))
         refit = model.refit(sample)
-        again = codes_of(tuple(refit.encoders_), tau)
+        again = encode_dataset(refit.encoders_, tau)
         n_states[r] = list(refit.n_states_)
         found = (n_states[r] > 0) & (model.n_states > 0)
         agreement[r] = np.where(found, accuracy_by_step(again, codes), 0.0)
@@ -65,11 +65,6 @@ def resample(
         if probes is not None:
             best_gain[r] = _best_gain(probes, sample, refit.trace_.grid, weight)
     return Resamples(n_states, agreement, gain, best_gain)
-
-
-def codes_of(encoders: Sequence[Encoder], tau: TrajectoryDataset) -> NDArray[np.int64]:
-    """The learned states of all trajectories by the encoders, (n, H); -1 where a trajectory is over."""
-    return np.stack([read_states(encoder, tau, h) for h, encoder in enumerate(encoders, start=1)], axis=1)
 
 
 def _draw(tau: TrajectoryDataset, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -92,15 +87,8 @@ def held_out_gain(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, weight: Ints)
     `weight` says how often each trajectory was drawn: those never drawn are held out. Each cell's prediction is
     its agents' frequencies with half a count added to each (Jeffreys).
     """
-    known = (s_h >= 0) & (s_next >= 0)
-    width = int(s_next.max(initial=0)) + 1
-    cell = s_h[known].astype(np.int64) * width + s_next[known]
-    counts, held_out = (
-        np.bincount(
-            cell * tau.K + tau.agent[known], weights=times[known], minlength=(cell.max(initial=0) + 1) * tau.K
-        ).reshape(-1, tau.K)
-        for times in (weight.astype(float), (weight == 0).astype(float))
-    )
+    pair = pair_labels(s_h, s_next)
+    counts, held_out = (count_visits(pair, tau.agent, times=times) for times in (weight, weight == 0))
     gain = _log_likelihood(held_out, counts) - _log_likelihood(held_out.sum(axis=0), counts.sum(axis=0))
     return gain / max(float(held_out.sum()), 1.0)
 

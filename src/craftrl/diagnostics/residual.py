@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
+from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = ["Residual", "pair_cells", "residual_information", "strongest_dependence"]
 
@@ -63,8 +64,8 @@ def _at_step(
 ) -> tuple[float, float, float, tuple[int, int]]:
     group, n_cells = pair_cells(codes[:, h - 1], codes[:, h])
     known = group >= 0
-    agents_in_cell = np.bincount(group[known] * tau.K + tau.agent[known], minlength=n_cells * tau.K)
-    _, states_know, _ = strongest_dependence(agents_in_cell.reshape(1, 1, n_cells, tau.K))
+    agents_in_cell = count_visits(group, tau.agent, sizes=(n_cells, tau.K))
+    _, states_know, _ = strongest_dependence(agents_in_cell[None, None])
     group[known] = group[known] * tau.K + tau.agent[known]
     candidates = []
     for step in (h, h + 1):
@@ -79,9 +80,9 @@ def _at_step(
 
 def pair_cells(s_h: Ints, s_next: Ints) -> tuple[NDArray[np.int64], int]:
     """A number for every pair of states that occurs, -1 where one is missing, and how many there are."""
-    known = (s_h >= 0) & (s_next >= 0)
-    cell = np.full(len(s_h), -1)
-    found, cell[known] = np.unique(s_h[known] * (s_next.max(initial=0) + 1) + s_next[known], return_inverse=True)
+    pair = pair_labels(s_h, s_next)
+    cell, known = np.full(len(pair), -1), pair >= 0
+    found, cell[known] = np.unique(pair[known], return_inverse=True)
     return cell, len(found)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.diagnostics.residual import pair_cells
+from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = ["AgentShares", "agent_shares"]
 
@@ -42,12 +42,11 @@ def agent_shares(codes: Ints, tau: TrajectoryDataset, eta: float) -> AgentShares
 def _at_step(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, eta: float) -> tuple[float, float]:
     from scipy.stats import binom
 
-    cell, n_cells = pair_cells(s_h, s_next)
-    known = cell >= 0
-    counts = np.bincount(cell[known] * tau.K + tau.agent[known], minlength=n_cells * tau.K).reshape(n_cells, tau.K)
+    counts = count_visits(pair_labels(s_h, s_next), tau.agent)
+    counts = counts[counts.any(axis=1)]
     # eta compares two agents at a time; the rarest against the most frequent one is the least share of all.
     rarest, visits = counts.min(axis=1), counts.min(axis=1) + counts.max(axis=1)
     p = binom.cdf(rarest, visits, eta)
     worst = int(np.argmin(p))
-    comparisons = n_cells * tau.K * (tau.K - 1)
+    comparisons = len(counts) * tau.K * (tau.K - 1)
     return float(rarest[worst] / visits[worst]), float(min(1.0, p[worst] * comparisons))

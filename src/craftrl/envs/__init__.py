@@ -5,6 +5,7 @@ on; the shell itself, `craftrl.envs.gym.ExBMDPEnv`, is imported when it is first
 """
 
 from craftrl.envs.bits import BitsExBMDP
+from craftrl.envs.catalogue import WORLDS, make_world
 from craftrl.envs.collection import Collection, GroundTruth, collect
 from craftrl.envs.contrast import contrasting_policies, coverage_policy
 from craftrl.envs.exbmdp import ExBMDP
@@ -12,12 +13,14 @@ from craftrl.envs.lock import LockExBMDP
 from craftrl.envs.multimaze import MultiMazeExBMDP
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.envs.policies import AdaptivePolicy, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
+from craftrl.envs.recording import record
 from craftrl.envs.registration import register_worlds
 from craftrl.envs.turn_taking import turn_taking_policies
 
 register_worlds()
 
 __all__ = [
+    "WORLDS",
     "AdaptivePolicy",
     "BitsExBMDP",
     "Collection",
@@ -33,6 +36,8 @@ __all__ = [
     "collect",
     "contrasting_policies",
     "coverage_policy",
+    "make_world",
+    "record",
     "register_worlds",
     "turn_taking_policies",
 ]

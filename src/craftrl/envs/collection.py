@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.truth import GroundTruth
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import AdaptivePolicy, Policy, sample_actions
 from craftrl.errors import InvalidParameterError
@@ -31,14 +32,6 @@ __all__ = [
     "sample_noise_path",
     "sample_observations",
 ]
-
-
-@dataclass(frozen=True)
-class GroundTruth:
-    """What the learner never sees: latent states (n, H) and actions (n, H-1), rows as in the dataset."""
-
-    states: Ints
-    actions: Ints
 
 
 @dataclass(frozen=True)

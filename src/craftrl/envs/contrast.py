@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import check_alpha
-from craftrl.envs.exbmdp import ExBMDP, Ints, reachable_states
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.policies import MarkovPolicy, tilted
 
 Floats = NDArray[np.floating]
 
 DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
 JITTER = 0.3  # how far, in log-odds, an order departs from strict balancing
 
-__all__ = ["contrasting_policies", "coverage_policy", "tilted"]
+__all__ = ["contrasting_policies", "coverage_policy", "successor_ranks"]
 
 
 def contrasting_policies(
@@ -59,7 +59,7 @@ def _balanced_pair(
             arrived = pairs.sum(axis=1) + 1e-3
             behind = np.log(arrived[1] / arrived[0]) + JITTER * rng.standard_normal(arrived.shape[1])
             for k, sign in enumerate((1, -1)):
-                pi[k, s] = tilted(base.pi(h)[s], T[s], behind, sign * alpha / 2)
+                pi[k, s] = tilted(base.pi(h)[s], sign * alpha / 2 * successor_ranks(T[s], behind))
                 np.add.at(pairs[k, s], T[s], visits[k, s] * pi[k, s])
         least = min(least, pairs[pairs > 0].min())
         tables.append(pi)
@@ -67,17 +67,16 @@ def _balanced_pair(
     return least, tables
 
 
-def tilted(base: Floats, successor: Ints, preference: Floats, size: float) -> Floats:
-    """Action probabilities proportional to base * exp(size * rank of the action's successor).
+def successor_ranks(successor: Ints, preference: Floats) -> Floats:
+    """The rank of each action's successor, shape (|A|,): one apart, centred about 0, the most preferred highest.
 
-    `successor` (|A|,) is one row of T; ranks are one apart, centred about 0, and ascend with `preference`,
-    which has one entry for each state at h+1; equal ones rank by number.
+    `successor` (|A|,) is one row of T, and `preference` has one entry for each state at h+1; equal ones rank by
+    number. Actions with one successor share its rank.
     """
     found, which = np.unique(successor, return_inverse=True)
     rank = np.empty(len(found))
     rank[np.argsort(preference[found], kind="stable")] = np.arange(len(found)) - (len(found) - 1) / 2
-    weight = base * np.exp(size * rank[which])
-    return weight / weight.sum()
+    return rank[which]
 
 
 def coverage_policy(world: ExBMDP) -> MarkovPolicy:
@@ -92,7 +91,7 @@ def coverage_policy(world: ExBMDP) -> MarkovPolicy:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    edges = _edges(world)
+    edges = [np.argwhere(actions > 0) for actions in world.reachable_pairs()]  # for each h, (n_pairs, 2)
     first = np.cumsum([0, *(len(e) for e in edges)])
     nu = int(first[-1])  # the last variable is the least flow itself
     rows: list[tuple[int, int, float]] = [(0, i, 1.0) for i in range(first[1])]
@@ -111,15 +110,6 @@ def coverage_policy(world: ExBMDP) -> MarkovPolicy:
     solution = linprog(-np.eye(1, nu + 1, nu)[0], above, np.zeros(nu), conserve, start, method="highs")
     flows = np.split(np.maximum(solution.x[:-1], 0), first[1:-1])
     return MarkovPolicy([_from_flow(world, h, e, x) for h, (e, x) in enumerate(zip(edges, flows), start=1)])
-
-
-def _edges(world: ExBMDP) -> list[Ints]:
-    """For each h, the possible pairs (s*_h, s*_{h+1}), shape (n_pairs, 2)."""
-    edges = []
-    for h, reached in zip(range(1, world.H), reachable_states(world)):
-        s = np.repeat(np.flatnonzero(reached), world.n_actions)
-        edges.append(np.unique(np.stack([s, world.T(h)[reached].ravel()], axis=1), axis=0))
-    return edges
 
 
 def _from_flow(world: ExBMDP, h: int, edges: Ints, flow: Floats) -> Floats:

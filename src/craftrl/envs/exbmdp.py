@@ -72,6 +72,21 @@ class ExBMDP(ABC):
         """s*_{h+1} = T_{h+1}(s*_h, a_h)."""
         return self.T(h)[s_h, a_h]
 
+    def reachable_pairs(self) -> list[NDArray[np.int64]]:
+        """For each h in 1..H-1 (entry h-1), how many actions lead from each s*_h to each s*_{h+1}: (|S_h|, |S_{h+1}|).
+
+        States that no action sequence reaches from s*_1 = 0 count as leading nowhere, so that the entries above 0
+        are the pairs that can occur.
+        """
+        tables, reached = [], np.arange(self.n_states(1)) == 0
+        for h in range(1, self.H):
+            table = np.zeros((self.n_states(h), self.n_states(h + 1)), dtype=np.int64)
+            s = np.flatnonzero(reached)
+            np.add.at(table, (s[:, None], self.T(h)[s]), 1)
+            tables.append(table)
+            reached = table.any(axis=0)
+        return tables
+
     def render(self, x_h: NDArray[Any]) -> NDArray[np.uint8]:
         """One observation as an RGB image (rows, columns, 3): as it is, or its values in grey."""
         grey = np.atleast_2d(x_h * (255 / self.obs_high)).astype(np.uint8)
@@ -80,9 +95,4 @@ class ExBMDP(ABC):
 
 def reachable_states(world: ExBMDP) -> list[NDArray[np.bool_]]:
     """For each h (entry h-1), which latent states some action sequence reaches from s*_1 = 0."""
-    reached = [np.arange(world.n_states(1)) == 0]
-    for h in range(1, world.H):
-        succ = np.zeros(world.n_states(h + 1), dtype=bool)
-        succ[world.T(h)[reached[-1]].ravel()] = True
-        reached.append(succ)
-    return reached
+    return [np.arange(world.n_states(1)) == 0, *(table.any(axis=0) for table in world.reachable_pairs())]

@@ -6,12 +6,12 @@ that you have. Ground truth goes into `info`, never into the observation.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.envs.catalogue import class_at
 from craftrl.envs.exbmdp import ExBMDP, Ints
 from craftrl.errors import InvalidParameterError, require
 
@@ -72,5 +72,4 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
 
 def make_env(world: str, render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
     """The entry point of every registered id: `world` is "module:class", `parameters` go to the class."""
-    module, name = world.split(":")
-    return ExBMDPEnv(getattr(import_module(module), name)(**parameters), render_mode)
+    return ExBMDPEnv(class_at(world)(**parameters), render_mode)

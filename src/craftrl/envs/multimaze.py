@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from craftrl.envs.contrast import contrasting_policies
 from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.moves import grid_moves
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 
@@ -35,18 +36,7 @@ FLOOR_PLAN = [
 ]
 SIDE = len(FLOOR_PLAN)
 CELLS = np.argwhere(np.array([list(row) for row in FLOOR_PLAN]) == ".")  # (68, 2): four rooms, four doors
-MOVES = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)])
-
-
-def _neighbours() -> Ints:
-    """Where each move leads from each cell, shape (68, 4); a move into a wall leads nowhere."""
-    number = np.full((SIDE + 2, SIDE + 2), -1)
-    number[tuple(CELLS.T + 1)] = np.arange(len(CELLS))
-    target = number[tuple(np.moveaxis(CELLS[:, None] + MOVES + 1, -1, 0))]
-    return np.where(target < 0, np.arange(len(CELLS))[:, None], target)
-
-
-NEXT_CELL = _neighbours()
+NEXT_CELL = grid_moves(CELLS)  # (68, 4): where each move leads
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.envs.moves import grid_moves
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["MOVES", "FloorPlan", "Layout", "floor_plan"]
+__all__ = ["FloorPlan", "Layout", "floor_plan"]
 
 Layout = Literal["open", "rooms"]
-MOVES = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)])  # up, down, left, right
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,4 @@ def floor_plan(size: int, layout: Layout) -> FloorPlan:
         raise InvalidParameterError(f"layout must be 'open' or 'rooms'; {layout!r} was given.")
     free = [(int(r), int(c)) for r, c in np.argwhere(~walls)]
     cells = np.array([start] + [cell for cell in free if cell != start])
-    number = np.full((size, size), -1)
-    number[cells[:, 0], cells[:, 1]] = np.arange(len(cells))
-    targets = np.clip(cells[:, None, :] + MOVES, 0, size - 1)
-    moves = number[targets[..., 0], targets[..., 1]]
-    blocked = moves < 0
-    moves[blocked] = np.broadcast_to(np.arange(len(cells))[:, None], moves.shape)[blocked]
-    return FloorPlan(cells, moves, walls)
+    return FloorPlan(cells, grid_moves(cells), walls)

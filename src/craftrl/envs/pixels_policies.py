@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.envs.pixels_layout import FloorPlan
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.envs.policies import MarkovPolicy, tilted
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["Style", "pair_shares", "separated_policies", "spreading_policy"]
@@ -49,7 +49,7 @@ def separated_policies(
     for _ in range(DRAWS):
         rankings = [_rankings(plan, H, style, rng) for _ in range(2)]
         tilts = [sign * alpha / 2 * rankings[k // 2] for k, sign in zip(range(n_agents), (1, -1, 1, -1))]
-        successors = [_tilted(base, tilt) for tilt in tilts]
+        successors = [tilted(base, tilt) for tilt in tilts]
         shares = np.stack([pair_shares(table) for table in successors])
         reached = shares.sum(axis=0) > 0
         coverage = float(shares.min(axis=0)[reached].min())
@@ -106,11 +106,6 @@ def _rankings(plan: FloorPlan, H: int, style: Style, rng: np.random.Generator) -
             ranks[s, found] = order[first_move] - 2
     sign = (-1.0) ** np.arange(H - 1) if style == "compass" else np.ones(H - 1)
     return sign[:, None, None] * ranks
-
-
-def _tilted(base: Floats, tilt: Floats) -> Floats:
-    table = base * np.exp(tilt)
-    return table / table.sum(axis=-1, keepdims=True)
 
 
 def _as_policy(plan: FloorPlan, successor: Floats) -> MarkovPolicy:

@@ -19,7 +19,7 @@ from craftrl.errors import InvalidParameterError
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
-__all__ = ["AdaptivePolicy", "HistoryPolicy", "MarkovPolicy", "Policy", "SwitchingPolicy", "sample_actions"]
+__all__ = ["AdaptivePolicy", "HistoryPolicy", "MarkovPolicy", "Policy", "SwitchingPolicy", "sample_actions", "tilted"]
 
 
 class Policy(ABC):
@@ -93,6 +93,15 @@ class AdaptivePolicy(Policy):
         if self.current is None:
             raise InvalidParameterError("An AdaptivePolicy acts inside `collect` only.")
         return self.current.probabilities(history, episode)
+
+
+def tilted(base: Floats, tilt: Floats) -> NDArray[np.float64]:
+    """Probabilities proportional to base * exp(tilt), along the last axis; shapes as given.
+
+    Of two agents with one base, the log-odds of two choices differ by as much as their tilts' differences do.
+    """
+    weight = base * np.exp(tilt)
+    return weight / weight.sum(axis=-1, keepdims=True)
 
 
 def sample_actions(probabilities: Floats, rng: np.random.Generator) -> Ints:

@@ -1,15 +1,10 @@
-"""Gymnasium ids of the worlds, as strings: a world's module is imported only when it is made."""
+"""The worlds in Gymnasium's registry: each of the catalogue under its id."""
 
 from __future__ import annotations
 
-__all__ = ["WORLD_IDS", "register_worlds"]
+from craftrl.envs.catalogue import WORLDS
 
-WORLD_IDS = {
-    "craftrl/Bits-v0": "craftrl.envs.bits:BitsExBMDP",
-    "craftrl/Lock-v0": "craftrl.envs.lock:LockExBMDP",
-    "craftrl/MultiMaze-v0": "craftrl.envs.multimaze:MultiMazeExBMDP",
-    "craftrl/PixelGrid-v0": "craftrl.envs.pixels:PixelsExBMDP",
-}
+__all__ = ["register_worlds"]
 
 
 def register_worlds() -> None:
@@ -18,6 +13,6 @@ def register_worlds() -> None:
         from gymnasium.envs.registration import register, registry
     except ImportError:
         return
-    for world_id, world in WORLD_IDS.items():
-        if world_id not in registry:
-            register(world_id, entry_point="craftrl.envs.gym:make_env", kwargs={"world": world})
+    for entry in WORLDS.values():
+        if entry.gym_id not in registry:
+            register(entry.gym_id, entry_point="craftrl.envs.gym:make_env", kwargs={"world": entry.path})

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import check_alpha
-from craftrl.envs.contrast import tilted
+from craftrl.envs.contrast import successor_ranks
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.envs.policies import MarkovPolicy, tilted
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["turn_taking_policies"]
@@ -41,7 +41,8 @@ def turn_taking_policies(world: ExBMDP, n_agents: int = 3, alpha: float = math.l
         tables = []
         for h in range(1, world.H):
             departs = size if h % 3 == k % 3 else 0.0
-            tables.append([tilted(uniform, T_s, _nearness(world, h, s), departs) for s, T_s in enumerate(world.T(h))])
+            ranks = [successor_ranks(T_s, _nearness(world, h, s)) for s, T_s in enumerate(world.T(h))]
+            tables.append([tilted(uniform, departs * rank) for rank in ranks])
         agents.append(MarkovPolicy(tables))
     return tuple(agents)
 

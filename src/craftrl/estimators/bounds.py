@@ -17,6 +17,7 @@ from scipy.special import xlogy
 
 from craftrl.core.craft import Bounds, Result
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = ["LIMITS", "START", "Tried", "chained_loss", "search_bounds"]
 
@@ -47,15 +48,11 @@ def chained_loss(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
     steps = iter(codes)
     code = next(steps)
     for code_next in steps:
-        there = code_next >= 0
-        width = int(code_next.max(initial=0)) + 1
-        cell = code[there] * width + code_next[there]
-        n_cells = int(cell.max(initial=0)) + 1
-        counts = np.bincount(cell * tau.K + tau.agent[there], minlength=n_cells * tau.K).reshape(n_cells, tau.K)
+        counts = count_visits(pair_labels(code, code_next), tau.agent)
         visits = counts.sum(axis=1)
         total += xlogy(visits, visits).sum() - xlogy(counts, counts).sum()
         total += (tau.K - 1) / 2 * np.log(max(tau.n, 2)) * int((visits > 0).sum())
-        n_pairs += int(there.sum())
+        n_pairs += int(visits.sum())
         code = code_next
     return float(total / n_pairs)
 

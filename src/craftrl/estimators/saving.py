@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
+from craftrl.data.files import temporary_name, told_plainly
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
 from craftrl.estimators.saved_values import ValueReader, ValueWriter
@@ -70,16 +71,13 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
         "learned": {name: writer.plain(learned[name]) for name in sorted(learned.keys() - UNSAVED_ATTRIBUTES)},
         "objects": writer.objects,
     }
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    temporary = temporary_name(target)
     try:
-        temporary.mkdir(parents=True)
-        writer.write_files(temporary)
-        (temporary / CONFIG).write_text(json.dumps(content, indent=1) + "\n")
-        _move_into_place(temporary, target)
-    except OSError as error:
-        raise CraftError(
-            f"A model's folder must be writable; {target} could not be written ({error.strerror}); choose another."
-        ) from error
+        with told_plainly(target, "model"):
+            temporary.mkdir(parents=True)
+            writer.write_files(temporary)
+            (temporary / CONFIG).write_text(json.dumps(content, indent=1) + "\n")
+            _move_into_place(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -150,7 +148,7 @@ def _check_target(target: Path, overwrite: bool) -> None:
 
 def _move_into_place(temporary: Path, target: Path) -> None:
     if target.exists():
-        old = target.with_name(f".{target.name}.{os.getpid()}.old")
+        old = temporary_name(target)
         os.replace(target, old)
         os.replace(temporary, target)
         shutil.rmtree(old, ignore_errors=True)

@@ -17,6 +17,7 @@ from craftrl.core.encoders import Encoder
 from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.matching import Matching, match_states
+from craftrl.states.visits import count_visits
 
 __all__ = ["Shared", "share_over_time"]
 
@@ -35,8 +36,7 @@ class Shared:
 
     def n_states_at(self, h: int, min_share: float) -> int:
         """How many states at least `min_share` of the trajectories are in at step h."""
-        here = self.labels[:, h - 1]
-        visits = np.bincount(here[here >= 0], minlength=self.n_states)
+        visits = count_visits(self.labels[:, h - 1], sizes=(self.n_states,))
         return int((visits >= min_share * len(self.labels)).sum())
 
 
@@ -58,7 +58,7 @@ def _supported(labels: NDArray[np.int64], min_share: float) -> tuple[NDArray[np.
     """Labels without the states that are rare at every step, renumbered; one state where none is left."""
     n, H = labels.shape
     n_states = int(labels.max(initial=-1)) + 1
-    visits = np.stack([np.bincount(labels[labels[:, h] >= 0, h], minlength=n_states) for h in range(H)])
+    visits = np.stack([count_visits(labels[:, h], sizes=(n_states,)) for h in range(H)])
     kept = visits.max(axis=0, initial=0) >= max(min_share * n, 1)
     if not kept.any():
         return np.zeros_like(labels), 1

@@ -14,15 +14,13 @@ What is proved of this, and what is not, is in docs/chain.md.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import permutations
-from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from craftrl.core.losses import log_loss
+from craftrl.core.relabelling import best_weight
 
 __all__ = ["agreement", "chain_posterior", "most_agreeing", "shortest_chain"]
 
@@ -85,14 +83,5 @@ def agreement(counts: NDArray[np.integer]) -> Floats:
 
     `counts` (I, J, N_s, N_s) says how often encoder i has value u where encoder j has value v.
     """
-    N_s = counts.shape[-1]
     total = counts.sum(axis=(2, 3))
-    if factorial(N_s) <= 24:
-        values = np.arange(N_s)
-        hits = np.max([counts[..., values, list(sigma)].sum(axis=-1) for sigma in permutations(range(N_s))], axis=0)
-    else:
-        hits = np.zeros_like(total)
-        for i, j in np.ndindex(*total.shape):
-            rows, columns = linear_sum_assignment(counts[i, j], maximize=True)
-            hits[i, j] = counts[i, j, rows, columns].sum()
-    return hits / np.maximum(total, 1)
+    return best_weight(counts) / np.maximum(total, 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from craftrl.errors import InvalidParameterError, require
+from craftrl.data.files import written_whole
+from craftrl.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,18 +46,5 @@ def picture(path: str | os.PathLike[str], width: float, height: float) -> Iterat
     with matplotlib.rc_context(STYLE):
         figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
         yield figure
-        _write(figure, Path(path))
-
-
-def _write(figure: Figure, path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(temporary, format="png", metadata={"Software": None})
-        temporary.replace(path)
-    except OSError as error:
-        if temporary.parent.is_dir():
-            temporary.unlink(missing_ok=True)
-        raise InvalidParameterError(
-            f"The picture's folder must be writable; {path.parent} is not ({error.strerror}); choose another."
-        ) from error
+        with written_whole(path, "picture") as temporary:
+            figure.savefig(temporary, format="png", metadata={"Software": None})

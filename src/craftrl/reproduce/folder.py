@@ -1,19 +1,19 @@
-"""A results folder: whose sweep it holds, which runs are done, and files that are written whole or not at all."""
+"""A results folder: whose sweep it holds, and which runs are done."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from craftrl._version import __version__
+from craftrl.data.files import check_writable, plain_value, write_json
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Row", "check_writable", "finished_rows", "prepare_folder", "row_key", "write_json", "write_text"]
+__all__ = ["Row", "finished_rows", "prepare_folder", "row_key"]
 
 Row = dict[str, Any]
 
@@ -30,19 +30,6 @@ def prepare_folder(out: Path, name: str, settings_list: Sequence[Any]) -> None:
     check_writable(out)
     if not path.exists():
         write_json(path, wanted)
-
-
-def check_writable(out: Path) -> None:
-    """Create the folder where missing, and make sure that files can be put there."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / f".writable-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InvalidParameterError(
-            f"The output folder must be writable; {out} is not ({error.strerror}); choose another with --out."
-        ) from error
 
 
 def row_key(settings: Any) -> str:
@@ -70,27 +57,11 @@ def finished_rows(out: Path, settings_list: Sequence[Any]) -> dict[str, Row]:
     return found
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON whole or not at all."""
-    write_text(path, json.dumps(value, indent=1, default=_plain) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all: into a neighbour, then renamed."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text(text)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InvalidParameterError(f"{path} could not be written ({error.strerror}); free space or rights.") from error
-
-
 # -- identity ----------------------------------------------------------------------------------------------------
 
 
 def _key_of(given: dict[str, Any]) -> str:
-    text = json.dumps(given, sort_keys=True, default=_plain)
+    text = json.dumps(given, sort_keys=True, default=plain_value)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -104,7 +75,7 @@ def _manifest(name: str, settings_list: Sequence[Any]) -> dict[str, Any]:
                 seen.append(value)
     runs = hashlib.sha256("".join(sorted(map(row_key, settings_list))).encode()).hexdigest()[:16]
     manifest = {"study": name, "craftrl": __version__, "settings": values, "runs": len(settings_list), "key": runs}
-    return dict(json.loads(json.dumps(manifest, default=_plain)))
+    return dict(json.loads(json.dumps(manifest, default=plain_value)))
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -150,10 +121,3 @@ def _parse(text: str) -> Row | None:
         return dict(json.loads(text))
     except ValueError:
         return None
-
-
-def _plain(value: Any) -> Any:
-    """NumPy scalars and arrays as plain numbers and lists."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is no plain value; give numbers, text or lists.")

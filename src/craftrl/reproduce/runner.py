@@ -22,18 +22,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from craftrl.data.files import write_json, write_text
 from craftrl.errors import AssumptionWarning, InvalidParameterError
-from craftrl.reproduce.folder import (
-    Row,
-    check_writable,
-    finished_rows,
-    prepare_folder,
-    row_key,
-    write_json,
-    write_text,
-)
+from craftrl.reproduce.folder import Row, finished_rows, prepare_folder, row_key
 
-__all__ = ["RunOne", "check_writable", "run_sweep", "seed_of", "write_json", "write_text"]
+__all__ = ["RunOne", "run_sweep", "seed_of"]
 
 RunOne = Callable[[Any], Mapping[str, Any]]
 

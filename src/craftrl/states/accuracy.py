@@ -10,16 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
+from craftrl.core.encoders import Encoder
+from craftrl.core.relabelling import best_matching
 from craftrl.errors import InvalidDataError
-from craftrl.estimators.base import Learner
-from craftrl.oracles.base import Encoder
+from craftrl.states.visits import count_visits
 
 __all__ = [
     "accuracy",
     "accuracy_by_step",
-    "best_matching",
     "confusion",
     "encoder_accuracy",
     "population_accuracy",
@@ -34,16 +33,7 @@ def confusion(labels: ArrayLike, states: ArrayLike) -> NDArray[np.int64]:
     label, state = np.asarray(labels).ravel(), np.asarray(states).ravel()
     if label.shape != state.shape:
         raise InvalidDataError(f"There must be one true state per label; {label.size} and {state.size} were given.")
-    table = np.zeros((int(label.max(initial=-1)) + 1, int(state.max(initial=-1)) + 1), dtype=np.int64)
-    assigned = (label >= 0) & (state >= 0)
-    np.add.at(table, (label[assigned], state[assigned]), 1)
-    return table
-
-
-def best_matching(table: NDArray[np.integer]) -> dict[int, int]:
-    """sigma_h: the one-to-one matching of learned labels to true states that agrees most often."""
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return {int(r): int(c) for r, c in zip(rows, columns)}
+    return count_visits(label, state)
 
 
 def accuracy(labels: ArrayLike, states: ArrayLike) -> float:
@@ -59,7 +49,13 @@ def accuracy_by_step(labels: ArrayLike, states: ArrayLike) -> Floats:
     return np.array([accuracy(label[:, h], state[:, h]) for h in range(label.shape[1])])
 
 
-def encoder_accuracy(learner: Learner, x_at: Callable[[int], NDArray[Any]], states: Ints) -> Floats:
+class Encodes(Protocol):
+    """Anything that was fitted: it names the state of observations (n, *obs) at step h."""
+
+    def encode(self, x: NDArray[Any], h: int) -> Ints: ...
+
+
+def encoder_accuracy(learner: Encodes, x_at: Callable[[int], NDArray[Any]], states: Ints) -> Floats:
     """Accuracy of phi'_h on observations x_at(h) whose true states are states[:, h-1]; shape (H,)."""
     H = states.shape[1]
     return np.array([accuracy(learner.encode(x_at(h), h), states[:, h - 1]) for h in range(1, H + 1)])

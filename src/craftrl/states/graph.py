@@ -7,21 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.core.encoders import encode_dataset
+from craftrl.core.relabelling import best_matching
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.states.accuracy import best_matching, confusion
-
-if TYPE_CHECKING:
-    from craftrl.data.dataset import TrajectoryDataset
-    from craftrl.envs.exbmdp import ExBMDP
+from craftrl.states.accuracy import confusion
+from craftrl.states.visits import count_visits
 
 Ints = NDArray[np.integer]
 
 __all__ = ["GraphRecovery", "LatentGraph", "compare_graphs", "match_to_truth"]
+
+
+class KnowsItsPairs(Protocol):
+    """A world that can say which pairs of states can occur, as `craftrl.envs.exbmdp.ExBMDP` can."""
+
+    def reachable_pairs(self) -> list[NDArray[np.int64]]:
+        """For each h, how many actions lead from each s_h that can be reached to each s_{h+1}."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,31 +53,19 @@ class LatentGraph:
                 "were given."
             )
         n_states = np.maximum(states.max(axis=0) + 1, 0)
-        counts = []
-        for s, s_next, m, m_next in zip(states.T, states.T[1:], n_states, n_states[1:]):
-            known = (s >= 0) & (s_next >= 0)
-            table = np.zeros((k.max() + 1, m, m_next), dtype=np.int64)
-            np.add.at(table, (k[known], s[known], s_next[known]), 1)
-            counts.append(table)
-        return cls(tuple(counts))
+        steps = zip(states.T, states.T[1:], n_states, n_states[1:])
+        return cls(tuple(count_visits(k, s, s_next, sizes=(k.max() + 1, m, m_next)) for s, s_next, m, m_next in steps))
 
     @classmethod
     def from_model(cls, model: Any, tau: TrajectoryDataset) -> LatentGraph:
         """From what a fitted learner's encoders say of every observation: `model.encode(x, h)`."""
-        labels = [np.where(tau.present(h), model.encode(tau.at(h), h), -1) for h in range(1, tau.H + 1)]
-        return cls.from_labels(np.stack(labels, axis=1), tau.agent)
+        encoders = [partial(model.encode, h=h) for h in range(1, tau.H + 1)]
+        return cls.from_labels(encode_dataset(encoders, tau), tau.agent)
 
     @classmethod
-    def from_world(cls, world: ExBMDP) -> LatentGraph:
+    def from_world(cls, world: KnowsItsPairs) -> LatentGraph:
         """The true graph, as far as it can be reached from the start."""
-        counts, reached = [], np.ones(1, dtype=bool)
-        for h in range(1, world.H):
-            table = np.zeros((1, world.n_states(h), world.n_states(h + 1)), dtype=np.int64)
-            s = np.flatnonzero(reached)
-            np.add.at(table[0], (s[:, None], world.T(h)[s]), 1)
-            counts.append(table)
-            reached = table[0].any(axis=0)
-        return cls(tuple(counts))
+        return cls(tuple(actions[None] for actions in world.reachable_pairs()))
 
     @property
     def H(self) -> int:

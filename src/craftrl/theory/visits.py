@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from craftrl.envs.exbmdp import ExBMDP, reachable_states
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.states.visits import count_visits
 
 __all__ = ["Visits", "empirical_visits", "population_visits", "possible_pairs"]
 
@@ -43,13 +44,7 @@ def possible_pairs(world: ExBMDP) -> list[Bools]:
 
     Paper: Section 2.5
     """
-    tables = []
-    for h, reached in enumerate(reachable_states(world)[:-1], start=1):
-        table = np.zeros((world.n_states(h), world.n_states(h + 1)), dtype=bool)
-        s = np.flatnonzero(reached)
-        table[np.repeat(s, world.n_actions), world.T(h)[s].ravel()] = True
-        tables.append(table)
-    return tables
+    return [actions > 0 for actions in world.reachable_pairs()]
 
 
 def empirical_visits(
@@ -72,8 +67,8 @@ def empirical_visits(
     if allowed is not None:
         named = [len(table) for table in allowed] + [allowed[-1].shape[1]]
         sizes = [max(size, n_states) for size, n_states in zip(sizes, named)]
-    pairs = [_count(k, s[:, h - 1], s[:, h], (K, sizes[h - 1], sizes[h])) / n for h in range(1, H)]
-    singles = [np.bincount(s_h[s_h >= 0], minlength=size) / n for s_h, size in zip(s.T, sizes)]
+    pairs = [count_visits(k, s[:, h - 1], s[:, h], sizes=(K, sizes[h - 1], sizes[h])) / n for h in range(1, H)]
+    singles = [count_visits(s_h, sizes=(size,)) / n for s_h, size in zip(s.T, sizes)]
     counting = [table.sum(axis=0) > 0 for table in pairs]
     present = [share > 0 for share in singles]
     for h, table in enumerate(allowed or [], start=1):
@@ -81,13 +76,6 @@ def empirical_visits(
         present[h - 1] |= counting[h - 1].any(axis=1)
         present[h] |= counting[h - 1].any(axis=0)
     return Visits(pairs, counting, singles, present)
-
-
-def _count(k: Ints, s_h: Ints, s_next: Ints, shape: tuple[int, int, int]) -> Ints:
-    """|D*_k(s_h, s_{h+1})| for every agent and pair of known states."""
-    known = (s_h >= 0) & (s_next >= 0)
-    index = np.ravel_multi_index((k[known], s_h[known], s_next[known]), shape)
-    return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape)
 
 
 def population_visits(

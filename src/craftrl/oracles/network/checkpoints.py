@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from craftrl.data.files import written_whole
 from craftrl.errors import InvalidDataError
 
 __all__ = ["Checkpoint"]
@@ -40,7 +40,5 @@ class Checkpoint:
     def save(self, state: dict[str, Any]) -> None:
         if self.path is None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".partial")
-        torch.save({**state, "settings": self.settings}, partial)
-        os.replace(partial, self.path)
+        with written_whole(self.path, "checkpoint") as temporary:
+            torch.save({**state, "settings": self.settings}, temporary)

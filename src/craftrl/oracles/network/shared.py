@@ -22,6 +22,7 @@ from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.networks import Classifier, new_trunk
 from craftrl.oracles.network.pairs import IGNORE, pair_targets, trajectories
 from craftrl.oracles.network.training import Training, seeded, train
+from craftrl.states.visits import count_visits
 
 __all__ = ["fit_shared"]
 
@@ -77,8 +78,7 @@ def _loss(
 
 def _agent_table(labels: Ints, tau: TrajectoryDataset, n_states: int) -> NDArray[np.float64]:
     """Pr(agent | s_h, s_{h+1}) for each h, shape (H-1, n_states, n_states, K)."""
-    counts = np.full((tau.H - 1, n_states, n_states, tau.K), SMOOTHING)
-    for h in range(tau.H - 1):
-        known = (labels[:, h] >= 0) & (labels[:, h + 1] >= 0)
-        np.add.at(counts[h], (labels[known, h], labels[known, h + 1], tau.agent[known]), 1)
+    sizes = (n_states, n_states, tau.K)
+    pairs = zip(labels.T, labels.T[1:])
+    counts = SMOOTHING + np.stack([count_visits(s_h, s_next, tau.agent, sizes=sizes) for s_h, s_next in pairs])
     return counts / counts.sum(axis=-1, keepdims=True)

@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    from craftrl.data.files import check_writable
     from craftrl.reproduce.figures.composition import draw_composition
     from craftrl.reproduce.figures.recursive import draw_recursion
     from craftrl.reproduce.figures.spectrum import draw_spectrum
-    from craftrl.reproduce.runner import check_writable
 
     out = Path(args.out)
     check_writable(out)

@@ -16,6 +16,7 @@ from craftrl.baselines import RecursiveDRAFT
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.oracles import CoordinateOracle
 from craftrl.plots.style import BLUE, GREY, INK, ORANGE, picture
+from craftrl.states.visits import count_visits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,9 +54,7 @@ def draw_recursion(path: Path, n: int, seed: int) -> None:
     states, agent = collection.truth.states, collection.tau.agent
 
     def count(rows: NDArray[np.bool_], h: int) -> NDArray[np.int64]:
-        table = np.zeros((2, 2), dtype=np.int64)
-        np.add.at(table, (agent[rows], states[rows, h - 1]), 1)
-        return table
+        return count_visits(agent[rows], states[rows, h - 1], sizes=(2, 2))
 
     start = Box("all trajectories", 0, 2.0, count(np.ones(len(agent), dtype=bool), 1))
     second = [Box(f"$s_2{_primes(s)}$", 1, 3 - 2 * s, count(labels[:, 1] == s, 2)) for s in range(2)]

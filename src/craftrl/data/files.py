@@ -1,0 +1,125 @@
+"""Files that are whole or not there at all: the one way in which anything is written.
+
+What is written gets its own name only when it is complete, in one move. Until then it lies beside it under a hidden
+name that no other process uses, so that a kill leaves the last whole file, and two equal commands at once do not write
+into one another.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from craftrl.errors import CraftError, InvalidParameterError
+
+__all__ = [
+    "check_writable",
+    "plain_value",
+    "replacing",
+    "temporary_name",
+    "told_plainly",
+    "write_json",
+    "write_text",
+    "written_whole",
+]
+
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[Path]:
+    """A temporary name to write to; what is there at the end of the block becomes `path`, in one move.
+
+    An error in the block leaves neither a part of the new file nor a change in the old one. Errors of the operating
+    system are told in one sentence, with `what` as the name of what is written. Missing folders are created.
+    """
+    with told_plainly(path, what), replacing(path) as temporary:
+        yield temporary
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """`written_whole` for blocks that do more than write: errors pass as they are.
+
+    The block may write a file, or a folder where nothing lies at `path` yet. A link stays, and what it points to is
+    replaced.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise InvalidParameterError(
+            f"What is written must become a file; {path} is {_kind(target)}; choose another name."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_name(target)
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def told_plainly(path: str | os.PathLike[str], what: str = "file") -> Iterator[None]:
+    """Errors of the operating system while `path` is written, in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in FULL:
+            raise CraftError(
+                f"There must be room for the {what}; {path} could not be written ({reason}); free some space or "
+                "choose another place. Nothing was left behind."
+            ) from error
+        raise InvalidParameterError(
+            f"The {what}'s folder must be writable; {path} could not be written ({reason}); choose another place."
+        ) from error
+
+
+def temporary_name(path: Path) -> Path:
+    """A hidden name beside `path` that nobody else uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def check_writable(folder: Path) -> None:
+    """Create the folder where missing, and make sure that files can be put there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = temporary_name(folder / "writable")
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InvalidParameterError(
+            f"The output folder must be writable; {folder} is not ({error.strerror}); choose another folder."
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text, whole or not at all."""
+    with written_whole(path) as temporary:
+        temporary.write_text(text)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON, whole or not at all; NumPy's numbers and arrays become plain ones."""
+    write_text(path, json.dumps(value, indent=1, default=plain_value) + "\n")
+
+
+def plain_value(value: Any) -> Any:
+    """NumPy scalars and arrays as plain numbers and lists: `default` of `json.dumps`."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no plain value; give numbers, text or lists.")
+
+
+def _kind(path: Path) -> str:
+    return "a folder" if path.is_dir() else "a device or a pipe"

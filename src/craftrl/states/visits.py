@@ -1,0 +1,52 @@
+"""Counting: how often each agent was in each state, and in each pair of states.
+
+The sets D_k(s_h, s_{h+1}) of the paper enter every estimate as their sizes alone. All of those sizes come from here.
+
+Paper: Section 2.3 (D_k and its subsets)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.errors import InvalidDataError
+
+__all__ = ["count_visits", "pair_labels"]
+
+
+def count_visits(
+    *labels: ArrayLike, sizes: Sequence[int] | None = None, times: ArrayLike | None = None
+) -> NDArray[Any]:
+    """How many trajectories have each combination of labels: `count_visits(agent, s_h, s_next)[k, s, t]`.
+
+    labels  integers (n,) each, one per trajectory: agents, states at h, states at h+1, or any other numbers. A label
+            below 0 is unknown, and its trajectory counts nowhere
+    sizes   how many values each kind of label has, which is the shape returned; by default up to the largest that
+            occurs
+    times   (n,) how often each trajectory counts; by default once, and the counts are integers. With weights
+            they are floats
+    """
+    given = [np.asarray(label) for label in labels]
+    shape = [int(label.max(initial=-1)) + 1 for label in given] if sizes is None else list(sizes)
+    known = np.logical_and.reduce([label >= 0 for label in given])
+    index = np.zeros(int(known.sum()), dtype=np.int64)
+    for label, size in zip(given, shape, strict=True):
+        chosen = label[known].astype(np.int64)
+        if chosen.max(initial=-1) >= size:
+            raise InvalidDataError(f"Labels must lie below {size}, their number; {chosen.max()} was given; count more.")
+        index = index * size + chosen
+    weights = None if times is None else np.asarray(times, dtype=float)[known]
+    return np.bincount(index, weights, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def pair_labels(s_h: ArrayLike, s_next: ArrayLike) -> NDArray[np.int64]:
+    """One number for each trajectory's pair (s_h, s_{h+1}), in the order of the pairs; -1 where a state is unknown.
+
+    Whatever depends on the pair alone is then a table over one axis: `count_visits(pair_labels(s_h, s_next), agent)`.
+    """
+    s, s_after = np.asarray(s_h, dtype=np.int64), np.asarray(s_next, dtype=np.int64)
+    return np.where((s >= 0) & (s_after >= 0), s * (s_after.max(initial=0) + 1) + s_after, -1)

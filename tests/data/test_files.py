@@ -1,0 +1,138 @@
+"""Files are whole or not there at all, and every complaint is one sentence."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from craftrl.data.files import check_writable, replacing, temporary_name, write_json, write_text, written_whole
+from craftrl.errors import CraftError, InvalidParameterError
+
+
+def fail_halfway(context: AbstractContextManager[Path], error: BaseException, folder: bool = False) -> None:
+    """Write a part of something, and fail."""
+    with context as temporary:
+        if folder:
+            temporary.mkdir()
+            temporary = temporary / "one"
+        temporary.write_text("half")
+        raise error
+
+
+def test_what_was_written_is_there_at_the_end_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "file.txt"
+    with written_whole(path) as temporary:
+        temporary.write_text("whole")
+        assert not path.exists()
+        assert temporary.parent == path.parent
+    assert path.read_text() == "whole"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_error_keeps_the_old_file_and_leaves_no_part(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "file.txt"
+    write_text(path, "old")
+    with pytest.raises(error):
+        fail_halfway(written_whole(path), error())
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_kill_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    write_text(path, "old")
+    code = f"""
+        import os, signal
+        from craftrl.data.files import written_whole
+        with written_whole({str(path)!r}) as temporary:
+            temporary.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode != 0
+    assert path.read_text() == "old"
+    write_text(path, "new")
+    assert path.read_text() == "new"
+
+
+def test_two_writers_at_once_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    with written_whole(path) as first, written_whole(path) as second:
+        first.write_text("first")
+        second.write_text("second")
+    assert path.read_text() == "first"  # the outer block ends last
+    assert list(tmp_path.iterdir()) == [path]
+    assert len({temporary_name(path) for _ in range(100)}) == 100
+
+
+def test_a_folder_can_be_written_whole_too(tmp_path: Path) -> None:
+    with replacing(tmp_path / "shards") as temporary:
+        temporary.mkdir()
+        (temporary / "one").touch()
+    assert [p.name for p in (tmp_path / "shards").iterdir()] == ["one"]
+    with pytest.raises(ZeroDivisionError):
+        fail_halfway(replacing(tmp_path / "others"), ZeroDivisionError(), folder=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["shards"]
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    real, link = tmp_path / "elsewhere" / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    link.symlink_to(real)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+    assert list(real.parent.iterdir()) == [real]
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"), [("folder", "a folder"), ("pipe", "a device or a pipe"), ("link", "device")]
+)
+def test_what_is_no_file_is_never_replaced(tmp_path: Path, kind: str, named: str) -> None:
+    path = tmp_path / "target"
+    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "link": lambda: path.symlink_to("/dev/null")}[kind]()
+    with pytest.raises(InvalidParameterError, match=f"must become a file; .*target is .*{named}.*choose another name"):
+        write_text(path, "text")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_of_the_system_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    rights = r"The model's folder must be writable; .*x.json could not be written \(.*\); choose another place"
+    with pytest.raises(InvalidParameterError, match=rights):
+        fail_halfway(written_whole(tmp_path / "file" / "x.json", "model"), AssertionError())
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(CraftError, match=r"must be room for the model; .*x.json could not .* Nothing was left behind"):
+        fail_halfway(written_whole(tmp_path / "x.json", "model"), full)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_block_that_does_more_than_write_keeps_its_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "x"):
+        (tmp_path / "source").read_text()
+
+
+def test_check_writable_makes_the_folder_and_leaves_nothing_in_it(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new" / "folder")
+    assert list((tmp_path / "new" / "folder").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidParameterError, match=r"must be writable; .*file is not \(File exists\); choose another"):
+        check_writable(tmp_path / "file")
+
+
+def test_json_of_numpy_values_is_plain(tmp_path: Path) -> None:
+    write_json(tmp_path / "x.json", {"a": np.arange(2), "b": np.float64(0.5), "c": np.bool_(True)})
+    assert json.loads((tmp_path / "x.json").read_text()) == {"a": [0, 1], "b": 0.5, "c": True}
+    with pytest.raises(TypeError, match="object is no plain value; give numbers, text or lists"):
+        write_json(tmp_path / "y.json", object())
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
