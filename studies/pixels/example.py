@@ -39,7 +39,7 @@ def _draw_frames(figure: Any, model: CRAFT, data: Data) -> None:
     panels = figure.subplots(2, shown, squeeze=False)
     trajectory = int(np.argmax([len(set(path[1 : shown + 1])) for path in data.test.truth.states]))
     x = np.stack([data.test.tau.at(h)[trajectory] for h in range(2, 2 + shown)])
-    heat = saliency(model.encoder_, x)
+    heat = saliency(model.encoder_, x)  # type: ignore[arg-type]
     for i in range(shown):
         panels[0, i].imshow(x[i])
         panels[0, i].set_title(f"h = {i + 2}", fontsize=9)

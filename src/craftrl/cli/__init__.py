@@ -28,8 +28,8 @@ EXAMPLES = """\
 examples:
   craftrl reproduce table1 --seeds 4 --workers 2
   craftrl collect --world bits --n 1000 --out data.h5
-  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --out model.json
-  craftrl evaluate model.json data.h5 --truth data.truth.npz
+  craftrl fit data.h5 --out model
+  craftrl evaluate model data.h5 --truth data.truth.npz
   craftrl theory assumptions --world bits
 
 craftrl COMMAND --help says more about each."""

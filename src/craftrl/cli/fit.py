@@ -1,76 +1,112 @@
-"""`craftrl fit`: CRAFT on a dataset on disk, its encoders in a small JSON file."""
+"""`craftrl fit`: CRAFT on a dataset on disk, whatever it holds; the model in a folder."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from craftrl.cli.parser import bound
-from craftrl.reproduce.arguments import positive
+from craftrl.errors import InvalidParameterError
+from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --out model.json
-  craftrl fit data.h5 --coupling chain --relabel --diagnose 10 --out model.json
+  craftrl fit data.h5 --out model
+  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --relabel no --out model
+  craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model
+  craftrl fit data.h5 --diagnose 10 --out model
 
-FILE holds, for each step, the coordinate that is the state and what its values mean, and how every step went.
-craftrl theory assumptions computes alpha, eta and nu where the true states are known."""
+Everything but DATA and --out may be left out: the data chooses, and what was chosen is printed with the reason. The
+second example is the paper's algorithm to the letter. craftrl theory assumptions computes alpha, eta and nu where the
+true states are known."""
 
 BOUNDS = {
     "alpha": "least difference of the agents' log-odds of two successors",
     "eta": "least share of one agent in the visits to a pair of states",
     "nu": "least share of trajectories that visit a pair of states",
 }
+RELABEL: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
+NETWORK = {
+    "device": "cpu, cuda or auto",
+    "epochs": "passes over the data at most",
+    "seed": "of weights and minibatches",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="trajectories, as craftrl collect writes them")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the model, a folder")
+    parser.add_argument("--force", action="store_true", help="replace a model that is there already")
     parser.add_argument(
-        "--oracle", choices=["coordinate"], default="coordinate", help="the encoders: one coordinate of x (default)"
+        "--oracle",
+        choices=["auto", "coordinates", "classifier", "network"],
+        default="auto",
+        help="what learns: one entry of x, boosted trees on features, a network on features or images (default: auto)",
     )
-    parser.add_argument(
-        "--values", type=positive, default=2, metavar="N", help="N_s, values of a coordinate (default: 2)"
-    )
+    parser.add_argument("--values", type=positive, metavar="N", help="coordinates: how many values an entry has")
     for name, meaning in BOUNDS.items():
         parser.add_argument(f"--{name}", type=bound, default="auto", help=f"{meaning}, or auto (default)")
     parser.add_argument(
         "--coupling",
-        choices=["independent", "chain", "posterior"],
-        default="independent",
+        choices=["auto", "independent", "chain", "posterior"],
+        default="auto",
         help="independent is the paper's; the others choose all steps' encoders at once and need less data",
     )
-    parser.add_argument("--relabel", action="store_true", help="read states off each encoder once it is trained")
+    parser.add_argument(
+        "--relabel", choices=RELABEL, default="auto", help="read states off each encoder once it is trained (auto: yes)"
+    )
+    parser.add_argument("--stationary", action="store_true", help="one encoder for all steps")
+    for name, meaning in NETWORK.items():
+        kind: Any = {"device": str, "epochs": positive, "seed": natural}[name]
+        parser.add_argument(f"--{name}", type=kind, metavar=name.upper(), help=f"network: {meaning}")
     parser.add_argument(
         "--diagnose",
-        type=positive,
+        type=natural,
         metavar="N",
         help="ask the data, without ground truth, whether to trust the result: N refits on resampled trajectories",
     )
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the model, NAME.json")
     parser.epilog = EXAMPLES
 
 
 def main(args: argparse.Namespace) -> None:
     import warnings
 
-    from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, TrajectoryDataset
-    from craftrl.cli.models import check_model_path, save_model, step_table
+    from craftrl import CRAFT, AssumptionWarning
+    from craftrl.estimators.saving import check_target
 
-    check_model_path(args.out)
-    tau = TrajectoryDataset.open(args.data)
-    oracle = CoordinateOracle(args.values)
+    check_target(args.out, args.force)
+    model = CRAFT(
+        _oracle(args),
+        **{name: getattr(args, name) for name in BOUNDS},
+        coupling=args.coupling,
+        relabel=RELABEL[args.relabel],
+        stationary=args.stationary,
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)  # said in the table below, step by step
-        model = CRAFT(
-            oracle, alpha=args.alpha, eta=args.eta, nu=args.nu, coupling=args.coupling, relabel=args.relabel
-        ).fit(tau)
-    save_model(model, args.out)
-    print(step_table(model))
-    used = ", ".join(f"{name} = {getattr(model.bounds_, name):.4g}" for name in BOUNDS)
-    print(f"with {used}\nWritten to {args.out}")
-    if args.diagnose:
-        from craftrl.diagnostics import diagnose
+        warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
+        model.fit(args.data)
+    model.save(args.out, overwrite=args.force)
+    print(f"{model.summary()}\nWritten to {args.out}")
+    if args.diagnose is not None:
+        print(f"\n{model.diagnose(args.data, n_resamples=args.diagnose)}")
 
-        print(f"\n{diagnose(model, tau, n_resamples=args.diagnose)}")
+
+def _oracle(args: argparse.Namespace) -> Any:
+    """The oracle by name, or made with the options that were given for it."""
+    settings = {name: getattr(args, name) for name in NETWORK if getattr(args, name) is not None}
+    if settings and args.oracle != "network":
+        raise InvalidParameterError(f"--{next(iter(settings))} is for networks; add --oracle network, or leave it out.")
+    if args.values is not None and args.oracle != "coordinates":
+        raise InvalidParameterError("--values is for coordinates; add --oracle coordinates, or leave it out.")
+    if settings:
+        from craftrl import NeuralOracle, Training
+
+        return NeuralOracle(training=Training(**settings))
+    if args.values is not None:
+        from craftrl import CoordinateOracle
+
+        return CoordinateOracle(args.values)
+    return args.oracle

@@ -148,8 +148,7 @@ class CRAFT(Learner):
         self.bounds_ = best.bounds
         self.agents_ = data.names
         self.obs_shape_ = tau.obs_shape
-        self._keep(best.result, prepared, tau)
-        self.labels_ = data.as_given(self.labels_)
+        self.labels_ = data.as_given(self._keep(best.result, prepared, tau))
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
         asked = [choice for name, choice in reading.items() if getattr(self, name) == "auto"]
         self.choices_ = tuple([chosen] if chosen else []) + tuple(why) + tuple(asked)
@@ -194,6 +193,13 @@ class CRAFT(Learner):
         times = self.oracle_.refits() if n_resamples is None else n_resamples
         return diagnose(subject, data.tau, n_resamples=times, seed=seed, probe=probe)
 
+    def summary(self) -> str:
+        """What was chosen and why, what was found at each step, and what was asked of the oracle, as text."""
+        from craftrl.estimators.summary import summary
+
+        self._check_fitted()
+        return summary(self)
+
     # -- the parts of fit ----------------------------------------------------------------------------------------
 
     def _reading(self, oracle: Oracle) -> dict[str, Choice]:
@@ -223,15 +229,15 @@ class CRAFT(Learner):
         )
         return best, [Choice(name, getattr(best.bounds, name), why) for name in free]
 
-    def _keep(self, result: Result, prepared: RememberingOracle, tau: TrajectoryDataset) -> None:
-        """What was learned, as attributes."""
+    def _keep(self, result: Result, prepared: RememberingOracle, tau: TrajectoryDataset) -> NDArray[np.int64]:
+        """What was learned, as attributes; returned are the labels, in the order of the dataset."""
         for name in ("encoder_", "n_states_total_", "matching_"):
-            vars(self).pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
         if not self.stationary:
             self.encoders_ = ByStep(result.encoders)
             self.n_states_ = ByStep([1, *(step.n_states for step in result.trace.steps)])
-            self.labels_ = result.labels
-            return
+            return result.labels
         min_share = self.bounds_.nu / 2
         shared = share_over_time(prepared, result, tau, min_share)
         self.encoder_ = shared.encoder
@@ -239,7 +245,7 @@ class CRAFT(Learner):
         self.n_states_ = ByStep([shared.n_states_at(h, min_share) for h in range(1, tau.H + 1)])
         self.n_states_total_ = shared.n_states
         self.matching_ = shared.matching
-        self.labels_ = shared.labels
+        return shared.labels
 
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""

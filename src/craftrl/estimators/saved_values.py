@@ -85,16 +85,17 @@ class ValueWriter:
             return {"dict": {str(name): self.plain(item) for name, item in value.items()}}
         if is_foreign_estimator(value):
             return {"estimator": self._estimator(value)}
-        if FUNCTIONS.get(getattr(value, "__name__", "")) is value:
-            return {"function": value.__name__}
+        name = getattr(value, "__name__", "")
+        if name in FUNCTIONS and FUNCTIONS[name] is value:
+            return {"function": name}
         if isinstance(value, os.PathLike):
             return str(value)
         return {"unsaved": repr(value)}
 
     def write_files(self, folder: Path) -> None:
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
-        save_file(self.arrays, folder / ARRAYS)
+        (folder / ARRAYS).write_bytes(save(self.arrays))
         for i, estimator in enumerate(self.estimators):
             write_estimator(estimator, folder / _estimator_file(i))
 

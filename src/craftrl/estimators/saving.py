@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
-from craftrl.data.files import temporary_name, told_plainly
+from craftrl.data.files import check_writable, temporary_name, told_plainly
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
 from craftrl.estimators.saved_values import ValueReader, ValueWriter
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from craftrl.oracles.base import Oracle
 
-__all__ = ["FORMAT_VERSION", "load", "save_model"]
+__all__ = ["FORMAT_VERSION", "check_target", "load", "save_model"]
 
 FORMAT = "craftrl model"
 FORMAT_VERSION = 1
@@ -54,7 +54,7 @@ UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained w
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted learner to a folder, whole or not at all; see `Learner.save`."""
     target = Path(path)
-    _check_target(target, overwrite)
+    check_target(target, overwrite)
     if LEARNERS.get(type(model).__name__) != type(model).__module__:
         raise InvalidParameterError(
             f"A model to save must be one of {', '.join(LEARNERS)}; {type(model).__name__} is not; save its encoders "
@@ -136,13 +136,17 @@ def _damaged(folder: Path, error: Exception) -> InvalidDataError:
     )
 
 
-def _check_target(target: Path, overwrite: bool) -> None:
+def check_target(target: Path, overwrite: bool) -> None:
+    """Raise, before any work is done, where a model cannot be put; nothing but a model is ever replaced."""
+    check_writable(target.parent)
     if not os.path.lexists(target):
         return
     if not (target / CONFIG).is_file() or target.is_symlink():
         raise InvalidParameterError(f"{target} exists and is no model of ours; choose another name.")
     if not overwrite:
-        raise InvalidParameterError(f"{target} holds a model already; choose another name, or ask to overwrite it.")
+        raise InvalidParameterError(
+            f"{target} holds a model already; choose another name, or replace it with overwrite=True (--force)."
+        )
     _read_config(target)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -45,7 +46,7 @@ class Training(Savable):
     seed               two runs with one seed give the same result on a CPU
     checkpoints        a folder in which every training run saves its state after each epoch; a killed fit that
                        is started again with the same settings and data continues there
-    progress           a progress bar with the held-out loss beside chance
+    progress           a progress bar with the held-out loss beside chance; None shows it where a terminal is watching
     """
 
     epochs: int = 8
@@ -59,7 +60,7 @@ class Training(Savable):
     amp: bool = True
     seed: int = 0
     checkpoints: str | Path | None = None
-    progress: bool = False
+    progress: bool | None = None
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch < 2 or self.lr <= 0 or not 0 < self.held_out < 1:
@@ -128,7 +129,7 @@ def train(
     size = max(2, training.batch // per_row)
     rows_train, rows_held = rows
     checkpoint = Checkpoint(
-        training.checkpoints, name, repr(asdict(training.but(checkpoints=None, progress=False, device="auto")))
+        training.checkpoints, name, repr(asdict(training.but(checkpoints=None, progress=None, device="auto")))
     )
     optimiser = torch.optim.AdamW(module.parameters(), lr=training.lr, weight_decay=training.weight_decay)
     at = _Progress()
@@ -220,7 +221,7 @@ def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training,
 
 
 def _bar(training: Training, name: str, start: int) -> Any:
-    if not training.progress:
+    if training.progress is False or (training.progress is None and not sys.stderr.isatty()):
         return None
     from tqdm import tqdm
 
