@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -12,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import craftrl
 from craftrl.cli import main
 from craftrl.data import TrajectoryDataset
-from craftrl.envs import WORLDS
+from craftrl.envs import WORLDS, BitsExBMDP
 from craftrl.reproduce.catalogue import available_studies
 
 COMMANDS = [
@@ -45,7 +45,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(data: Path) -> Path:
-    path = data.with_name("model.json")
+    path = data.with_name("model")
     assert main(["fit", str(data), *BOUNDS, "--out", str(path)]) == 0
     return path
 
@@ -163,22 +163,72 @@ def test_sample_size_knows_the_worlds_states(capsys: pytest.CaptureFixture[str])
     assert first == second
 
 
-def test_fit_writes_what_each_step_reads(model: Path) -> None:
-    content = json.loads(model.read_text())
-    assert [step["h"] for step in content["steps"]] == [1, 2, 3, 4, 5]
-    assert content["bounds"] == {"alpha": 1.0, "eta": 0.2, "nu": 5 / 32}
-    assert all(sorted(step["state_of"]) == [0, 1] and 0 <= step["feature"] < 12 for step in content["steps"][1:])
+def test_fit_writes_a_model_that_python_reads(model: Path, data: Path) -> None:
+    loaded = craftrl.load(model)
+    assert vars(loaded.bounds_) == {"alpha": 1.0, "eta": 0.2, "nu": 5 / 32}
+    assert loaded.alpha == 1.0
+    assert [loaded.encoders_[h].feature for h in range(2, 6)] == [
+        BitsExBMDP(5, 12, 0).controllable_feature(h) for h in range(2, 6)
+    ]
+    again = craftrl.CRAFT(alpha=1.0, eta=0.2, nu=5 / 32).fit(data)
+    assert np.array_equal(loaded.transform(data), again.transform(data))
 
 
-def test_fit_chooses_bounds_unless_given(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", str(data), "--coupling", "chain", "--relabel", "--out", str(tmp_path / "m.json")]) == 0
-    assert "with alpha = " in capsys.readouterr().out
-    assert json.loads((tmp_path / "m.json").read_text())["parameters"]["alpha"] == "auto"
+def test_fit_says_what_it_chose_and_why(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(data), "--coupling", "chain", "--relabel", "yes", "--out", str(tmp_path / "model")]) == 0
+    out = capsys.readouterr().out
+    assert "Chosen: oracle = CoordinateOracle(): observations are integers in 0..1" in out
+    assert re.search(r"Chosen: alpha = [\d.]+, eta = [\d.]+, nu = [\d.]+: of \d+ combinations tried", out)
+    assert "Chosen: coupling" not in out
+    assert craftrl.load(tmp_path / "model").alpha == "auto"
+
+
+def test_fit_learns_from_images_that_collect_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    world = ["--world", "pixels", "--size", "2", "--walkers", "0", "--horizon", "3"]
+    assert main(["collect", *world, "--n", "200", "--out", str(tmp_path / "x.h5")]) == 0
+    bounds = ["--alpha", "1", "--eta", "0.1", "--nu", "0.05"]
+    network = ["--oracle", "network", "--epochs", "1", "--device", "cpu", "--seed", "3", "--stationary"]
+    argv = ["fit", str(tmp_path / "x.h5"), *bounds, *network, "--out", str(tmp_path / "model")]
+    assert main(argv) == 0
+    assert "One encoder for all steps tells" in capsys.readouterr().out
+    assert main(["evaluate", str(tmp_path / "model"), str(tmp_path / "x.h5")]) == 0
+    assert craftrl.load(tmp_path / "model").oracle.training.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epochs", "3"], "--epochs is for networks; add --oracle network"),
+        (["--values", "3"], "--values is for coordinates; add --oracle coordinates"),
+    ],
+)
+def test_options_of_another_oracle_are_refused(
+    data: Path, tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in complaint(capsys, "fit", str(data), *options, "--out", str(tmp_path / "model"))
+
+
+def test_fit_replaces_nothing_but_a_model_and_that_on_request(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = data.read_bytes()
+    for force in ([], ["--force"]):
+        message = complaint(capsys, "fit", str(data), *BOUNDS, *force, "--out", str(data))
+        assert "data.h5 exists and is no model of ours; choose another name." in message
+        assert "is no model of ours" in complaint(capsys, "fit", str(data), *force, "--out", str(tmp_path))
+    assert data.read_bytes() == before
+    out = ["--out", str(tmp_path / "model")]
+    assert main(["fit", str(data), *BOUNDS, *out]) == 0
+    assert "model holds a model already; choose another name" in complaint(capsys, "fit", str(data), *BOUNDS, *out)
+    assert main(["fit", str(data), *BOUNDS, "--stationary", "--force", *out]) == 0
+    assert craftrl.load(tmp_path / "model").stationary
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_fit_says_whether_to_trust_it(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["fit", str(data), "--alpha", "1", "--eta", "1/5", "--nu", "5/32", "--diagnose", "2"]
-    assert main([*argv, "--out", str(tmp_path / "m.json")]) == 0
+    assert main([*argv, "--out", str(tmp_path / "model")]) == 0
     assert re.search(r"^(trust|check|do not trust): score [\d.]+", capsys.readouterr().out, flags=re.M)
 
 
@@ -198,13 +248,13 @@ def test_evaluate_refuses_foreign_files(
     foreign = tmp_path / "foreign.json"
     foreign.write_text('{"format": "other"}')
     message = complaint(capsys, "evaluate", str(foreign), str(data))
-    assert "A model must be a file that craftrl fit has written" in message
+    assert "A model must be a folder that save or craftrl fit has written" in message
     message = complaint(capsys, "evaluate", str(model), str(data), "--truth", str(model))
     assert "Ground truth must be an NPZ file with `states`" in message
     other = tmp_path / "other.h5"
-    main(["collect", "--world", "bits", "--horizon", "4", "--features", "12", "--n", "5", "--out", str(other)])
+    main(["collect", "--world", "bits", "--horizon", "6", "--features", "12", "--n", "5", "--out", str(other)])
     message = complaint(capsys, "evaluate", str(model), str(other))
-    assert "Model and data must have the same number of steps; 5 and 4 were given." in message
+    assert "Trajectories must have at most 5 steps, as those fitted" in message
     message = complaint(capsys, "evaluate", str(model), str(data), "--truth", str(tmp_path / "other.truth.npz"))
     assert "shape (3000, 5)" in message
     assert "it belongs to other data" in message
@@ -221,13 +271,13 @@ def test_evaluate_refuses_foreign_files(
 def test_fit_refuses_bounds_out_of_range(
     data: Path, tmp_path: Path, bounds: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert message in complaint(capsys, "fit", str(data), *bounds, "--out", str(tmp_path / "m.json"))
+    assert message in complaint(capsys, "fit", str(data), *bounds, "--out", str(tmp_path / "model"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_fit_refuses_what_is_no_number(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["fit", str(data), "--alpha", "one", "--out", "m.json"])
+        main(["fit", str(data), "--alpha", "one", "--out", "model"])
     assert stop.value.code == 2
     assert "must be a number or a fraction such as 5/32; 'one' was given" in capsys.readouterr().err
 
@@ -235,10 +285,9 @@ def test_fit_refuses_what_is_no_number(data: Path, capsys: pytest.CaptureFixture
 def test_fit_refuses_missing_data_and_unwritable_places(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    complaint(capsys, "fit", str(tmp_path / "none.h5"), *BOUNDS, "--out", str(tmp_path / "m.json"))
-    message = complaint(capsys, "fit", str(data), *BOUNDS, "--out", str(data / "m.json"))
+    complaint(capsys, "fit", str(tmp_path / "none.h5"), *BOUNDS, "--out", str(tmp_path / "model"))
+    message = complaint(capsys, "fit", str(data), *BOUNDS, "--out", str(data / "model"))
     assert "The output folder must be writable" in message
-    assert "is a folder" in complaint(capsys, "fit", str(data), *BOUNDS, "--out", str(tmp_path))
 
 
 def test_theory_gives_the_papers_values(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,7 +69,14 @@ class Learner(TransformerMixin, BaseEstimator):
         Trajectories may be shorter than those fitted; longer ones need `stationary=True`.
         """
         self._check_fitted()
-        states = [np.where(there, self.encode(x_h, h), -1) for h, x_h, there in each_step(x)]
+        states = []
+        for h, x_h, there in each_step(x):
+            if h > len(self.encoders_) and not hasattr(self, "encoder_"):
+                raise InvalidDataError(
+                    f"Trajectories must have at most {len(self.encoders_)} steps, as those fitted; longer ones were "
+                    "given; cut them, or fit with stationary=True."
+                )
+            states.append(np.where(there, self.encode(x_h, h), -1))
         return np.stack(states, axis=1)
 
     def encode(self, x: ArrayLike, h: int | None = None) -> Ints:
