@@ -23,28 +23,31 @@ ORACLES = ("auto", "coordinates", "classifier", "network")
 MOST_VALUES = 16  # integers with more values than this are measurements, not candidates for states
 
 
-def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, Choice | None]:
+def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:
     """The oracle that the user means: an `Oracle`, a scikit-learn classifier, or one of `ORACLES` by name.
 
     Returned with the reason, where the data decided.
     """
     if isinstance(given, Oracle):
-        return given, None
+        return given, ()
     if isinstance(given, str) and given in ORACLES:
         return _by_name(given, tau)
     if not isinstance(given, type) and is_classifier(given):
-        return ClassifierOracle(given), None
+        return ClassifierOracle(given), ()
     raise InvalidParameterError(
         f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "
         f"{', '.join(map(repr, ORACLES))}; {given!r} was given."
     )
 
 
-def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, Choice | None]:
-    top = _largest_value(tau) if name in ("auto", "coordinates") else None
+def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:
+    # The state may be one entry of a vector of bits; in an image it is a place, and no single pixel.
+    may_be_entry = name == "coordinates" or (name == "auto" and len(tau.obs_shape) <= 1)
+    top = _largest_value(tau) if may_be_entry else None
     if top is not None:
         oracle = CoordinateOracle(max(2, top + 1))
-        return oracle, Choice("oracle", oracle, f"observations are integers in 0..{top}; each entry may be the state.")
+        why = f"observations are integers in 0..{top}; each entry may be the state."
+        return oracle, (Choice("oracle", oracle, why),)
     if name == "coordinates":
         raise InvalidDataError(
             f"oracle='coordinates' needs integers in 0..{MOST_VALUES - 1}; observations of dtype {tau.dtype} with "
@@ -61,14 +64,16 @@ def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, Choice | None]:
     from craftrl.oracles.network import NeuralOracle
 
     kind = "feature vectors" if len(tau.obs_shape) == 1 else "images"
-    return NeuralOracle(), Choice("oracle", NeuralOracle(), f"observations are {kind} of shape {tau.obs_shape}.")
+    oracle = NeuralOracle()
+    return oracle, (Choice("oracle", oracle, f"observations are {kind} of shape {tau.obs_shape}."),)
 
 
-def _boosting() -> tuple[Oracle, Choice]:
+def _boosting() -> tuple[Oracle, tuple[Choice, ...]]:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     oracle = ClassifierOracle(HistGradientBoostingClassifier(random_state=0))
-    return oracle, Choice("oracle", oracle, "boosted trees are scikit-learn's best all-round classifier of features.")
+    why = "boosted trees are scikit-learn's best all-round classifier of features."
+    return oracle, (Choice("oracle", oracle, why),)
 
 
 def _largest_value(tau: TrajectoryDataset) -> int | None:

@@ -15,17 +15,17 @@ from sklearn.base import ClassifierMixin, clone
 
 from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Bounds, Result, craft
-from craftrl.core.grid import check_alpha, check_eta, check_nu
-from craftrl.core.seam import COUPLINGS, Coupling
-from craftrl.core.trace import Trace
+from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
-from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
+from craftrl.errors import AssumptionWarning, InvalidDataError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import START, Tried, chained_loss, search_bounds
 from craftrl.estimators.choices import choose_oracle
-from craftrl.estimators.sharing import share_over_time
+from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
+from craftrl.estimators.parameters import BOUNDS, check_parameters
+from craftrl.estimators.sharing import Shared, share_over_time
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.counting import CountingOracle
 from craftrl.oracles.memory import RememberingOracle
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     import os
 
 Auto = Literal["auto"]
-CHECKS = {"alpha": check_alpha, "eta": check_eta, "nu": check_nu}
-
 __all__ = ["CRAFT"]
 
 
@@ -136,23 +134,24 @@ class CRAFT(Learner):
                agent; lists of episodes where lengths differ; a `TrajectoryDataset`, or the path of one
         agent  names or numbers, one per trajectory; left out where x says so itself
         """
-        self._check_parameters()
+        check_parameters(self)
         data = as_dataset(x, agent)
         tau = data.tau
         oracle, chosen = choose_oracle(self.oracle, tau)
-        reading = self._reading(oracle)
-        free = [name for name in CHECKS if getattr(self, name) == "auto"]
+        reading, asked = self._reading(oracle)
+        free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free))
-        best, why = self._best_run(prepared, tau, free, {name: choice.value for name, choice in reading.items()})
-        self.oracle_ = oracle
-        self.bounds_ = best.bounds
-        self.agents_ = data.names
-        self.obs_shape_ = tau.obs_shape
-        self.labels_ = data.as_given(self._keep(best.result, prepared, tau))
+        best, searched = self._best_run(prepared, tau, free, reading)
+        min_share = best.bounds.nu / 2
+        shared = share_over_time(prepared, best.result, tau, min_share) if self.stationary else None
+        # Everything is learned; from here on nothing can fail.
+        self.oracle_, self.bounds_ = oracle, best.bounds
+        self.agents_, self.obs_shape_ = data.names, tau.obs_shape
+        self.labels_ = data.as_given(best.result.labels if shared is None else shared.labels)
+        self._keep_encoders(best.result, shared, min_share)
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
-        asked = [choice for name, choice in reading.items() if getattr(self, name) == "auto"]
-        self.choices_ = tuple([chosen] if chosen else []) + tuple(why) + tuple(asked)
-        _warn_of_failed_assumptions(self.trace_, self)
+        self.choices_ = (*chosen, *searched, *asked)
+        warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
         return self
 
     def diagnose(
@@ -202,19 +201,17 @@ class CRAFT(Learner):
 
     # -- the parts of fit ----------------------------------------------------------------------------------------
 
-    def _reading(self, oracle: Oracle) -> dict[str, Choice]:
-        """How the oracle's answers are read: what the user says, and what the oracle says where it is "auto"."""
-        reading = {}
-        for choice in oracle.suits():
-            given = getattr(self, choice.parameter)
-            reading[choice.parameter] = choice if given == "auto" else Choice(choice.parameter, given, "given.")
-        return reading
+    def _reading(self, oracle: Oracle) -> tuple[dict[str, Any], list[Choice]]:
+        """How the oracle's answers are read: what the user says, else what the oracle says; and those choices."""
+        advice = {choice.parameter: choice for choice in oracle.suits()}
+        asked = [choice for name, choice in advice.items() if getattr(self, name) == "auto"]
+        return {name: getattr(self, name) for name in advice} | {c.parameter: c.value for c in asked}, asked
 
     def _best_run(
         self, prepared: RememberingOracle, tau: TrajectoryDataset, free: list[str], reading: dict[str, Any]
     ) -> tuple[Tried, list[Choice]]:
         """One run with the bounds given, or the best of many where some are "auto"; and why those were taken."""
-        given = {name: getattr(START if name in free else self, name) for name in CHECKS}
+        given = {name: getattr(START if name in free else self, name) for name in BOUNDS}
 
         def run(bounds: Bounds) -> Tried:
             result = craft(prepared, tau, bounds, **reading)
@@ -229,72 +226,30 @@ class CRAFT(Learner):
         )
         return best, [Choice(name, getattr(best.bounds, name), why) for name in free]
 
-    def _keep(self, result: Result, prepared: RememberingOracle, tau: TrajectoryDataset) -> NDArray[np.int64]:
-        """What was learned, as attributes; returned are the labels, in the order of the dataset."""
+    def _keep_encoders(self, result: Result, shared: Shared | None, min_share: float) -> None:
+        """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
         for name in ("encoder_", "n_states_total_", "matching_"):
             if hasattr(self, name):
                 delattr(self, name)
-        if not self.stationary:
+        if shared is None:
             self.encoders_ = ByStep(result.encoders)
             self.n_states_ = ByStep([1, *(step.n_states for step in result.trace.steps)])
-            return result.labels
-        min_share = self.bounds_.nu / 2
-        shared = share_over_time(prepared, result, tau, min_share)
+            return
+        steps = range(1, len(result.encoders) + 1)
         self.encoder_ = shared.encoder
-        self.encoders_ = ByStep([shared.encoder] * tau.H)
-        self.n_states_ = ByStep([shared.n_states_at(h, min_share) for h in range(1, tau.H + 1)])
+        self.encoders_ = ByStep([shared.encoder for _ in steps])
+        self.n_states_ = ByStep([shared.n_states_at(h, min_share) for h in steps])
         self.n_states_total_ = shared.n_states
         self.matching_ = shared.matching
-        return shared.labels
 
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
-        known = {name: getattr(self.bounds_, name) for name in CHECKS}
+        known = {name: getattr(self.bounds_, name) for name in BOUNDS}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AssumptionWarning)
             return clone(self).set_params(oracle=clone(self.oracle_), **known).fit(sample)
-
-    def _check_parameters(self) -> None:
-        for name, check in CHECKS.items():
-            value = getattr(self, name)
-            if isinstance(value, str) and value != "auto":
-                raise InvalidParameterError(f"{name} must be a number or 'auto'; {value!r} was given.")
-            if value != "auto":
-                check(value)
-        if self.coupling not in ("auto", *COUPLINGS):
-            names = ", ".join(map(repr, ("auto", *COUPLINGS)))
-            raise InvalidParameterError(f"coupling must be one of {names}; {self.coupling!r} was given.")
-        if self.relabel not in (True, False, "auto"):
-            raise InvalidParameterError(f"relabel must be True, False or 'auto'; {self.relabel!r} was given.")
-        if self.stationary not in (True, False):
-            raise InvalidParameterError(f"stationary must be True or False; {self.stationary!r} was given.")
-        if isinstance(self.clusterer, type) or not (self.clusterer == "auto" or callable(self.clusterer)):
-            raise InvalidParameterError(
-                f"clusterer must be 'auto', find_clusters, Valleys() or a function like them; {self.clusterer!r} was "
-                "given."
-            )
 
 
 def _codes(prepared: RememberingOracle, result: Result, tau: TrajectoryDataset) -> list[NDArray[np.integer]]:
     """What the encoders of all steps say of all trajectories."""
     return [prepared.read(encoder, tau, h) for h, encoder in enumerate(result.encoders, start=1)]
-
-
-def _warn_of_failed_assumptions(trace: Trace, model: CRAFT) -> None:
-    failed = {kind: steps for kind, steps in trace.outcomes().items() if kind != "one state"}
-    if failed:
-        what = "; ".join(f"{kind} at h = {_ranges(steps)}" for kind, steps in failed.items())
-        exact = isinstance(model.oracle_, CountingOracle) and model.coupling == "independent"
-        hint = "; with an exact class, try coupling='chain'" if exact else ""
-        warnings.warn(
-            f"CRAFT found {what}. The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders "
-            f"there are guesses. See trace_ for what was decided{hint}.",
-            AssumptionWarning,
-            stacklevel=3,
-        )
-
-
-def _ranges(steps: list[int]) -> str:
-    """Steps as text, runs shortened: 3, 5-9."""
-    runs = np.split(np.array(steps), np.flatnonzero(np.diff(steps) != 1) + 1)
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

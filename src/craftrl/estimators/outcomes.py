@@ -1,0 +1,42 @@
+"""One warning for all steps at which the paper's assumptions seem not to hold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from craftrl.core.trace import Trace
+from craftrl.errors import AssumptionWarning
+from craftrl.oracles.base import Oracle
+from craftrl.oracles.counting import CountingOracle
+
+__all__ = ["exact_and_independent", "warn_of_failed_assumptions"]
+
+
+def warn_of_failed_assumptions(trace: Trace, may_chain: bool) -> None:
+    """Say at which steps no state, or too many, were found; `may_chain`: whether coupling="chain" could help."""
+    failed = {kind: steps for kind, steps in trace.outcomes().items() if kind != "one state"}
+    if not failed:
+        return
+    what = "; ".join(f"{kind} at h = {_ranges(steps)}" for kind, steps in failed.items())
+    hint = "; with an exact class, try coupling='chain'" if may_chain else ""
+    warnings.warn(
+        f"CRAFT found {what}. The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders "
+        f"there are guesses. See trace_ for what was decided{hint}.",
+        AssumptionWarning,
+        stacklevel=3,
+    )
+
+
+def exact_and_independent(oracle: Oracle, reading: Mapping[str, Any]) -> bool:
+    """Whether the class is finite and its encoders were chosen step by step."""
+    return isinstance(oracle, CountingOracle) and reading["coupling"] == "independent"
+
+
+def _ranges(steps: list[int]) -> str:
+    """Steps as text, runs shortened: 3, 5-9."""
+    runs = np.split(np.array(steps), np.flatnonzero(np.diff(steps) != 1) + 1)
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
