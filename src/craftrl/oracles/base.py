@@ -33,6 +33,7 @@ __all__ = [
     "Oracle",
     "PreparedOracle",
     "Separation",
+    "that_encodes",
 ]
 
 Ints = NDArray[np.integer]
@@ -146,6 +147,13 @@ class Mixed(Oracle):
         return min(oracle.refits() for oracle in self.parts())
 
 
+def that_encodes(oracle: Any) -> Any:
+    """The oracle that answers Line 46: the oracle itself, or the last part of a `Mixed` one."""
+    while isinstance(oracle, Mixed):
+        oracle = oracle.encoding
+    return oracle
+
+
 class _PreparedMixed(PreparedOracle):
     def __init__(self, log_odds: PreparedOracle, separation: PreparedOracle, encoding: PreparedOracle) -> None:
         self._parts = log_odds, separation, encoding
@@ -160,6 +168,11 @@ class _PreparedMixed(PreparedOracle):
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         return self._parts[2].encode(h, label, n_states)
+
+    def keep_for_reuse(self) -> None:
+        for i, part in enumerate(self._parts):
+            if part not in self._parts[:i]:
+                part.keep_for_reuse()
 
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         return self._parts[2].read(encoder, tau, h)
