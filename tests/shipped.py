@@ -1,4 +1,4 @@
-"""Every kind of oracle that is shipped, each with data that it can learn from: tiny, and trained for an epoch or two."""
+"""Every kind of oracle that is shipped, each with data that it can learn from: tiny, and trained for one epoch."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -123,7 +123,10 @@ class TrainedBaseline(Learner):
 
     def features(self, x: NDArray[Any]) -> Floats:
         """The trunk's features (n, dim) of observations (n, *obs), the same for every step."""
-        return self.encoders_[1].features(x)
+        self._check_fitted()
+        first = self.encoders_[1]
+        assert isinstance(first, NearestCentre)
+        return first.features(x)
 
     def _train(self, frames: Frames, actions: Ints | None, training: Training) -> Objective:
         tau, name = frames.tau, type(self).__name__

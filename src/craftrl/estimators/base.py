@@ -53,7 +53,7 @@ class ByStep(Sequence[Item], Generic[Item]):
         return f"ByStep({list(self._items)})"
 
 
-class Learner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Learner(TransformerMixin, BaseEstimator):
     """What every learner of this package offers: scikit-learn's contract, and one encoder per step.
 
     `fit` leaves `encoders_` (phi'_1..phi'_H, indexed from 1) and `obs_shape_`; where one encoder serves all steps,

@@ -103,6 +103,8 @@ class CRAFT(Learner):
     Paper: Algorithm 2
     """
 
+    labels_: NDArray[np.int64]
+
     def __init__(
         self,
         oracle: Oracle | ClassifierMixin | str = "auto",
@@ -226,7 +228,8 @@ class CRAFT(Learner):
     def _keep(self, result: Result, prepared: RememberingOracle, tau: TrajectoryDataset) -> None:
         """What was learned, as attributes."""
         for name in ("encoder_", "n_states_total_", "matching_"):
-            vars(self).pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
         if not self.stationary:
             self.encoders_ = ByStep(result.encoders)
             self.n_states_ = ByStep([1, *(step.n_states for step in result.trace.steps)])

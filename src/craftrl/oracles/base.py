@@ -86,7 +86,7 @@ class Oracle(BaseEstimator, Savable, ABC):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)  # type: ignore[attr-defined]
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
         return all(self.same_value(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]

@@ -1,15 +1,19 @@
-"""Datasets made of the one that was given: shorter trajectories, three agents, everything twice."""
+"""Data made of what was given: shorter trajectories, three agents, everything twice, rows in another order."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.inputs import as_dataset
+from craftrl.errors import AssumptionWarning
 
-__all__ = ["interleaved", "shortened", "three_agents", "trajectories", "twice"]
+__all__ = ["LearnerData", "interleaved", "shortened", "three_agents", "trajectories", "twice"]
 
 
 def trajectories(tau: TrajectoryDataset) -> list[NDArray[Any]]:
@@ -44,3 +48,29 @@ def interleaved(agent: NDArray[np.integer], seed: int = 0) -> NDArray[np.int64]:
     for k in np.unique(agent):
         rows[mixed == k] = np.flatnonzero(agent == k)
     return rows
+
+
+@dataclass(frozen=True)
+class LearnerData:
+    """Trajectories with their agents, one array where all are of one length, else a list."""
+
+    tau: TrajectoryDataset
+    x: Any
+    agent: NDArray[np.int64]
+    further: dict[str, Any]
+
+    @classmethod
+    def of(cls, x: Any, agent: Any, further: dict[str, Any]) -> LearnerData:
+        grouped = as_dataset(x, agent)
+        tau = grouped.tau
+        rows = trajectories(tau)
+        in_order = {name: grouped.as_grouped(np.asarray(value)) for name, value in further.items()}
+        return cls(tau, np.stack(rows) if tau.all_present else rows, tau.agent, in_order)
+
+    def fit(self, model: Any, rows: NDArray[np.integer] | None = None) -> Any:
+        """`model` fitted to these rows, in this order; what it warns of the data is not the question here."""
+        chosen = np.arange(self.tau.n) if rows is None else rows
+        x = self.x[chosen] if isinstance(self.x, np.ndarray) else [self.x[i] for i in chosen]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            return model.fit(x, self.agent[chosen], **{name: value[chosen] for name, value in self.further.items()})

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import as_dataset
-from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, InvalidParameterError, NotFittedError
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, NotFittedError
+from craftrl.estimators.saving import load
 from craftrl.testing.claims import must, must_answer, must_refuse
-from craftrl.testing.datasets import interleaved, trajectories
+from craftrl.testing.datasets import LearnerData, interleaved
 from craftrl.testing.encoders import can_be_pickled
 from craftrl.testing.parameters import check_parameters, check_unchanged, snapshot
 
@@ -34,7 +31,7 @@ def check_learner(learner: Any, x: Any, agent: Any = None, **fit_arguments: Any)
     Checked are the parameters, what `fit` may leave behind, the encoders of all steps, that the same data gives the
     same result with rows in any order, pickle, `save` and `load`, and that bad input is refused.
     """
-    data = _Data.of(x, agent, fit_arguments)
+    data = LearnerData.of(x, agent, fit_arguments)
     check_parameters(learner)
     check_not_fitted(clone(learner), data)
     model = clone(learner)
@@ -48,39 +45,13 @@ def check_learner(learner: Any, x: Any, agent: Any = None, **fit_arguments: Any)
     check_refusals(clone(learner), model, data)
 
 
-@dataclass(frozen=True)
-class _Data:
-    """Trajectories with their agents, one array where all are of one length, else a list."""
-
-    tau: TrajectoryDataset
-    x: Any
-    agent: NDArray[np.int64]
-    further: dict[str, Any]
-
-    @classmethod
-    def of(cls, x: Any, agent: Any, further: dict[str, Any]) -> _Data:
-        grouped = as_dataset(x, agent)
-        tau = grouped.tau
-        rows = trajectories(tau)
-        in_order = {name: grouped.as_grouped(np.asarray(value)) for name, value in further.items()}
-        return cls(tau, np.stack(rows) if tau.all_present else rows, tau.agent, in_order)
-
-    def fit(self, model: Any, rows: NDArray[np.integer] | None = None) -> Any:
-        """`model` fitted to these rows, in this order; what it warns of the data is not the question here."""
-        chosen = np.arange(self.tau.n) if rows is None else rows
-        x = self.x[chosen] if isinstance(self.x, np.ndarray) else [self.x[i] for i in chosen]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)
-            return model.fit(x, self.agent[chosen], **{name: value[chosen] for name, value in self.further.items()})
-
-
-def check_not_fitted(model: Any, data: _Data) -> None:
+def check_not_fitted(model: Any, data: LearnerData) -> None:
     """Nothing is answered before `fit`."""
     must_refuse(NotFittedError, lambda: model.transform(data.tau), "transform before fit")
     must_refuse(NotFittedError, lambda: model.encode(data.tau.at(1), 1), "encode before fit")
 
 
-def check_fit(model: Any, data: _Data) -> None:
+def check_fit(model: Any, data: LearnerData) -> None:
     """`fit` returns the learner, changes no parameter, and leaves results that end in `_` and hold no data."""
     name = type(model).__name__
     before = {key: snapshot(value) for key, value in model.get_params(deep=False).items()}
@@ -101,7 +72,7 @@ def check_fit(model: Any, data: _Data) -> None:
         )
 
 
-def check_encoders(model: Any, data: _Data) -> None:
+def check_encoders(model: Any, data: LearnerData) -> None:
     """One encoder per step, from 1 on; `transform` is `encode` step by step."""
     name, tau = type(model).__name__, data.tau
     must(len(model.encoders_) == tau.H, f"{name}.encoders_ must have {tau.H} entries; it has {len(model.encoders_)}.")
@@ -124,7 +95,7 @@ def check_encoders(model: Any, data: _Data) -> None:
         )
 
 
-def check_labels(model: Any, data: _Data) -> None:
+def check_labels(model: Any, data: LearnerData) -> None:
     """`labels_` and `n_states_`, where the learner has them."""
     if hasattr(model, "n_states_"):
         must(
@@ -143,7 +114,7 @@ def check_labels(model: Any, data: _Data) -> None:
         must((over == -1).all(), f"labels_ must be -1 where a trajectory is over; at h = {h} some are not.")
 
 
-def check_same_again(model: Any, data: _Data) -> None:
+def check_same_again(model: Any, data: LearnerData) -> None:
     """Fitted a second time to the same data, the learner says the same."""
     before = model.transform(data.tau)
     after = data.fit(model).transform(data.tau)
@@ -153,7 +124,7 @@ def check_same_again(model: Any, data: _Data) -> None:
     )
 
 
-def check_rows(fresh: Any, model: Any, data: _Data) -> None:
+def check_rows(fresh: Any, model: Any, data: LearnerData) -> None:
     """Rows of several agents in any order: the same result, each row's where the row was."""
     rows = interleaved(data.agent)
     mixed = data.fit(fresh, rows)
@@ -168,7 +139,7 @@ def check_rows(fresh: Any, model: Any, data: _Data) -> None:
         )
 
 
-def check_pickle(model: Any, data: _Data) -> None:
+def check_pickle(model: Any, data: LearnerData) -> None:
     """Through pickle and back; not asked of a learner whose parameters cannot be pickled."""
     if not can_be_pickled(clone(model)):
         return
@@ -182,20 +153,15 @@ def check_pickle(model: Any, data: _Data) -> None:
     )
 
 
-def check_files(model: Any, data: _Data) -> None:
+def check_files(model: Any, data: LearnerData) -> None:
     """Through `save` and `load`; not asked of a learner that says that it cannot be saved."""
-    from craftrl.estimators.saving import load
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         try:
             model.save(path)
         except InvalidParameterError:
             return
-        try:
-            again = load(path)
-        except InvalidParameterError:  # functions or modules of the user's own, which come with the oracle
-            again = load(path, oracle=getattr(model, "oracle_", getattr(model, "oracle", None)))
+        again = must_answer(lambda: _loaded(path, model), f"A {type(model).__name__} that was saved must be loaded")
     must(
         np.array_equal(again.transform(data.tau), model.transform(data.tau)),
         f"{type(model).__name__} must say the same after save and load; it differs.",
@@ -203,7 +169,14 @@ def check_files(model: Any, data: _Data) -> None:
     must(repr(again) == repr(model), f"A loaded model must print as the saved one; it prints {repr(again)[:100]!r}.")
 
 
-def check_refusals(fresh: Any, model: Any, data: _Data) -> None:
+def _loaded(path: Path, model: Any) -> Any:
+    try:
+        return load(path)
+    except InvalidParameterError:  # functions or modules of the user's own, which come with the oracle
+        return load(path, oracle=getattr(model, "oracle_", getattr(model, "oracle", None)))
+
+
+def check_refusals(fresh: Any, model: Any, data: LearnerData) -> None:
     """Bad input is refused in one sentence."""
     x, agent, further = data.x, data.agent, data.further
     one_array = np.stack([data.tau.at(h) for h in range(1, data.tau.H + 1)], axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -130,7 +131,7 @@ def check_separation(oracle: Oracle, tau: TrajectoryDataset) -> None:
     must(0 <= union <= 2, f"The loss of a separation from a union must lie in [0, 2]; {union} was returned.")
     for n_clusters in (0, 1):
         must_answer(
-            lambda n=n_clusters: prepared.separation(2, np.full(doubled.n, n - 1), n),
+            partial(prepared.separation, 2, np.full(doubled.n, n_clusters - 1), n_clusters),
             f"A separation of {n_clusters} clusters must be answered",
         )
 
@@ -140,7 +141,7 @@ def check_encoding(prepared: PreparedOracle, tau: TrajectoryDataset, oracle: Ora
     x, rows = tau.at(tau.H), np.arange(tau.n)
     for n_states, label in ((0, np.full(tau.n, -1)), (1, np.zeros(tau.n, dtype=np.int64)), (2, rows % 3 - 1)):
         fit = must_answer(
-            lambda label=label, n=n_states: prepared.encode(tau.H, label, n),
+            partial(prepared.encode, tau.H, label, n_states),
             f"An encoder of {n_states} states must be learned",
         )
         must(np.isfinite(fit.loss) and fit.loss >= 0, f"The loss of an encoder must be 0 or more; it is {fit.loss}.")
