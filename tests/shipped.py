@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import torch
 from feature_world import feature_data
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -31,12 +32,11 @@ def bits_of_step(h):
 
 
 def network(**parameters):
+    torch.set_num_threads(1)  # two threads that wait for each other on every small matrix are slower than one
     return NeuralOracle(dim=8, training=TRAINING, heads=TRAINING, shared=TRAINING, **parameters)
 
 
 def own_trunk():
-    import torch
-
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(12, 6), torch.nn.ReLU())
 
@@ -68,7 +68,7 @@ ORACLES = {
     "coordinates": ("bits", CoordinateOracle),
     "functions": ("bits", lambda: FiniteOracle([Bit(i) for i in range(6)])),
     "functions of each step": ("bits", lambda: FiniteOracle(bits_of_step)),
-    "classifier": ("features", lambda: ClassifierOracle(tree(), folds=2)),
+    "classifier": ("features", lambda: ClassifierOracle(tree(), folds=2, calibrate=False)),
     "classifier without probabilities": ("features", lambda: ClassifierOracle(RidgeClassifier(), folds=2)),
     "network of vectors": ("features", network),
     "network of images": ("images", network),
