@@ -32,9 +32,9 @@ def check_world(world: ExBMDP) -> None:
     """
     must(isinstance(world, ExBMDP), f"A world must be an ExBMDP; {type(world).__name__} is none.")
     check_tables(world)
+    check_observations(world)
     check_inverses(world)
     policies = must_answer(lambda: contrasting_policies(world, alpha=0.7), "Two policies must be found for the world")
-    check_observations(world, policies)
     check_collection(world, policies)
     check_noise_is_exogenous(world, policies)
     check_marginals(world)
@@ -78,7 +78,7 @@ def check_inverses(world: ExBMDP) -> None:
         )
 
 
-def check_observations(world: ExBMDP, policies: Sequence[Policy]) -> None:
+def check_observations(world: ExBMDP) -> None:
     """Observations have the promised shape, dtype and range."""
     rng = np.random.default_rng(0)
     for h, e_h in enumerate(_noise_path(world, FEW, seed=3), start=1):
