@@ -25,6 +25,7 @@ from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameter
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import START, Tried, chained_loss, search_bounds
 from craftrl.estimators.choices import choose_oracle
+from craftrl.estimators.matching import Matching
 from craftrl.estimators.sharing import share_over_time
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.counting import CountingOracle
@@ -104,6 +105,7 @@ class CRAFT(Learner):
     """
 
     labels_: NDArray[np.int64]
+    matching_: Matching
 
     def __init__(
         self,
@@ -152,6 +154,8 @@ class CRAFT(Learner):
         self.obs_shape_ = tau.obs_shape
         self._keep(best.result, prepared, tau)
         self.labels_ = data.as_given(self.labels_)
+        if self.stationary:
+            self.matching_ = replace(self.matching_, labels=data.as_given(self.matching_.labels))
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
         asked = [choice for name, choice in reading.items() if getattr(self, name) == "auto"]
         self.choices_ = tuple([chosen] if chosen else []) + tuple(why) + tuple(asked)

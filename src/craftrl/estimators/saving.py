@@ -117,7 +117,7 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
 def _model(content: dict[str, Any], reader: ValueReader) -> Learner:
     """The learner with its parameters and what it learned."""
     name = content["model"]
-    if name not in LEARNERS:
+    if not isinstance(name, str) or name not in LEARNERS:
         raise Altered(f"there is no model {name!r}")
     parameters = {key: reader.value(value) for key, value in content["parameters"].items()}
     model: Learner = getattr(import_module(LEARNERS[name]), name)(**parameters)
