@@ -77,7 +77,7 @@ def test_latent_actions_pass_gradients_through_the_codes():
 
 
 def test_bad_input_is_refused(data):
-    with pytest.raises(InvalidParameterError, match="2 were given for 3 steps"):
+    with pytest.raises(InvalidParameterError, match=r"\[1, 3\] was given for 3 steps"):
         baselines.SingleFrame([1, 3]).fit(data.tau)
     with pytest.raises(NotFittedError, match="must be fitted"):
         baselines.SingleFrame([1, 3, 4]).encode(data.tau.at(1), 1)
@@ -90,8 +90,8 @@ def test_bad_input_is_refused(data):
 @pytest.mark.parametrize(
     ("n_states", "actions", "message"),
     [
-        (3, None, "n_states must give one number per step; 3 were given for 3 steps"),
-        ([1, 2, 0], None, r"integers in 1..160, the number of trajectories; \[1, 2, 0\] were given"),
+        (3, None, "n_states must give one number per step; 3 was given for 3 steps"),
+        ([1, 2, 0], None, r"integers in 1..160, one for each trajectory at most; \[1, 2, 0\] was given"),
         ([1, 2, 200], None, r"integers in 1..160"),
         ([1, 2, 2.5], None, r"integers in 1..160"),
         ([1, 2, 3], np.zeros((160, 3), dtype=int), r"of shape \(160, 2\).*; int64 of shape \(160, 3\) were given"),

@@ -101,18 +101,17 @@ class TrainedBaseline(Learner):
         return self.cluster(tau)
 
     def _check(self, tau: TrajectoryDataset, actions: Any) -> None:
-        if np.ndim(self.n_states) != 1 or len(self.n_states) != tau.H:
-            given = self.n_states if np.ndim(self.n_states) != 1 else len(self.n_states)
-            raise InvalidParameterError(
-                f"n_states must give one number per step; {given} were given for {tau.H} steps."
-            )
-        if not all(isinstance(k, (int, np.integer)) and 1 <= k <= tau.n for k in self.n_states):
-            raise InvalidParameterError(
-                f"n_states must be integers in 1..{tau.n}, the number of trajectories; {list(self.n_states)} were given."
-            )
         if not tau.all_present:
             raise InvalidDataError(
                 "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."
+            )
+        if np.ndim(self.n_states) != 1 or len(self.n_states) != tau.H:
+            raise InvalidParameterError(
+                f"n_states must give one number per step; {self.n_states} was given for {tau.H} steps."
+            )
+        if not all(isinstance(k, (int, np.integer)) and 1 <= k <= tau.n for k in self.n_states):
+            raise InvalidParameterError(
+                f"n_states must be integers in 1..{tau.n}, one for each trajectory at most; {self.n_states} was given."
             )
         if self.needs_actions and actions is None:
             raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(x, agent, actions=...).")
