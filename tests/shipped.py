@@ -1,5 +1,6 @@
 """Every kind of oracle that is shipped, each with data that it can learn from: tiny, and trained for one epoch."""
 
+import warnings
 from dataclasses import dataclass
 from functools import cache
 
@@ -9,7 +10,7 @@ from feature_world import feature_data
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import ClassifierOracle, CoordinateOracle, FiniteOracle, Mixed, NeuralOracle, Training
+from craftrl import AssumptionWarning, ClassifierOracle, CoordinateOracle, FiniteOracle, Mixed, NeuralOracle, Training
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.1}
@@ -61,6 +62,13 @@ def rows_of(kind):
     """The same as arrays: x (n, H, *obs) and agent (n,)."""
     tau = data(kind).tau
     return np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1), tau.agent
+
+
+def fitted(model, *given, **more):
+    """The model, fitted; data as small as this is allowed to be too small."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        return model.fit(*given, **more)
 
 
 # name: (kind of data, oracle)

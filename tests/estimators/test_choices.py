@@ -1,13 +1,10 @@
 """What is left to the library: which oracle the data gets, and how the choices read."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 from craftrl import (
     CRAFT,
-    AssumptionWarning,
     ClassifierOracle,
     CoordinateOracle,
     FiniteOracle,
@@ -22,7 +19,7 @@ from craftrl.core.clusters import find_clusters
 from craftrl.estimators import choices
 from craftrl.estimators.choices import choose_oracle, describe
 from craftrl.oracles.base import Choice
-from shipped import BOUNDS, TRAINING, Bit, network, rows_of, tree
+from shipped import BOUNDS, TRAINING, Bit, fitted, network, rows_of, tree
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(2, size=(8, 3, 5))
@@ -32,12 +29,6 @@ IMAGES = RNG.integers(256, size=(8, 3, 6, 6, 3), dtype=np.uint8)
 
 def tau_of(x):
     return TrajectoryDataset.from_arrays([x[:4], x[4:]])
-
-
-def fitted(model, *data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        return model.fit(*data)
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,16 @@
 
 import json
 import shutil
-import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import craftrl
-from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle, InvalidDataError, InvalidParameterError
-from shipped import BOUNDS, ORACLES, rows_of
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle, InvalidDataError, InvalidParameterError
+from shipped import BOUNDS, ORACLES, fitted, rows_of
 
 ALTERED = "The files of a model must be as save wrote them; those in .* are incomplete or altered"
-
-
-def fitted(model, *given):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        return model.fit(*given)
 
 
 @pytest.fixture(scope="module")

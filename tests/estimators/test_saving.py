@@ -17,7 +17,7 @@ from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidParameter
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.seam import EncoderFit
 from craftrl.oracles.counting import PreparedCounting
-from shipped import BOUNDS, ORACLES, TRAINING, data, own_trunk, rows_of
+from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, own_trunk, rows_of
 
 NEEDS_ORACLE = {"functions", "functions of each step", "network with a trunk of one's own", "mixed with functions"}
 BASELINES = {
@@ -27,12 +27,6 @@ BASELINES = {
 }
 TRAINED = ["ACState", "Autoencoder", "ForwardPrediction", "LatentAction", "PairedFrames", "SingleFrame",
            "TemporalContrastive"]  # fmt: skip
-
-
-def fitted(model, *given, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        return model.fit(*given, **more)
 
 
 def same(a, b):

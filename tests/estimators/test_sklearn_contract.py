@@ -8,6 +8,7 @@ do not apply. What they ask beside that (fit twice, pickle, order of rows, no at
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from craftrl import (
     Training,
     baselines,
 )
-from shipped import BOUNDS, ORACLES, TRAINING, Bit, network, own_trunk, rows_of, tree
+from shipped import BOUNDS, ORACLES, TRAINING, Bit, fitted, network, own_trunk, rows_of, tree
 
 OF_PARAMETERS = [
     "check_do_not_raise_errors_in_init_or_set_params",
@@ -63,12 +64,6 @@ LEARNERS = {
     "Autoencoder": lambda: baselines.Autoencoder([1, 2], training=TRAINING),
 }
 SUBJECTS = LEARNERS | {name: make for name, (_, make) in ORACLES.items()}
-
-
-def fitted(model, *data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        return model.fit(*data)
 
 
 @pytest.mark.parametrize("check", OF_PARAMETERS)
@@ -116,18 +111,15 @@ def test_parameters_are_reached_through_all_layers():
         deep.set_params(oracle__encoding__n_values=2)
 
 
-def states_of(model, x, agent):
-    return fitted(model, x, agent).transform(x)
-
-
 def test_fits_run_in_other_processes_and_come_back_by_pickle():
     x, agent = rows_of("bits")
     models = [CRAFT(CoordinateOracle(), **(BOUNDS | {"nu": nu})) for nu in (0.1, 0.2)]
-    elsewhere = Parallel(n_jobs=2, backend="loky")(delayed(states_of)(model, x, agent) for model in models)
-    assert all(np.array_equal(states_of(model, x, agent), states) for model, states in zip(models, elsewhere))
-    back = pickle.loads(pickle.dumps(fitted(models[0], x, agent)))
-    assert np.array_equal(back.transform(x), elsewhere[0])
-    assert back.choices_ == models[0].choices_
+    elsewhere = Parallel(n_jobs=2, backend="loky")(delayed(model.fit)(x, agent) for model in models)
+    for here, there in zip(models, elsewhere):
+        assert np.array_equal(fitted(here, x, agent).transform(x), there.transform(x))
+        assert here.choices_ == there.choices_
+    back = pickle.loads(pickle.dumps(models[0]))
+    assert np.array_equal(back.labels_, elsewhere[0].labels_)
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -146,6 +138,7 @@ def scaled_tree():
 EQUAL = [
     (CoordinateOracle(3), CoordinateOracle(n_values=3)),
     (FiniteOracle([Bit(0), Bit(1)]), FiniteOracle([Bit(0), Bit(1)])),
+    (FiniteOracle([partial(np.take, indices=0, axis=1)]), FiniteOracle([partial(np.take, indices=0, axis=1)])),
     (ClassifierOracle(tree()), ClassifierOracle(tree())),
     (ClassifierOracle(scaled_tree()), ClassifierOracle(scaled_tree())),
     (network(trunk=own_trunk()), network(trunk=own_trunk())),
@@ -157,6 +150,7 @@ DIFFERENT = [
     (CoordinateOracle(), "coordinates"),
     (FiniteOracle([Bit(0), Bit(1)]), FiniteOracle([Bit(0), Bit(2)])),
     (FiniteOracle([lambda x: x[:, 0]]), FiniteOracle([lambda x: x[:, 0]])),  # nobody can tell whether they are equal
+    (FiniteOracle([partial(np.take, indices=0, axis=1)]), FiniteOracle([partial(np.take, indices=1, axis=1)])),
     (ClassifierOracle(tree()), ClassifierOracle(tree(min_samples_leaf=3))),
     (ClassifierOracle(tree()), ClassifierOracle(LogisticRegression())),
     (ClassifierOracle(scaled_tree()), ClassifierOracle(make_pipeline(tree()))),

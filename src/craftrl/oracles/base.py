@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,8 @@ class Oracle(BaseEstimator, Savable, ABC):
             return np.array_equal(a, b)
         if isinstance(a, (list, tuple)):
             return len(a) == len(b) and all(map(self.same_value, a, b))
+        if isinstance(a, partial):
+            return self.same_value((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
         if isinstance(a, BaseEstimator) and not isinstance(a, Oracle):
             mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
             return mine.keys() == theirs.keys() and all(self.same_value(mine[name], theirs[name]) for name in mine)
