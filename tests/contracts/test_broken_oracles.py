@@ -126,6 +126,7 @@ PREPARED = {
     "reads something else": broken(
         "`read` must say what", read=lambda self, encoder, tau, h: np.zeros(tau.n, dtype=int) - 1
     ),
+    "fails": broken("Log-odds must come without an error; ZeroDivisionError was raised", log_odds=lambda *_: 1 / 0),
     "two minds": broken("is a FeatureEncoder, and of_features", encode=encoding(lambda *_: TwoMinded())),
     "forgets": broken("the same after saved and restored", encode=encoding(lambda *_: Forgetful(0))),
     "no pickle": broken("must be pickled", encode=encoding(lambda *_: lambda x: np.zeros(len(x), dtype=int))),

@@ -89,7 +89,13 @@ class AlwaysTheSame(BitsExBMDP):
         return super().step_noise(e_h, h, np.random.default_rng(h))
 
 
+class Fails(BitsExBMDP):
+    def phi_star(self, x_h, h):
+        raise IndexError("no such entry")
+
+
 MUTANTS = [
+    (Fails, "inverses must come without an error; IndexError was raised: no such entry"),
     (TwoStarts, "one state at h = 1; there are 2"),
     (LeadsAstray, r"must lead to states in 0..1; it leads to"),
     (NoTable, r"must be an integer table of shape \(1, 2\)"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-__all__ = ["must", "must_answer", "must_refuse"]
+__all__ = ["about", "must", "must_answer", "must_refuse"]
+
+Check = TypeVar("Check", bound=Callable[..., Any])
 
 
 def must(holds: Any, sentence: str) -> None:
@@ -34,3 +37,23 @@ def must_refuse(kind: type[Exception], ask: Callable[[], Any], what: str) -> Non
             f"{what} must be refused with {kind.__name__}; {type(error).__name__} was raised: {error}"
         ) from error
     raise AssertionError(f"{what} must be refused with {kind.__name__}; nothing was raised.")
+
+
+def about(subject: str) -> Callable[[Check], Check]:
+    """A check that fails with a sentence about its subject, whatever is raised in it."""
+
+    def decorate(check: Check) -> Check:
+        @wraps(check)
+        def checked(*given: Any) -> Any:
+            try:
+                return check(*given)
+            except AssertionError:
+                raise
+            except Exception as error:
+                raise AssertionError(
+                    f"{subject} must come without an error; {type(error).__name__} was raised: {error}"
+                ) from error
+
+        return cast(Check, checked)
+
+    return decorate

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from craftrl.core.encoders import Encoder, FeatureEncoder
 from craftrl.core.saved import Savable
 from craftrl.oracles.base import Oracle, that_encodes
-from craftrl.testing.claims import must, must_answer
+from craftrl.testing.claims import about, must, must_answer
 
 __all__ = ["can_be_pickled", "check_encoder"]
 
 
+@about("The states of an encoder")
 def check_encoder(encoder: Encoder, x: NDArray[Any], n_states: int, oracle: Oracle) -> None:
     """Shape and range of its states, and whatever its class declares."""
     name = f"The encoder ({type(encoder).__name__})"

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.estimators.saving import load
-from craftrl.testing.claims import must, must_answer, must_refuse
+from craftrl.testing.claims import about, must, must_answer, must_refuse
 from craftrl.testing.datasets import LearnerData, interleaved
 from craftrl.testing.encoders import can_be_pickled
 from craftrl.testing.parameters import check_parameters, check_unchanged, snapshot
@@ -51,6 +51,7 @@ def check_not_fitted(model: Any, data: LearnerData) -> None:
     must_refuse(NotFittedError, lambda: model.encode(data.tau.at(1), 1), "encode before fit")
 
 
+@about("A fitted learner")
 def check_fit(model: Any, data: LearnerData) -> None:
     """`fit` returns the learner, changes no parameter, and leaves results that end in `_` and hold no data."""
     name = type(model).__name__
@@ -72,6 +73,7 @@ def check_fit(model: Any, data: LearnerData) -> None:
         )
 
 
+@about("The states of all steps")
 def check_encoders(model: Any, data: LearnerData) -> None:
     """One encoder per step, from 1 on; `transform` is `encode` step by step."""
     name, tau = type(model).__name__, data.tau
@@ -95,6 +97,7 @@ def check_encoders(model: Any, data: LearnerData) -> None:
         )
 
 
+@about("labels_ and n_states_")
 def check_labels(model: Any, data: LearnerData) -> None:
     """`labels_` and `n_states_`, where the learner has them."""
     if hasattr(model, "n_states_"):
@@ -114,6 +117,7 @@ def check_labels(model: Any, data: LearnerData) -> None:
         must((over == -1).all(), f"labels_ must be -1 where a trajectory is over; at h = {h} some are not.")
 
 
+@about("A second fit")
 def check_same_again(model: Any, data: LearnerData) -> None:
     """Fitted a second time to the same data, the learner says the same."""
     before = model.transform(data.tau)
@@ -124,6 +128,7 @@ def check_same_again(model: Any, data: LearnerData) -> None:
     )
 
 
+@about("A fit to rows in another order")
 def check_rows(fresh: Any, model: Any, data: LearnerData) -> None:
     """Rows of several agents in any order: the same result, each row's where the row was."""
     rows = interleaved(data.agent)
@@ -139,6 +144,7 @@ def check_rows(fresh: Any, model: Any, data: LearnerData) -> None:
         )
 
 
+@about("A pickle round trip")
 def check_pickle(model: Any, data: LearnerData) -> None:
     """Through pickle and back; not asked of a learner whose parameters cannot be pickled."""
     if not can_be_pickled(clone(model)):
@@ -153,6 +159,7 @@ def check_pickle(model: Any, data: LearnerData) -> None:
     )
 
 
+@about("save and load")
 def check_files(model: Any, data: LearnerData) -> None:
     """Through `save` and `load`; not asked of a learner that says that it cannot be saved."""
     with tempfile.TemporaryDirectory() as folder:

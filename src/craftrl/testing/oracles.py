@@ -15,7 +15,7 @@ from craftrl.core.seam import Coupling, LogOdds, PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.testing.claims import must, must_answer
+from craftrl.testing.claims import about, must, must_answer
 from craftrl.testing.datasets import shortened, three_agents, twice
 from craftrl.testing.encoders import check_encoder
 from craftrl.testing.parameters import check_parameters, check_unchanged, snapshot
@@ -54,6 +54,7 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
     check_unchanged(before, oracle, "prepare")
 
 
+@about("Equality")
 def check_equality(oracle: Oracle) -> None:
     """Oracles with equal parameters are equal; nothing else is equal to one."""
     name = type(oracle).__name__
@@ -62,6 +63,7 @@ def check_equality(oracle: Oracle) -> None:
     must(oracle != object(), f"{name} must not be equal to whatever it is compared with.")
 
 
+@about("What suits the oracle")
 def check_suits(oracle: Oracle) -> Coupling:
     """`suits` names all three parameters, with values that CRAFT takes and a reason; the coupling is returned."""
     legal = {
@@ -80,6 +82,7 @@ def check_suits(oracle: Oracle) -> Coupling:
     return next(choice.value for choice in choices if choice.parameter == "coupling")
 
 
+@about("Log-odds")
 def check_log_odds(prepared: PreparedOracle, tau: TrajectoryDataset, suited: Coupling) -> None:
     """Line 10: a bin of the grid for every pair of the dataset. A coupling that does not suit may be refused."""
     for coupling in get_args(Coupling):
@@ -117,6 +120,7 @@ def check_bins(f: LogOdds, grid: Grid, tau: TrajectoryDataset) -> None:
     )
 
 
+@about("Separations")
 def check_separation(oracle: Oracle, tau: TrajectoryDataset) -> None:
     """Line 25: L(g) lies in [0, 2], and no set can be told from itself."""
     doubled, copy = twice(tau)
@@ -136,6 +140,7 @@ def check_separation(oracle: Oracle, tau: TrajectoryDataset) -> None:
         )
 
 
+@about("Encoders")
 def check_encoding(prepared: PreparedOracle, tau: TrajectoryDataset, oracle: Oracle) -> None:
     """Line 46: an encoder for any labels, also where some or all trajectories are unassigned."""
     x, rows = tau.at(tau.H), np.arange(tau.n)
@@ -152,6 +157,7 @@ def check_encoding(prepared: PreparedOracle, tau: TrajectoryDataset, oracle: Ora
         )
 
 
+@about("Answers")
 def check_order_of_asking(one: PreparedOracle, other: PreparedOracle, tau: TrajectoryDataset, suited: Coupling) -> None:
     """The same answers whatever was asked before, and when asked again."""
     forwards, backwards = _answers(one, tau, suited, False), _answers(other, tau, suited, True)
@@ -176,6 +182,7 @@ def _answers(prepared: PreparedOracle, tau: TrajectoryDataset, coupling: Couplin
     return {name: questions[name]() for name in (reversed(questions) if backwards else questions)}
 
 
+@about("One encoder for all steps")
 def check_sharing(prepared: PreparedOracle, tau: TrajectoryDataset, oracle: Oracle) -> None:
     """One encoder for all steps, by the oracles that have one."""
     labels = np.add.outer(np.arange(tau.n), np.arange(tau.H)) % 3 - 1

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from craftrl.testing.claims import must, must_answer
+from craftrl.testing.claims import about, must, must_answer
 
 __all__ = ["check_parameters", "check_unchanged", "snapshot"]
 
 
+@about("Parameters")
 def check_parameters(given: Any) -> None:
     """`get_params`, `set_params`, `clone`, `repr`, and a constructor that only stores."""
     name = type(given).__name__

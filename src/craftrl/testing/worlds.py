@@ -15,7 +15,7 @@ from craftrl.envs.collection import collect, sample_noise_path
 from craftrl.envs.contrast import contrasting_policies
 from craftrl.envs.exbmdp import ExBMDP, reachable_states
 from craftrl.envs.policies import Policy
-from craftrl.testing.claims import must, must_answer
+from craftrl.testing.claims import about, must, must_answer
 
 __all__ = ["check_world"]
 
@@ -40,6 +40,7 @@ def check_world(world: ExBMDP) -> None:
     check_marginals(world)
 
 
+@about("The tables of a world")
 def check_tables(world: ExBMDP) -> None:
     """Latent dynamics are tables from one start."""
     must(world.H >= 2, f"A world must have at least two steps; it has H = {world.H}.")
@@ -62,6 +63,7 @@ def check_tables(world: ExBMDP) -> None:
     must(all(reached.any() for reached in reachable_states(world)), "Every step must have a state that is reached.")
 
 
+@about("Emissions and their inverses")
 def check_inverses(world: ExBMDP) -> None:
     """The block assumption: both inverses recover what was emitted."""
     rng = np.random.default_rng(0)
@@ -78,6 +80,7 @@ def check_inverses(world: ExBMDP) -> None:
         )
 
 
+@about("Observations")
 def check_observations(world: ExBMDP) -> None:
     """Observations have the promised shape, dtype and range."""
     rng = np.random.default_rng(0)
@@ -99,6 +102,7 @@ def check_observations(world: ExBMDP) -> None:
     )
 
 
+@about("Collected data")
 def check_collection(world: ExBMDP, policies: Sequence[Policy]) -> None:
     """Collected states follow T, and a seed gives the same data again."""
     once, again, other = (collect(world, policies, FEW, seed=seed) for seed in (3, 3, 4))
@@ -116,6 +120,7 @@ def check_collection(world: ExBMDP, policies: Sequence[Policy]) -> None:
     must(_observations(once.tau) != _observations(other.tau), "Another seed must give other data; it gives the same.")
 
 
+@about("Collected noise")
 def check_noise_is_exogenous(world: ExBMDP, policies: Sequence[Policy]) -> None:
     """The noise is the same whatever the agents do.
 
@@ -134,6 +139,7 @@ def check_noise_is_exogenous(world: ExBMDP, policies: Sequence[Policy]) -> None:
         )
 
 
+@about("Noise and its marginals")
 def check_marginals(world: ExBMDP) -> None:
     """The noise has the marginals that the world claims."""
     for h, e_h in enumerate(_noise_path(world, MANY, seed=2), start=1):
