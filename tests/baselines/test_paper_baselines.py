@@ -72,3 +72,10 @@ def test_draft_refuses_what_it_cannot_do(toy):
     three = TrajectoryDataset.from_arrays([np.zeros((2, 2, 1), dtype=int)] * 3)
     with pytest.raises(InvalidDataError, match="compares exactly two agents; 3 were given; use CRAFT"):
         DRAFT(CoordinateOracle()).fit(three)
+
+
+@pytest.mark.parametrize("baseline", [SingleObservation, PairedObservation, DRAFT, RecursiveDRAFT])
+@pytest.mark.parametrize("oracle", ["auto", None, CoordinateOracle])
+def test_an_oracle_that_cannot_count_is_refused(toy, baseline, oracle):
+    with pytest.raises(InvalidParameterError, match=f"{baseline.__name__} needs a finite class, CoordinateOracle"):
+        baseline(oracle).fit(toy[1].tau)

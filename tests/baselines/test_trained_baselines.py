@@ -77,7 +77,7 @@ def test_latent_actions_pass_gradients_through_the_codes():
 
 
 def test_bad_input_is_refused(data):
-    with pytest.raises(InvalidParameterError, match="2 were given for 3 steps"):
+    with pytest.raises(InvalidParameterError, match=r"\[1, 3\] was given for 3 steps"):
         baselines.SingleFrame([1, 3]).fit(data.tau)
     with pytest.raises(NotFittedError, match="must be fitted"):
         baselines.SingleFrame([1, 3, 4]).encode(data.tau.at(1), 1)
@@ -85,3 +85,20 @@ def test_bad_input_is_refused(data):
     uneven = type(data.tau).from_episodes([[x[:2], x[:3]], [x[:2]]])
     with pytest.raises(InvalidDataError, match="equal length"):
         baselines.SingleFrame([1, 3, 4]).fit(uneven)
+
+
+@pytest.mark.parametrize(
+    ("n_states", "actions", "message"),
+    [
+        (3, None, "n_states must give one number per step; 3 was given for 3 steps"),
+        ([1, 2, 0], None, r"integers in 1..160, one for each trajectory at most; \[1, 2, 0\] was given"),
+        ([1, 2, 200], None, r"integers in 1..160"),
+        ([1, 2, 2.5], None, r"integers in 1..160"),
+        ([1, 2, 3], np.zeros((160, 3), dtype=int), r"of shape \(160, 2\).*; int64 of shape \(160, 3\) were given"),
+        ([1, 2, 3], np.zeros((160, 2)), "float64 of shape"),
+        ([1, 2, 3], np.full((160, 2), -1), "integers of 0 or more"),
+    ],
+)
+def test_numbers_of_states_and_actions_must_go_with_the_data(data, n_states, actions, message):
+    with pytest.raises((InvalidParameterError, InvalidDataError), match=message):
+        baselines.SingleFrame(n_states, dim=8, training=TRAINING).fit(data.tau, actions=actions)

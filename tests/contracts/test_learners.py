@@ -1,87 +1,102 @@
-"""What any learner must do; a new one joins the list."""
-
-import warnings
+"""Every learner that is shipped keeps the contract; a new one joins a list here."""
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle, InvalidDataError, NotFittedError
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle, baselines
 from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
-from craftrl.envs import BitsExBMDP, collect
+from craftrl.testing import check_learner
+from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, rows_of
 
-BOUNDS = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
-
-
-def first_bits():
-    return FiniteOracle([lambda x, i=i: x[:, i] for i in range(4)])
-
-
-LEARNERS = {
-    "CRAFT": lambda: CRAFT.paper(CoordinateOracle(), **BOUNDS),
-    "CRAFT of any class": lambda: CRAFT(first_bits(), **BOUNDS),
-    "CRAFT chained": lambda: CRAFT(CoordinateOracle(), **BOUNDS, coupling="chain", relabel=True),
-    "CRAFT by posterior": lambda: CRAFT(CoordinateOracle(), **BOUNDS, coupling="posterior", relabel=False),
+PAPER = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
+CAN_SHARE = [
+    "coordinates",
+    "functions",
+    "classifier",
+    "network of vectors",
+    "network of images",
+    "network with a trunk of one's own",
+    "mixed",
+]
+EXACT = {
+    "CRAFT of the paper": lambda: CRAFT.paper(CoordinateOracle(), **PAPER),
+    "CRAFT chained": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="chain", relabel=True),
+    "CRAFT by posterior": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="posterior", relabel=False),
     "CRAFT without bounds": lambda: CRAFT(CoordinateOracle(), coupling="independent", relabel=False),
+    "CRAFT left to itself": CRAFT,
+    "CRAFT of functions without a name": lambda: CRAFT(
+        FiniteOracle([lambda x, i=i: x[:, i] for i in range(4)]), **PAPER
+    ),
     "SingleObservation": lambda: SingleObservation(CoordinateOracle()),
     "PairedObservation": lambda: PairedObservation(CoordinateOracle()),
     "RecursiveDRAFT": lambda: RecursiveDRAFT(CoordinateOracle()),
-    "DRAFT": lambda: DRAFT(CoordinateOracle()),
 }
+TRAINED = [
+    "ACState",
+    "Autoencoder",
+    "ForwardPrediction",
+    "LatentAction",
+    "PairedFrames",
+    "SingleFrame",
+    "TemporalContrastive",
+]
 
 
-@pytest.fixture(params=LEARNERS)
-def learner(request):
-    return LEARNERS[request.param]()
+@pytest.mark.parametrize("name", EXACT)
+def test_an_exact_learner_keeps_the_contract(name):
+    check_learner(EXACT[name](), *rows_of("bits"))
 
 
-def dataset(learner):
-    H = 2 if isinstance(learner, DRAFT) else 4
-    world = BitsExBMDP(horizon=H, n_features=6, seed=0)
-    return collect(world, world.paper_policies(), 300, seed=0).tau
+def test_draft_keeps_the_contract_on_two_steps():
+    x, agent = rows_of("bits")
+    check_learner(DRAFT(CoordinateOracle()), x[:, :2], agent)
 
 
-def fitted(learner, tau):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        return learner.fit(tau)
+@pytest.mark.parametrize("name", ORACLES)
+def test_craft_keeps_the_contract_with_every_oracle(name):
+    kind, make = ORACLES[name]
+    check_learner(CRAFT(make(), **BOUNDS), *rows_of(kind))
 
 
-def test_fit_returns_the_learner_and_leaves_its_parameters(learner):
-    before = dict(vars(learner))
-    assert fitted(learner, dataset(learner)) is learner
-    assert {name: vars(learner)[name] for name in before} == before
+@pytest.mark.parametrize("name", CAN_SHARE)
+def test_craft_keeps_the_contract_with_one_encoder_for_all_steps(name):
+    kind, make = ORACLES[name]
+    check_learner(CRAFT(make(), **BOUNDS, stationary=True), *rows_of(kind))
 
 
-def test_one_encoder_per_step_from_one_on(learner):
-    tau = dataset(learner)
-    fitted(learner, tau)
-    assert len(learner.encoders_) == tau.H
-    for h in range(1, tau.H + 1):
-        codes = learner.encode(tau.at(h), h)
-        assert codes.shape == (tau.n,)
-        assert codes.dtype.kind == "i"
-        assert codes.min() >= 0
-    assert set(learner.encode(tau.at(1), 1)) == {0}
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_trained_baseline_keeps_the_contract(name):
+    learner = getattr(baselines, name)([1, 2, 3], dim=8, training=TRAINING)
+    check_learner(learner, *rows_of("images"), actions=data("images").truth.actions)
 
 
-def test_same_data_same_result(learner):
-    tau = dataset(learner)
-    first = [fitted(learner, tau).encode(tau.at(h), h) for h in range(1, tau.H + 1)]
-    second = [fitted(learner, tau).encode(tau.at(h), h) for h in range(1, tau.H + 1)]
-    assert np.array_equal(first, second)
+def test_every_learner_of_the_package_is_in_a_list():
+    here = {type(make()).__name__ for make in EXACT.values()} | {*TRAINED, "DRAFT"}
+    assert here == {*baselines.__all__, "CRAFT"} - {"TrainedBaseline"}
 
 
-def test_labels_are_one_per_trajectory_and_step(learner):
-    tau = dataset(learner)
-    fitted(learner, tau)
-    if hasattr(learner, "labels_"):
-        assert learner.labels_.shape == (tau.n, tau.H)
-        assert learner.labels_.min() >= -1
-        assert all(learner.labels_[:, h - 1].max() < learner.n_states_[h] for h in range(1, tau.H + 1))
+def test_episodes_of_unequal_length_keep_the_contract():
+    x, agent = rows_of("bits")
+    episodes = [row[: 2 + i % 3] for i, row in enumerate(x)]
+    for learner in (CRAFT(**PAPER), SingleObservation(CoordinateOracle()), RecursiveDRAFT(CoordinateOracle())):
+        check_learner(learner, episodes, agent)
 
 
-def test_refuses_what_is_not_data(learner):
-    with pytest.raises(NotFittedError, match="must be fitted"):
-        learner.encode(np.zeros((1, 6)), 1)
-    with pytest.raises(InvalidDataError, match="One array needs the agent of each trajectory"):
-        learner.fit(np.zeros((2, 3, 4, 5)))
+def test_three_agents_keep_the_contract():
+    x, _ = rows_of("bits")
+    agent = np.array(["left", "right", "neither"])[np.arange(len(x)) % 3]
+    for learner in (CRAFT(**PAPER), SingleObservation(CoordinateOracle()), PairedObservation(CoordinateOracle())):
+        check_learner(learner, x, agent)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_learners_do_not_care_for_the_order_of_rows_at_all(name):
+    x, agent = rows_of("bits")
+    order = np.random.default_rng(0).permutation(len(x))
+    learner = EXACT[name]()
+    one, other = fitted(clone(learner), x, agent), fitted(clone(learner), x[order], agent[order])
+    assert np.array_equal(one.transform(x), other.transform(x))
+    assert set(one.transform(x)[:, 0]) == {0}
+    if hasattr(one, "labels_"):
+        assert np.array_equal(one.labels_[order], other.labels_)

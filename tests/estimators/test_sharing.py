@@ -104,3 +104,14 @@ def test_a_classifier_oracle_is_what_a_classifier_becomes(data):
     model = CRAFT(tree, alpha=1.0, eta=0.02, nu=0.01).fit(data.tau)
     assert model.oracle_ == ClassifierOracle(DecisionTreeClassifier(max_depth=4, random_state=0))
     assert model.oracle is tree
+
+
+def test_matched_labels_are_in_the_order_given():
+    x, agent, _ = walker(500, 0)
+    order = np.random.default_rng(0).permutation(len(x))
+    one, other = (
+        CRAFT(CoordinateOracle(4), alpha=0.5, eta=0.1, nu=0.02, stationary=True).fit(x[rows], agent[rows])
+        for rows in (np.arange(len(x)), order)
+    )
+    assert accuracy(other.matching_.labels, one.matching_.labels[order]) > 0.99
+    assert np.array_equal(other.labels_ >= 0, one.labels_[order] >= 0)

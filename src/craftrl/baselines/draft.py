@@ -19,7 +19,7 @@ from craftrl.engine import group_counts
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
-from craftrl.oracles.counting import CountingOracle, PreparedCounting
+from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
 
 Ints = NDArray[np.integer]
 
@@ -49,6 +49,7 @@ class _BinaryTwoAgents(Learner):
 
     def _prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
         name = type(self).__name__
+        check_counting(self.oracle, name)
         if self.oracle.n_values != 2:
             raise InvalidParameterError(
                 f"{name} needs encoders with n_values = 2; n_values = {self.oracle.n_values} was given."

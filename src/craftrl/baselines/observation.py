@@ -20,7 +20,7 @@ from craftrl.data.inputs import as_dataset
 from craftrl.engine import group_counts, pair_counts
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
-from craftrl.oracles.counting import CountingOracle, PreparedCounting
+from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
 
 __all__ = ["PairedObservation", "SingleObservation"]
 
@@ -49,6 +49,7 @@ class SingleObservation(Learner):
     def fit(self, x: Any, agent: Any = None) -> SingleObservation:
         """Learn from trajectories, given as to `CRAFT.fit`."""
         tau = as_dataset(x, agent).tau
+        check_counting(self.oracle, type(self).__name__)
         prepared = self.oracle.prepare(tau)
         self.encoders_ = ByStep([ConstantEncoder(), *(self._best(prepared, h) for h in range(2, tau.H + 1))])
         self.obs_shape_ = tau.obs_shape
@@ -77,6 +78,7 @@ class PairedObservation(Learner):
     def fit(self, x: Any, agent: Any = None) -> PairedObservation:
         """Learn from trajectories, given as to `CRAFT.fit`."""
         tau = as_dataset(x, agent).tau
+        check_counting(self.oracle, type(self).__name__)
         prepared = self.oracle.prepare(tau)
         candidates: list[list[Encoder]] = [[] for _ in range(tau.H)]
         for h in range(1, tau.H):

@@ -92,22 +92,35 @@ class TrainedBaseline(Learner):
         """Train the trunk, then cluster each step. `actions` (n, H-1) are for those that need them."""
         data = as_dataset(x, agent)
         tau = data.tau
-        if len(self.n_states) != tau.H:
-            raise InvalidParameterError(
-                f"n_states must give one number per step; {len(self.n_states)} were given for {tau.H} steps."
-            )
-        if not tau.all_present:
-            raise InvalidDataError(
-                "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."
-            )
-        if self.needs_actions and actions is None:
-            raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(x, agent, actions=...).")
+        self._check(tau, actions)
         training = self.training or Training()
         frames = Frames(tau, training.to_device())
         taken = None if actions is None else data.as_grouped(np.asarray(actions))
         self.network_ = self._train(frames, taken, training)
         self.obs_shape_ = tau.obs_shape
         return self.cluster(tau)
+
+    def _check(self, tau: TrajectoryDataset, actions: Any) -> None:
+        if not tau.all_present:
+            raise InvalidDataError(
+                "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."
+            )
+        if np.ndim(self.n_states) != 1 or len(self.n_states) != tau.H:
+            raise InvalidParameterError(
+                f"n_states must give one number per step; {self.n_states} was given for {tau.H} steps."
+            )
+        if not all(isinstance(k, (int, np.integer)) and 1 <= k <= tau.n for k in self.n_states):
+            raise InvalidParameterError(
+                f"n_states must be integers in 1..{tau.n}, one for each trajectory at most; {self.n_states} was given."
+            )
+        if self.needs_actions and actions is None:
+            raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(x, agent, actions=...).")
+        taken = np.zeros((tau.n, tau.H - 1), dtype=int) if actions is None else np.asarray(actions)
+        if taken.shape != (tau.n, tau.H - 1) or taken.dtype.kind not in "iu" or taken.min(initial=0) < 0:
+            raise InvalidDataError(
+                f"actions must be integers of 0 or more, of shape {(tau.n, tau.H - 1)}: one for each pair of steps; "
+                f"{taken.dtype} of shape {taken.shape} were given."
+            )
 
     def cluster(self, tau: TrajectoryDataset) -> TrainedBaseline:
         """The second part of `fit` alone: k-means at each step."""
@@ -123,6 +136,7 @@ class TrainedBaseline(Learner):
 
     def features(self, x: NDArray[Any]) -> Floats:
         """The trunk's features (n, dim) of observations (n, *obs), the same for every step."""
+        self._check_fitted()
         first = self.encoders_[1]
         assert isinstance(first, NearestCentre)
         return first.features(x)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def _without_labels(x: Any) -> TrajectoryDataset:
 
 def _trajectories(x: Any) -> NDArray[Any] | list[NDArray[Any]]:
     """x as one array (n, H, *obs), or as a list of episodes where their lengths differ."""
-    if isinstance(x, (list, tuple)) and len({np.shape(episode)[:1] for episode in x}) > 1:
+    if isinstance(x, (list, tuple)) and _shapes_differ(x):
         return [as_observations(episode, f"trajectory {i}") for i, episode in enumerate(x)]
     array = as_observations(x, "all trajectories")
     if array.ndim < 2:
@@ -95,26 +96,44 @@ def _trajectories(x: Any) -> NDArray[Any] | list[NDArray[Any]]:
     return array
 
 
+def _shapes_differ(x: Any) -> bool:
+    try:
+        return len({np.shape(episode) for episode in x}) > 1
+    except ValueError:  # a list of lists of different lengths has no shape
+        return True
+
+
 def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     """The agents' names, sorted, and the number of each trajectory's agent."""
-    given = np.asarray(agent)
+    try:
+        given = np.asarray(agent)
+    except ValueError:
+        given = np.empty((0, 0))
     if given.ndim != 1 or len(given) != n:
         raise InvalidDataError(
             f"There must be one agent label per trajectory; {n} trajectories and labels of shape {given.shape} were "
             "given."
         )
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        raise InvalidDataError("Agent labels must be names or numbers; some are missing (NaN); drop those rows.")
-    try:
-        names, label = np.unique(given, return_inverse=True)
-    except TypeError as error:
-        raise InvalidDataError("Agent labels must all be numbers, or all be names; both were given.") from error
+    _check_kinds(given if isinstance(agent, np.ndarray) else list(agent))
+    names, label = np.unique(given, return_inverse=True)
     if len(names) < 2:
         raise InvalidDataError(
             f"There must be trajectories of at least two agents; those of {len(names)} were given; CRAFT learns from "
             "the differences between agents."
         )
     return tuple(names.tolist()), label.reshape(-1).astype(np.int64)
+
+
+def _check_kinds(labels: NDArray[Any] | list[Any]) -> None:
+    """All numbers or all names, and none missing; NumPy would make names of everything in silence."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuSU":
+        return
+    if any(label is None or label != label for label in labels):
+        raise InvalidDataError("Agent labels must be names or numbers; some are missing (None, NaN); drop those rows.")
+    kinds = {str if isinstance(label, str) else float if isinstance(label, Number) else type(label) for label in labels}
+    if len(kinds) > 1 or not kinds <= {str, float, bytes, np.bool_}:
+        found = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise InvalidDataError(f"Agent labels must all be numbers, or all be names; labels of type {found} were given.")
 
 
 def each_step(x: Any) -> Iterator[tuple[int, NDArray[Any], NDArray[np.bool_]]]:

@@ -9,6 +9,7 @@ Paper: Lines 9-10
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -49,14 +50,16 @@ class CountMemory:
     def __init__(self, max_bytes: int = MEMORY_BYTES) -> None:
         self.left = max_bytes
         self._kept: dict[tuple[int, ...], NDArray[np.int32]] = {}
+        self._lock = threading.Lock()
 
     def look_up(self, *what: PackedStep | slice) -> NDArray[np.int32] | None:
         return self._kept.get(_identity(what))
 
     def keep(self, counts: NDArray[np.int32], *what: PackedStep | slice) -> None:
-        if counts.nbytes <= self.left:
-            self.left -= counts.nbytes
-            self._kept[_identity(what)] = counts
+        with self._lock:
+            if counts.nbytes <= self.left:
+                self.left -= counts.nbytes
+                self._kept[_identity(what)] = counts
 
 
 def _identity(what: tuple[PackedStep | slice, ...]) -> tuple[int, ...]:

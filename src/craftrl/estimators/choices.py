@@ -32,7 +32,7 @@ def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Cho
         return given, ()
     if isinstance(given, str) and given in ORACLES:
         return _by_name(given, tau)
-    if not isinstance(given, type) and is_classifier(given):
+    if not isinstance(given, type) and hasattr(given, "__sklearn_tags__") and is_classifier(given):
         return ClassifierOracle(given), ()
     raise InvalidParameterError(
         f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "

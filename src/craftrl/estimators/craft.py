@@ -23,6 +23,7 @@ from craftrl.errors import AssumptionWarning, InvalidDataError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import START, Tried, chained_loss, search_bounds
 from craftrl.estimators.choices import choose_oracle
+from craftrl.estimators.matching import Matching
 from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
 from craftrl.estimators.sharing import Shared, share_over_time
@@ -101,6 +102,9 @@ class CRAFT(Learner):
     Paper: Algorithm 2
     """
 
+    labels_: NDArray[np.int64]
+    matching_: Matching
+
     def __init__(
         self,
         oracle: Oracle | ClassifierMixin | str = "auto",
@@ -149,6 +153,8 @@ class CRAFT(Learner):
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
         self.labels_ = data.as_given(best.result.labels if shared is None else shared.labels)
         self._keep_encoders(best.result, shared, min_share)
+        if shared is not None:
+            self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
         self.choices_ = (*chosen, *searched, *asked)
         warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
@@ -240,7 +246,6 @@ class CRAFT(Learner):
         self.encoders_ = ByStep([shared.encoder for _ in steps])
         self.n_states_ = ByStep([shared.n_states_at(h, min_share) for h in steps])
         self.n_states_total_ = shared.n_states
-        self.matching_ = shared.matching
 
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""

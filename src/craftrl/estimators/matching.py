@@ -18,6 +18,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from craftrl.core.encoders import Encoder
+from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 
 __all__ = ["Matching", "match_states"]
@@ -34,7 +35,7 @@ BLOCK = 4096  # observations decoded at once
 
 
 @dataclass(frozen=True)
-class Matching:
+class Matching(Savable):
     """Global states 0..n_states-1, found from nodes (h, s): state s of step h.
 
     nodes     all (h, s) with h >= 2; phi'_1 is constant and says nothing

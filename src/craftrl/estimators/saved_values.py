@@ -8,25 +8,18 @@ nothing else, so that loading runs no code but ours.
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.clusters import find_clusters
 from craftrl.core.saved import Savable
-from craftrl.errors import InvalidParameterError, require
 from craftrl.estimators.base import ByStep
-from craftrl.estimators.skops_files import is_foreign_estimator, read_estimator, write_estimator
+from craftrl.estimators.skops_files import is_foreign_estimator, write_estimator
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from craftrl.oracles.base import Oracle
-
-__all__ = ["KINDS", "Unsaved", "ValueReader", "ValueWriter"]
+__all__ = ["ARRAYS", "FUNCTIONS", "KINDS", "ValueWriter", "can_be_saved", "estimator_file"]
 
 ARRAYS = "arrays.safetensors"
 
@@ -53,7 +46,18 @@ KINDS = {
     }.items()
     for name in names.split()
 }
-FUNCTIONS = {"find_clusters": find_clusters}
+FUNCTIONS: dict[str, Any] = {"find_clusters": find_clusters}
+
+
+def can_be_saved(value: Any) -> bool:
+    """Whether it is an object of a kind that files name."""
+    kind = type(value).__name__
+    return isinstance(value, Savable) and KINDS.get(kind) == f"{type(value).__module__}:{kind}"
+
+
+def estimator_file(number: int) -> str:
+    """The name of the file that holds classifier `number`."""
+    return f"estimator-{number}.skops"
 
 
 class ValueWriter:
@@ -97,7 +101,7 @@ class ValueWriter:
 
         (folder / ARRAYS).write_bytes(save(self.arrays))
         for i, estimator in enumerate(self.estimators):
-            write_estimator(estimator, folder / _estimator_file(i))
+            write_estimator(estimator, folder / estimator_file(i))
 
     def _array(self, value: NDArray[Any]) -> str:
         name = f"a{len(self.arrays)}"
@@ -109,91 +113,16 @@ class ValueWriter:
             self._held.append(value)
             number = self._number[id(value)] = len(self.objects)
             self.objects.append({})
-            parts = {name: self.plain(part) for name, part in value.saved().items()}
-            kind = type(value).__name__
-            if KINDS.get(kind) != f"{type(value).__module__}:{kind}":
-                self.objects[number] = {"unsaved": repr(value)}
+            if can_be_saved(value):
+                parts = {name: self.plain(part) for name, part in value.saved().items()}
+                self.objects[number] = {"kind": type(value).__name__, "parts": parts}
             else:
-                self.objects[number] = {"kind": kind, "parts": parts}
+                self.objects[number] = {"unsaved": repr(value)}
         return self._number[id(value)]
 
     def _estimator(self, value: Any) -> int:
         self.estimators.append(value)
         return len(self.estimators) - 1
-
-
-class ValueReader:
-    """The inverse of `ValueWriter`."""
-
-    def __init__(self, folder: Path, objects: list[Any], oracle: Oracle | None, trusted: Sequence[str]) -> None:
-        from safetensors.numpy import load_file
-
-        self.folder = folder
-        self.objects = objects
-        self.oracle = oracle
-        self.trusted = trusted
-        self.arrays = load_file(folder / ARRAYS)
-        self._made: dict[int, Any] = {}
-
-    def value(self, plain: Any) -> Any:
-        if isinstance(plain, list):
-            return [self.value(item) for item in plain]
-        if not isinstance(plain, dict):
-            return plain
-        ((tag, content),) = plain.items()
-        if tag == "array":
-            return self.arrays[content]
-        if tag == "object":
-            return self._object(content)
-        if tag == "by_step":
-            return ByStep([self.value(item) for item in content])
-        if tag == "tuple":
-            return tuple(self.value(item) for item in content)
-        if tag == "dict":
-            return {name: self.value(item) for name, item in content.items()}
-        if tag == "estimator":
-            return read_estimator(self.folder / _estimator_file(int(content)), self.trusted)
-        if tag == "function":
-            return FUNCTIONS[content]
-        if tag == "unsaved":
-            return Unsaved(str(content))
-        raise ValueError(f"unknown tag {tag!r}")
-
-    def _object(self, number: int) -> Any:
-        if number not in self._made:
-            saved = self.objects[number]
-            if "unsaved" in saved:
-                self._made[number] = Unsaved(str(saved["unsaved"]))
-            else:
-                self._made[number] = self._restored(saved["kind"], saved["parts"])
-        return self._made[number]
-
-    def _restored(self, kind: str, parts: dict[str, Any]) -> Any:
-        module, name = KINDS[kind].split(":")
-        if ".network" in module or module.endswith("trained"):
-            require("torch", "neural")
-        cls = getattr(import_module(module), name)
-        return cls.restored({part: self.value(value) for part, value in parts.items()}, self.oracle)
-
-
-class Unsaved:
-    """Stands for something of the user's own that a saved model could not hold."""
-
-    def __init__(self, was: str) -> None:
-        self.was = was
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise InvalidParameterError(
-            f"This part of the model was {self.was}, which no file holds; set it again with set_params, or load the "
-            "model with oracle=..."
-        )
-
-    def __repr__(self) -> str:
-        return f"Unsaved({self.was})"
-
-
-def _estimator_file(number: int) -> str:
-    return f"estimator-{number}.skops"
 
 
 def _narrowed(value: NDArray[Any]) -> NDArray[Any]:

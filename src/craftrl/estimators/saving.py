@@ -18,12 +18,13 @@ from craftrl._version import __version__
 from craftrl.data.files import check_writable, temporary_name, told_plainly
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
-from craftrl.estimators.saved_values import ValueReader, ValueWriter
+from craftrl.estimators.loaded_values import Altered, Unsaved, ValueReader
+from craftrl.estimators.saved_checks import check_loaded
+from craftrl.estimators.saved_values import ValueWriter, can_be_saved
+from craftrl.oracles.base import Oracle, that_encodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from craftrl.oracles.base import Oracle
 
 __all__ = ["FORMAT_VERSION", "check_target", "load", "save_model"]
 
@@ -60,6 +61,7 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
             f"A model to save must be one of {', '.join(LEARNERS)}; {type(model).__name__} is not; save its encoders "
             "yourself."
         )
+    _check_encoders(model)
     writer = ValueWriter()
     learned = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
     content = {
@@ -89,24 +91,55 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
              `FiniteOracle`, a trunk in a `NeuralOracle`
     trusted  names of further types that a scikit-learn classifier of yours is made of, if loading asks for them
     """
+    if not (oracle is None or isinstance(oracle, Oracle)):
+        raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {oracle!r} was given.")
     folder = Path(path)
     content = _read_config(folder)
     try:
-        reader = ValueReader(folder, content["objects"], oracle, trusted)
-        learner = getattr(import_module(LEARNERS[content["model"]]), content["model"])
-        parameters = {name: reader.value(value) for name, value in content["parameters"].items()}
-        if oracle is not None and "oracle" in parameters:
-            parameters["oracle"] = oracle
-        model = learner(**parameters)
-        for name, value in content["learned"].items():
-            setattr(model, name, reader.value(value))
-        if oracle is not None and hasattr(model, "oracle_"):
-            model.oracle_ = oracle
+        reader = ValueReader(folder, content["objects"], that_encodes(oracle), trusted)
+        model = _model(content, reader)
+        if oracle is not None:
+            _give_back(model, oracle)
+        check_loaded(model)
     except CraftError:
         raise
+    except Altered as error:
+        raise _damaged(folder, str(error)) from error
+    except KeyError as error:
+        raise _damaged(folder, f"{CONFIG} has no {error}") from error
     except Exception as error:
-        raise _damaged(folder, error) from error
+        raise _damaged(folder, f"{type(error).__name__}: {error}".splitlines()[0]) from error
     return model
+
+
+def _model(content: dict[str, Any], reader: ValueReader) -> Learner:
+    """The learner with its parameters and what it learned."""
+    name = content["model"]
+    if not isinstance(name, str) or name not in LEARNERS:
+        raise Altered(f"there is no model {name!r}")
+    parameters = {key: reader.value(value) for key, value in content["parameters"].items()}
+    model: Learner = getattr(import_module(LEARNERS[name]), name)(**parameters)
+    for key, value in content["learned"].items():
+        if key.startswith("_") or not key.endswith("_"):
+            raise Altered(f"a model learns nothing called {key!r}")
+        setattr(model, key, reader.value(value))
+    return model
+
+
+def _give_back(model: Any, oracle: Oracle) -> None:
+    """Put the caller's oracle, or its trunk, where the file could hold only part of it."""
+    saved = getattr(model, "oracle_", getattr(model, "oracle", None))
+    if isinstance(saved, Oracle) and type(saved) is not type(oracle):
+        raise InvalidParameterError(
+            f"The oracle given must be the one that was fitted; that was a {type(saved).__name__}, and a "
+            f"{type(oracle).__name__} was given."
+        )
+    if "oracle" in model.get_params(deep=False):
+        model.oracle = oracle
+    elif isinstance(getattr(model, "trunk", None), Unsaved):
+        model.trunk = getattr(oracle, "trunk", None)
+    if hasattr(model, "oracle_"):
+        model.oracle_ = oracle
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -115,7 +148,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         if content["format"] != FORMAT:
             raise ValueError(content["format"])
         version = content["format_version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidDataError(
             f"A model must be a folder that save or craftrl fit has written; {folder} has no {CONFIG} of one; check "
             "the name."
@@ -128,12 +161,21 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def _damaged(folder: Path, error: Exception) -> InvalidDataError:
-    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+def _damaged(folder: Path, reason: str) -> InvalidDataError:
     return InvalidDataError(
         f"The files of a model must be as save wrote them; those in {folder} are incomplete or altered ({reason}); "
         "save or copy the model again."
     )
+
+
+def _check_encoders(model: Learner) -> None:
+    """A model that could not encode when it is loaded is not saved in the first place."""
+    for encoder in model.encoders_:
+        if not can_be_saved(encoder):
+            raise InvalidParameterError(
+                f"A model can be saved if all its encoders are of kinds that files can hold; {type(encoder).__name__} "
+                "is none; save its encoders yourself, with pickle."
+            )
 
 
 def check_target(target: Path, overwrite: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from craftrl.core.saved import Savable
-from craftrl.errors import InvalidDataError, require
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
 __all__ = ["is_foreign_estimator", "read_estimator", "write_estimator"]
 
@@ -33,7 +33,20 @@ def is_foreign_estimator(value: Any) -> bool:
 
 
 def write_estimator(estimator: Any, path: Path) -> None:
-    require("skops.io", "classifiers").dump(estimator, path)
+    """Write it, unless it holds what no file could bring back, such as a function without a name."""
+    skops = require("skops.io", "classifiers")
+    try:
+        skops.dump(estimator, path)
+        lost = [name for name in skops.get_untrusted_types(file=path) if "<" in name]
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidParameterError(
+            f"A classifier can be saved if skops can write it; {type(estimator).__name__} cannot be written ({error})."
+        ) from error
+    if lost:
+        raise InvalidParameterError(
+            f"A classifier can be saved if everything in it can be imported by name; {', '.join(lost)} cannot; define "
+            "it at the top of a module."
+        )
 
 
 def read_estimator(path: Path, trusted: Sequence[str]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ __all__ = [
     "Oracle",
     "PreparedOracle",
     "Separation",
+    "that_encodes",
 ]
 
 Ints = NDArray[np.integer]
@@ -100,6 +102,8 @@ class Oracle(BaseEstimator, Savable, ABC):
             return np.array_equal(a, b)
         if isinstance(a, (list, tuple)):
             return len(a) == len(b) and all(map(self.same_value, a, b))
+        if isinstance(a, partial):
+            return self.same_value((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
         if isinstance(a, BaseEstimator) and not isinstance(a, Oracle):
             mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
             return mine.keys() == theirs.keys() and all(self.same_value(mine[name], theirs[name]) for name in mine)
@@ -146,6 +150,13 @@ class Mixed(Oracle):
         return min(oracle.refits() for oracle in self.parts())
 
 
+def that_encodes(oracle: Any) -> Any:
+    """The oracle that answers Line 46: the oracle itself, or the last part of a `Mixed` one."""
+    while isinstance(oracle, Mixed):
+        oracle = oracle.encoding
+    return oracle
+
+
 class _PreparedMixed(PreparedOracle):
     def __init__(self, log_odds: PreparedOracle, separation: PreparedOracle, encoding: PreparedOracle) -> None:
         self._parts = log_odds, separation, encoding
@@ -160,6 +171,11 @@ class _PreparedMixed(PreparedOracle):
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         return self._parts[2].encode(h, label, n_states)
+
+    def keep_for_reuse(self) -> None:
+        for i, part in enumerate(self._parts):
+            if part not in self._parts[:i]:
+                part.keep_for_reuse()
 
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         return self._parts[2].read(encoder, tau, h)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ Ints = NDArray[np.integer]
 CONSTANT = -1
 CANDIDATES = 256  # encoders of a step compared for agreement: beyond these there is hardly any weight
 
-__all__ = ["CONSTANT", "CountedSeparation", "CountingOracle", "FinitePairModel", "PreparedCounting"]
+__all__ = ["CONSTANT", "CountedSeparation", "CountingOracle", "FinitePairModel", "PreparedCounting", "check_counting"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,14 @@ class CountingOracle(Oracle):
     @abstractmethod
     def encoder(self, h: int, index: int, state_of: Ints) -> ValueEncoder:
         """Encoder `index` of Phi_h with its values relabelled."""
+
+
+def check_counting(oracle: Any, whose: str) -> None:
+    """Refuse an oracle that cannot count, for learners that do nothing else."""
+    if not isinstance(oracle, CountingOracle):
+        raise InvalidParameterError(
+            f"{whose} needs a finite class, CoordinateOracle(...) or FiniteOracle(...); {oracle!r} was given."
+        )
 
 
 class PreparedCounting(PreparedOracle):

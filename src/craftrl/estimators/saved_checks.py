@@ -1,0 +1,62 @@
+"""What must hold between the parts of a loaded model, checked before anybody uses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from craftrl.core.encoders import CoordinateEncoder, FeatureEncoder, ValueEncoder
+from craftrl.estimators.base import ByStep
+from craftrl.estimators.loaded_values import Altered
+from craftrl.oracles.classifier import ClassifierEncoder
+
+__all__ = ["check_loaded"]
+
+
+def check_loaded(model: Any) -> None:
+    """Raise `Altered` where sizes and ranges do not go together."""
+    encoders, shape = getattr(model, "encoders_", None), getattr(model, "obs_shape_", None)
+    if not isinstance(encoders, ByStep) or len(encoders) < 2 or not all(map(callable, encoders)):
+        raise Altered("encoders_ must hold one encoder for each of two steps or more")
+    if not isinstance(shape, tuple) or not all(isinstance(size, int) and size > 0 for size in shape):
+        raise Altered(f"obs_shape_ must be positive integers, and is {shape}")
+    n_states = _checked_counts(model, len(encoders))
+    _check_labels(model, len(encoders))
+    for h, encoder in enumerate(encoders, start=1):
+        _check_encoder(encoder, shape, n_states[h - 1], h)
+
+
+def _checked_counts(model: Any, H: int) -> list[int]:
+    """How many states there may be at each step, 0 where that is not known."""
+    if not hasattr(model, "n_states_"):
+        return [0] * H
+    n_states = list(model.n_states_)
+    if len(n_states) != H or not all(isinstance(n, int) and n >= 0 for n in n_states):
+        raise Altered(f"n_states_ must give a number for each of {H} steps, and is {n_states}")
+    return [max(n, getattr(model, "n_states_total_", 0)) for n in n_states]
+
+
+def _check_labels(model: Any, H: int) -> None:
+    if not hasattr(model, "labels_"):
+        return
+    labels = np.asarray(model.labels_)
+    if labels.ndim != 2 or labels.shape[1] != H or labels.dtype.kind != "i" or labels.min(initial=-1) < -1:
+        raise Altered(f"labels_ must be states of trajectories at {H} steps, and has shape {labels.shape}")
+
+
+def _check_encoder(encoder: Any, obs_shape: tuple[int, ...], n_states: int, h: int) -> None:
+    size = int(np.prod(obs_shape))
+    if isinstance(encoder, CoordinateEncoder) and not (
+        isinstance(encoder.feature, int) and 0 <= encoder.feature < size
+    ):
+        raise Altered(f"the encoder of h = {h} reads entry {encoder.feature} of observations with {size}")
+    if isinstance(encoder, ValueEncoder):
+        top, state_of = max(n_states, np.size(encoder.state_of)), np.asarray(encoder.state_of)
+        if state_of.ndim != 1 or not state_of.size or state_of.min() < 0 or state_of.max() >= top:
+            raise Altered(f"the encoder of h = {h} must name states below {top}, and names {state_of.tolist()}")
+    if isinstance(encoder, (FeatureEncoder, ClassifierEncoder)):
+        try:
+            encoder(np.zeros((1, *obs_shape)))
+        except Exception as error:
+            raise Altered(f"the encoder of h = {h} does not take observations of shape {obs_shape}") from error

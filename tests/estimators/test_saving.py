@@ -1,0 +1,211 @@
+"""Models as folders: the same model comes back, whatever its oracle, without pickle."""
+
+import json
+import pickle
+import warnings
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+import torch
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+import craftrl
+from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidParameterError, Valleys, baselines
+from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.seam import EncoderFit
+from craftrl.oracles.counting import PreparedCounting
+from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, own_trunk, rows_of
+
+NEEDS_ORACLE = {"functions", "functions of each step", "network with a trunk of one's own", "mixed with functions"}
+BASELINES = {
+    "SingleObservation": lambda: baselines.SingleObservation(CoordinateOracle()),
+    "PairedObservation": lambda: baselines.PairedObservation(CoordinateOracle()),
+    "RecursiveDRAFT": lambda: baselines.RecursiveDRAFT(CoordinateOracle()),
+}
+TRAINED = ["ACState", "Autoencoder", "ForwardPrediction", "LatentAction", "PairedFrames", "SingleFrame",
+           "TemporalContrastive"]  # fmt: skip
+
+
+def same(a, b):
+    """Equal all the way down, arrays and records included."""
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if is_dataclass(a):
+        return type(a) is type(b) and all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    return a == b
+
+
+def refuse(*given, **more):
+    raise AssertionError("a pickle was read")
+
+
+def round_trip(model, folder, **given):
+    """Saved, and loaded without any pickle."""
+    model.save(folder / "model")
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((pickle, "load"), (pickle, "loads"), (torch, "load")):
+            patch.setattr(module, name, refuse)
+        return craftrl.load(folder / "model", **given)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.parametrize("name", ORACLES)
+def test_every_kind_of_model_comes_back(name, stationary, tmp_path):
+    kind, make = ORACLES[name]
+    if stationary and name == "functions of each step":
+        pytest.skip("has no encoder for all steps")
+    x, agent = rows_of(kind)
+    oracle = make()
+    model = fitted(CRAFT(oracle, **BOUNDS, stationary=stationary), x, agent)
+    again = round_trip(model, tmp_path, **({"oracle": oracle} if name in NEEDS_ORACLE else {}))
+    assert np.array_equal(again.transform(x), model.transform(x))
+    assert repr(again) == repr(model)
+    assert again.oracle_ == model.oracle_
+    assert again.agents_ == model.agents_
+    assert again.bounds_ == model.bounds_
+    assert same(again.choices_, model.choices_)
+    assert same(again.trace_.steps, model.trace_.steps)
+    assert same(again.trace_.grid, model.trace_.grid)
+    assert same(again.trace_.oracle_use, model.trace_.oracle_use)
+    assert np.array_equal(again.labels_, model.labels_)
+    assert again.labels_.dtype == model.labels_.dtype
+    assert list(again.n_states_) == list(model.n_states_)
+    mine, theirs = (str(each.diagnose(x, agent, n_resamples=0)) for each in (again, model))
+    assert mine == theirs
+    if stationary:
+        assert same(again.matching_, model.matching_)
+        assert np.array_equal(again.encode(x[:, 1]), model.encode(x[:, 1]))
+
+
+def test_a_loaded_model_is_fitted_again_as_it_was(tmp_path):
+    x, agent = rows_of("bits")
+    model = fitted(CRAFT(), x, agent)
+    again = round_trip(model, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        assert str(again.diagnose(x, agent, n_resamples=2)) == str(model.diagnose(x, agent, n_resamples=2))
+    assert np.array_equal(fitted(again, x, agent).labels_, model.labels_)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_that_count_come_back(name, tmp_path):
+    x, agent = rows_of("bits")
+    model = fitted(BASELINES[name](), x, agent)
+    again = round_trip(model, tmp_path)
+    assert np.array_equal(again.transform(x), model.transform(x))
+    assert repr(again) == repr(model)
+    if hasattr(model, "candidates_"):
+        assert same(list(again.candidates_), list(model.candidates_))
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_baselines_that_train_come_back(name, tmp_path):
+    x, agent = rows_of("images")
+    model = getattr(baselines, name)([1, 2, 3], dim=8, training=TRAINING)
+    again = round_trip(fitted(model, x, agent, actions=data("images").truth.actions), tmp_path)
+    assert np.array_equal(again.transform(x), model.transform(x))
+    assert repr(again) == repr(model)
+    assert np.array_equal(again.features(x[:, 1]), model.features(x[:, 1]))
+
+
+def test_a_baseline_with_a_trunk_of_ones_own_is_loaded_with_it(tmp_path):
+    x, agent = rows_of("features")
+    trunk = own_trunk()
+    model = fitted(baselines.Autoencoder([1, 2, 3, 3], trunk=trunk, training=TRAINING), x, agent)
+    model.save(tmp_path / "model")
+    with pytest.raises(InvalidParameterError, match="has a trunk of your own, whose code no file holds"):
+        craftrl.load(tmp_path / "model")
+    again = craftrl.load(tmp_path / "model", oracle=craftrl.NeuralOracle(trunk=own_trunk()))
+    assert np.array_equal(again.transform(x), model.transform(x))
+    assert isinstance(again.trunk, torch.nn.Module)
+
+
+def test_names_of_agents_and_other_parameters_come_back(tmp_path):
+    x, agent = rows_of("bits")
+    names = np.array(["left", "right"])[agent]
+    model = fitted(CRAFT(CoordinateOracle(n_threads=1), clusterer=Valleys(depth=0.5), **BOUNDS), x, names)
+    again = round_trip(model, tmp_path)
+    assert again.agents_ == ("left", "right")
+    assert again.clusterer == Valleys(depth=0.5)
+    assert again.oracle == CoordinateOracle(n_threads=1)
+
+
+def own_clusterer(spectrum, threshold, n_xi=None):
+    return craftrl.core.clusters.find_clusters(spectrum, threshold, n_xi)
+
+
+def test_a_clusterer_of_ones_own_is_named_and_set_again(tmp_path):
+    x, agent = rows_of("bits")
+    model = fitted(CRAFT(CoordinateOracle(), clusterer=own_clusterer, **BOUNDS), x, agent)
+    again = round_trip(model, tmp_path)
+    assert np.array_equal(again.transform(x), model.transform(x))
+    assert "own_clusterer" in repr(again)
+    with pytest.raises(
+        InvalidParameterError, match=r"was <function own_clusterer.*, which no file holds; set it again"
+    ):
+        fitted(again, x, agent)
+    assert np.array_equal(fitted(again.set_params(clusterer=own_clusterer), x, agent).labels_, model.labels_)
+
+
+def test_many_states_do_not_overflow_in_what_is_loaded(tmp_path):
+    rng = np.random.default_rng(0)
+    x = np.stack([np.zeros(400, dtype=int), rng.integers(16, size=400), rng.integers(16, size=400)], axis=1)[..., None]
+    model = fitted(CRAFT(CoordinateOracle(16), alpha=1.0, eta=0.1, nu=0.01), x, np.arange(400) % 2)
+    again = round_trip(model, tmp_path)
+    assert again.labels_.dtype == np.int64
+    assert again.transform(x).dtype == np.int64
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    class Prepared(PreparedCounting):
+        def encode(self, h, label, n_states):
+            return EncoderFit(lambda x: np.zeros(len(x), dtype=int), 0.0)
+
+    class Own(CoordinateOracle):
+        def prepare(self, tau):
+            return Prepared(self, tau)
+
+    x, agent = rows_of("bits")
+    model = fitted(CRAFT(Own(), **BOUNDS), x, agent)
+    with pytest.raises(InvalidParameterError, match="kinds that files can hold; function is none"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InvalidParameterError, match=r"must be one of CRAFT, .*; Sub is not"):
+        fitted(type("Sub", (CRAFT,), {})(**BOUNDS), x, agent).save(tmp_path / "model")
+
+
+def test_an_oracle_of_ones_own_with_our_encoders_is_asked_for_only_when_it_is_needed(tmp_path):
+    class Own(CoordinateOracle):
+        pass
+
+    x, agent = rows_of("bits")
+    model = fitted(CRAFT(Own(), **BOUNDS), x, agent)
+    again = round_trip(model, tmp_path)
+    assert np.array_equal(again.transform(x), model.transform(x))
+    with pytest.raises(InvalidParameterError, match=r"was Own\(\), which no file holds"):
+        again.diagnose(x, agent)
+    given = craftrl.load(tmp_path / "model", oracle=Own())
+    assert str(given.diagnose(x, agent, n_resamples=0)) == str(model.diagnose(x, agent, n_resamples=0))
+
+
+def test_a_classifier_that_no_file_can_hold_is_refused(tmp_path):
+    x, agent = rows_of("features")
+    classifier = make_pipeline(FunctionTransformer(lambda z: z), DecisionTreeClassifier(max_depth=3, random_state=0))
+    model = fitted(CRAFT(classifier, **BOUNDS), x, agent)
+    with pytest.raises(InvalidParameterError, match=r"everything in it can be imported by name; .*<lambda> cannot"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_folder_holds_text_and_numbers_only(tmp_path):
+    model = fitted(CRAFT(ORACLES["network of vectors"][1](), **BOUNDS), *rows_of("features"))
+    model.save(tmp_path / "model")
+    assert sorted(file.name for file in (tmp_path / "model").iterdir()) == ["arrays.safetensors", "config.json"]
+    content = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert (content["model"], content["craftrl"]) == ("CRAFT", craftrl.__version__)
+    assert isinstance(model.encoders_[1], ConstantEncoder)
