@@ -39,7 +39,7 @@ NAMES = {
     "chain": "chain",
     "chain, relabelled": "chain, relabelled",
     "posterior": "posterior",
-    "posterior, relabelled": "posterior, relabelled (ours at its best)",
+    "posterior, relabelled": "posterior, relabelled",
     "genie": "genie: knows the neighbours' states",
     "hub": "hub: looks at no agent",
     "chain, raw": "chain, before clustering",

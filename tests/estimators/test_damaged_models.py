@@ -242,7 +242,7 @@ def test_a_classifier_of_unknown_type_is_loaded_only_if_it_is_trusted(tmp_path):
 def test_a_model_is_overwritten_only_when_asked_and_nothing_else_ever(model, tmp_path):
     other = fitted(CRAFT(CoordinateOracle(), **(BOUNDS | {"nu": 0.2})), *rows_of("bits"))
     with pytest.raises(
-        InvalidParameterError, match="holds a model already; choose another name, or ask to overwrite it"
+        InvalidParameterError, match="holds a model already; choose another name, or replace it with overwrite=True"
     ):
         other.save(model)
     assert craftrl.load(model).nu == 0.1
@@ -266,5 +266,5 @@ def test_a_model_is_overwritten_only_when_asked_and_nothing_else_ever(model, tmp
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("text")
     model = fitted(CRAFT(CoordinateOracle(), **BOUNDS), *rows_of("bits"))
-    with pytest.raises(craftrl.CraftError, match=r"A model's folder must be writable; .* could not be written"):
+    with pytest.raises(craftrl.CraftError, match="The output folder must be writable"):
         model.save(tmp_path / "file" / "model")

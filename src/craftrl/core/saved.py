@@ -13,7 +13,7 @@ class Savable:
 
     `saved` gives what it consists of: plain values, arrays, lists and dictionaries of these, and other `Savable`s.
     `restored` makes it again. For dataclasses both follow from the fields. Which classes a file may name is settled
-    in `craftrl.estimators.saving`, so that no file can name a class of its own choice.
+    in `craftrl.estimators.saved_values`, so that no file can name a class of its own choice.
     """
 
     def saved(self) -> dict[str, Any]:

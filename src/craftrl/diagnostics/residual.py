@@ -54,13 +54,13 @@ class Residual:
 
 def residual_information(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle) -> Residual:
     """Test the states `codes` (n, H), -1 for none, against every function of the probing class, step by step."""
-    bound = probe.prepare(tau)
-    known, nats, p_value, found = zip(*(_at_step(h, codes, tau, bound) for h in range(1, tau.H)))
+    prepared = probe.prepare(tau)
+    known, nats, p_value, found = zip(*(_at_step(h, codes, tau, prepared) for h in range(1, tau.H)))
     return Residual(np.array(known), np.array(nats), np.array(p_value), found)
 
 
 def _at_step(
-    h: int, codes: Ints, tau: TrajectoryDataset, bound: PreparedCounting
+    h: int, codes: Ints, tau: TrajectoryDataset, prepared: PreparedCounting
 ) -> tuple[float, float, float, tuple[int, int]]:
     group, n_cells = pair_cells(codes[:, h - 1], codes[:, h])
     known = group >= 0
@@ -69,11 +69,11 @@ def _at_step(
     group[known] = group[known] * tau.K + tau.agent[known]
     candidates = []
     for step in (h, h + 1):
-        counts = group_counts(bound.step(step), group, n_cells * tau.K)
+        counts = group_counts(prepared.step(step), group, n_cells * tau.K)
         tables = counts.reshape(n_cells, tau.K, *counts.shape[1:]).transpose(2, 0, 1, 3)
         candidates.append((*strongest_dependence(tables), step))
     log_p, nats, index, step = min(candidates)
-    n_probes = bound.step(h).size + bound.step(h + 1).size
+    n_probes = prepared.step(h).size + prepared.step(h + 1).size
     p_value = float(np.exp(min(log_p + np.log(n_probes), 0.0)))
     return max(states_know, 0.0), max(nats, 0.0), p_value, (step, index)
 
