@@ -167,7 +167,7 @@ def test_the_command_writes_curves_and_pictures(
     monkeypatch.setattr(spec, "SHAPES", TINY)
     main(["reproduce", "efficiency", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
-    assert "ours at its best" in printed
+    assert "posterior, relabelled" in printed
     assert "forgetting, conditional loss   -0.3297" in printed
     written = json.loads((tmp_path / "curves.json").read_text())
     assert {curve["world"] for curve in written["curves"]} == set(TINY)
