@@ -21,7 +21,7 @@ from craftrl.estimators.base import Learner
 from craftrl.oracles.base import Oracle, PreparedOracle
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.probe import linear_probe
-from craftrl.oracles.network.threads import one_thread
+from craftrl.oracles.network.threads import cpu_threads
 from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import encoder_accuracy
 from craftrl.theory import population_assumptions
@@ -70,7 +70,7 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     data = data_of(run)
     start = time.perf_counter()
-    with one_thread():  # as every worker of a sweep keeps to one
+    with cpu_threads(1):  # as every worker of a sweep keeps to one
         model, features, found = fitted(run)
     seconds = time.perf_counter() - start
     by_step = _accuracies(model, data.test)

@@ -20,6 +20,7 @@ from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import TrunkEncoder
 from craftrl.oracles.network.networks import SavableModule, new_trunk
 from craftrl.oracles.network.pairs import trajectories
+from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.training import Training, seeded, train
 
 __all__ = ["Objective", "Shapes", "TrainedBaseline"]
@@ -96,9 +97,10 @@ class TrainedBaseline(Learner):
         training = self.training or Training()
         frames = Frames(tau, training.to_device())
         taken = None if actions is None else data.as_grouped(np.asarray(actions))
-        self.network_ = self._train(frames, taken, training)
-        self.obs_shape_ = tau.obs_shape
-        return self.cluster(tau)
+        with cpu_threads(training.threads):
+            self.network_ = self._train(frames, taken, training)
+            self.obs_shape_ = tau.obs_shape
+            return self.cluster(tau)
 
     def _check(self, tau: TrajectoryDataset, actions: Any) -> None:
         if not tau.all_present:

@@ -201,4 +201,5 @@ class ClassifierEncoder(Savable):
     def __call__(self, x: NDArray[Any]) -> Ints:
         if not len(x):
             return np.empty(0, dtype=np.int64)
-        return np.asarray(self.model.predict(x.reshape(len(x), -1).astype(np.float64)), dtype=np.int64)
+        with _few_threads(len(x)):
+            return np.asarray(self.model.predict(x.reshape(len(x), -1).astype(np.float64)), dtype=np.int64)

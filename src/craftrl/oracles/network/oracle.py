@@ -21,6 +21,7 @@ from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head
 from craftrl.oracles.network.networks import Head
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.shared import fit_shared
+from craftrl.oracles.network.threads import with_own_threads
 from craftrl.oracles.network.training import Training
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
 
@@ -123,6 +124,7 @@ class PreparedNetwork(PreparedOracle):
         self._pairs: PairFit | None = None
         self._features: dict[int, Tensor] = {}
 
+    @with_own_threads
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """One network for all steps."""
         check_independent(coupling, "NeuralOracle", "a trunk shared over time couples all steps already")
@@ -131,6 +133,7 @@ class PreparedNetwork(PreparedOracle):
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
         return LogOdds(bins, pairs.loss, (pairs.network,) * (self.tau.H - 1))
 
+    @with_own_threads
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
         chosen = (cluster >= 0) & self.tau.present(h)
         label = cluster[chosen]
@@ -139,6 +142,7 @@ class PreparedNetwork(PreparedOracle):
         logits = cross_fitted(self.features(h)[chosen], label, n_clusters, self.heads, f"separation-h{h}")
         return ClassifierSeparation(logits, label, n_clusters)
 
+    @with_own_threads
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         chosen = (label >= 0) & self.tau.present(h)
         z, target = self.features(h)[chosen], label[chosen]
@@ -149,6 +153,7 @@ class PreparedNetwork(PreparedOracle):
         rates = [wrong[target[held] == s].mean() for s in range(n_states) if (target[held] == s).any()]
         return EncoderFit(self._encoder(head), float(np.sum(rates)))
 
+    @with_own_threads
     def pairs(self) -> PairFit:
         """The network of Line 10, trained once."""
         if self._pairs is None:
@@ -156,6 +161,7 @@ class PreparedNetwork(PreparedOracle):
             self._pairs = fit_pairs(self.frames, o.trunk, o.dim, o.folds, self.training)
         return self._pairs
 
+    @with_own_threads
     def features(self, h: int) -> Tensor:
         """The trunk's features of all observations at h, shape (n, dim); kept for all steps where there is room."""
         if h not in self._features:
@@ -168,12 +174,14 @@ class PreparedNetwork(PreparedOracle):
             self._features[h] = z
         return self._features[h]
 
+    @with_own_threads
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         """From the features in memory, for encoders on this very trunk."""
         if not (isinstance(encoder, NetworkEncoder) and encoder.trunk is self.pairs().network.trunk):
             return super().read(encoder, tau, h)
         return np.where(tau.present(h), encoder.classify(self.features(h)), -1)
 
+    @with_own_threads
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         """One network for all steps, begun from the trunk of the log-odds."""
         o = self.oracle

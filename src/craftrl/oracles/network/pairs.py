@@ -110,7 +110,7 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
 
 @torch.no_grad()
 def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
-    size = max(1, 4 * training.batch // frames.tau.H)
+    size = max(1, 4 * training.batch_of(frames.tau.n * frames.tau.H) // frames.tau.H)
     chunks = torch.from_numpy(rows).split(size)
     return torch.cat([network.along(trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
 

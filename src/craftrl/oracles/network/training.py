@@ -38,10 +38,12 @@ class Training(Savable):
     epochs, patience   at most so many passes; stop after so many without a better held-out loss
     plateau            so many passes more, at the full rate, while the held-out loss is still at chance: telling
                        agents apart often begins with a long plateau, and a rate that has fallen never leaves it
-    batch              observations in a minibatch
+    batch              observations in a minibatch; None for a fortieth of those there are, from 128 to 1024
     lr, weight_decay   of AdamW; the rate falls to zero along a cosine over all epochs
     held_out           share of the trajectories kept for early stopping
     device             "cpu", "cuda", or "auto": a GPU if there is one
+    threads            of the CPU while networks run; one is fastest for small networks, and results then do not depend
+                       on the machine's cores; None leaves it to torch
     amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
     seed               two runs with one seed give the same result on a CPU
     checkpoints        a folder in which every training run saves its state after each epoch; a killed fit that
@@ -52,18 +54,19 @@ class Training(Savable):
     epochs: int = 8
     patience: int = 3
     plateau: int = 10
-    batch: int = 1024
+    batch: int | None = None
     lr: float = 1e-3
     weight_decay: float = 1e-4
     held_out: float = 0.1
     device: str = "auto"
+    threads: int | None = 1
     amp: bool = True
     seed: int = 0
     checkpoints: str | Path | None = None
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 2 or self.lr <= 0 or not 0 < self.held_out < 1:
+        if self.epochs < 1 or (self.batch is not None and self.batch < 2) or self.lr <= 0 or not 0 < self.held_out < 1:
             raise InvalidParameterError(
                 "Training needs epochs >= 1, batch >= 2, lr > 0 and 0 < held_out < 1; "
                 f"{self.epochs}, {self.batch}, {self.lr}, {self.held_out} were given."
@@ -83,6 +86,10 @@ class Training(Savable):
                 f"device = {self.device!r} needs a CUDA GPU and none is available; use device='cpu'."
             )
         return torch.device(self.device)
+
+    def batch_of(self, n_observations: int) -> int:
+        """How many observations make a minibatch where there are so many."""
+        return int(np.clip(n_observations // 40, 128, 1024)) if self.batch is None else self.batch
 
     def split(self, n: int, name: str) -> tuple[Ints, Ints]:
         """Training and held-out indices of n things."""
@@ -126,8 +133,8 @@ def train(
     """
     device = training.to_device()
     module.to(device)
-    size = max(2, training.batch // per_row)
     rows_train, rows_held = rows
+    size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
     checkpoint = Checkpoint(
         training.checkpoints, name, repr(asdict(training.but(checkpoints=None, progress=None, device="auto")))
     )
@@ -215,9 +222,7 @@ def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training,
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=amp):
             return loss(rows.to(device))
     except torch.cuda.OutOfMemoryError as error:
-        raise TrainingError(
-            f"The GPU ran out of memory with batch = {training.batch}; lower batch, or the trunk's width."
-        ) from error
+        raise TrainingError("The GPU ran out of memory; lower Training(batch=...), or the trunk's width.") from error
 
 
 def _bar(training: Training, name: str, start: int) -> Any:
