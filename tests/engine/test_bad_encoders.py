@@ -15,7 +15,7 @@ TAU = TrajectoryDataset.from_arrays([np.full((70, 2, 3), 3, dtype=np.int64), np.
         (lambda x: x[:, 0] + 0.5, "must be integers; encoder 1 returned float64"),
         (lambda x: x[:, 0] * np.nan, "must be integers"),
         (lambda x: x, r"one value per observation; encoder 1 returned shape \(70, 3\)"),
-        (lambda x: x[:, 0], r"must lie in 0..1 \(N_s = 2\); encoder 1 returned 3..3"),
+        (lambda x: x[:, 0], r"must lie in 0..1 \(n_values = 2\); encoder 1 returned 3..3"),
         (lambda x: x[:, 0] - 4, "returned -1..-1"),
     ],
 )

@@ -215,7 +215,7 @@ def test_one_agent_alone_is_refused():
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: np.full(len(x), 2), r"must lie in 0..1 \(N_s = 2\); encoder 1 returned 2..2"),
+        (lambda x: np.full(len(x), 2), r"must lie in 0..1 \(n_values = 2\); encoder 1 returned 2..2"),
         (lambda x: np.full(len(x), 0.5), "must be integers; encoder 1 returned float64"),
         (lambda x: x, r"one value per observation; encoder 1 returned shape \(\d, 2\)"),
     ],

@@ -171,7 +171,7 @@ def _check_coordinates(x: NDArray[Any], h: int, N_s: int) -> None:
     if x.max(initial=0) >= N_s or x.min(initial=0) < 0:
         raise InvalidDataError(
             f"Coordinates must lie in 0..{N_s - 1}; {x.min()}..{x.max()} were given at h = {h}; "
-            "raise N_s, or use a FiniteOracle with functions that map them there."
+            "raise n_values, or use a FiniteOracle with functions that map them there."
         )
 
 
@@ -189,7 +189,7 @@ def _checked_values(given: Any, n: int, N_s: int, index: int) -> Ints:
         )
     if n and (values.min() < 0 or values.max() >= N_s):
         raise InvalidDataError(
-            f"An encoder's values must lie in 0..{N_s - 1} (N_s = {N_s}); encoder {index} returned "
-            f"{values.min()}..{values.max()}; raise N_s or mend the encoder."
+            f"An encoder's values must lie in 0..{N_s - 1} (n_values = {N_s}); encoder {index} returned "
+            f"{values.min()}..{values.max()}; raise n_values or mend the encoder."
         )
     return values
