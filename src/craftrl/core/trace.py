@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -112,7 +113,7 @@ class Trace(Savable):
         return {**super().saved(), "models": kept}
 
     def __getitem__(self, h: int) -> StepTrace:
-        if not 1 <= h <= len(self.steps):
+        if not (isinstance(h, Integral) and 1 <= h <= len(self.steps)):
             raise InvalidParameterError(
                 f"h must be one of 1..{len(self.steps)}; h = {h} was given; iteration h finds the states of h+1."
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -167,7 +168,7 @@ class TrajectoryDataset:
 
     def check_step(self, h: int) -> int:
         """h itself, if it is one of 1..H."""
-        if not 1 <= h <= self.H:
+        if not (isinstance(h, Integral) and 1 <= h <= self.H):
             raise InvalidParameterError(
                 f"h must be one of 1..{self.H}; h = {h} was given; count from 1, as the paper does."
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -37,17 +38,24 @@ class ByStep(Sequence[Item], Generic[Item]):
     def __getitem__(self, h: int | slice) -> Item | Sequence[Item]:
         if isinstance(h, slice):
             raise InvalidParameterError("Ask for one step h at a time, or iterate over all of them.")
-        if not 1 <= h <= len(self._items):
+        if not (isinstance(h, Integral) and 1 <= h <= len(self._items)):
             raise InvalidParameterError(
                 f"h must be one of 1..{len(self._items)}; h = {h} was given; count from 1, as the paper does."
             )
-        return self._items[h - 1]
+        return self._items[int(h) - 1]
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
+
+    def __reversed__(self) -> Iterator[Item]:
+        return reversed(self._items)
+
+    def index(self, value: Any, start: int = 1, stop: int | None = None) -> int:
+        """The first step h, counted from 1, whose item is `value`."""
+        return self._items.index(value, start - 1, len(self._items) if stop is None else stop - 1) + 1
 
     def __repr__(self) -> str:
         return f"ByStep({list(self._items)})"
