@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from craftrl import CRAFT, InvalidParameterError
+from craftrl import CRAFT, InvalidDataError, InvalidParameterError
 
 KNOWN = {"alpha": 0.5, "eta": 0.1, "nu": 0.05}
 
@@ -34,3 +34,30 @@ def test_a_step_must_be_one_of_those_fitted(model, data, h):
 def test_steps_count_from_one_in_every_way_of_asking(model):
     assert list(reversed(model.n_states_)) == list(model.n_states_)[::-1]
     assert model.n_states_.index(2) == 2
+
+
+def test_what_is_masked_is_missing(data):
+    x, agent = data
+    masked = np.ma.array(x, mask=np.zeros_like(x, dtype=bool))
+    assert list(CRAFT(**KNOWN).fit(masked, agent).n_states_) == [1, 2, 2]
+    masked[0, 0, 0] = np.ma.masked
+    with pytest.raises(InvalidDataError, match="masked"):
+        CRAFT(**KNOWN).fit(masked, agent)
+    with pytest.raises(InvalidDataError, match="masked"):
+        CRAFT(**KNOWN).fit(x, np.ma.array(agent, mask=agent == 1))
+
+
+def test_observations_and_trajectories_without_an_entry(model, data):
+    x, agent = data
+    with pytest.raises(InvalidDataError, match="at least one entry"):
+        CRAFT(**KNOWN).fit(x[:, :, :0], agent)
+    with pytest.raises(InvalidDataError, match="must have shape"):
+        model.transform(x[:, :0])
+
+
+def test_tensors_are_arrays(data):
+    torch = pytest.importorskip("torch")
+    x, agent = data
+    assert CRAFT(**KNOWN).fit(torch.tensor(x), torch.tensor(agent)).agents_ == (0, 1)
+    with pytest.raises(InvalidDataError, match="numbers in an array"):
+        CRAFT(**KNOWN).fit(torch.tensor(x, dtype=torch.float32, requires_grad=True), agent)

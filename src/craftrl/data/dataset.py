@@ -192,6 +192,8 @@ class TrajectoryDataset:
             )
         if self.n == 0 or (np.diff(self.agent) < 0).any() or self.agent[0] < 0:
             raise InvalidDataError("Trajectories must be grouped by agent, with labels 0..K-1 in order.")
+        if 0 in self.obs_shape:
+            raise InvalidDataError(f"Observations must have at least one entry; shape {self.obs_shape} was given.")
         counts = np.bincount(self.agent)
         if len(counts) < 2:
             raise InvalidDataError(
@@ -232,9 +234,13 @@ def _as_agents(arrays: Any) -> list[Any]:
 
 def as_observations(x: ArrayLike, whose: str) -> NDArray[Any]:
     """x as an array of finite numbers, or one sentence on why it is none."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise InvalidDataError(
+            f"Observations must all be there; those of {whose} are masked in places; drop or fill them first."
+        )
     try:
         array = np.asarray(x)
-    except ValueError:
+    except (ValueError, RuntimeError):  # a tensor that requires a gradient is no array either
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
         raise InvalidDataError(

@@ -89,7 +89,7 @@ def _trajectories(x: Any) -> NDArray[Any] | list[NDArray[Any]]:
     if isinstance(x, (list, tuple)) and _shapes_differ(x):
         return [as_observations(episode, f"trajectory {i}") for i, episode in enumerate(x)]
     array = as_observations(x, "all trajectories")
-    if array.ndim < 2:
+    if array.ndim < 2 or array.shape[1] == 0:
         raise InvalidDataError(
             f"Trajectories must have shape (trajectories, steps, ...); shape {array.shape} was given."
         )
@@ -105,6 +105,8 @@ def _shapes_differ(x: Any) -> bool:
 
 def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     """The agents' names, sorted, and the number of each trajectory's agent."""
+    if np.ma.is_masked(agent):
+        raise InvalidDataError("Agent labels must be names or numbers; some are masked; drop those rows.")
     try:
         given = np.asarray(agent)
     except ValueError:
@@ -114,7 +116,7 @@ def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
             f"There must be one agent label per trajectory; {n} trajectories and labels of shape {given.shape} were "
             "given."
         )
-    _check_kinds(given if isinstance(agent, np.ndarray) else list(agent))
+    _check_kinds(list(agent) if isinstance(agent, (list, tuple)) else given)
     names, label = np.unique(given, return_inverse=True)
     if len(names) < 2:
         raise InvalidDataError(
