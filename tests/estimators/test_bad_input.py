@@ -2,8 +2,18 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import CRAFT, InvalidDataError, InvalidParameterError
+from craftrl import (
+    CRAFT,
+    ClassifierOracle,
+    CoordinateOracle,
+    CraftError,
+    FiniteOracle,
+    InvalidDataError,
+    InvalidParameterError,
+    Mixed,
+)
 
 KNOWN = {"alpha": 0.5, "eta": 0.1, "nu": 0.05}
 
@@ -61,3 +71,40 @@ def test_tensors_are_arrays(data):
     assert CRAFT(**KNOWN).fit(torch.tensor(x), torch.tensor(agent)).agents_ == (0, 1)
     with pytest.raises(InvalidDataError, match="numbers in an array"):
         CRAFT(**KNOWN).fit(torch.tensor(x, dtype=torch.float32, requires_grad=True), agent)
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        CoordinateOracle(device=None),
+        CoordinateOracle(n_threads="all"),
+        CoordinateOracle(n_threads=1.5),
+        CoordinateOracle(tile_bytes=None),
+        FiniteOracle(None),
+        FiniteOracle(3),
+        FiniteOracle("ab"),
+        FiniteOracle([3]),
+        FiniteOracle(lambda h: None),
+        FiniteOracle([lambda x: ["a"] * len(x)]),
+        Mixed(1, 2, 3),
+        Mixed("coordinates", CoordinateOracle(), CoordinateOracle()),
+        ClassifierOracle(DecisionTreeClassifier(), folds=10**6),
+        ClassifierOracle(DecisionTreeClassifier(), seed=-1),
+        ClassifierOracle(DecisionTreeClassifier(), seed="x"),
+    ],
+    ids=str,
+)
+def test_parameters_of_oracles(data, oracle):
+    with pytest.raises(CraftError):
+        CRAFT(oracle, **KNOWN).fit(*data)
+
+
+@pytest.mark.parametrize("seed", [-1, "a", None, 0.5])
+def test_the_seed_of_a_diagnosis(model, data, seed):
+    with pytest.raises(InvalidParameterError, match="seed"):
+        model.diagnose(*data, n_resamples=1, seed=seed)
+
+
+def test_an_eta_next_to_nothing(data):
+    with pytest.raises(InvalidParameterError, match="bins"):
+        CRAFT(alpha=1e-3, eta=1e-320, nu=0.05).fit(*data)

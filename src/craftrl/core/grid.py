@@ -41,12 +41,13 @@ class Grid(Savable):
         check_eta(eta)
         alpha = min(1.0, float(alpha))
         # The guard keeps an eta that lies on the grid already from rounding up to the next point.
-        n_xi = math.ceil(8 * math.log(1 / eta - 1) / alpha - 1e-9)
-        if n_xi >= MOST_BINS:
+        wanted = 8 * math.log(1 / eta - 1) / alpha - 1e-9
+        if wanted > MOST_BINS - 1:  # also where it is infinite
             raise InvalidParameterError(
-                f"The grid must have fewer than {MOST_BINS} bins; alpha = {alpha} and eta = {eta} ask for {n_xi}; "
-                "raise alpha or eta."
+                f"The grid must have fewer than {MOST_BINS} bins; alpha = {alpha} and eta = {eta} ask for "
+                f"{wanted:.0f}; raise alpha or eta."
             )
+        n_xi = math.ceil(wanted)
         return cls(alpha=alpha, eta=1 / (1 + math.exp(n_xi * alpha / 8)), n_xi=n_xi)
 
     @property

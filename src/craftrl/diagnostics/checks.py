@@ -39,6 +39,8 @@ def diagnose(
     """Every check of a fitted model against the data it was fitted to; see `CRAFT.diagnose`."""
     if isinstance(n_resamples, bool) or not (isinstance(n_resamples, (int, np.integer)) and n_resamples >= 0):
         raise InvalidParameterError(f"n_resamples must be an integer of at least 0; {n_resamples!r} was given.")
+    if isinstance(seed, bool) or not (isinstance(seed, (int, np.integer)) and seed >= 0):
+        raise InvalidParameterError(f"seed must be an integer of at least 0; {seed!r} was given.")
     if probe is not None and not isinstance(probe, CountingOracle):
         raise InvalidParameterError(
             f"probe must be a finite class, such as CoordinateOracle() or FiniteOracle(...); {probe!r} was given."

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,9 +40,9 @@ class Engine:
     tile_bytes: int = TILE_BYTES
 
     def __post_init__(self) -> None:
-        if self.device.partition(":")[0] not in ("cpu", "cuda"):
+        if not isinstance(self.device, str) or self.device.partition(":")[0] not in ("cpu", "cuda"):
             raise InvalidParameterError(f"device must be 'cpu' or 'cuda'; {self.device!r} was given.")
-        if self.tile_bytes < 2**16:
+        if not (isinstance(self.tile_bytes, Integral) and self.tile_bytes >= 2**16):
             raise InvalidParameterError(
                 f"tile_bytes must be at least {2**16}; tile_bytes = {self.tile_bytes} was given; a few megabytes do."
             )

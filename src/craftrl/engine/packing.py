@@ -183,7 +183,7 @@ def _checked_values(given: Any, n: int, N_s: int, index: int) -> Ints:
             f"An encoder must return one value per observation; encoder {index} returned shape {values.shape} "
             f"for {n} observations."
         )
-    if values.dtype.kind not in "biu" and not np.array_equal(values, np.rint(values)):
+    if values.dtype.kind not in "biuf" or (values.dtype.kind == "f" and not np.array_equal(values, np.rint(values))):
         raise InvalidDataError(
             f"An encoder's values must be integers; encoder {index} returned {values.dtype} values that are not."
         )

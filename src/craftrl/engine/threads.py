@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from numbers import Integral
 from typing import TypeVar
 
 from craftrl.errors import InvalidParameterError
@@ -31,7 +32,7 @@ def usable_threads(n_threads: int | None = None) -> int:
     Inside a worker, be it a process or a thread of a parallel experiment, the default is 1.
     """
     if n_threads is not None:
-        if n_threads < 1:
+        if not (isinstance(n_threads, Integral) and n_threads >= 1):
             raise InvalidParameterError(
                 f"n_threads must be at least 1; n_threads = {n_threads} was given; leave it out to use all cores."
             )

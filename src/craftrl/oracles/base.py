@@ -129,9 +129,6 @@ class Mixed(Oracle):
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
         given = self.parts()
-        for oracle in given:
-            if not isinstance(oracle, Oracle):
-                raise InvalidParameterError(f"Mixed takes three oracles; {oracle!r} is none.")
         prepared: list[PreparedOracle] = []
         for i, oracle in enumerate(given):
             twin = next((j for j in range(i) if given[j] == oracle), None)
@@ -140,11 +137,14 @@ class Mixed(Oracle):
 
     def parts(self) -> tuple[Oracle, Oracle, Oracle]:
         """The three oracles: log-odds, separation, encoding."""
+        for oracle in (self.log_odds, self.separation, self.encoding):
+            if not isinstance(oracle, Oracle):
+                raise InvalidParameterError(f"Mixed takes three oracles; {oracle!r} is none.")
         return self.log_odds, self.separation, self.encoding
 
     def suits(self) -> tuple[Choice, ...]:
         """What suits the oracle that gives the log-odds: clusters are read off those."""
-        return self.log_odds.suits()
+        return self.parts()[0].suits()
 
     def refits(self) -> int:
         return min(oracle.refits() for oracle in self.parts())

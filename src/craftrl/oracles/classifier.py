@@ -59,6 +59,10 @@ class ClassifierOracle(Oracle):
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedClassifier:
         self.check()
+        if self.folds > tau.n:
+            raise InvalidParameterError(
+                f"folds must be at most the number of trajectories, {tau.n}; {self.folds} was given."
+            )
         return PreparedClassifier(self, tau)
 
     def suits(self) -> tuple[Choice, ...]:
@@ -69,8 +73,10 @@ class ClassifierOracle(Oracle):
 
     def check(self) -> None:
         """Raise where a parameter means nothing."""
-        if not (isinstance(self.folds, (int, np.integer)) and self.folds >= 2):
+        if isinstance(self.folds, bool) or not (isinstance(self.folds, (int, np.integer)) and self.folds >= 2):
             raise InvalidParameterError(f"folds must be an integer of at least 2; {self.folds} was given.")
+        if isinstance(self.seed, bool) or not (isinstance(self.seed, (int, np.integer)) and self.seed >= 0):
+            raise InvalidParameterError(f"seed must be an integer of at least 0; {self.seed!r} was given.")
         if isinstance(self.classifier, type) or not hasattr(self.classifier, "fit"):
             raise InvalidParameterError(
                 f"classifier must be a scikit-learn classifier, such as HistGradientBoostingClassifier(); "

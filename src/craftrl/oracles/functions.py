@@ -104,7 +104,13 @@ class FiniteOracle(CountingOracle):
     def check(self, tau: TrajectoryDataset) -> None:
         super().check(tau)
         for h in range(1, tau.H + 1):
-            if len(self.Phi(h)) == 0:
+            functions = self.Phi(h)
+            if not isinstance(functions, (list, tuple)) or not all(map(callable, functions)):
+                raise InvalidParameterError(
+                    f"encoders must be a list of functions, or a function from h to such a list; {functions!r} was "
+                    f"given for h = {h}."
+                )
+            if len(functions) == 0:
                 raise InvalidParameterError(f"Every step needs at least one encoder; none was given for h = {h}.")
 
     def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
