@@ -108,3 +108,8 @@ def test_the_seed_of_a_diagnosis(model, data, seed):
 def test_an_eta_next_to_nothing(data):
     with pytest.raises(InvalidParameterError, match="bins"):
         CRAFT(alpha=1e-3, eta=1e-320, nu=0.05).fit(*data)
+
+
+def test_more_agents_than_can_be_counted(data):
+    with pytest.raises(InvalidDataError, match="at most 12 agents"):
+        CRAFT(**KNOWN).fit(data[0][:20], np.arange(20))

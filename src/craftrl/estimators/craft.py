@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import os
 
 Auto = Literal["auto"]
+MOST_AGENTS = 12  # a bin has 3^(K-1) neighbours, and a cell's best bin is one of 2^(K-1)
 __all__ = ["CRAFT"]
 
 
@@ -141,6 +142,11 @@ class CRAFT(Learner):
         check_parameters(self)
         data = as_dataset(x, agent)
         tau = data.tau
+        if tau.K > MOST_AGENTS:
+            raise InvalidDataError(
+                f"There must be at most {MOST_AGENTS} agents; {tau.K} were given; labels must name agents, not "
+                "trajectories; join agents that act alike, or leave some out."
+            )
         oracle, chosen = choose_oracle(self.oracle, tau)
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
