@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+import craftrl
 from craftrl import (
     CRAFT,
     ClassifierOracle,
@@ -113,3 +114,17 @@ def test_an_eta_next_to_nothing(data):
 def test_more_agents_than_can_be_counted(data):
     with pytest.raises(InvalidDataError, match="at most 12 agents"):
         CRAFT(**KNOWN).fit(data[0][:20], np.arange(20))
+
+
+@pytest.mark.parametrize("path", [None, 3, b"model", "a\0b"])
+def test_a_path_must_be_a_name(model, path):
+    for call in (lambda: model.save(path), lambda: craftrl.load(path)):
+        with pytest.raises(InvalidParameterError, match="path must be the name of a folder"):
+            call()
+
+
+@pytest.mark.parametrize("trusted", [3, True, "sklearn.tree", [3]])
+def test_trusted_must_be_a_list_of_names(model, tmp_path, trusted):
+    model.save(tmp_path / "model")
+    with pytest.raises(InvalidParameterError, match="trusted must be a list"):
+        craftrl.load(tmp_path / "model", trusted=trusted)

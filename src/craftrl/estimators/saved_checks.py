@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from craftrl.core.craft import Bounds
 from craftrl.core.encoders import CoordinateEncoder, FeatureEncoder, ValueEncoder
+from craftrl.core.trace import Trace
 from craftrl.estimators.base import ByStep
 from craftrl.estimators.loaded_values import Altered
 from craftrl.oracles.classifier import ClassifierEncoder
@@ -21,10 +23,24 @@ def check_loaded(model: Any) -> None:
         raise Altered("encoders_ must hold one encoder for each of two steps or more")
     if not isinstance(shape, tuple) or not all(isinstance(size, int) and size > 0 for size in shape):
         raise Altered(f"obs_shape_ must be positive integers, and is {shape}")
+    _check_parts(model)
     n_states = _checked_counts(model, len(encoders))
     _check_labels(model, len(encoders))
     for h, encoder in enumerate(encoders, start=1):
         _check_encoder(encoder, shape, n_states[h - 1], h)
+
+
+def _check_parts(model: Any) -> None:
+    """What `diagnose` and `summary` of a CRAFT model read is there, and is of its kind."""
+    if type(model).__name__ != "CRAFT":
+        return
+    kinds = {"bounds_": Bounds, "trace_": Trace, "choices_": tuple, "agents_": tuple, "n_states_": ByStep}
+    for name, kind in kinds.items():
+        if not isinstance(getattr(model, name, None), kind):
+            raise Altered(f"{name} must be a {kind.__name__}, and is {getattr(model, name, None)!r:.40}")
+    for name in ("labels_", "oracle_"):
+        if getattr(model, name, None) is None:
+            raise Altered(f"{name} is missing")
 
 
 def _checked_counts(model: Any, H: int) -> list[int]:

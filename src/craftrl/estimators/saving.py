@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained w
 
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted learner to a folder, whole or not at all; see `Learner.save`."""
-    target = Path(path)
+    target = _as_path(path)
     check_target(target, overwrite)
     if LEARNERS.get(type(model).__name__) != type(model).__module__:
         raise InvalidParameterError(
@@ -93,7 +94,9 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     """
     if not (oracle is None or isinstance(oracle, Oracle)):
         raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {oracle!r} was given.")
-    folder = Path(path)
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in _as_list(trusted)):
+        raise InvalidParameterError(f"trusted must be a list of names of types; {trusted!r} was given.")
+    folder = _as_path(path)
     content = _read_config(folder)
     try:
         reader = ValueReader(folder, content["objects"], that_encodes(oracle), trusted)
@@ -110,6 +113,16 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     except Exception as error:
         raise _damaged(folder, f"{type(error).__name__}: {error}".splitlines()[0]) from error
     return model
+
+
+def _as_path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+        raise InvalidParameterError(f"A model's path must be the name of a folder; {path!r} was given.")
+    return Path(path)
+
+
+def _as_list(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, Iterable) else [values]
 
 
 def _model(content: dict[str, Any], reader: ValueReader) -> Learner:
