@@ -25,7 +25,7 @@ from craftrl.oracles.network.threads import cpu_threads
 from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import encoder_accuracy
 from craftrl.theory import population_assumptions
-from studies.pixels.spec import RIVALS, Run
+from studies.pixels.spec import BASELINES, Run
 
 __all__ = ["Data", "craft_of", "data_of", "fitted", "run_one", "training_of"]
 
@@ -142,7 +142,7 @@ def _prepared(run: Run, folds: int, agent_weight: float) -> PreparedOracle:
 @lru_cache(maxsize=1)
 def fitted(run: Run) -> tuple[Learner, Features, list[int]]:
     """The technique, fitted; its features; and the number of states found at each step. The last one is kept."""
-    return (_fit_rival if run.technique in RIVALS else _fit_craft)(run, data_of(run))
+    return (_fit_baseline if run.technique in BASELINES else _fit_craft)(run, data_of(run))
 
 
 def craft_of(run: Run, data: Data) -> CRAFT:
@@ -165,17 +165,17 @@ def _fit_craft(run: Run, data: Data) -> tuple[Learner, Features, list[int]]:
     return model, model.encoders_[2].features, list(model.n_states_)  # type: ignore[attr-defined]
 
 
-def _fit_rival(run: Run, data: Data) -> tuple[Learner, Features, list[int]]:
+def _fit_baseline(run: Run, data: Data) -> tuple[Learner, Features, list[int]]:
     """Clustered raw and standardised; the better of the two on the truth counts, one more advantage."""
     tau = data.train.tau
-    rival = CLASSES[run.technique](data.n_states, dim=run.dim, training=training_of(run))
-    rival.fit(tau, actions=data.train.truth.actions)
-    raw = _accuracies(rival, data.test)
-    rival.standardise = True
-    if np.mean(_accuracies(rival.cluster(tau), data.test)) < np.mean(raw):
-        rival.standardise = False
-        rival.cluster(tau)
-    return rival, rival.features, data.n_states
+    baseline = CLASSES[run.technique](data.n_states, dim=run.dim, training=training_of(run))
+    baseline.fit(tau, actions=data.train.truth.actions)
+    raw = _accuracies(baseline, data.test)
+    baseline.standardise = True
+    if np.mean(_accuracies(baseline.cluster(tau), data.test)) < np.mean(raw):
+        baseline.standardise = False
+        baseline.cluster(tau)
+    return baseline, baseline.features, data.n_states
 
 
 # -- scoring -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from craftrl.errors import InvalidParameterError, require
 from craftrl.reproduce.arguments import natural, positive
 from craftrl.reproduce.study import Later, Study
 
-__all__ = ["ABLATIONS", "NAMES", "PRESETS", "RIVALS", "STUDY", "Preset", "Run", "sweep"]
+__all__ = ["ABLATIONS", "BASELINES", "NAMES", "PRESETS", "STUDY", "Preset", "Run", "sweep"]
 
 ABLATIONS = {
     "craft": "CRAFT, states shared over time",
@@ -20,7 +20,7 @@ ABLATIONS = {
     "craft-scan": "CRAFT step by step, relabelled, with the paper's scan over heavy bins",
     "craft-crossfit": "CRAFT, states shared over time, log-odds cross-fitted in two folds",
 }
-RIVALS = {
+BASELINES = {
     "autoencoder": "autoencoder",
     "contrastive": "temporal contrastive",
     "forward": "forward prediction",
@@ -29,7 +29,7 @@ RIVALS = {
     "paired": "agent classifier, two frames",
     "ac-state": "AC-State, with actions",
 }
-NAMES = {**ABLATIONS, **RIVALS}
+NAMES = {**ABLATIONS, **BASELINES}
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "--preset", choices=list(PRESETS), default="small", help="world and budget (default: %(default)s)"
     )
     parser.add_argument(
-        "--techniques", nargs="+", choices=list(NAMES), metavar="T", help="default: craft and all rivals"
+        "--techniques", nargs="+", choices=list(NAMES), metavar="T", help="default: craft and all baselines"
     )
     parser.add_argument("--walkers", type=natural, nargs="+", metavar="W", help="figures that walk by themselves")
     parser.add_argument("--n", type=positive, nargs="+", metavar="N", help="trajectories per agent")
@@ -117,7 +117,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _runs(args: argparse.Namespace) -> list[Run]:
     require("torch", "neural")
-    techniques = args.techniques or ["craft", *RIVALS]
+    techniques = args.techniques or ["craft", *BASELINES]
     if args.example and "craft" not in techniques:
         raise InvalidParameterError(
             f"--example needs the technique craft; only {', '.join(techniques)} was given; add craft to --techniques."

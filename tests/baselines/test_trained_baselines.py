@@ -1,4 +1,4 @@
-"""The rivals: same `fit` and `encode`, each trained on its own objective."""
+"""The baselines: same `fit` and `encode`, each trained on its own objective."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from craftrl.oracles.network import Training  # noqa: E402
 from craftrl.states.accuracy import accuracy  # noqa: E402
 
 TRAINING = Training(epochs=2, batch=96, lr=3e-3, device="cpu")
-RIVALS = [baselines.ACState, baselines.Autoencoder, baselines.ForwardPrediction, baselines.LatentAction,
+BASELINES = [baselines.ACState, baselines.Autoencoder, baselines.ForwardPrediction, baselines.LatentAction,
           baselines.PairedFrames, baselines.SingleFrame, baselines.TemporalContrastive]  # fmt: skip
 WORLD = PixelsExBMDP(3, 2, 1, seed=0)
 
@@ -26,9 +26,9 @@ def data():
     return collect(WORLD, WORLD.policies(), 80, seed=0)
 
 
-@pytest.mark.parametrize("rival", RIVALS)
-def test_every_rival_fits_and_encodes_to_the_number_of_states_given(rival, data):
-    model = rival([1, 3, 4], dim=16, training=TRAINING).fit(data.tau, actions=data.truth.actions)
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_every_baseline_fits_and_encodes_to_the_number_of_states_given(baseline, data):
+    model = baseline([1, 3, 4], dim=16, training=TRAINING).fit(data.tau, actions=data.truth.actions)
     for h, k in enumerate([1, 3, 4], start=1):
         states = model.encode(data.tau.at(h), h)
         assert states.shape == (160,)

@@ -263,7 +263,7 @@ def test_evaluate_refuses_foreign_files(
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        (["--alpha", "0", "--eta", "1/5", "--nu", "1/8"], "alpha must be positive; alpha = 0.0 was given"),
+        (["--alpha", "0", "--eta", "1/5", "--nu", "1/8"], "alpha must be a positive number; alpha = 0.0 was given"),
         (["--alpha", "1", "--eta", "0.6", "--nu", "1/8"], "eta must lie in (0, 1/2]; eta = 0.6 was given"),
         (["--alpha", "1", "--eta", "1/5", "--nu", "2"], "nu must lie in (0, 1]; nu = 2.0 was given"),
     ],

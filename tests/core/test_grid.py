@@ -38,7 +38,7 @@ def test_an_eta_on_the_grid_stays_there(alpha, n_xi):
 
 @pytest.mark.parametrize("alpha", [0, -1, math.nan, math.inf])
 def test_alpha_must_be_positive(alpha):
-    with pytest.raises(InvalidParameterError, match="alpha must be positive; alpha ="):
+    with pytest.raises(InvalidParameterError, match="alpha must be a positive number; alpha ="):
         Grid.from_bounds(alpha, 0.2)
 
 

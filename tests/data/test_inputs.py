@@ -95,12 +95,22 @@ def test_episodes_of_unequal_length_with_labels():
 
 def test_each_step_takes_trajectories_without_labels(tmp_path):
     TAU.save(tmp_path / "data")
-    for form in (X, list(X), X.tolist(), TAU, tmp_path / "data"):
-        steps = list(each_step(form))
+    by_agent = [X[:3], X[3:]]
+    for form in (
+        X,
+        list(X),
+        X.tolist(),
+        by_agent,
+        tuple(by_agent),
+        [list(x) for x in by_agent],
+        TAU,
+        tmp_path / "data",
+    ):
+        steps = list(each_step(form, 1))
         assert [h for h, _, _ in steps] == [1, 2, 3]
         assert all(np.array_equal(x_h, X[:, h - 1]) and there.all() for h, x_h, there in steps)
     short = TrajectoryDataset.from_episodes([[X[0], X[1, :2]], [X[2]]])
-    assert [there.tolist() for _, _, there in each_step(short)][2] == [True, False, True]
+    assert [there.tolist() for _, _, there in each_step(short, 1)][2] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +152,14 @@ def test_bad_input_is_refused_in_one_sentence(given, message):
         as_dataset(*given)
 
 
-def test_unequal_trajectories_without_labels_cannot_be_transformed():
-    with pytest.raises(InvalidDataError, match="must have one length; unequal ones were given; put them into a"):
-        list(each_step([X[0], X[1, :2]]))
+@pytest.mark.parametrize("form", [[X[0], X[1, :2], X[2]], [[X[0], X[1, :2]], [X[2]]], [X[0].tolist(), X[1, :2], X[2]]])
+def test_each_step_takes_trajectories_of_unequal_length(form):
+    steps = list(each_step(form, 1))
+    assert [there.tolist() for _, _, there in steps] == [[True] * 3, [True] * 3, [True, False, True]]
+    assert np.array_equal(steps[1][1], X[:3, 1])
+
+
+@pytest.mark.parametrize("form", [[X[0, 0]], [X[0], X[1, :0]], [X[0], 3]])
+def test_what_is_no_trajectory_is_refused(form):
+    with pytest.raises(InvalidDataError, match=r"A trajectory must have 2 axes, \(steps, ...\), and at least one step"):
+        list(each_step(form, 1))

@@ -75,5 +75,5 @@ def test_agents_are_alpha_apart_with_a_base_of_ones_own(alpha: float) -> None:
 
 
 def test_alpha_must_be_positive() -> None:
-    with pytest.raises(InvalidParameterError, match="alpha must be positive"):
+    with pytest.raises(InvalidParameterError, match="alpha must be a positive number"):
         contrasting_policies(LockExBMDP(horizon=3), alpha=0.0)

@@ -97,7 +97,7 @@ def test_impossible_policies_are_refused():
     world = PixelsExBMDP(4, 3, 0)
     with pytest.raises(InvalidParameterError, match="2, 3 or 4"):
         world.policies(5)
-    with pytest.raises(InvalidParameterError, match="alpha must be positive"):
+    with pytest.raises(InvalidParameterError, match="alpha must be a positive number"):
         world.policies(2, 0.0)
     with pytest.raises(InvalidParameterError, match="'cells' or 'compass'"):
         world.policies(style="other")

@@ -1,5 +1,7 @@
 """What a user may get wrong: one sentence each, and no foreign error."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -7,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 import craftrl
 from craftrl import (
     CRAFT,
+    AssumptionWarning,
     ClassifierOracle,
     CoordinateOracle,
     CraftError,
@@ -128,3 +131,32 @@ def test_trusted_must_be_a_list_of_names(model, tmp_path, trusted):
     model.save(tmp_path / "model")
     with pytest.raises(InvalidParameterError, match="trusted must be a list"):
         craftrl.load(tmp_path / "model", trusted=trusted)
+
+
+def test_one_state_at_every_step_is_no_silent_result():
+    x = np.zeros((40, 4, 3), dtype=int)
+    with pytest.warns(AssumptionWarning, match="one state at h = 2-4"):
+        CRAFT(alpha=0.5, eta=0.1, nu=0.05).fit(x, np.repeat([0, 1], 20))
+
+
+def test_a_handful_of_trajectories_is_never_trusted():
+    x = np.random.default_rng(0).integers(0, 2, (2, 4, 20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        found = CRAFT().fit(x, [0, 1]).diagnose(x, [0, 1])
+    assert found.verdict != "trust"
+    assert any("An agent has only 1 trajectories" in text for text in found.warnings)
+
+
+def test_transform_takes_what_fit_takes():
+    rng = np.random.default_rng(0)
+    x_a, x_b = rng.integers(0, 2, (30, 3, 4)), rng.integers(0, 2, (20, 3, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        model = CRAFT(alpha=0.5, eta=0.1, nu=0.05)
+        states = model.fit_transform([x_a, x_b])
+        assert np.array_equal(states, model.transform(np.concatenate([x_a, x_b])))
+        episodes = [x[: 2 + i % 2] for i, x in enumerate(x_a)]
+        ragged = model.fit_transform(episodes, np.arange(30) % 2)
+    assert ragged.shape == (30, 3)
+    assert ((ragged == -1) == (np.arange(3) >= np.array([len(e) for e in episodes])[:, None])).all()

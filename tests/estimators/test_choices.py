@@ -79,7 +79,7 @@ def test_what_the_user_gives_is_taken_as_it_is():
         ("auto", IMAGES[..., 0], InvalidDataError, r"observations of shape \(6, 6\) were given; add a channel axis"),
         ("auto", FLOATS[..., 0], InvalidDataError, r"observations of shape \(\) were given"),
         ("coordinates", FLOATS, InvalidDataError, r"needs integers in 0..15; observations of dtype float64"),
-        ("coordinates", IMAGES, InvalidDataError, r"of dtype uint8 with other values were given; use 'network'"),
+        ("coordinates", IMAGES, InvalidDataError, r"integers beyond that were given; convert whole"),
         ("tree", BITS, InvalidParameterError, "'coordinates', 'classifier', 'network'; 'tree' was given"),
         (None, BITS, InvalidParameterError, "oracle must be an Oracle such as .*; None was given"),
         (CoordinateOracle, BITS, InvalidParameterError, "<class .*CoordinateOracle'> was given"),

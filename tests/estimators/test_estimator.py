@@ -185,10 +185,10 @@ def test_observations_of_another_shape(fitted):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"alpha": 0}, "alpha must be positive; alpha = 0 was given"),
+        ({"alpha": 0}, "alpha must be a positive number; alpha = 0 was given"),
         ({"eta": 0.6}, r"eta must lie in \(0, 1/2\]; eta = 0.6 was given"),
         ({"nu": 1.5}, r"nu must lie in \(0, 1\]; nu = 1.5 was given"),
-        ({"alpha": None}, "alpha must be positive; alpha = None was given"),
+        ({"alpha": None}, "alpha must be a positive number; alpha = None was given"),
         ({"alpha": 1e-6}, "fewer than 32768 bins; alpha = 1e-06 and eta = 0.2 ask for 11090355; raise alpha or eta"),
         ({"nu": "automatic"}, "nu must be a number or 'auto'; 'automatic' was given"),
         (

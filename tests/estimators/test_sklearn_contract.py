@@ -191,5 +191,5 @@ def test_a_trunk_that_is_given_keeps_its_weights_and_its_mode():
 
 def test_a_wrong_parameter_shows_at_fit_and_not_before():
     model = CRAFT(alpha=-1.0).set_params(eta="large")
-    with pytest.raises(InvalidParameterError, match="alpha must be positive"):
+    with pytest.raises(InvalidParameterError, match="alpha must be a positive number"):
         model.fit(*rows_of("bits"))

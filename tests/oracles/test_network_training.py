@@ -80,7 +80,7 @@ def test_no_memory_says_what_to_lower():
     def loss(rows):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    with pytest.raises(TrainingError, match="ran out of memory with batch = 16; lower batch"):
+    with pytest.raises(TrainingError, match=r"ran out of memory; lower Training\(batch=...\)"):
         train(line(TRAINING), loss, TRAINING.split(200, "r"), TRAINING, "memory")
 
 
@@ -105,9 +105,23 @@ def test_the_bar_shows_the_held_out_loss_beside_chance(capsys):
     assert "chance 0.6931" in shown
 
 
-def test_settings_without_sense_are_refused():
-    with pytest.raises(InvalidParameterError, match="lr > 0"):
-        Training(lr=0)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"lr": 0}, {"lr": "fast"}, {"epochs": 1.5}, {"epochs": "a"}, {"seed": -1}, {"seed": "x"}, {"batch": 1},
+        {"threads": 0}, {"held_out": 1.0}, {"device": 3}, {"checkpoints": 3}, {"weight_decay": -1}, {"patience": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_settings_without_sense_are_refused(given):
+    (name,) = given
+    with pytest.raises(InvalidParameterError, match=f"{name} must be .* was given to Training"):
+        Training(**given)
+
+
+def test_devices_that_are_not_there_are_refused():
+    with pytest.raises(InvalidParameterError, match="'tpu' was given, which torch does not know here"):
+        Training(device="tpu").to_device()
     if not torch.cuda.is_available():
         with pytest.raises(InvalidParameterError, match="none is available; use device='cpu'"):
             Training(device="cuda").to_device()

@@ -111,7 +111,7 @@ def test_an_infinite_alpha_is_as_good_as_one() -> None:
     ("change", "message"),
     [
         ({"epsilon_0": 0.0}, r"epsilon_0 must lie in \(0, 1\]"),
-        ({"alpha": 0.0}, "alpha must be positive"),
+        ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"eta": 0.0}, "eta must lie in"),
         ({"nu": 1.5}, "nu must lie in"),
         ({"nu_prime": 0.1}, r"nu_prime must lie in \[nu, 1\]"),

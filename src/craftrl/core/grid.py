@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,14 +68,14 @@ class Grid(Savable):
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_alpha(alpha: float) -> None:
     if not (_is_number(alpha) and math.isfinite(alpha) and alpha > 0):
         raise InvalidParameterError(
-            f"alpha must be positive; alpha = {alpha} was given; it is the least difference between two agents' "
-            "log-odds of any two successors of a state."
+            f"alpha must be a positive number; alpha = {alpha} was given; it is the least difference between two "
+            "agents' log-odds of any two successors of a state."
         )
 
 

@@ -111,6 +111,7 @@ def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
         given = np.asarray(agent)
     except ValueError:
         given = np.empty((0, 0))
+    given = given.astype(str) if given.dtype.kind == "S" else given
     if given.ndim != 1 or len(given) != n:
         raise InvalidDataError(
             f"There must be one agent label per trajectory; {n} trajectories and labels of shape {given.shape} were "
@@ -138,21 +139,41 @@ def _check_kinds(labels: NDArray[Any] | list[Any]) -> None:
         raise InvalidDataError(f"Agent labels must all be numbers, or all be names; labels of type {found} were given.")
 
 
-def each_step(x: Any) -> Iterator[tuple[int, NDArray[Any], NDArray[np.bool_]]]:
-    """(h, observations (n, *obs), which of them are there) for h = 1, 2, ... of trajectories without labels.
+def each_step(x: Any, obs_ndim: int) -> Iterator[tuple[int, NDArray[Any], NDArray[np.bool_]]]:
+    """(h, observations (n, *obs), which of them are there) for h = 1, 2, ... of trajectories, whoever made them.
 
-    One array (n, H, *obs) of any number of agents, a dataset, or the path of one.
+    Whatever `as_dataset` takes, without labels; an observation has `obs_ndim` axes. The order is the one given.
     """
     if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
         tau = _without_labels(x)
         for h in range(1, tau.H + 1):
             yield h, tau.at(h), tau.present(h)
         return
+    if isinstance(x, (list, tuple)) and not _is_one_array(x, obs_ndim + 2):
+        episodes = [as_observations(episode, "a trajectory") for episode in _episodes(x, obs_ndim)]
+        for step in range(max(map(len, episodes), default=0)):
+            there = np.array([len(episode) > step for episode in episodes])
+            yield step + 1, np.stack([episode[min(step, len(episode) - 1)] for episode in episodes]), there
+        return
     array = _trajectories(x)
-    if not isinstance(array, np.ndarray):
-        raise InvalidDataError(
-            "Trajectories to transform must have one length; unequal ones were given; put them into a "
-            "TrajectoryDataset with from_episodes."
-        )
+    assert isinstance(array, np.ndarray)
     for step in range(array.shape[1]):
         yield step + 1, array[:, step], np.ones(len(array), dtype=bool)
+
+
+def _is_one_array(x: Any, ndim: int) -> bool:
+    return not _shapes_differ(x) and np.ndim(x) == ndim
+
+
+def _episodes(x: Any, obs_ndim: int) -> Iterator[Any]:
+    """The trajectories (length, *obs) of lists of them, of lists of arrays of them, and of lists of such lists."""
+    for part in x:
+        if _shapes_differ(part) or np.ndim(part) > obs_ndim + 1:
+            yield from _episodes(part, obs_ndim)
+        elif np.ndim(part) == obs_ndim + 1 and len(part):
+            yield part
+        else:
+            raise InvalidDataError(
+                f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; one of shape "
+                f"{np.shape(part)} was given."
+            )

@@ -23,6 +23,7 @@ __all__ = ["diagnose"]
 
 # What is worth a warning. None of these is a proof; docs/diagnostics.md says what each is worth.
 LEAST_ASSIGNED = 0.5
+LEAST_TRAJECTORIES = 20
 LEAST_GAP = 2.5
 LEAST_SAME_COUNT = 0.8
 LEAST_STABILITY = 0.9
@@ -55,12 +56,17 @@ def diagnose(
         residual=residual_information(codes, tau, probe) if probe is not None else None,
         warnings=(),
     )
-    return replace(plain, warnings=tuple(_warnings(plain, model)))
+    return replace(plain, warnings=tuple(_warnings(plain, model, tau)))
 
 
-def _warnings(found: Diagnosis, model: Subject) -> Iterator[str]:
+def _warnings(found: Diagnosis, model: Subject, tau: TrajectoryDataset) -> Iterator[str]:
     for outcome, steps in model.trace.outcomes().items():
         yield f"CRAFT found {outcome} at h = {_list(steps)}."
+    if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
+        yield (
+            f"An agent has only {fewest} trajectories: refits and tests say little with fewer than "
+            f"{LEAST_TRAJECTORIES}."
+        )
     if found.assigned[-1] < LEAST_ASSIGNED:
         yield f"Only {found.assigned[-1]:.0%} of the trajectories still have a label at h = {len(found.assigned)}."
     if steps := _where(found.gap < LEAST_GAP):

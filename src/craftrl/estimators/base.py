@@ -72,13 +72,13 @@ class Learner(TransformerMixin, BaseEstimator):
     obs_shape_: tuple[int, ...]
 
     def transform(self, x: Any) -> Ints:
-        """The learned states (n, H) of trajectories (n, H, *obs), a dataset or the path of one; -1 where one is over.
+        """The learned states (n, H) of trajectories, in whatever form `fit` takes them; -1 where one is over.
 
         Trajectories may be shorter than those fitted; longer ones need `stationary=True`.
         """
         self._check_fitted()
         states = []
-        for h, x_h, there in each_step(x):
+        for h, x_h, there in each_step(x, len(self.obs_shape_)):
             if h > len(self.encoders_) and not hasattr(self, "encoder_"):
                 raise InvalidDataError(
                     f"Trajectories must have at most {len(self.encoders_)} steps, as those fitted; longer ones were "

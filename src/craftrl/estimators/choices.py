@@ -50,8 +50,8 @@ def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, .
         return oracle, (Choice("oracle", oracle, why),)
     if name == "coordinates":
         raise InvalidDataError(
-            f"oracle='coordinates' needs integers in 0..{MOST_VALUES - 1}; observations of dtype {tau.dtype} with "
-            "other values were given; use 'network' or 'classifier', or CoordinateOracle(n_values)."
+            f"oracle='coordinates' needs integers in 0..{MOST_VALUES - 1}; {_described(tau)} were given; convert whole "
+            "numbers with x.astype(int), or use 'network' or 'classifier'."
         )
     if name == "classifier" or (name == "auto" and len(tau.obs_shape) == 1 and find_spec("torch") is None):
         return _boosting()
@@ -72,8 +72,12 @@ def _boosting() -> tuple[Oracle, tuple[Choice, ...]]:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     oracle = ClassifierOracle(HistGradientBoostingClassifier(random_state=0))
-    why = "boosted trees are scikit-learn's best all-round classifier of features."
+    why = "boosted trees, which need no scaling of the features."
     return oracle, (Choice("oracle", oracle, why),)
+
+
+def _described(tau: TrajectoryDataset) -> str:
+    return "integers beyond that" if tau.dtype.kind in "biu" else f"observations of dtype {tau.dtype}"
 
 
 def _largest_value(tau: TrajectoryDataset) -> int | None:

@@ -154,7 +154,7 @@ class CRAFT(Learner):
         best, searched = self._best_run(prepared, tau, free, reading)
         min_share = best.bounds.nu / 2
         shared = share_over_time(prepared, best.result, tau, min_share) if self.stationary else None
-        # Everything is learned; from here on nothing can fail.
+        # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, best.bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
         self.labels_ = data.as_given(best.result.labels if shared is None else shared.labels)
@@ -223,7 +223,7 @@ class CRAFT(Learner):
         self, prepared: RememberingOracle, tau: TrajectoryDataset, free: list[str], reading: dict[str, Any]
     ) -> tuple[Tried, list[Choice]]:
         """One run with the bounds given, or the best of many where some are "auto"; and why those were taken."""
-        given = {name: getattr(START if name in free else self, name) for name in BOUNDS}
+        given = {name: float(getattr(START if name in free else self, name)) for name in BOUNDS}
 
         def run(bounds: Bounds) -> Tried:
             result = craft(prepared, tau, bounds, **reading)

@@ -18,7 +18,9 @@ __all__ = ["exact_and_independent", "warn_of_failed_assumptions"]
 
 def warn_of_failed_assumptions(trace: Trace, may_chain: bool) -> None:
     """Say at which steps no state, or too many, were found; `may_chain`: whether coupling="chain" could help."""
-    failed = {kind: steps for kind, steps in trace.outcomes().items() if kind != "one state"}
+    failed = trace.outcomes()
+    if len(failed.get("one state", [])) < len(trace):
+        failed.pop("one state", None)  # at some steps one state may be all there is
     if not failed:
         return
     what = "; ".join(f"{kind} at h = {_ranges(steps)}" for kind, steps in failed.items())

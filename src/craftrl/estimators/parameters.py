@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from craftrl.core.grid import check_alpha, check_eta, check_nu
 from craftrl.core.seam import COUPLINGS
 from craftrl.errors import InvalidParameterError
@@ -27,9 +29,9 @@ def check_parameters(model: CRAFT) -> None:
     if not isinstance(model.coupling, str) or model.coupling not in ("auto", *COUPLINGS):
         names = ", ".join(map(repr, ("auto", *COUPLINGS)))
         raise InvalidParameterError(f"coupling must be one of {names}; {model.coupling!r} was given.")
-    if not (isinstance(model.relabel, bool) or (isinstance(model.relabel, str) and model.relabel == "auto")):
+    if not (isinstance(model.relabel, (bool, np.bool_)) or str(model.relabel) == "auto"):
         raise InvalidParameterError(f"relabel must be True, False or 'auto'; {model.relabel!r} was given.")
-    if not isinstance(model.stationary, bool):
+    if not isinstance(model.stationary, (bool, np.bool_)):
         raise InvalidParameterError(f"stationary must be True or False; {model.stationary!r} was given.")
     named = isinstance(model.clusterer, str) and model.clusterer == "auto"
     if isinstance(model.clusterer, type) or not (named or callable(model.clusterer)):

@@ -166,7 +166,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"A model must be a folder that save or craftrl fit has written; {folder} has no {CONFIG} of one; check "
             "the name."
         ) from error
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise _damaged(folder, f"format_version is {version!r}")
+    if version > FORMAT_VERSION:
         raise InvalidDataError(
             f"{folder} was saved by craftrl {content.get('craftrl')} in format {version}; this is craftrl "
             f"{__version__}, which reads formats up to {FORMAT_VERSION}; install a newer one."

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.core.encoders import Encoder
+from craftrl.core.encoders import CoordinateEncoder, Encoder
 from craftrl.core.relabelling import best_matching
 from craftrl.errors import InvalidDataError
 from craftrl.states.visits import count_visits
@@ -82,7 +82,8 @@ def population_accuracy(encoders: Callable[[int], list[Encoder]], world: KnowsFe
 
 
 def _population(phi: Encoder, world: KnowsFeatureAccuracy, h: int) -> float:
-    feature = getattr(phi, "feature", None)
-    if feature is None and h > 1:
-        raise InvalidDataError(f"Population accuracy needs coordinate encoders; the one at h = {h} has no `feature`.")
-    return 1.0 if feature is None else float(world.feature_accuracy(h)[feature])
+    if isinstance(phi, CoordinateEncoder):
+        return float(world.feature_accuracy(h)[phi.feature])
+    if h > 1:
+        raise InvalidDataError(f"Population accuracy needs coordinate encoders; that at h = {h} is {phi!r}.")
+    return 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -66,11 +67,21 @@ class Training(Savable):
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or (self.batch is not None and self.batch < 2) or self.lr <= 0 or not 0 < self.held_out < 1:
-            raise InvalidParameterError(
-                "Training needs epochs >= 1, batch >= 2, lr > 0 and 0 < held_out < 1; "
-                f"{self.epochs}, {self.batch}, {self.lr}, {self.held_out} were given."
-            )
+        for name, least in {"epochs": 1, "patience": 1, "plateau": 0, "seed": 0}.items():
+            self._check(name, _is_whole(getattr(self, name), least), f"an integer of at least {least}")
+        for name, least in {"batch": 2, "threads": 1}.items():
+            value = getattr(self, name)
+            self._check(name, value is None or _is_whole(value, least), f"None or an integer of at least {least}")
+        self._check("lr", _is_real(self.lr) and self.lr > 0, "a positive number")
+        self._check("weight_decay", _is_real(self.weight_decay) and self.weight_decay >= 0, "a number of at least 0")
+        self._check("held_out", _is_real(self.held_out) and 0 < self.held_out < 1, "a number between 0 and 1")
+        self._check("device", isinstance(self.device, str), "'auto', 'cpu' or 'cuda'")
+        folder = self.checkpoints
+        self._check("checkpoints", folder is None or isinstance(folder, (str, os.PathLike)), "a folder or None")
+
+    def _check(self, name: str, holds: bool, what: str) -> None:
+        if not holds:
+            raise InvalidParameterError(f"{name} must be {what}; {getattr(self, name)!r} was given to Training.")
 
     def __repr__(self) -> str:
         """Only what differs from the defaults, as scikit-learn prints its estimators."""
@@ -85,7 +96,12 @@ class Training(Savable):
             raise InvalidParameterError(
                 f"device = {self.device!r} needs a CUDA GPU and none is available; use device='cpu'."
             )
-        return torch.device(self.device)
+        try:
+            return torch.empty(0, device=self.device).device
+        except (RuntimeError, AssertionError) as error:
+            raise InvalidParameterError(
+                f"device must be 'auto', 'cpu' or 'cuda'; {self.device!r} was given, which torch does not know here."
+            ) from error
 
     def batch_of(self, n_observations: int) -> int:
         """How many observations make a minibatch where there are so many."""
@@ -106,6 +122,14 @@ class Training(Savable):
 
     def but(self, **changes: Any) -> Training:
         return replace(self, **changes)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= least
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 @contextlib.contextmanager
