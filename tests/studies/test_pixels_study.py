@@ -24,6 +24,7 @@ def tiny(monkeypatch):
 ARGUMENTS = ["reproduce", "pixels", "--preset", "tiny", "--device", "cpu", "--quiet"]
 
 
+@pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
 def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, monkeypatch, capsys):
     argv = [*ARGUMENTS, "--out", str(tmp_path), "--techniques", "craft", "paired"]
     assert main([*argv, "--example"]) == 0

@@ -97,6 +97,8 @@ def _trajectories(x: Any) -> NDArray[Any] | list[NDArray[Any]]:
 
 
 def _shapes_differ(x: Any) -> bool:
+    if np.isscalar(x):
+        return False
     try:
         return len({np.shape(episode) for episode in x}) > 1
     except ValueError:  # a list of lists of different lengths has no shape
