@@ -64,7 +64,7 @@ def _warnings(found: Diagnosis, model: Subject, tau: TrajectoryDataset) -> Itera
         yield f"CRAFT found {outcome} at h = {_list(steps)}."
     if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
         yield (
-            f"An agent has only {fewest} trajectories: refits and tests say little with fewer than "
+            f"The agent with the fewest trajectories has {fewest} of them: refits and tests say little below "
             f"{LEAST_TRAJECTORIES}."
         )
     if found.assigned[-1] < LEAST_ASSIGNED:
