@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from craftrl.baselines.trained import Objective, Shapes, TrainedBaseline
-from craftrl.oracles.network.networks import PairNetwork, SavableModule
+from craftrl.oracles.network.networks import PairNetwork
+from craftrl.oracles.network.trunks import Trunk
 
 __all__ = [
     "ACState",
@@ -31,7 +32,7 @@ def _mlp(n_in: int, n_out: int, hidden: int = 256) -> nn.Sequential:
 class _Reconstruction(Objective):
     """x_h from z_h, by a decoder with one hidden layer."""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.decoder = _mlp(shapes.dim, _size(shapes))
 
@@ -42,7 +43,7 @@ class _Reconstruction(Objective):
 class _NextFrame(Objective):
     """x_{h+1} from z_h."""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.decoder = _mlp(shapes.dim, _size(shapes))
 
@@ -54,7 +55,7 @@ class _NextFrame(Objective):
 class _LatentActions(Objective):
     """An inverse model names one of a few latent actions; with it, z_h must predict x_{h+1}."""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.inverse = _mlp(2 * shapes.dim, CODE_DIM)
         self.codes = nn.Embedding(CODES, CODE_DIM)
@@ -74,7 +75,7 @@ class _LatentActions(Objective):
 class _Contrastive(Objective):
     """Of all trajectories in the minibatch, which one's x_{h+1} follows this x_h? (InfoNCE)"""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.before, self.after = _mlp(shapes.dim, 64), _mlp(shapes.dim, 64)
 
@@ -90,7 +91,7 @@ class _Contrastive(Objective):
 class _AgentOfFrame(Objective):
     """Which agent is this a frame of? The step is told as well."""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.step = nn.Embedding(shapes.H, 16)
         self.head = _mlp(shapes.dim + 16, shapes.n_agents)
@@ -105,9 +106,9 @@ class _AgentOfFrame(Objective):
 class _AgentOfPair(Objective):
     """Which agent is this a pair of frames of? CRAFT's own first part, without the rest."""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.pairs = PairNetwork(trunk, shapes.dim, shapes.H, shapes.n_agents, hidden=2 * shapes.dim)
+        self.pairs = PairNetwork(trunk, shapes.H, shapes.n_agents)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         logits = self.pairs.along(x).float()
@@ -117,7 +118,7 @@ class _AgentOfPair(Objective):
 class _MultiStepInverse(Objective):
     """The action taken at h, from x_h and x_{h+k}, for all gaps k up to MAX_GAP."""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.gap = nn.Embedding(MAX_GAP + 1, 16)
         self.head = _mlp(3 * shapes.dim + 16, shapes.n_actions)

@@ -18,10 +18,10 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import TrunkEncoder
-from craftrl.oracles.network.networks import SavableModule, new_trunk
 from craftrl.oracles.network.pairs import trajectories
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.training import Training, seeded, train
+from craftrl.oracles.network.trunks import Trunk, new_trunk
 
 __all__ = ["Objective", "Shapes", "TrainedBaseline"]
 
@@ -44,7 +44,7 @@ class Shapes:
 class Objective(nn.Module, ABC):
     """A training loss on whole trajectories, and whatever heads it needs beside the trunk."""
 
-    def __init__(self, trunk: SavableModule, shapes: Shapes) -> None:
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__()
         self.trunk = trunk
         self.shapes = shapes
@@ -148,8 +148,9 @@ class TrainedBaseline(Learner):
         given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
         agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, given))
         with seeded(training, name):
-            trunk, dim = new_trunk(self.trunk, tau.obs_shape, self.dim)
-            network = self.objective(trunk, Shapes(dim, tau.obs_shape, tau.H, tau.K, int(given.max()) + 1))
+            trunk = new_trunk(self.trunk, tau.obs_shape, self.dim, maps=False)
+            network = self.objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(given.max()) + 1))
+        trunk.fit_input(frames.sample(training.rng("sample")))
 
         def loss(rows: Tensor) -> Tensor:
             return network.loss(trajectories(frames, rows), agent[rows], action[rows])
@@ -161,14 +162,14 @@ class TrainedBaseline(Learner):
 class NearestCentre(TrunkEncoder):
     """An encoder: the nearest of k centres in feature space."""
 
-    def __init__(self, trunk: SavableModule, device: torch.device, scale: Floats, centres: Floats) -> None:
+    def __init__(self, trunk: Trunk, device: torch.device, scale: Floats, centres: Floats) -> None:
         super().__init__(trunk, device)
         self.scale = scale
         self.centres = centres
 
     @classmethod
     def fitted(
-        cls, trunk: SavableModule, device: torch.device, x: NDArray[Any], k: int, standardise: bool
+        cls, trunk: Trunk, device: torch.device, x: NDArray[Any], k: int, standardise: bool
     ) -> NearestCentre:
         """Centres by k-means on the features of x."""
         from sklearn.cluster import KMeans  # dear to import

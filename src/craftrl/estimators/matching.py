@@ -111,7 +111,14 @@ def _decoded(
     reading: Mapping[int, Ints], nodes: Sequence[tuple[int, int]], code: Floats, there: NDArray[np.bool_]
 ) -> Ints:
     """The most likely state of every observation of one step, letters being independent; in blocks."""
-    log_code = np.log(np.maximum(code, FLOOR))
-    parts = (slice(start, start + BLOCK) for start in range(0, len(there), BLOCK))
-    states = [(_letters(reading, nodes, part) @ log_code.T).argmax(axis=1) for part in parts]
+    log_code = np.log(np.maximum(code, FLOOR)).astype(np.float32)
+    step, letter = np.array(nodes).T
+    tables = {}  # of step k: what each letter says for each state, nothing for a letter that is no node
+    for k in reading:
+        tables[k] = np.zeros((max(int(reading[k].max(initial=0)), int(letter.max())) + 2, len(code)), dtype=np.float32)
+        tables[k][letter[step == k]] = log_code[:, step == k].T
+    states = []
+    for start in range(0, len(there), BLOCK):
+        block = slice(start, start + BLOCK)
+        states.append(sum(tables[k][said[block]] for k, said in reading.items()).argmax(axis=1))
     return np.where(there, np.concatenate(states), -1)

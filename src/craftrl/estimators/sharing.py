@@ -22,7 +22,8 @@ from craftrl.states.visits import count_visits
 __all__ = ["Shared", "share_over_time"]
 
 Ints = NDArray[np.integer]
-ROUNDS = 2  # how often the encoder is trained, each time on the labels that the last one reads
+ROUNDS = 2  # how often the encoder is trained at most, each time on the labels that the last one reads
+SETTLED = 0.995  # share of the labels that an encoder reads as it was told, from which on it is not trained again
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,11 @@ def share_over_time(prepared: PreparedOracle, result: Result, tau: TrajectoryDat
     for turn in range(1, ROUNDS + 1):
         labels, n_states = _supported(labels, min_share)
         encoder = prepared.share(labels, n_states, f"shared-{turn}-of-{ROUNDS}").encoder
-        labels = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
+        read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
+        settled = (read == labels).mean() >= SETTLED
+        labels = read
+        if settled:
+            break
     return Shared(encoder, labels, n_states, matching)
 
 

@@ -32,9 +32,6 @@ class Frames:
         self.tau = tau
         self.device = device
         self.x = torch.from_numpy(_time_first(tau))
-        if self.x.is_floating_point() and len(tau.obs_shape) == 3:
-            for h in range(tau.H):
-                check_range(self.x[h].numpy())
         if device.type == "cuda" and self.x.nbytes < DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]:
             self.x = self.x.to(device)
 
@@ -45,10 +42,17 @@ class Frames:
         return to_input(x.to(self.device, non_blocking=True))
 
 
+    def sample(self, rng: np.random.Generator, size: int = 2048) -> Tensor:
+        """Network input for some observations of all steps, on the CPU."""
+        step, row = np.nonzero(np.arange(self.tau.H)[:, None] < self.tau.lengths)
+        chosen = np.sort(rng.permutation(len(row))[:size])
+        return self.batch(torch.from_numpy(step[chosen]), torch.from_numpy(row[chosen])).cpu()
+
+
 def to_input(x: Tensor) -> Tensor:
     """Floats with channels before rows and columns; uint8 is scaled to [0, 1], vectors stay vectors."""
-    scaled = x.float().div_(255) if x.dtype == torch.uint8 else x.float()
-    return scaled.movedim(-1, -3) if scaled.ndim >= 4 else scaled
+    x = x.movedim(-1, -3).contiguous() if x.ndim >= 4 else x
+    return x.float().div_(255) if x.dtype == torch.uint8 else x.float()
 
 
 def check_observations(obs_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -59,15 +63,7 @@ def check_observations(obs_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None
             f"shape {obs_shape} were given; add a channel axis to grey images."
         )
     if len(obs_shape) == 3 and dtype != np.uint8 and dtype.kind != "f":
-        raise InvalidDataError(f"Images must be uint8, or floats in [0, 1]; {dtype} was given; convert them first.")
-
-
-def check_range(x: NDArray[Any]) -> None:
-    if x.size and not (x.min() >= 0 and x.max() <= 1):
-        raise InvalidDataError(
-            f"Images given as floats must lie in [0, 1]; values from {x.min():g} to {x.max():g} were given; "
-            "divide them by 255, or keep them as uint8."
-        )
+        raise InvalidDataError(f"Images must be uint8 or floats; {dtype} was given; convert them first.")
 
 
 def _time_first(tau: TrajectoryDataset) -> NDArray[Any]:

@@ -1,144 +1,49 @@
-"""The networks: a trunk shared over time, a head for pairs, a head for single observations."""
+"""The networks on top of a trunk: log-odds of pairs, and classes of single observations."""
 
 from __future__ import annotations
 
-import copy
-from typing import Any, Self
-
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from craftrl.core.saved import Savable
-from craftrl.errors import InvalidParameterError
+from craftrl.oracles.network.trunks import GROUPS, SavableModule, Standardise, Trunk
 
-__all__ = ["Classifier", "ConvTrunk", "Head", "OwnTrunk", "PairNetwork", "VectorTrunk", "new_trunk"]
+__all__ = ["Classifier", "Head", "PairNetwork"]
 
-
-class SavableModule(nn.Module, Savable):
-    """A module that is saved as the arguments that built it, and its weights."""
-
-    arguments: dict[str, Any]
-
-    def saved(self) -> dict[str, Any]:
-        weights = {name: value.detach().cpu().numpy() for name, value in self.state_dict().items()}
-        return {"arguments": self.arguments, "weights": weights}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
-        return cls(**parts["arguments"]).with_weights(parts["weights"])
-
-    def with_weights(self, weights: dict[str, Any]) -> Self:
-        self.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
-        return self.eval()
-
-
-class ConvTrunk(SavableModule):
-    """A small convolutional network from images (n, C, P, P) to features (n, dim).
-
-    It keeps positions up to the last layer: where something is matters here more than what it is.
-    """
-
-    def __init__(self, image: tuple[int, int, int], dim: int = 128, width: int = 16) -> None:
-        super().__init__()
-        self.arguments = {"image": list(image), "dim": dim, "width": width}
-        rows, columns, channels = image
-        layers: list[nn.Module] = [nn.Conv2d(channels, width, 4, stride=2, padding=1), nn.ReLU()]
-        rows, columns = rows // 2, columns // 2
-        while min(rows, columns) >= 8:
-            layers += [nn.Conv2d(width, width, 4, stride=2, padding=1), nn.ReLU()]
-            rows, columns = rows // 2, columns // 2
-        layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.Flatten()]
-        self.layers = nn.Sequential(*layers, nn.Linear(rows * columns * width, dim), nn.ReLU())
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layers(x - 0.5)
-
-
-class VectorTrunk(SavableModule):
-    """Two hidden layers, for feature vectors."""
-
-    def __init__(self, n_features: int, dim: int = 128) -> None:
-        super().__init__()
-        self.arguments = {"n_features": n_features, "dim": dim}
-        self.layers = nn.Sequential(nn.Linear(n_features, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU())
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layers(x)
-
-
-class OwnTrunk(SavableModule):
-    """A trunk of the user's own: no file holds its code, so that a saved model is loaded with it."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.arguments = {}
-        self.module = module
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.module(x)
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
-        module = getattr(given, "trunk", None)
-        if not isinstance(module, nn.Module):
-            raise InvalidParameterError(
-                "This model has a trunk of your own, whose code no file holds; give the oracle that it was fitted "
-                "with: craftrl.load(path, oracle=NeuralOracle(trunk=...))."
-            )
-        return cls(copy.deepcopy(module)).with_weights(parts["weights"])
-
-
-def new_trunk(trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int) -> tuple[SavableModule, int]:
-    """A fresh trunk and the number of its features: the user's, copied, or the default for the observations."""
-    if trunk is None:
-        if len(obs_shape) == 1:
-            return VectorTrunk(obs_shape[0], dim), dim
-        rows, columns, channels = obs_shape
-        return ConvTrunk((rows, columns, channels), dim), dim
-    trunk = copy.deepcopy(trunk) if isinstance(trunk, SavableModule) else OwnTrunk(copy.deepcopy(trunk))
-    shape = obs_shape if len(obs_shape) == 1 else (obs_shape[2], obs_shape[0], obs_shape[1])
-    try:
-        with torch.no_grad():
-            z = trunk.cpu()(torch.zeros(2, *shape))
-        got = tuple(z.shape)
-    except RuntimeError as error:
-        got = ()
-        problem = str(error).splitlines()[0]
-    else:
-        problem = f"it returned shape {got}"
-    if len(got) != 2 or got[0] != 2:
-        raise InvalidParameterError(
-            f"A trunk must turn a batch of shape {(2, *shape)} into features of shape (2, dim); {problem}; "
-            "end it with nn.Flatten() and check its first layer's channels."
-        )
-    return trunk, got[1]
+HIDDEN = 64  # units of a head's hidden layer
+READOUTS = 3  # linear readouts that the steps mix, beside the one that all have in common
 
 
 class PairNetwork(nn.Module):
-    """Agent logits of all pairs of neighbouring steps, from one trunk and one head for all h.
+    """Agent logits of all pairs of neighbouring steps, from one trunk for all h.
 
-    Pr(agent k | x_h, x_{h+1}) is softmax of the output; f_h is logit 0 less logit k. The head sees both
-    features, their product and an embedding of h.
+    Pr(agent k | x_h, x_{h+1}) is softmax of the output; f_h is logit 0 less logit k. The features of both observations
+    and their product are joined: place by place where they are maps, by a hidden layer where they are vectors. What is
+    joined is read out linearly. All steps have one readout in common; a few others are mixed with weights of each
+    step's own, so that agents may change their habits over time without a whole readout for each step.
 
     Paper: Line 10 (the function class F_h, with encoders shared over time)
     """
 
-    def __init__(self, trunk: SavableModule, dim: int, H: int, n_agents: int, hidden: int = 256) -> None:
+    def __init__(self, trunk: Trunk, H: int, n_agents: int) -> None:
         super().__init__()
         self.trunk = trunk
-        self.step = nn.Embedding(H - 1, 16)
-        self.head = nn.Sequential(
-            nn.Linear(3 * dim + 16, hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, n_agents),
-        )
+        self.n_agents = n_agents
+        self.join = _join_maps(trunk.map_shape[0]) if trunk.map_shape else _join_vectors(trunk.dim)
+        size = 2 * trunk.dim
+        self.common = nn.Linear(size, n_agents)
+        self.others = nn.Linear(size, READOUTS * n_agents, bias=False)
+        self.mixture = nn.Parameter(0.3 * torch.randn(H - 1, READOUTS))
+        self.offset = nn.Parameter(torch.zeros(H - 1, n_agents))
 
     def forward(self, z_h: Tensor, z_next: Tensor, step: Tensor) -> Tensor:
         """Logits (..., K) from the trunk's features of both observations; `step` is h - 1."""
-        return self.head(torch.cat([z_h, z_next, z_h * z_next, self.step(step)], dim=-1))
+        shape = self.trunk.map_shape or (self.trunk.dim,)
+        a, b = (z.reshape(-1, *shape) for z in (z_h, z_next))
+        joined = self.join(torch.cat([a, b, a * b], dim=1)).flatten(1)
+        at = step.reshape(-1)
+        others = self.others(joined).unflatten(1, (READOUTS, self.n_agents))
+        mixed = (self.mixture[at][..., None] * others).sum(dim=1)
+        return (self.common(joined) + mixed + self.offset[at]).view(*z_h.shape[:-1], self.n_agents)
 
     def along(self, x: Tensor) -> Tensor:
         """Logits (n, H-1, K) of whole trajectories x (n, H, *obs); each observation is encoded once."""
@@ -148,26 +53,42 @@ class PairNetwork(nn.Module):
         return self(z[:, :-1], z[:, 1:], step)
 
 
-class Head(SavableModule):
-    """Class logits (n, n_classes) of features (n, dim), by one hidden layer."""
+def _join_maps(width: int) -> nn.Sequential:
+    """Three maps of this width to one of twice the width, looking one place far."""
+    return nn.Sequential(
+        nn.Conv2d(3 * width, width, 1),
+        nn.GroupNorm(GROUPS, width),
+        nn.SiLU(),
+        nn.Conv2d(width, 2 * width, 3, padding=1),
+        nn.SiLU(),
+    )
 
-    def __init__(self, dim: int, n_classes: int, hidden: int = 128, normalise: bool = False) -> None:
+
+def _join_vectors(dim: int) -> nn.Sequential:
+    """Three vectors to one of twice the size."""
+    return nn.Sequential(nn.Linear(3 * dim, 2 * dim), nn.SiLU(), nn.Linear(2 * dim, 2 * dim), nn.SiLU())
+
+
+class Head(SavableModule):
+    """Class logits (n, n_classes) of features (n, dim), standardised first, by one hidden layer."""
+
+    def __init__(self, dim: int, n_classes: int, hidden: int = HIDDEN) -> None:
         super().__init__()
-        self.arguments = {"dim": dim, "n_classes": n_classes, "hidden": hidden, "normalise": normalise}
-        before = [nn.LayerNorm(dim)] if normalise else []
-        self.layers = nn.Sequential(*before, nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
+        self.arguments = {"dim": dim, "n_classes": n_classes, "hidden": hidden}
+        self.standardise = Standardise((dim,))
+        self.layers = nn.Sequential(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.layers(z)
+        return self.layers(self.standardise(z))
 
 
 class Classifier(nn.Module):
     """Class logits of single observations, by a trunk and a small head."""
 
-    def __init__(self, trunk: SavableModule, dim: int, n_classes: int) -> None:
+    def __init__(self, trunk: Trunk, head: Head) -> None:
         super().__init__()
         self.trunk = trunk
-        self.head = Head(dim, n_classes)
+        self.head = head
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.trunk(x))

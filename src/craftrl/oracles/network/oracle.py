@@ -23,13 +23,17 @@ from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.shared import fit_shared
 from craftrl.oracles.network.threads import with_own_threads
 from craftrl.oracles.network.training import Training
+from craftrl.oracles.network.trunks import Standardise
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
 
 __all__ = ["NeuralOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-FEATURE_BYTES = 2**30  # features of all steps are kept in memory up to this size
+FEATURE_BYTES = 2**30  # features of all steps are kept in memory up to this size; on a GPU a quarter of what is free
+HEAD_EPOCHS = 12  # of heads at one step
+POOLED, POOLED_EPOCHS = 50_000, 6  # observations of all steps that the head of the one encoder begins with
+SHARED_EPOCHS = 3  # of that encoder as a whole
 
 
 class NeuralOracle(Oracle):
@@ -45,6 +49,9 @@ class NeuralOracle(Oracle):
     folds
         1: one network, early-stopped on held-out trajectories. 2 or more: cross-fitting, so that each trajectory's
         log-odds come from a network that never saw it; takes as many times longer, and helps where data is short.
+    networks
+        How many networks are averaged for the log-odds, where `folds` is 1; None for one, and up to four where there
+        are fewer than 60,000 observations.
     training
         Epochs, device, seed, checkpoints and so on; None for `Training()`.
     heads
@@ -61,6 +68,7 @@ class NeuralOracle(Oracle):
         trunk: nn.Module | None = None,
         dim: int = 128,
         folds: int = 1,
+        networks: int | None = None,
         training: Training | None = None,
         heads: Training | None = None,
         shared: Training | None = None,
@@ -69,6 +77,7 @@ class NeuralOracle(Oracle):
         self.trunk = trunk
         self.dim = dim
         self.folds = folds
+        self.networks = networks
         self.training = training
         self.heads = heads
         self.shared = shared
@@ -90,6 +99,8 @@ class NeuralOracle(Oracle):
             value = getattr(self, name)
             if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= 1):
                 raise InvalidParameterError(f"{name} must be an integer of at least 1; {value!r} was given.")
+        if self.networks is not None and not (isinstance(self.networks, (int, np.integer)) and self.networks >= 1):
+            raise InvalidParameterError(f"networks must be an integer of at least 1 or None; {self.networks!r} was given.")
         for name in ("training", "heads", "shared"):
             if not isinstance(getattr(self, name), (Training, type(None))):
                 raise InvalidParameterError(f"{name} must be a Training or None; {getattr(self, name)!r} was given.")
@@ -118,11 +129,12 @@ class PreparedNetwork(PreparedOracle):
         self.training = oracle.training or Training()
         self.seed = self.training.seed
         self.heads = oracle.heads or self.training.but(
-            epochs=40, patience=8, lr=3e-3, batch=int(np.clip(tau.n // 40, 256, 4096)), checkpoints=None
+            epochs=HEAD_EPOCHS, patience=2, lr=3e-3, batch=int(np.clip(tau.n // 16, 256, 4096)), checkpoints=None
         )
         self.frames = Frames(tau, self.training.to_device())
         self._pairs: PairFit | None = None
         self._features: dict[int, Tensor] = {}
+        self._scale: Standardise | None = None
 
     @with_own_threads
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
@@ -139,7 +151,7 @@ class PreparedNetwork(PreparedOracle):
         label = cluster[chosen]
         if n_clusters < 2:
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
-        logits = cross_fitted(self.features(h)[chosen], label, n_clusters, self.heads, f"separation-h{h}")
+        logits = cross_fitted(self.features(h)[chosen], label, n_clusters, self.scale(), self.heads, f"separation-h{h}")
         return ClassifierSeparation(logits, label, n_clusters)
 
     @with_own_threads
@@ -148,7 +160,7 @@ class PreparedNetwork(PreparedOracle):
         z, target = self.features(h)[chosen], label[chosen]
         if n_states == 0 or not len(target):
             return EncoderFit(self._encoder(Head(self.features(h).shape[1], 1)), 0.0)
-        head, held = fit_head(z, target, n_states, self.heads, f"encoder-h{h}")
+        head, held = fit_head(z, target, n_states, self.scale(), self.heads, f"encoder-h{h}")
         wrong = head_logits(head, z[torch.from_numpy(held).to(z.device)]).argmax(axis=1) != target[held]
         rates = [wrong[target[held] == s].mean() for s in range(n_states) if (target[held] == s).any()]
         return EncoderFit(self._encoder(head), float(np.sum(rates)))
@@ -158,7 +170,7 @@ class PreparedNetwork(PreparedOracle):
         """The network of Line 10, trained once."""
         if self._pairs is None:
             o = self.oracle
-            self._pairs = fit_pairs(self.frames, o.trunk, o.dim, o.folds, self.training)
+            self._pairs = fit_pairs(self.frames, o.trunk, o.dim, o.folds, o.networks, self.training)
         return self._pairs
 
     @with_own_threads
@@ -167,12 +179,29 @@ class PreparedNetwork(PreparedOracle):
         if h not in self._features:
             trunk = self.pairs().network.trunk
             rows = torch.arange(self.tau.n).split(4096)
-            with torch.no_grad():
-                z = torch.cat([trunk(self.frames.batch(torch.full_like(r, h - 1), r)).float() for r in rows])
-            if z.nbytes * self.tau.H > FEATURE_BYTES:
+            with torch.no_grad(), self.training.precision(self.frames.device):
+                z = torch.cat([trunk(self.frames.batch(torch.full_like(r, h - 1), r)) for r in rows])
+            if z.nbytes * self.tau.H > self._room():
                 self._features.clear()
             self._features[h] = z
         return self._features[h]
+
+    def _room(self) -> float:
+        """How many bytes of features are kept."""
+        device = self.frames.device
+        return torch.cuda.mem_get_info(device)[0] / 4 if device.type == "cuda" else FEATURE_BYTES
+
+    @with_own_threads
+    def scale(self) -> Standardise:
+        """The mean and deviation of every feature over observations of all steps."""
+        if self._scale is None:
+            x = self.frames.sample(self.training.rng("scale"))
+            trunk = self.pairs().network.trunk
+            with torch.no_grad(), self.training.precision(self.frames.device):
+                z = torch.cat([trunk(part.to(self.frames.device)).float() for part in x.split(512)])
+            self._scale = Standardise((trunk.dim,)).to(z.device)
+            self._scale.fit(z)
+        return self._scale
 
     @with_own_threads
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
@@ -183,17 +212,26 @@ class PreparedNetwork(PreparedOracle):
 
     @with_own_threads
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
-        """One network for all steps, begun from the trunk of the log-odds."""
+        """One network for all steps: first a head on the features of the log-odds, then all of it."""
         o = self.oracle
+        z, target = self._pooled(labels)
+        head, _ = fit_head(z, target, n_states, self.scale(), self.heads.but(epochs=POOLED_EPOCHS), f"{name}-head")
+        training = o.shared or self.training.but(epochs=SHARED_EPOCHS)
+        trunk = self.pairs().network.trunk
         return fit_shared(
-            self.frames,
-            labels,
-            n_states,
-            self.pairs().network.trunk,
-            o.shared or self.training,
-            agent_weight=o.agent_weight,
-            name=name,
+            self.frames, labels, n_states, trunk, head, training, agent_weight=o.agent_weight, name=name
         )
+
+    def _pooled(self, labels: Ints) -> tuple[Tensor, Ints]:
+        """Features and labels of some observations of every step."""
+        each = max(1, POOLED // self.tau.H)
+        parts, targets = [], []
+        for h in range(1, self.tau.H + 1):
+            rows = np.flatnonzero(labels[:, h - 1] >= 0)
+            rows = np.sort(self.training.rng("pooled", h).permutation(rows)[:each])
+            parts.append(self.features(h)[torch.from_numpy(rows).to(self.frames.device)])
+            targets.append(labels[rows, h - 1])
+        return torch.cat(parts), np.concatenate(targets)
 
     def _encoder(self, head: Head) -> NetworkEncoder:
         return NetworkEncoder(self.pairs().network.trunk, head, self.frames.device)

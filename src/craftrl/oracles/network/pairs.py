@@ -16,8 +16,9 @@ from torch.nn import functional
 
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
-from craftrl.oracles.network.networks import PairNetwork, new_trunk
+from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.training import Training, seeded, train
+from craftrl.oracles.network.trunks import new_trunk
 
 __all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets", "trajectories"]
 
@@ -28,42 +29,69 @@ IGNORE = -100  # the target of a pair that is not there, left out by torch's cro
 
 @dataclass(frozen=True)
 class PairFit:
-    """Calibrated agent logits of every pair (n, H-1, K), their loss per step, and the network of the last fold."""
+    """Calibrated agent logits of every pair (n, H-1, K), their loss per step, and the best of the networks."""
 
     logits: Floats
     loss: Floats
     network: PairNetwork
 
 
-def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, training: Training) -> PairFit:
+def fit_pairs(
+    frames: Frames, trunk: nn.Module | None, dim: int, folds: int, networks: int | None, training: Training
+) -> PairFit:
     """Train to tell the agents apart, on all pairs of all steps at once.
 
-    With one fold a single network sees all trajectories but those held out for early stopping. With more, each
-    trajectory's values come from a network that never saw it, so that no value leans towards its own agent.
+    With one fold, `networks` of them see all trajectories but those held out for early stopping, and their logits are
+    averaged: what one of them makes of the noise, another does not. With more folds, each trajectory's values come
+    from a network that never saw it, so that no value leans towards its own agent.
     """
     tau = frames.tau
     target = pair_targets(tau)
-    fold_of = training.rng("folds").permutation(tau.n) % folds
-    logits = np.empty((tau.n, tau.H - 1, tau.K))
-    unseen = np.zeros(tau.n, dtype=bool)
-    network: PairNetwork | None = None
-    for fold in range(folds):
-        name = f"log-odds-{fold + 1}-of-{folds}"
-        with seeded(training, name):
-            body, n_features = new_trunk(trunk, tau.obs_shape, dim)
-            network = PairNetwork(body, n_features, tau.H, tau.K, hidden=2 * n_features)
-        seen = np.flatnonzero((fold_of != fold) | (folds == 1))
-        rows_train, rows_held = training.split(len(seen), name)
-        rows = seen[rows_train], seen[rows_held]
-        train(network, _pair_loss(network, frames, target), rows, training, name, tau.H, chance=math.log(tau.K))
-        own = np.arange(tau.n) if folds == 1 else np.flatnonzero(fold_of == fold)
-        logits[own] = _pair_logits(network, frames, own, training)
-        unseen[rows[1] if folds == 1 else own] = True
-    assert network is not None
+    fits = []
+    if folds == 1:
+        seen = np.arange(tau.n)
+        rows = tuple(seen[part] for part in training.split(tau.n, "log-odds"))
+        unseen = np.isin(seen, rows[1])
+        several = networks or networks_for(tau.n * tau.H)
+        fits = [_fit(frames, trunk, dim, rows, target, training, f"log-odds-{i + 1}-of-{several}") for i in range(several)]
+        logits = np.mean([_pair_logits(network, frames, seen, training) for network, _ in fits], axis=0)
+    else:
+        logits = np.empty((tau.n, tau.H - 1, tau.K))
+        unseen = np.ones(tau.n, dtype=bool)
+        fold_of = training.rng("folds").permutation(tau.n) % folds
+        for fold in range(folds):
+            seen, own = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+            name = f"log-odds-{fold + 1}-of-{folds}"
+            rows = tuple(seen[part] for part in training.split(len(seen), name))
+            fits.append(_fit(frames, trunk, dim, rows, target, training, name))
+            logits[own] = _pair_logits(fits[-1][0], frames, own, training)
     logits = calibrated(logits, target, unseen)
     with np.errstate(invalid="ignore"):
         loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
-    return PairFit(logits, loss, network)
+    return PairFit(logits, loss, min(fits, key=lambda fit: fit[1])[0])
+
+
+def networks_for(n_observations: int) -> int:
+    """How many networks are averaged where there are so many observations: several where data is short."""
+    return int(np.clip(60_000 // n_observations, 1, 4))
+
+
+def _fit(
+    frames: Frames,
+    trunk: nn.Module | None,
+    dim: int,
+    rows: tuple[Ints, Ints],
+    target: Ints,
+    training: Training,
+    name: str,
+) -> tuple[PairNetwork, float]:
+    """One network and its held-out loss."""
+    tau = frames.tau
+    with seeded(training, name):
+        network = PairNetwork(new_trunk(trunk, tau.obs_shape, dim), tau.H, tau.K)
+    network.trunk.fit_input(frames.sample(training.rng("sample")))
+    loss = _pair_loss(network, frames, target)
+    return network, train(network, loss, rows, training, name, tau.H, chance=math.log(tau.K))
 
 
 def pair_targets(tau: TrajectoryDataset) -> Ints:
@@ -112,7 +140,8 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
 def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
     size = max(1, 4 * training.batch_of(frames.tau.n * frames.tau.H) // frames.tau.H)
     chunks = torch.from_numpy(rows).split(size)
-    return torch.cat([network.along(trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
+    with training.precision(frames.device):
+        return torch.cat([network.along(trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
 
 
 def trajectories(frames: Frames, rows: Tensor) -> Tensor:

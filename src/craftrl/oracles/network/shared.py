@@ -7,21 +7,23 @@ trained on all of them: what one step got wrong is outvoted by the others.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from craftrl.core.seam import EncoderFit
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import NetworkEncoder
-from craftrl.oracles.network.networks import Classifier, new_trunk
+from craftrl.oracles.network.networks import Classifier, Head
 from craftrl.oracles.network.pairs import IGNORE, pair_targets, trajectories
-from craftrl.oracles.network.training import Training, seeded, train
+from craftrl.oracles.network.training import Training, train
+from craftrl.oracles.network.trunks import Trunk
 from craftrl.states.visits import count_visits
 
 __all__ = ["fit_shared"]
@@ -34,7 +36,8 @@ def fit_shared(
     frames: Frames,
     labels: Ints,
     n_states: int,
-    trunk: nn.Module,
+    trunk: Trunk,
+    head: Head,
     training: Training,
     *,
     agent_weight: float = 0.0,
@@ -42,14 +45,14 @@ def fit_shared(
 ) -> EncoderFit:
     """One encoder for all steps from the states (n, H) of all observations, -1 for unknown.
 
+    It begins with copies of `trunk` and `head`, a classifier that is good already, and both are trained.
+
     `agent_weight` adds the agents' log-likelihood given the states, the loss of Line 10 with the states as its
     bottleneck, to the classification loss: the chain of all steps in its neural form. The loss returned is the
     held-out one.
     """
     tau = frames.tau
-    with seeded(training, name):
-        body, n_features = new_trunk(trunk, tau.obs_shape, 0)
-        network = Classifier(body, n_features, n_states)
+    network = Classifier(copy.deepcopy(trunk), head)
     loss = _loss(network, frames, labels, n_states, agent_weight)
     held_out = train(network, loss, training.split(tau.n, name), training, name, per_row=tau.H)
     return EncoderFit(NetworkEncoder(network.trunk, network.head, frames.device), held_out)

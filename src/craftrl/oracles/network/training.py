@@ -20,12 +20,14 @@ from torch import Tensor, nn
 
 from craftrl.core.saved import Savable
 from craftrl.errors import CraftError, InvalidParameterError
+from craftrl.oracles.network.averaging import WeightAverage
 from craftrl.oracles.network.checkpoints import Checkpoint
 
 __all__ = ["Training", "TrainingError", "seeded", "train"]
 
 Ints = NDArray[np.integer]
-PLATEAU = 0.005  # nats below chance from which on a network has begun to learn
+PLATEAU = 0.03  # nats below chance from which on a network has begun to learn
+ENOUGH = 0.0005  # nats by which the held-out loss must fall for an epoch to have paid
 
 
 class TrainingError(CraftError, RuntimeError):
@@ -36,11 +38,14 @@ class TrainingError(CraftError, RuntimeError):
 class Training(Savable):
     """How networks are trained.
 
-    epochs, patience   at most so many passes; stop after so many without a better held-out loss
-    plateau            so many passes more, at the full rate, while the held-out loss is still at chance: telling
-                       agents apart often begins with a long plateau, and a rate that has fallen never leaves it
-    batch              observations in a minibatch; None for a fortieth of those there are, from 128 to 1024
-    lr, weight_decay   of AdamW; the rate falls to zero along a cosine over all epochs
+    epochs, patience   at most so many passes; stop after so many in a row that hardly lower the held-out loss; None for
+                       as many as make 30,000 observations: of little data a held-out loss is no steady guide
+    plateau            so many passes more while the held-out loss is still at chance: telling agents apart may
+                       begin with a long plateau
+    batch              observations in a minibatch; None for an eightieth of those there are, from 128 to 1024
+    lr, weight_decay   of AdamW; the rate stays as it is, and what counts are the weights averaged over the last
+                       minibatches, so that training can end whenever it no longer pays
+    warm_up            minibatches over which the rate rises to its full height: at once it may kill a network
     held_out           share of the trajectories kept for early stopping
     device             "cpu", "cuda", or "auto": a GPU if there is one
     threads            of the CPU while networks run; one is fastest for small networks, and results then do not depend
@@ -52,12 +57,13 @@ class Training(Savable):
     progress           a progress bar with the held-out loss beside chance; None shows it where a terminal is watching
     """
 
-    epochs: int = 8
-    patience: int = 3
+    epochs: int = 12
+    patience: int | None = None
     plateau: int = 10
     batch: int | None = None
-    lr: float = 1e-3
+    lr: float = 3e-3
     weight_decay: float = 1e-4
+    warm_up: int = 40
     held_out: float = 0.1
     device: str = "auto"
     threads: int | None = 1
@@ -67,9 +73,9 @@ class Training(Savable):
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        for name, least in {"epochs": 1, "patience": 1, "plateau": 0, "seed": 0}.items():
+        for name, least in {"epochs": 1, "plateau": 0, "warm_up": 0, "seed": 0}.items():
             self._check(name, _is_whole(getattr(self, name), least), f"an integer of at least {least}")
-        for name, least in {"batch": 2, "threads": 1}.items():
+        for name, least in {"patience": 1, "batch": 2, "threads": 1}.items():
             value = getattr(self, name)
             self._check(name, value is None or _is_whole(value, least), f"None or an integer of at least {least}")
         self._check("lr", _is_real(self.lr) and self.lr > 0, "a positive number")
@@ -103,9 +109,17 @@ class Training(Savable):
                 f"device must be 'auto', 'cpu' or 'cuda'; {self.device!r} was given, which torch does not know here."
             ) from error
 
+    def precision(self, device: torch.device) -> torch.autocast:
+        """Mixed precision, where it was asked for and there is a GPU."""
+        return torch.autocast("cuda", dtype=torch.bfloat16, enabled=self.amp and device.type == "cuda")
+
     def batch_of(self, n_observations: int) -> int:
         """How many observations make a minibatch where there are so many."""
-        return int(np.clip(n_observations // 40, 128, 1024)) if self.batch is None else self.batch
+        return int(np.clip(n_observations // 80, 128, 1024)) if self.batch is None else self.batch
+
+    def patience_of(self, n_observations: int) -> int:
+        """How many epochs may pass without a gain where there are so many observations."""
+        return min(3, -(-30_000 // max(n_observations, 1))) if self.patience is None else self.patience
 
     def split(self, n: int, name: str) -> tuple[Ints, Ints]:
         """Training and held-out indices of n things."""
@@ -133,9 +147,10 @@ def _is_real(value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def seeded(training: Training, name: str) -> Iterator[None]:
-    """Weights initialised in here depend on the seed and the name alone."""
-    with torch.random.fork_rng(devices=[]):
+def seeded(training: Training, name: str, device: torch.device | None = None) -> Iterator[None]:
+    """Weights and noise drawn in here depend on the seed and the name alone."""
+    gpus = [device] if device is not None and device.type == "cuda" else []
+    with torch.random.fork_rng(devices=gpus):
         torch.manual_seed(int(training.rng("weights", name).integers(2**31)))
         yield
 
@@ -162,33 +177,46 @@ def train(
     checkpoint = Checkpoint(
         training.checkpoints, name, repr(asdict(training.but(checkpoints=None, progress=None, device="auto")))
     )
-    optimiser = torch.optim.AdamW(module.parameters(), lr=training.lr, weight_decay=training.weight_decay)
+    fused = device.type == "cuda"
+    optimiser = torch.optim.AdamW(
+        module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=fused
+    )
+    average = WeightAverage(module)
     at = _Progress()
     weights = copy.deepcopy(module.state_dict())
     if saved := checkpoint.load(device):
         module.load_state_dict(saved["module"])
         optimiser.load_state_dict(saved["optimiser"])
+        average.load_state_dict(saved["average"])
         at, weights = _Progress(**saved["progress"]), saved["weights"]
+    else:
+        at = _Progress(best=_mean_loss(module, loss, rows_held, 4 * size, training, device))
     bar = _bar(training, name, at.epoch)
-    while not at.done(training):
+    patience = training.patience_of(len(rows_train) * per_row)
+    while not at.done(training.epochs, patience):
         module.train()
         chunks = np.array_split(training.rng(name, at.epoch).permutation(rows_train), max(1, len(rows_train) // size))
-        for i, chunk in enumerate(chunks):
-            optimiser.param_groups[0]["lr"] = training.lr * at.rate(training, i / len(chunks))
-            value = _guarded(loss, torch.from_numpy(chunk), training, device)
-            optimiser.zero_grad(set_to_none=True)
-            value.backward()
-            optimiser.step()
-        held = _mean_loss(module, loss, rows_held, 4 * size, training, device)
-        if not math.isfinite(held):
-            raise TrainingError(
-                f"The loss of '{name}' is no longer finite after epoch {at.epoch + 1}; lower lr (now {training.lr:g})."
-            )
-        if held < at.best:
-            weights = copy.deepcopy(module.state_dict())
+        with seeded(training, f"{name}-{at.epoch}", device):
+            for i, chunk in enumerate(chunks):
+                risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
+                optimiser.param_groups[0]["lr"] = training.lr * risen
+                value = _guarded(loss, torch.from_numpy(chunk), training, device)
+                optimiser.zero_grad(set_to_none=True)
+                value.backward()
+                optimiser.step()
+                average.update(window=len(chunks) / 2)
+        with average.in_place():
+            held = _mean_loss(module, loss, rows_held, 4 * size, training, device)
+            if not math.isfinite(held):
+                raise TrainingError(
+                    f"The loss of '{name}' is no longer finite after epoch {at.epoch + 1}; lower lr (now "
+                    f"{training.lr:g})."
+                )
+            if held < at.best:
+                weights = copy.deepcopy(module.state_dict())
         at = at.after(held, chance, training)
         state = {"module": module.state_dict(), "optimiser": optimiser.state_dict(), "weights": weights}
-        checkpoint.save({**state, "progress": asdict(at)})
+        checkpoint.save({**state, "average": average.state_dict(), "progress": asdict(at)})
         if bar is not None:
             bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
             bar.update()
@@ -208,19 +236,16 @@ class _Progress:
     best: float = math.inf
     stale: int = 0
 
-    def done(self, training: Training) -> bool:
-        return self.stale >= training.patience or self.epoch - self.at_chance >= training.epochs
-
-    def rate(self, training: Training, share: float) -> float:
-        """The learning rate, as a share of the full one, when this share of the epoch is over."""
-        return 0.5 + 0.5 * math.cos(math.pi * (self.epoch - self.at_chance + share) / training.epochs)
+    def done(self, epochs: int, patience: int) -> bool:
+        return self.stale >= patience or self.epoch - self.at_chance >= epochs
 
     def after(self, held: float, chance: float | None, training: Training) -> _Progress:
         """After one more epoch with this held-out loss."""
         best = min(self.best, held)
         if chance is not None and best > chance - PLATEAU and self.at_chance < training.plateau:
             return _Progress(self.epoch + 1, self.at_chance + 1, best)
-        return _Progress(self.epoch + 1, self.at_chance, best, 0 if held < self.best else self.stale + 1)
+        stale = 0 if held < self.best - ENOUGH else self.stale + 1
+        return _Progress(self.epoch + 1, self.at_chance, best, stale)
 
 
 @torch.no_grad()
@@ -241,9 +266,8 @@ def _mean_loss(
 
 def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training, device: torch.device) -> Tensor:
     """One loss under mixed precision, with a useful word where memory runs out."""
-    amp = training.amp and device.type == "cuda"
     try:
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=amp):
+        with training.precision(device):
             return loss(rows.to(device))
     except torch.cuda.OutOfMemoryError as error:
         raise TrainingError("The GPU ran out of memory; lower Training(batch=...), or the trunk's width.") from error

@@ -1,0 +1,203 @@
+"""Trunks: from observations to features, the part that all steps and all heads share.
+
+An image stays a map of features, about one place for every cell of what is seen: what an agent does is local, and a
+network that squeezes a frame into one vector before it compares two of them never finds it (docs/pixels.md).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from craftrl.core.saved import Savable
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["MapTrunk", "OwnTrunk", "SavableModule", "Standardise", "Trunk", "VectorTrunk", "new_trunk"]
+
+GROUPS = 8  # of the group normalisation
+LARGEST_MAP = 20  # places along the longer side of a map, at most
+IMAGE_NOISE = 0.7  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
+VECTOR_NOISE = 0.05  # the same for features, each of which may be a measurement
+
+
+class SavableModule(nn.Module, Savable):
+    """A module that is saved as the arguments that built it, and its weights."""
+
+    arguments: dict[str, Any]
+
+    def saved(self) -> dict[str, Any]:
+        weights = {name: value.detach().cpu().numpy() for name, value in self.state_dict().items()}
+        return {"arguments": self.arguments, "weights": weights}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
+        return cls(**parts["arguments"]).with_weights(parts["weights"])
+
+    def with_weights(self, weights: dict[str, Any]) -> Self:
+        self.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+        return self.eval()
+
+
+class Standardise(nn.Module):
+    """Each entry less its mean over the data, divided by its deviation plus a little; while training, with noise.
+
+    Where most of an image is constant, a small dim figure would otherwise never be noticed.
+    """
+
+    def __init__(self, shape: tuple[int, ...], noise: float = 0.0) -> None:
+        super().__init__()
+        self.noise = noise
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("scale", torch.ones(shape))
+
+    def fit(self, x: Tensor) -> None:
+        """Take mean and deviation from inputs (n, *shape)."""
+        deviation = x.std(dim=0) if len(x) > 1 else torch.zeros_like(x[0])
+        self.mean = x.mean(dim=0)
+        self.scale = deviation + 0.1 * deviation.mean() + 1e-6
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = (x - self.mean) / self.scale
+        return z + self.noise * torch.randn_like(z) if self.training and self.noise else z
+
+
+class Trunk(SavableModule):
+    """From inputs (n, *input) to features (n, dim).
+
+    dim        number of features
+    map_shape  (channels, rows, columns) if the features are a map, flattened; else None
+    """
+
+    dim: int
+    map_shape: tuple[int, int, int] | None = None
+
+    def fit_input(self, x: Tensor) -> None:
+        """Learn the scale of the inputs (n, *input), before any training."""
+
+
+class MapTrunk(Trunk):
+    """A small convolutional network from images (n, C, rows, columns) to a map of features, flattened.
+
+    Parameters
+    ----------
+    image
+        (rows, columns, channels), from 4 x 4 up.
+    width
+        Features at each place of the map, a multiple of 8.
+    vector
+        With a number, the whole map is squeezed into so many features: for those who cluster them, such as the
+        baselines.
+    """
+
+    def __init__(self, image: tuple[int, int, int], width: int = 32, vector: int | None = None) -> None:
+        super().__init__()
+        self.arguments = {"image": list(image), "width": width, "vector": vector}
+        rows, columns, channels = image
+        self.standardise = Standardise((channels, rows, columns), IMAGE_NOISE)
+        layers: list[nn.Module] = []
+        n_in = channels
+        for _ in range(_halvings(rows, columns)):
+            layers += [nn.Conv2d(n_in, width, 4, 2, padding=1), nn.GroupNorm(GROUPS, width), nn.SiLU()]
+            rows, columns, n_in = rows // 2, columns // 2, width
+        layers += [nn.Conv2d(n_in, width, 3, padding=1), nn.SiLU(), nn.Flatten()]
+        self.dim = width * rows * columns
+        if vector is None:
+            self.map_shape = (width, rows, columns)
+        else:
+            layers += [nn.Linear(self.dim, vector), nn.SiLU()]
+            self.dim = vector
+        self.layers = nn.Sequential(*layers)
+
+    def fit_input(self, x: Tensor) -> None:
+        self.standardise.fit(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(self.standardise(x))
+
+
+def _halvings(rows: int, columns: int) -> int:
+    """How often a map is halved: to a quarter of the resolution, less for tiny images, more for large ones."""
+    times = 0
+    while min(rows, columns) >= 8 and (times < 2 or max(rows, columns) > LARGEST_MAP):
+        rows, columns, times = rows // 2, columns // 2, times + 1
+    return times
+
+
+class VectorTrunk(Trunk):
+    """Two hidden layers, for feature vectors."""
+
+    def __init__(self, n_features: int, dim: int = 128) -> None:
+        super().__init__()
+        self.arguments = {"n_features": n_features, "dim": dim}
+        self.standardise = Standardise((n_features,), VECTOR_NOISE)
+        self.layers = nn.Sequential(nn.Linear(n_features, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU())
+        self.dim = dim
+
+    def fit_input(self, x: Tensor) -> None:
+        self.standardise.fit(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(self.standardise(x))
+
+
+class OwnTrunk(Trunk):
+    """A trunk of the user's own: no file holds its code, so that a saved model is loaded with it."""
+
+    def __init__(self, module: nn.Module, output: tuple[int, ...]) -> None:
+        super().__init__()
+        self.arguments = {"output": list(output)}
+        self.module = module
+        self.dim = int(np.prod(output))
+        self.map_shape = (output[0], output[1], output[2]) if len(output) == 3 else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.module(x).flatten(1)
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
+        module = getattr(given, "trunk", None)
+        if not isinstance(module, nn.Module):
+            raise InvalidParameterError(
+                "This model has a trunk of your own, whose code no file holds; give the oracle that it was fitted "
+                "with: craftrl.load(path, oracle=NeuralOracle(trunk=...))."
+            )
+        return cls(copy.deepcopy(module), tuple(parts["arguments"]["output"])).with_weights(parts["weights"])
+
+
+def new_trunk(trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int, *, maps: bool = True) -> Trunk:
+    """A fresh trunk: a copy of the one given, the user's in `OwnTrunk`, or the default for the observations.
+
+    `dim` is the number of a vector's features, and four times that of a place's in a map; without `maps` images become
+    vectors too.
+    """
+    if isinstance(trunk, Trunk):
+        return copy.deepcopy(trunk)
+    if trunk is not None:
+        own = copy.deepcopy(trunk).cpu()
+        return OwnTrunk(own, _output_shape(own, obs_shape))
+    if len(obs_shape) == 1:
+        return VectorTrunk(obs_shape[0], dim)
+    rows, columns, channels = obs_shape
+    width = max(GROUPS, dim // 4 // GROUPS * GROUPS)
+    return MapTrunk((rows, columns, channels), width, None if maps else dim)
+
+
+def _output_shape(trunk: nn.Module, obs_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """(dim,) or (channels, rows, columns) that a trunk of the user's own returns for one observation."""
+    shape = obs_shape if len(obs_shape) == 1 else (obs_shape[2], obs_shape[0], obs_shape[1])
+    try:
+        with torch.no_grad():
+            got = tuple(trunk(torch.zeros(2, *shape)).shape)
+        problem = f"it returned shape {got}"
+    except RuntimeError as error:
+        got, problem = (), str(error).splitlines()[0]
+    if len(got) not in (2, 4) or got[0] != 2:
+        raise InvalidParameterError(
+            f"A trunk must turn a batch of shape {(2, *shape)} into vectors (2, dim) or maps (2, channels, rows, "
+            f"columns); {problem}; check its first layer's channels and its last layer."
+        )
+    return got[1:]
