@@ -47,7 +47,7 @@ WORLDS = {
     "minigrid": CatalogueEntry(
         "craftrl.envs.others.minigrids:minigrid_world", "policies", ("horizon", "layout", "n_walkers")
     ),
-    "doom": CatalogueEntry("craftrl.envs.others.doom:doom", "policies", ("horizon", "size", "n_walkers")),
+    "doom": CatalogueEntry("craftrl.envs.others.doom:doom_world", "policies", ("horizon", "size", "n_walkers")),
 }
 
 

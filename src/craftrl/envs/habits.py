@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.core.grid import check_alpha
-from craftrl.envs.contrast import successor_ranks
 from craftrl.envs.policies import MarkovPolicy, tilted
 from craftrl.errors import InvalidParameterError
 
@@ -54,8 +53,17 @@ def contrasting_habits(
 
 def _tilted_both_ways(T: Ints, base: Floats, alpha: float, rng: np.random.Generator) -> Floats:
     """One draw: both agents' tables, (2, n_states, |A|)."""
-    rank = np.stack([successor_ranks(successor, rng.random(len(T))) for successor in T])
+    rank = _random_ranks(T, rng)
     return np.stack([tilted(base, sign * alpha / 2 * rank) for sign in (1, -1)])
+
+
+def _random_ranks(T: Ints, rng: np.random.Generator) -> Floats:
+    """A rank for each action in each state: one apart about 0, shared by actions with the same successor."""
+    first = (T[:, :, None] == T[:, None, :]).argmax(axis=2)  # of the actions with this successor
+    counts = first == np.arange(T.shape[1])  # each successor once
+    preference = np.take_along_axis(rng.random(T.shape), first, axis=1)
+    below = (counts[:, None, :] & (preference[:, None, :] < preference[:, :, None])).sum(axis=2)
+    return below - (counts.sum(axis=1, keepdims=True) - 1) / 2
 
 
 def _imbalance(T: Ints, pair: Floats, start: int, H: int, usual: Floats) -> float:
@@ -69,7 +77,6 @@ def _visits(T: Ints, table: Floats, start: int, H: int) -> Floats:
     now = (np.arange(len(T)) == start).astype(float)
     total = now.copy()
     for _ in range(H - 1):
-        later = np.zeros_like(now)
-        np.add.at(later, T, now[:, None] * table)
-        now, total = later, total + later
+        now = np.bincount(T.ravel(), (now[:, None] * table).ravel(), minlength=len(T))
+        total += now
     return total / H

@@ -40,11 +40,11 @@ def atari_world(game: AtariGame, horizon: int | None = None, *, alpha: float = A
     require("ale_py", "worlds")
     H = game.horizon if horizon is None else horizon
     agents = contrasting_habits(game.moves(), H, chances=game.chances, alpha=alpha, seed=seed)
-    return GymWorld(partial(atari_env, game), partial(_state, game), game.n_states, tuple(game.actions), H, agents)
+    return GymWorld(partial(atari_env, game), partial(_state, game), game.n_states, range(len(game.actions)), H, agents)
 
 
 def atari_env(game: AtariGame) -> Any:
-    """The game as a Gymnasium environment; its actions are ALE's names, each held for `game.frames` frames."""
+    """The game as a Gymnasium environment; action i is the i-th of `game.actions`, held for `game.frames` frames."""
     ale_py = require("ale_py", "worlds")
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     gymnasium.register_envs(ale_py)
@@ -70,8 +70,10 @@ class RandomPhase(gymnasium.Wrapper):  # type: ignore[name-defined]
         super().__init__(env)
         self.game = game
         self.ale = env.unwrapped.ale
-        self.number = {name: i for i, name in enumerate(env.unwrapped.get_action_meanings())}
-        self.codes = dict(zip(self.number, self.ale.getMinimalActionSet()))
+        meanings = env.unwrapped.get_action_meanings()
+        self.codes = dict(zip(meanings, self.ale.getMinimalActionSet()))
+        self.numbers = [meanings.index(name) for name in game.actions]  # the wrapped environment's, of our actions
+        self.action_space = gymnasium.spaces.Discrete(len(self.numbers))
         self.rng = np.random.default_rng()
         self.phases: list[Any] = []  # ALE's states after so many idle frames
         self.starts: dict[int, Any] = {}  # and those from which an episode starts
@@ -84,19 +86,17 @@ class RandomPhase(gymnasium.Wrapper):  # type: ignore[name-defined]
         if not self.phases:
             self.env.reset(seed=0)
             self._keep_phases()
-        first, stop = self.game.phases
-        self.ale.restoreState(self._start(int(self.rng.integers(stop - first))))
+        self.ale.restoreState(self._start(int(self.rng.integers(len(self.phases)))))
         self._hold("NOOP", 1)  # restoring draws nothing: without this the screen is still the last episode's
         return self.ale.getScreenGrayscale(), {}
 
-    def step(self, action: str) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        x, reward, terminated, truncated, info = self.env.step(self.number[action])
+    def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        x, reward, terminated, truncated, info = self.env.step(self.numbers[action])
         return x, float(reward), terminated, truncated, info
 
     def _keep_phases(self) -> None:
-        first, stop = self.game.phases
-        for frame in range(stop):
-            if frame >= first:
+        for frame in range(self.game.phases[-1] + 1):
+            if frame in self.game.phases:
                 self.phases.append(self.ale.cloneState())
             self._hold("NOOP", 1)
 

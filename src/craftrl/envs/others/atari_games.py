@@ -45,7 +45,7 @@ class AtariGame:
     chances  how often an agent without preferences takes each action
     frames   how long an action is held: as long as the figure needs for one place
     horizon  observations per episode
-    phases   an episode starts after a random number of idle frames, at least phases[0] and below phases[1]
+    phases   the numbers of idle frames of which one is drawn, to pass before an episode
     prelude  actions before the episode, after these frames: (ALE's name, frames)
     crop     top, bottom, left and right of what is seen of the screen
     factors  rows and columns of the screen in one pixel, which is their mean
@@ -57,7 +57,7 @@ class AtariGame:
     chances: tuple[float, ...]
     frames: int
     horizon: int
-    phases: tuple[int, int]
+    phases: range
     prelude: tuple[tuple[str, int], ...] = ()
     crop: tuple[int, int, int, int] = SCREEN
     factors: tuple[int, int] = (5, 4)
@@ -90,7 +90,7 @@ FREEWAY = AtariGame(
     chances=(0.25, 0.5, 0.25),
     frames=4,
     horizon=11,
-    phases=(0, 1000),
+    phases=range(1000),
 )
 
 # The submarine moves one pixel a frame. It dives to the sea bed before the episode, and cannot reach the surface in ten
@@ -103,7 +103,7 @@ SEAQUEST = AtariGame(
     chances=(0.25, 0.5, 0.25),
     frames=6,
     horizon=10,
-    phases=(200, 1200),
+    phases=range(200, 1200, 4),
     prelude=(("DOWN", 95),),
     crop=(44, 160, 0, 160),
     factors=(4, 4),

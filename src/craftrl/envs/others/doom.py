@@ -6,8 +6,10 @@ player stands, which no action changes, wherever the player looks.
 
 from __future__ import annotations
 
+from contextlib import chdir
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,14 +23,16 @@ from craftrl.errors import InvalidParameterError, require
 
 gymnasium = require("gymnasium", "worlds")
 
-__all__ = ["DoomTurning", "doom", "doom_env"]
+__all__ = ["DoomTurning", "doom_env", "doom_world"]
 
 TURNS = (-1, 0, 1)  # by how many directions each action turns the player, to the right
 WAIT = (10, 80)  # tics before an episode starts: a random number, at least the first and below the second
 ALPHA = 1.2
 
 
-def doom(horizon: int = 10, size: int = 12, n_walkers: int = 2, *, alpha: float = ALPHA, seed: int = 0) -> GymWorld:
+def doom_world(
+    horizon: int = 10, size: int = 12, n_walkers: int = 2, *, alpha: float = ALPHA, seed: int = 0
+) -> GymWorld:
     """A player who turns on the spot among `size` directions, seen through the player's eyes, 30 x 40 RGB.
 
     `n_walkers` figures fly across the view. `seed` draws their looks and the agents' habits.
@@ -66,7 +70,9 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
         game.set_available_buttons([vizdoom.Button.TURN_LEFT_RIGHT_DELTA])
         game.set_render_weapon(False)
         game.set_episode_timeout(0)
-        game.init()
+        self.folder = TemporaryDirectory(prefix="craftrl-doom-")
+        with chdir(self.folder.name):  # Doom writes its settings where it starts
+            game.init()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -89,6 +95,7 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
 
     def close(self) -> None:
         self.game.close()
+        self.folder.cleanup()
 
     def _screen(self) -> NDArray[np.uint8]:
         state = self.game.get_state()

@@ -24,7 +24,7 @@ ALPHA = 1.2
 
 
 def minigrid_world(
-    horizon: int = 11,
+    horizon: int = 10,
     layout: str = "MiniGrid-SimpleCrossingS9N1-v0",
     n_walkers: int = 4,
     *,
