@@ -67,9 +67,9 @@ def test_only_actions_and_collisions_move_the_figure(name: str, share: float) ->
     pytest.importorskip("ale_py")
     from craftrl.envs.others import atari, atari_games
 
-    world = getattr(atari, name)(horizon=6)
+    world = getattr(atari, name)(horizon=6)  # the collisions are rare, and rarer in short episodes
     moves = getattr(atari_games, name.upper()).moves()
-    found = collect(world, world.policies(), 12, seed=0)
+    found = collect(world, world.policies(), 8, seed=0)
     states, actions = found.truth.states, found.truth.actions
     assert (states[:, 0] == 0).all()
     assert (moves[states[:, :1], actions[:, :1]] == states[:, 1:2]).all()  # nothing is hit at once

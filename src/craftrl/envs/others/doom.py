@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +71,10 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
         game.set_available_buttons([vizdoom.Button.TURN_LEFT_RIGHT_DELTA])
         game.set_render_weapon(False)
         game.set_episode_timeout(0)
-        self.folder = TemporaryDirectory(prefix="craftrl-doom-")
-        with chdir(self.folder.name):  # Doom writes its settings where it starts
+        folder = TemporaryDirectory(prefix="craftrl-doom-")
+        with chdir(folder.name):  # Doom writes its settings where it starts, and again when it ends
             game.init()
+        self.end = finalize(self, _end, game, folder)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -94,12 +96,16 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
         return int(round(-self.game.get_game_variable(self.angle) / self.degrees)) % self.size
 
     def close(self) -> None:
-        self.game.close()
-        self.folder.cleanup()
+        self.end()
 
     def _screen(self) -> NDArray[np.uint8]:
         state = self.game.get_state()
         return np.zeros((120, 160, 3), np.uint8) if state is None else state.screen_buffer
+
+
+def _end(game: Any, folder: TemporaryDirectory[str]) -> None:
+    game.close()
+    folder.cleanup()
 
 
 def _state(env: Any) -> int:
