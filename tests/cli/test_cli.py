@@ -134,13 +134,28 @@ def test_the_help_names_every_world(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["collect", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "bits (the paper's), lock, multimaze or pixels" in text
-    assert list(WORLDS) == ["bits", "lock", "multimaze", "pixels"]
+    assert "bits (the paper's), lock, multimaze or pixels; made by others: freeway, seaquest, minigrid, doom" in text
+    assert list(WORLDS) == ["bits", "lock", "multimaze", "pixels", "freeway", "seaquest", "minigrid", "doom"]
+
+
+def test_worlds_that_others_made_are_collected_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("minigrid")
+    out = tmp_path / "grid.h5"
+    argv = ["--world", "minigrid", "--layout", "MiniGrid-Empty-5x5-v0", "--walkers", "1", "--horizon", "3", "--n", "4"]
+    assert main(["collect", *argv, "--out", str(out)]) == 0
+    tau = TrajectoryDataset.open(out)
+    assert (tau.n, tau.H, tau.obs_shape) == (8, 3, (30, 30, 3))
+    assert "grid.truth.npz" in capsys.readouterr().out
+    told = complaint(capsys, "theory", "assumptions", "--world", "minigrid")
+    assert "minigrid can only be played; collect data from it, and give that with --data" in told
 
 
 def test_an_unknown_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["collect", "--world", "chess", "--n", "5", "--out", str(tmp_path / "x.h5")]
-    assert "must be one of bits, lock, multimaze, pixels; 'chess' was given" in complaint(capsys, *argv)
+    assert (
+        "must be one of bits, lock, multimaze, pixels, freeway, seaquest, minigrid, doom; 'chess' was given"
+        in complaint(capsys, *argv)
+    )
 
 
 def test_collect_refuses_options_of_other_worlds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

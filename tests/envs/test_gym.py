@@ -12,7 +12,7 @@ from craftrl.envs.registration import register_worlds
 from craftrl.errors import InvalidParameterError
 
 gymnasium = pytest.importorskip("gymnasium")
-WORLD_IDS = [entry.gym_id for entry in WORLDS.values()]
+WORLD_IDS = [entry.gym_id for entry in WORLDS.values() if entry.gym_id is not None]
 
 
 @pytest.mark.parametrize("world_id", WORLD_IDS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from craftrl.cli.worlds import add_world_arguments, world_of
+from craftrl.cli.worlds import add_world_arguments, table_world_of
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["add_arguments", "main"]
@@ -23,7 +23,7 @@ as the paper assumes them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_world_arguments(parser, required=False)
+    add_world_arguments(parser, tables_only=True)
     parser.add_argument("--data", type=Path, metavar="FILE", help="as craftrl collect writes it")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="NAME.truth.npz of the same data")
     parser.epilog = EXAMPLES
@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
     if (args.world is None) == (args.data is None) or (args.data is None) != (args.truth is None):
         raise InvalidParameterError("Give either --world, or --data and --truth together.")
     if args.world is not None:
-        world, policies = world_of(args)
+        world, policies = table_world_of(args)
         print(population_assumptions(world, policies))
         return
     from craftrl import TrajectoryDataset

@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 from craftrl.cli.parser import number
-from craftrl.cli.worlds import add_world_arguments, world_of
+from craftrl.cli.worlds import add_world_arguments, table_world_of
 from craftrl.errors import InvalidParameterError
 from craftrl.reproduce.arguments import positive
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--states", type=positive, metavar="N", help="N_s (default: the world's, or 2)")
     for name in BOUNDS:
         parser.add_argument(f"--{name.replace('_', '-')}", type=number, help="taken from the world unless given")
-    add_world_arguments(parser, required=False)
+    add_world_arguments(parser, tables_only=True)
     parser.epilog = EXAMPLES
 
 
@@ -61,7 +61,7 @@ def _problem(args: argparse.Namespace) -> dict[str, Any]:
     if args.world is not None:
         from craftrl.theory import population_assumptions
 
-        world, policies = world_of(args)
+        world, policies = table_world_of(args)
         known = population_assumptions(world, policies)
         given = {name: getattr(known, name).value if value is None else value for name, value in given.items()}
         H = world.H

@@ -1,4 +1,4 @@
-"""Worlds: Ex-BMDPs with their policies, collection and a Gymnasium shell.
+"""Worlds: Ex-BMDPs and environments that others made, with policies, collection and a Gymnasium shell.
 
 Importing this package makes the worlds known to Gymnasium, where that is installed, as `craftrl/Bits-v0` and so
 on; the shell itself, `craftrl.envs.gym.ExBMDPEnv`, is imported when it is first used.
@@ -9,6 +9,8 @@ from craftrl.envs.catalogue import WORLDS, make_world
 from craftrl.envs.collection import Collection, GroundTruth, collect
 from craftrl.envs.contrast import contrasting_policies, coverage_policy
 from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.gymworld import GymWorld
+from craftrl.envs.habits import contrasting_habits
 from craftrl.envs.lock import LockExBMDP
 from craftrl.envs.multimaze import MultiMazeExBMDP
 from craftrl.envs.pixels import PixelsExBMDP
@@ -26,6 +28,7 @@ __all__ = [
     "Collection",
     "ExBMDP",
     "GroundTruth",
+    "GymWorld",
     "HistoryPolicy",
     "LockExBMDP",
     "MarkovPolicy",
@@ -34,6 +37,7 @@ __all__ = [
     "Policy",
     "SwitchingPolicy",
     "collect",
+    "contrasting_habits",
     "contrasting_policies",
     "coverage_policy",
     "make_world",

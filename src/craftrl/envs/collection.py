@@ -5,6 +5,7 @@ Paper: Sections 2.3, 2.4
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 from craftrl.data.truth import GroundTruth
 from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.policies import AdaptivePolicy, Policy, sample_actions
-from craftrl.errors import InvalidParameterError
+from craftrl.envs.stepping import step_episodes
+from craftrl.errors import AssumptionWarning, InvalidParameterError
 
 Ints = NDArray[np.integer]
 LatentPaths = tuple[Ints, Ints]  # states (n, H) and actions (n, H-1)
@@ -43,22 +46,46 @@ class Collection:
 
 
 def collect(
-    world: ExBMDP,
+    world: ExBMDP | GymWorld,
     policies: Sequence[Policy],
     n: int | Sequence[int],
     seed: int | np.random.Generator | np.random.SeedSequence | None = None,
+    *,
+    workers: int = 1,
+    progress: bool = False,
 ) -> Collection:
     """n episodes (or n[k] of agent k) of each policy in the world.
 
-    The latent paths of all agents are drawn first and the noise afterwards, from a stream of its own, so that
-    the two are independent over both entire datasets.
+    Latent paths and noise come from two streams of random numbers, so that the two are independent over both entire
+    datasets. A `GymWorld` is stepped, which takes a while: by as many processes as `workers` says, with a bar where
+    `progress` asks for one. The result is the same for any number of workers. Other worlds are tables, done at once in
+    this process.
 
     Paper: Equation 1 (the noise-free policy property)
     """
     counts = episodes_per_agent(n, len(policies))
+    if isinstance(world, GymWorld):
+        return _stepped(world, policies, counts, seed, workers, progress)
     latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
     paths = [sample_latent_paths(world, policy, m, latent_rng) for policy, m in zip(policies, counts)]
     return observe(world, paths, noise_rng)
+
+
+def _stepped(
+    world: GymWorld, policies: Sequence[Policy], counts: list[int], seed: Any, workers: int, progress: bool
+) -> Collection:
+    episodes = step_episodes(world, policies, counts, seed, workers, progress)
+    starts = np.unique(episodes.states[:, 0])
+    if len(starts) > 1:
+        warnings.warn(
+            f"Every episode should start in one true state, as CRAFT assumes; these start in {len(starts)}; fix the "
+            "start in `make`, or expect poor results.",
+            AssumptionWarning,
+            stacklevel=3,
+        )
+    agent = np.repeat(np.arange(len(counts)), counts)
+    tau = TrajectoryDataset(ArraySteps(episodes.x), agent, episodes.lengths)
+    return Collection(tau, GroundTruth(episodes.states, episodes.actions))
 
 
 def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:

@@ -19,7 +19,16 @@ from craftrl.errors import InvalidParameterError
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
-__all__ = ["AdaptivePolicy", "HistoryPolicy", "MarkovPolicy", "Policy", "SwitchingPolicy", "sample_actions", "tilted"]
+__all__ = [
+    "AdaptivePolicy",
+    "HistoryPolicy",
+    "MarkovPolicy",
+    "Policy",
+    "SwitchingPolicy",
+    "choose_actions",
+    "sample_actions",
+    "tilted",
+]
 
 
 class Policy(ABC):
@@ -106,5 +115,9 @@ def tilted(base: Floats, tilt: Floats) -> NDArray[np.float64]:
 
 def sample_actions(probabilities: Floats, rng: np.random.Generator) -> Ints:
     """One action per row of (n, |A|) probabilities."""
-    cumulative = np.cumsum(probabilities[:, :-1], axis=1)
-    return (rng.random(len(probabilities))[:, None] >= cumulative).sum(axis=1)
+    return choose_actions(probabilities, rng.random(len(probabilities)))
+
+
+def choose_actions(probabilities: Floats, u: Floats) -> Ints:
+    """The action of each row of (n, |A|) probabilities that u (n,), uniform on [0, 1), falls to."""
+    return (u[:, None] >= np.cumsum(probabilities[:, :-1], axis=1)).sum(axis=1)

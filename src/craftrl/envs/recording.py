@@ -12,6 +12,7 @@ from craftrl.data.files import check_writable
 from craftrl.data.truth import read_true_states, truth_path, write_truth
 from craftrl.envs.collection import Collection, collect
 from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.policies import Policy
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
@@ -19,11 +20,14 @@ __all__ = ["record"]
 
 
 def record(
-    world: ExBMDP,
+    world: ExBMDP | GymWorld,
     policies: Sequence[Policy],
     n: int | Sequence[int],
     path: str | os.PathLike[str],
     seed: int | None = None,
+    *,
+    workers: int = 1,
+    progress: bool = False,
 ) -> Collection:
     """`collect`, and write the dataset to `path` and the ground truth to `truth_path(path)`.
 
@@ -34,7 +38,7 @@ def record(
     if where.exists():
         raise InvalidParameterError(f"{where} exists already; remove it, or choose another name.")
     check_writable(where.parent)
-    collection = collect(world, policies, n, seed)
+    collection = collect(world, policies, n, seed, workers=workers, progress=progress)
     if not truth.exists():
         write_truth(truth, collection.truth)
     elif not _is_of(truth, collection):

@@ -1,4 +1,4 @@
-"""The worlds in Gymnasium's registry: each of the catalogue under its id."""
+"""The worlds in Gymnasium's registry: each of the catalogue's own under its id."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def register_worlds() -> None:
     except ImportError:
         return
     for entry in WORLDS.values():
-        if entry.gym_id not in registry:
+        if entry.gym_id is not None and entry.gym_id not in registry:
             register(entry.gym_id, entry_point="craftrl.envs.gym:make_env", kwargs={"world": entry.path})

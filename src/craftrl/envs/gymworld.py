@@ -1,0 +1,60 @@
+"""Worlds that are Gymnasium environments: no tables, only an environment to step and a way to read its true state.
+
+This module needs no Gymnasium: it asks of an environment only what every Gymnasium environment has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from craftrl.envs.policies import MarkovPolicy
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["GymWorld"]
+
+
+@dataclass(frozen=True)
+class GymWorld:
+    """A Gymnasium environment, and what `collect` must know about it.
+
+    make      makes the environment; its observations must be arrays of one shape, and what happens in an episode must
+              depend on the seed that `reset` gets and on the actions alone, not on earlier episodes
+    state     reads the true state from the environment: an integer in 0..n_states-1. It is ground truth, kept for
+              scoring and for the agents' choices, and goes into no observation
+    n_states  how many true states there are
+    actions   what `step` is given for each action: action a of an agent is `actions[a]`
+    H         observations per episode
+    agents    agents that come with the world, if any; `collect` takes any others as well
+
+    CRAFT's theory asks that every episode start in one true state, that actions move it deterministically, and that
+    nothing else knows the actions. An environment made by others may break this a little; measure by how much.
+
+    Paper: Section 2.2 (what is assumed of such a world)
+    """
+
+    make: Callable[[], Any]
+    state: Callable[[Any], int]
+    n_states: int
+    actions: Sequence[Any]
+    H: int
+    agents: tuple[MarkovPolicy, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.H < 2:
+            raise InvalidParameterError(f"An episode must have at least two steps; H = {self.H} was given.")
+        if self.n_states < 1 or len(self.actions) < 1:
+            raise InvalidParameterError(
+                f"A world must have at least one state and one action; {self.n_states} and {len(self.actions)} were "
+                "given."
+            )
+
+    @property
+    def n_actions(self) -> int:
+        """|A|."""
+        return len(self.actions)
+
+    def policies(self) -> tuple[MarkovPolicy, ...]:
+        """The agents that come with the world."""
+        return self.agents

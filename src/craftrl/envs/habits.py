@@ -1,0 +1,82 @@
+"""Agents with habits: the chances of their actions depend on the true state, and are the same at every step.
+
+Paper: Section 2.5 (policy diversity)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.core.grid import check_alpha
+from craftrl.envs.policies import MarkovPolicy, tilted
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["contrasting_habits"]
+
+DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+
+def contrasting_habits(
+    moves: ArrayLike, H: int, start: int = 0, *, chances: ArrayLike | None = None, alpha: float = 1.0, seed: int = 0
+) -> tuple[MarkovPolicy, MarkovPolicy]:
+    """Two agents that prefer different moves in every state, the same at every step, each action possible for both.
+
+    moves    (n_states, |A|): where each action leads from each state when nothing interferes
+    start    the state of h = 1
+    chances  (|A|,) or (n_states, |A|): how often an agent without preferences takes each action; the same unless given
+    alpha    the least difference between the agents' log-odds of any two successors of a state
+
+    The successors of a state get ranks one apart about 0, in an order drawn for each state. Agent A takes an action
+    with probability proportional to chances * exp(alpha rank / 2), agent B to chances * exp(-alpha rank / 2). Of some
+    such draws the one is kept in which the two agents' visits differ least, for both must see most of the world.
+    Actions with one successor share its rank, for only the successor is ever seen.
+
+    Paper: Equation 5 (alpha)
+    """
+    check_alpha(alpha)
+    T = np.asarray(moves)
+    base = np.broadcast_to(1.0 if chances is None else np.asarray(chances, dtype=float), T.shape)
+    if (base <= 0).any():
+        raise InvalidParameterError("Every action must have some chance in every state; one has none; raise it.")
+    base = base / base.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(seed)
+    usual = _visits(T, base, start, H)
+    drawn = [_tilted_both_ways(T, base, alpha, rng) for _ in range(DRAWS)]
+    _, best = min(((_imbalance(T, pair, start, H, usual), i) for i, pair in enumerate(drawn)))
+    first, second = (MarkovPolicy([table] * (H - 1)) for table in drawn[best])
+    return first, second
+
+
+def _tilted_both_ways(T: Ints, base: Floats, alpha: float, rng: np.random.Generator) -> Floats:
+    """One draw: both agents' tables, (2, n_states, |A|)."""
+    rank = _random_ranks(T, rng)
+    return np.stack([tilted(base, sign * alpha / 2 * rank) for sign in (1, -1)])
+
+
+def _random_ranks(T: Ints, rng: np.random.Generator) -> Floats:
+    """A rank for each action in each state: one apart about 0, shared by actions with the same successor."""
+    first = (T[:, :, None] == T[:, None, :]).argmax(axis=2)  # of the actions with this successor
+    counts = first == np.arange(T.shape[1])  # each successor once
+    preference = np.take_along_axis(rng.random(T.shape), first, axis=1)
+    below = (counts[:, None, :] & (preference[:, None, :] < preference[:, :, None])).sum(axis=2)
+    return below - (counts.sum(axis=1, keepdims=True) - 1) / 2
+
+
+def _imbalance(T: Ints, pair: Floats, start: int, H: int, usual: Floats) -> float:
+    """How far the agents' visits differ in log-shares: the mean over states as play without preferences visits them."""
+    log_visits = [np.log(_visits(T, table, start, H) + 1e-12) for table in pair]
+    return float(usual @ np.abs(log_visits[0] - log_visits[1]))
+
+
+def _visits(T: Ints, table: Floats, start: int, H: int) -> Floats:
+    """The share of all steps of an episode spent in each state, shape (n_states,)."""
+    now = (np.arange(len(T)) == start).astype(float)
+    total = now.copy()
+    for _ in range(H - 1):
+        now = np.bincount(T.ravel(), (now[:, None] * table).ravel(), minlength=len(T))
+        total += now
+    return total / H

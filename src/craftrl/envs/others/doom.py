@@ -1,0 +1,112 @@
+"""ViZDoom: a room in three dimensions, seen by a player who stands still and turns; the true state is the direction.
+
+The scenario is "defend the line": monsters come from the far wall, in other ways in every episode. They go where the
+player stands, which no action changes, wherever the player looks.
+"""
+
+from __future__ import annotations
+
+from contextlib import chdir
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.envs.gymworld import GymWorld
+from craftrl.envs.habits import contrasting_habits
+from craftrl.envs.others.images import SmallImages
+from craftrl.envs.others.overlay import MovingFigures
+from craftrl.errors import InvalidParameterError, require
+
+gymnasium = require("gymnasium", "worlds")
+
+__all__ = ["DoomTurning", "doom_env", "doom_world"]
+
+TURNS = (-1, 0, 1)  # by how many directions each action turns the player, to the right
+WAIT = (10, 80)  # tics before an episode starts: a random number, at least the first and below the second
+ALPHA = 1.2
+
+
+def doom_world(
+    horizon: int = 10, size: int = 12, n_walkers: int = 2, *, alpha: float = ALPHA, seed: int = 0
+) -> GymWorld:
+    """A player who turns on the spot among `size` directions, seen through the player's eyes, 30 x 40 RGB.
+
+    `n_walkers` figures fly across the view. `seed` draws their looks and the agents' habits.
+    """
+    if size < 3 or 360 % size:
+        raise InvalidParameterError(f"The directions must divide 360 degrees, at least 3 of them; {size} were given.")
+    require("vizdoom", "worlds")
+    moves = (np.arange(size)[:, None] + np.array(TURNS)) % size
+    agents = contrasting_habits(moves, horizon, alpha=alpha, seed=seed)
+    return GymWorld(partial(doom_env, size, n_walkers, seed), _state, size, (0, 1, 2), horizon, agents)
+
+
+def doom_env(size: int = 12, n_walkers: int = 2, seed: int = 0) -> Any:
+    """The player's view as a Gymnasium environment: the screen of 120 x 160 pixels, averaged over 4 x 4 of them."""
+    return MovingFigures(SmallImages(DoomTurning(size), (4, 4)), n_walkers, sizes=(1.5, 3), seed=seed)
+
+
+class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
+    """Turn left, stay, turn right; each action takes four of Doom's tics, the turn itself the first."""
+
+    tics = 4
+
+    def __init__(self, size: int = 12) -> None:
+        vizdoom = require("vizdoom", "worlds")
+        self.degrees = 360 / size
+        self.size = size
+        self.observation_space = gymnasium.spaces.Box(0, 255, (120, 160, 3), np.uint8)
+        self.action_space = gymnasium.spaces.Discrete(len(TURNS))
+        self.angle = vizdoom.GameVariable.ANGLE
+        game = self.game = vizdoom.DoomGame()
+        game.load_config(str(Path(vizdoom.scenarios_path) / "defend_the_line.cfg"))
+        game.set_window_visible(False)
+        game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
+        game.set_screen_format(vizdoom.ScreenFormat.RGB24)
+        game.set_available_buttons([vizdoom.Button.TURN_LEFT_RIGHT_DELTA])
+        game.set_render_weapon(False)
+        game.set_episode_timeout(0)
+        folder = TemporaryDirectory(prefix="craftrl-doom-")
+        with chdir(folder.name):  # Doom writes its settings where it starts, and again when it ends
+            game.init()
+        self.end = finalize(self, _end, game, folder)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        super().reset(seed=seed)
+        self.game.set_seed(int(self.np_random.integers(2**31)))
+        self.game.new_episode()
+        self.game.make_action([0], int(self.np_random.integers(*WAIT)))
+        return self._screen(), {}
+
+    def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        self.game.make_action([TURNS[action] * self.degrees], 1)
+        self.game.make_action([0], self.tics - 1)
+        over = self.game.is_episode_finished()
+        return self._screen(), 0.0, over, False, {}
+
+    def direction(self) -> int:
+        """0 at the start; one more for every turn to the right."""
+        return int(round(-self.game.get_game_variable(self.angle) / self.degrees)) % self.size
+
+    def close(self) -> None:
+        self.end()
+
+    def _screen(self) -> NDArray[np.uint8]:
+        state = self.game.get_state()
+        return np.zeros((120, 160, 3), np.uint8) if state is None else state.screen_buffer
+
+
+def _end(game: Any, folder: TemporaryDirectory[str]) -> None:
+    game.close()
+    folder.cleanup()
+
+
+def _state(env: Any) -> int:
+    return env.unwrapped.direction()

@@ -1,0 +1,158 @@
+"""Any Gymnasium environment as a world: what is seen, what is true, and the same for any number of workers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from craftrl.data import TrajectoryDataset
+from craftrl.data.truth import read_true_states
+from craftrl.envs import AdaptivePolicy, GymWorld, HistoryPolicy, collect, contrasting_habits, record
+from craftrl.envs.habits import _visits
+from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
+
+gymnasium = pytest.importorskip("gymnasium")
+MOVES = np.clip(np.arange(5)[:, None] + np.array([-1, 0, 1]), 0, 4)
+
+
+class Line(gymnasium.Env):
+    """Five places on a line and a lamp that flickers by itself; the episode ends at `end`, if there is one."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (2, 5), np.uint8)
+    action_space = gymnasium.spaces.Discrete(3)
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+
+    def __init__(self, end: int | None = None, random_start: bool = False) -> None:
+        self.end, self.random_start = end, random_start
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place = int(self.np_random.integers(5)) if self.random_start else 2
+        return self._see(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.place = int(MOVES[self.place, action])
+        return self._see(), 0.0, self.place == self.end, False, {}
+
+    def _see(self) -> Any:
+        x = np.zeros((2, 5), np.uint8)
+        x[0, self.place], x[1] = 255, self.np_random.integers(256)
+        return x
+
+
+def place(env: Any) -> int:
+    return env.unwrapped.place
+
+
+WORLD = GymWorld(Line, place, 5, (0, 1, 2), 4, contrasting_habits(MOVES, 4, start=2, alpha=1.0, seed=0))
+
+
+def test_what_is_seen_is_what_is_true() -> None:
+    found = collect(WORLD, WORLD.policies(), [30, 20], seed=1)
+    x = np.stack([found.tau.at(h) for h in range(1, 5)], axis=1)
+    states, actions = found.truth.states, found.truth.actions
+    assert found.tau.counts.tolist() == [30, 20]
+    assert (x[:, :, 0].argmax(axis=-1) == states).all()
+    assert (states[:, 0] == 2).all()
+    assert (MOVES[states[:, :-1], actions] == states[:, 1:]).all()
+
+
+def test_the_result_depends_on_the_seed_and_not_on_the_workers() -> None:
+    one, two = (collect(WORLD, WORLD.policies(), 40, seed=3, workers=w) for w in (1, 2))
+    other = collect(WORLD, WORLD.policies(), 40, seed=4)
+    for h in range(1, 5):
+        assert (one.tau.at(h) == two.tau.at(h)).all()
+    assert (one.truth.states == two.truth.states).all()
+    assert (one.truth.actions == two.truth.actions).all()
+    assert (one.truth.actions != other.truth.actions).any()
+
+
+def test_what_moves_by_itself_does_not_know_the_policies() -> None:
+    """The same seed gives the same lamp to agents of another kind, who act otherwise."""
+    left = HistoryPolicy(lambda history: np.tile([1.0, 0.0, 0.0], (len(history), 1)))
+    first, second = collect(WORLD, WORLD.policies(), 20, seed=5), collect(WORLD, [left, left], 20, seed=5)
+    assert (first.truth.states != second.truth.states).any()
+    assert all((first.tau.at(h)[:, 1] == second.tau.at(h)[:, 1]).all() for h in range(1, 5))
+
+
+def test_agents_act_with_the_chances_of_their_tables() -> None:
+    found = collect(WORLD, WORLD.policies(), 1000, seed=6)
+    for k, policy in enumerate(WORLD.policies()):
+        first = found.truth.actions[found.tau.agent == k, 0]
+        assert np.allclose(np.bincount(first, minlength=3) / 1000, policy.pi(1)[2], atol=0.06)
+
+
+def test_episodes_may_end_early(tmp_path: Path) -> None:
+    world = GymWorld(partial(Line, end=1), place, 5, (0, 1, 2), 4)
+    record(world, WORLD.policies(), 60, tmp_path / "x.h5", seed=0)
+    tau = TrajectoryDataset.open(tmp_path / "x.h5")
+    states = read_true_states(tmp_path / "x.truth.npz", tau)
+    ended = (states == 1).any(axis=1)
+    assert ended.any()
+    assert (tau.lengths[~ended] == 4).all()
+    assert (tau.lengths[ended] == (states == 1).argmax(axis=1)[ended] + 1).all()
+    assert ((states >= 0).sum(axis=1) == tau.lengths).all()
+
+
+def test_a_bar_for_those_who_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    collect(WORLD, WORLD.policies(), 3, seed=0, progress=True)
+    assert "6/6" in capsys.readouterr().err
+
+
+def test_several_starts_are_warned_of() -> None:
+    world = GymWorld(partial(Line, random_start=True), place, 5, (0, 1, 2), 4)
+    with pytest.warns(AssumptionWarning, match="one true state, as CRAFT assumes; these start in 5"):
+        collect(world, WORLD.policies(), 40, seed=0)
+
+
+def test_what_cannot_be_collected_is_refused() -> None:
+    wrong = GymWorld(Line, lambda env: 7, 5, (0, 1, 2), 4)
+    with pytest.raises(InvalidDataError, match=r"integer in 0\.\.4; 7 was read"):
+        collect(wrong, WORLD.policies(), 2)
+    adaptive = AdaptivePolicy(lambda past: WORLD.agents[0], batch=2)
+    with pytest.raises(InvalidParameterError, match="an AdaptivePolicy was given"):
+        collect(WORLD, [adaptive, adaptive], 2)
+    with pytest.raises(InvalidParameterError, match="workers must be at least 1; 0 was given"):
+        collect(WORLD, WORLD.policies(), 2, workers=0)
+    with pytest.raises(InvalidParameterError, match="at least two steps; H = 1"):
+        GymWorld(Line, place, 5, (0, 1, 2), 1)
+    with pytest.raises(InvalidParameterError, match="at least one state and one action"):
+        GymWorld(Line, place, 5, (), 3)
+
+
+def test_observations_that_are_no_arrays_are_refused() -> None:
+    class Named(gymnasium.ObservationWrapper):
+        observation_space = gymnasium.spaces.Dict({"image": Line.observation_space})
+
+    with pytest.raises(InvalidDataError, match="must be arrays of one shape"):
+        collect(GymWorld(lambda: Named(Line()), place, 5, (0, 1, 2), 4), WORLD.policies(), 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_habits_differ_by_alpha_and_leave_nothing_out(seed: int) -> None:
+    """Successors are what counts: at the end of the line, standing still and going on are one."""
+    a, b = (p.pi(1) for p in contrasting_habits(MOVES, 6, start=2, chances=(0.2, 0.3, 0.5), alpha=0.8, seed=seed))
+    assert (a > 0).all()
+    assert (b > 0).all()
+    for s in range(5):
+        to = np.unique(MOVES[s])
+        chance = np.array([[pi[s, MOVES[s] == t].sum() for t in to] for pi in (a, b)])
+        odds = np.sort(np.log(chance[0] / chance[1]))
+        assert (np.diff(odds) > 0.8 - 1e-9).all()
+
+
+def test_habits_are_the_same_at_every_step_and_for_the_same_seed() -> None:
+    one, same, other = (contrasting_habits(MOVES, 6, start=2, seed=seed)[0] for seed in (0, 0, 1))
+    assert all((one.pi(h) == one.pi(1)).all() for h in range(1, 6))
+    assert (one.pi(1) == same.pi(1)).all()
+    assert (one.pi(1) != other.pi(1)).any()
+    assert np.isclose(_visits(MOVES, one.pi(1), 2, 6).sum(), 1)
+
+
+def test_habits_leave_every_action_some_chance() -> None:
+    with pytest.raises(InvalidParameterError, match="some chance in every state"):
+        contrasting_habits(MOVES, 4, chances=(0.5, 0.5, 0.0))

@@ -1,0 +1,95 @@
+"""Distractors and small images: wrappers for any Gymnasium environment of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from craftrl.errors import InvalidParameterError
+
+gymnasium = pytest.importorskip("gymnasium")
+
+
+class Dark(gymnasium.Env):
+    """An image of one colour, the last action's."""
+
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, shape: tuple[int, ...] = (30, 20, 3), dtype: Any = np.uint8) -> None:
+        self.observation_space = gymnasium.spaces.Box(0, 255, shape, dtype)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.zeros(self.observation_space.shape, np.uint8), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.full(self.observation_space.shape, action, np.uint8), 0.0, False, False, {}
+
+
+def masks(env: Any, actions: list[int], seed: int) -> Any:
+    """Where the figures are, from reset on."""
+    images = [env.reset(seed=seed)[0], *(env.step(a)[0] for a in actions)]
+    return np.stack([(x > 10).reshape(30, 20, -1).any(axis=-1) for x in images])
+
+
+@pytest.mark.parametrize("shape", [(30, 20), (30, 20, 1), (30, 20, 3)])
+def test_figures_move_by_themselves(shape: tuple[int, ...]) -> None:
+    from craftrl.envs.others.overlay import MovingFigures
+
+    env = MovingFigures(Dark(shape), 3, seed=1)
+    seen = masks(env, [0] * 8, seed=4)
+    assert (seen == masks(env, [2, 1] * 4, seed=4)).all(), "the actions move them"
+    assert (seen != masks(env, [0] * 8, seed=5)).any(), "the seed does not"
+    assert seen.any(axis=(1, 2)).all()
+    assert (seen[1:] != seen[:-1]).any(axis=(1, 2)).all()
+    overlap = (seen[1:] & seen[:-1]).sum() / seen[1:].sum()
+    assert overlap > (seen & masks(env, [0] * 8, seed=5)).sum() / seen.sum()  # correlated over time
+
+
+def test_figures_without_turns_bounce() -> None:
+    from craftrl.envs.others.overlay import MovingFigures
+
+    env = MovingFigures(Dark(), 5, turn=0.0, speeds=(3, 6), seed=0)
+    env.reset(seed=0)
+    for _ in range(60):
+        before = np.abs(env.direction)
+        env.step(0)
+        assert (env.place >= 0).all()
+        assert (env.place <= env.borders).all()
+        assert np.allclose(np.abs(env.direction), before)
+
+
+def test_an_episode_after_the_seeded_one_differs() -> None:
+    from craftrl.envs.others.overlay import MovingFigures
+
+    env = MovingFigures(Dark(), 2)
+    env.reset(seed=0)
+    second = env.reset()[0]
+    env.reset(seed=0)
+    assert (env.reset()[0] == second).all()
+    assert (env.reset(seed=0)[0] != second).any()
+
+
+def test_figures_need_images_and_sense() -> None:
+    from craftrl.envs.others.overlay import MovingFigures
+
+    with pytest.raises(InvalidParameterError, match="draws on images of dtype uint8"):
+        MovingFigures(Dark((30, 20), np.float32))
+    with pytest.raises(InvalidParameterError, match="draws on images of dtype uint8"):
+        MovingFigures(Dark((30,)))
+    with pytest.raises(InvalidParameterError, match="turn = 2"):
+        MovingFigures(Dark(), turn=2)
+
+
+def test_small_images_are_means_over_blocks() -> None:
+    from craftrl.envs.others.images import SmallImages, area_average
+
+    image = np.arange(24, dtype=np.uint8).reshape(4, 6, 1)
+    assert area_average(image, (2, 3))[..., 0].tolist() == [[4, 7], [16, 19]]
+    env = SmallImages(Dark((30, 20)), (5, 4), crop=(10, 30, 0, 20))
+    x = env.reset(seed=0)[0]
+    assert x.shape == env.observation_space.shape == (4, 5, 1)
+    with pytest.raises(InvalidParameterError, match="must divide the cropped image of 30 x 20 pixels"):
+        SmallImages(Dark((30, 20)), (7, 4))
