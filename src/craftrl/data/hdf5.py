@@ -51,7 +51,7 @@ class Hdf5Steps:
         x = self._observations()
         if x.chunks is None or x.chunks != (1, x.chunks[1], *x.shape[2:]) or x.id.get_create_plist().get_nfilters():
             return None
-        H, n, m = *x.shape[:2], x.chunks[1]
+        (H, n), m = x.shape[:2], x.chunks[1]
         corner = (0,) * len(x.shape[2:])
         infos = [[x.id.get_chunk_info_by_coord((h, row, *corner)) for row in range(0, n, m)] for h in range(H)]
         offsets = np.array([[-1 if i.byte_offset is None else i.byte_offset for i in step] for step in infos])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from craftrl.errors import InvalidDataError
 
-__all__ = ["RawRows", "Reader", "Run", "mapped_at"]
+__all__ = ["RawRows", "Reader", "Run", "mapped_at", "memory_map"]
 
 
 class Run(NamedTuple):
@@ -80,8 +80,16 @@ class Reader:
 
 def mapped_at(array: NDArray[Any]) -> tuple[str | os.PathLike[str], int] | None:
     """The file of a memory map, or of a contiguous part of one, and where its first entry lies there."""
-    if not isinstance(array, np.memmap) or array.filename is None or not array.flags.c_contiguous or array.mode == "c":
+    whole = memory_map(array)
+    if whole is None or whole.filename is None or not array.flags.c_contiguous or whole.mode == "c":
         return None
-    file_map = array._mmap  # type: ignore[attr-defined]
-    begin = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # `offset` is the whole map's, also in its parts
-    return array.filename, begin + array.ctypes.data - np.frombuffer(file_map, np.uint8).ctypes.data
+    begin = whole.offset - whole.offset % mmap.ALLOCATIONGRANULARITY  # `offset` is that of the map, also in its parts
+    mapped = np.frombuffer(whole._mmap, np.uint8)  # type: ignore[attr-defined]
+    return whole.filename, begin + array.ctypes.data - mapped.ctypes.data
+
+
+def memory_map(array: Any) -> np.memmap[Any, Any] | None:
+    """The memory map that an array is, or is a view of."""
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return array if isinstance(array, np.memmap) else None

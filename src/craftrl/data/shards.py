@@ -60,9 +60,7 @@ class ShardSteps:
         def find(step: int, row: int) -> Run:
             shard = bisect_right(self.starts, row) - 1
             within = row - self.starts[shard]
-            return Run(
-                self.files[shard], int(offsets[shard, step]) + within * row_bytes, self.starts[shard + 1] - row
-            )
+            return Run(self.files[shard], int(offsets[shard, step]) + within * row_bytes, self.starts[shard + 1] - row)
 
         return RawRows(find)
 

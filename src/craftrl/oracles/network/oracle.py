@@ -16,7 +16,7 @@ from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
-from craftrl.oracles.network.frames import Frames
+from craftrl.oracles.network.frames import open_frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
 from craftrl.oracles.network.networks import Head
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
@@ -120,7 +120,7 @@ class PreparedNetwork(PreparedOracle):
         self.heads = oracle.heads or self.training.but(
             epochs=40, patience=8, lr=3e-3, batch=int(np.clip(tau.n // 40, 256, 4096)), checkpoints=None
         )
-        self.frames = Frames(tau, self.training.to_device())
+        self.frames = open_frames(tau, self.training)
         self._pairs: PairFit | None = None
         self._features: dict[int, Tensor] = {}
 
@@ -166,9 +166,8 @@ class PreparedNetwork(PreparedOracle):
         """The trunk's features of all observations at h, shape (n, dim); kept for all steps where there is room."""
         if h not in self._features:
             trunk = self.pairs().network.trunk
-            rows = torch.arange(self.tau.n).split(4096)
-            with torch.no_grad():
-                z = torch.cat([trunk(self.frames.batch(torch.full_like(r, h - 1), r)).float() for r in rows])
+            with torch.no_grad(), self.frames.at(h) as inputs:
+                z = torch.cat([trunk(x).float() for x in inputs])
             if z.nbytes * self.tau.H > FEATURE_BYTES:
                 self._features.clear()
             self._features[h] = z

@@ -19,7 +19,7 @@ from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork, new_trunk
 from craftrl.oracles.network.training import Training, seeded, train
 
-__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets", "trajectories"]
+__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -53,17 +53,17 @@ def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, tra
             body, n_features = new_trunk(trunk, tau.obs_shape, dim)
             network = PairNetwork(body, n_features, tau.H, tau.K, hidden=2 * n_features)
         seen = np.flatnonzero((fold_of != fold) | (folds == 1))
-        rows_train, rows_held = training.split(len(seen), name)
-        rows = seen[rows_train], seen[rows_held]
-        train(network, _pair_loss(network, frames, target), rows, training, name, tau.H, chance=math.log(tau.K))
+        rows = frames.split(seen, training, name)
+        loss = _pair_loss(network, frames, target)
+        train(network, loss, rows, training, name, tau.H, chance=math.log(tau.K), feed=frames)
         own = np.arange(tau.n) if folds == 1 else np.flatnonzero(fold_of == fold)
         logits[own] = _pair_logits(network, frames, own, training)
         unseen[rows[1] if folds == 1 else own] = True
     assert network is not None
     logits = calibrated(logits, target, unseen)
     with np.errstate(invalid="ignore"):
-        loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
-    return PairFit(logits, loss, network)
+        losses = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
+    return PairFit(logits, losses, network)
 
 
 def pair_targets(tau: TrajectoryDataset) -> Ints:
@@ -102,7 +102,7 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
     targets = torch.from_numpy(target).to(frames.device)
 
     def loss(rows: Tensor) -> Tensor:
-        logits = network.along(trajectories(frames, rows))
+        logits = network.along(frames.trajectories(rows))
         return functional.cross_entropy(logits.flatten(0, 1).float(), targets[rows].flatten())
 
     return loss
@@ -111,15 +111,8 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
 @torch.no_grad()
 def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
     size = max(1, 4 * training.batch_of(frames.tau.n * frames.tau.H) // frames.tau.H)
-    chunks = torch.from_numpy(rows).split(size)
-    return torch.cat([network.along(trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
-
-
-def trajectories(frames: Frames, rows: Tensor) -> Tensor:
-    """Whole trajectories (n, H, *input)."""
-    H = frames.tau.H
-    step = torch.arange(H, device=rows.device).expand(len(rows), H)
-    return frames.batch(step, rows[:, None].expand(len(rows), H))
+    with frames.in_order([rows[i : i + size] for i in range(0, len(rows), size)]) as chunks:
+        return torch.cat([network.along(frames.trajectories(r)).double().cpu() for r in chunks]).numpy()
 
 
 def _cross_entropy(logits: Floats, target: Ints) -> float:
