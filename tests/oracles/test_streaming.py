@@ -260,11 +260,12 @@ def test_a_tenth_of_the_memory_learns_as_well(data, tmp_path):
     less = TRAINING.but(memory=data.tau.steps.array.astype(np.float32).nbytes // 10)
     on_all, on_some = (NeuralOracle(dim=32, training=t).prepare(d) for t, d in [(TRAINING, data.tau), (less, tau)])
     assert isinstance(on_some.frames, StreamedFrames)
+    networks = [prepared.pairs().network for prepared in (on_all, on_some)]
     with torch.no_grad():
-        logits = (prepared.pairs().network.along(x).flatten(0, 1) for prepared in (on_all, on_some))
-        in_memory, streamed = (float(torch.nn.functional.cross_entropy(values, target)) for values in logits)
+        logits = (network.along(x).flatten(0, 1) for network in networks)
+        in_memory, from_disk = (float(torch.nn.functional.cross_entropy(values, target)) for values in logits)
     assert in_memory < np.log(2) - 0.1
-    assert streamed < in_memory + 0.02
+    assert from_disk < in_memory + 0.02
     label = np.where(data.truth.states[:, 1] == 0, 0, 1)
     assert (on_some.encode(2, label, 2).encoder(tau.at(2)) == label).mean() > 0.97
 

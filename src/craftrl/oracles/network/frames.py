@@ -18,7 +18,7 @@ from craftrl.errors import InvalidDataError
 from craftrl.oracles.network.allowance import allowed_bytes
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.order import Layout
-from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches
+from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
 from craftrl.oracles.network.training import Training
 
 __all__ = ["Frames", "HeldFrames", "StreamedFrames", "check_observations", "open_frames", "to_input"]
@@ -88,7 +88,7 @@ class HeldFrames(Frames):
         if self.x.is_floating_point() and len(tau.obs_shape) == 3:
             for h in range(tau.H):
                 check_range(self.x[h].numpy())
-        if device.type == "cuda" and self.x.nbytes < DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]:
+        if device.type == "cuda" and self.x.nbytes < DEVICE_SHARE * free_bytes(device):
             self.x = self.x.to(device)
 
     def batch(self, step: Tensor, row: Tensor) -> Tensor:

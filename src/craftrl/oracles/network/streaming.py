@@ -7,6 +7,7 @@ the network's work. An error there is raised here, where the window is waited fo
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
@@ -21,10 +22,16 @@ from craftrl.data.raw import Reader
 from craftrl.oracles.network.minibatches import Minibatches
 from craftrl.oracles.network.order import Layout, Plan
 
-__all__ = ["DEVICE_SHARE", "Stream", "StreamedMinibatches"]
+__all__ = ["DEVICE_SHARE", "Stream", "StreamedMinibatches", "free_bytes"]
 
 Ints = NDArray[np.integer]
 DEVICE_SHARE = 0.5  # how much of a GPU's free memory observations may take; beyond that they stay with the host
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory of a GPU that nobody uses, and what torch keeps of it to give out again."""
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + kept
 
 
 class Stream:
@@ -39,6 +46,7 @@ class Stream:
         self.shape = shape  # of one observation
         self.dtype = dtype
         self.peak_bytes = 0  # the most that a pass has held
+        self.waited = 0.0  # seconds for which passes had nothing to give
 
 
 class StreamedMinibatches(Minibatches):
@@ -90,14 +98,15 @@ class StreamedMinibatches(Minibatches):
                 arrived += 1
             block = self.stream.layout.blocks_of(rows)
             slots = self.place[block] + rows - self.stream.layout.starts[block]
-            self.rows, self.slots = torch.from_numpy(np.stack([rows, slots])).to(self.device, non_blocking=True)
+            self.rows = torch.from_numpy(rows).to(self.device, non_blocking=True)
+            self.slots = torch.from_numpy(slots).to(self.buffer.device, non_blocking=True)
             yield self.rows
 
     def observations(self) -> Tensor:
         """Those of the present rows, as they are stored, on the device: shape (rows, steps, *obs)."""
         where = self.buffer.device
         step = torch.arange(len(self.steps), device=where) * (2 * self.half)
-        index = (self.slots.to(where)[:, None] + step).flatten()
+        index = (self.slots[:, None] + step).flatten()
         shape = (len(index), *self.stream.shape)
         pinned = self.device.type == "cuda" and not self.buffer.is_cuda
         x = torch.empty(shape, dtype=self.buffer.dtype, device=where, pin_memory=pinned)
@@ -106,7 +115,7 @@ class StreamedMinibatches(Minibatches):
 
     def _new_buffer(self, shape: tuple[int, ...]) -> Tensor:
         n_bytes = int(np.prod(shape, dtype=np.int64)) * self.stream.dtype.itemsize
-        fits = self.device.type == "cuda" and n_bytes < DEVICE_SHARE * torch.cuda.mem_get_info(self.device)[0]
+        fits = self.device.type == "cuda" and n_bytes < DEVICE_SHARE * free_bytes(self.device)
         return torch.empty(shape, dtype=self.stream.dtype, device=self.device if fits else "cpu")
 
     def _load(self, blocks: Ints) -> None:
@@ -116,8 +125,10 @@ class StreamedMinibatches(Minibatches):
         self.loading.append([self.pool.submit(self._read, int(block)) for block in blocks])
 
     def _wait_for(self, window: list[Future[None]]) -> None:
+        begun = time.perf_counter()
         for block in window:
             block.result()
+        self.stream.waited += time.perf_counter() - begun
         if self.copies is not None:
             torch.cuda.current_stream(self.device).wait_stream(self.copies)
 
