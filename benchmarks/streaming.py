@@ -5,10 +5,12 @@
 
 One dataset of the pixel world is written to disk. The pair network of `NeuralOracle` is trained on it twice, each time
 in a process of its own, whose peak resident memory is taken from the operating system. Frames per second are those of
-the quickest epoch, its held-out evaluation included. Before each epoch the operating system is asked to forget the file
-(posix_fadvise), and a sample of the file's pages says how much of it is cached still; what a disk or a hypervisor
-caches by itself remains. A few thousand trajectories are drawn and written over and over: what the frames show makes
-no difference to the speed.
+the quickest epoch, its held-out evaluation included. Beside them stand the seconds that the training thread worked or
+waited for frames, which count the same however busy the machine is (on a CPU; a GPU works by itself).
+
+Before each epoch the operating system is asked to forget the file (posix_fadvise), and a sample of the file's pages
+says how much of it is cached still; what a disk or a hypervisor caches by itself remains. A few thousand trajectories
+are drawn and written over and over: what the frames show makes no difference to the speed.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from craftrl import NeuralOracle, TrajectoryDataset
 from craftrl.data.dataset import ArraySteps
 from craftrl.envs import PixelsExBMDP, collect
 from craftrl.oracles.network import Training
+from craftrl.oracles.network.frames import StreamedFrames
 
 H, DRAWN = 10, 1000  # steps, and trajectories that are drawn for each agent
 STORES = ("npy", "shards", "hdf5", "gzip")
@@ -74,9 +77,8 @@ def _write_gzip(path: Path, shape: tuple[int, ...], blocks: list[tuple[int, int,
     """Our format, compressed, as somebody else may write it."""
     import h5py
 
-    rows = max(1, 2**20 // int(np.prod(shape[2:])))
     with h5py.File(path, "w") as file:
-        x = file.create_dataset("observations", shape, np.uint8, chunks=(1, rows, *shape[2:]), compression="gzip")
+        x = file.create_dataset("observations", shape, np.uint8, chunks=(1, 32, *shape[2:]), compression="gzip")
         for _, start, part in blocks:
             x[:, start : start + part.shape[1]] = part
         file["agent"], file["lengths"] = np.repeat([0, 1], shape[1] // 2), np.full(shape[1], H)
@@ -135,13 +137,14 @@ def train(path: Path, streamed: bool, training: Training) -> dict[str, Any]:
     prepared = NeuralOracle(training=training.but(memory=n_bytes // SHARE)).prepare(tau)
     frames = prepared.frames
     ready = time.perf_counter()
-    marks, cached, n_rows = [], [], []
+    marks, cached, n_rows, worked = [], [], [], []
     shuffled, in_order = frames.shuffled, frames.in_order
 
     def marked_shuffled(rows: Any, *others: Any) -> Any:
         _wait(frames.device)
-        marks.append(time.perf_counter())
         cached.append(forget(path))
+        marks.append(time.perf_counter())
+        worked.append(worked_or_waited(frames))
         n_rows.append(len(rows))
         return shuffled(rows, *others)
 
@@ -150,6 +153,7 @@ def train(path: Path, streamed: bool, training: Training) -> dict[str, Any]:
         n_rows_read = sum(map(len, chunks))
         if n_rows_read == tau.n:  # training is over, and the network's answers to all pairs are read off
             marks.append(time.perf_counter())
+            worked.append(worked_or_waited(frames))
             forget(path)
         return in_order(chunks)
 
@@ -161,18 +165,28 @@ def train(path: Path, streamed: bool, training: Training) -> dict[str, Any]:
     return {
         "frames per second": n_rows[0] * H / float(seconds.min()),
         "seconds of an epoch": seconds.tolist(),
+        "seconds of work and waiting of an epoch": np.diff(worked).tolist(),
         "frames per second reading all": tau.n * H / (end - marks[-1]),
         "seconds until ready": ready - begun,
         "cached before an epoch": cached,
         "peak GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         "peak GiB of imports": before / 2**20,
         "GiB of frames": n_bytes / 2**30,
-        "seconds of waiting for frames": frames.stream.waited if streamed else 0.0,
+        "seconds of waiting for frames": waited(frames),
         "held at most, of the dataset": frames.stream.peak_bytes / n_bytes if streamed else 1.0,
         "kind": type(frames).__name__,
         "device": torch.cuda.get_device_name(frames.device) if frames.device.type == "cuda" else "cpu",
         "torch": torch.__version__,
     }
+
+
+def waited(frames: Any) -> float:
+    return frames.stream.waited if isinstance(frames, StreamedFrames) else 0.0
+
+
+def worked_or_waited(frames: Any) -> float:
+    """Seconds that this thread computed, or had nothing to compute on."""
+    return time.thread_time() + waited(frames)
 
 
 def _wait(device: torch.device) -> None:
@@ -194,17 +208,19 @@ def measure(store: str, arguments: argparse.Namespace, folder: Path) -> dict[str
     row["GiB on disk"] = sum(file.stat().st_size for file in files(path)) / 2**30
     row["in memory"] = in_own_process(path, arguments)
     row["streamed"] = in_own_process(path, arguments, "--streamed")
-    row["streamed / in memory"] = row["streamed"]["frames per second"] / row["in memory"]["frames per second"]
+    row["speed, streamed / in memory"] = row["streamed"]["frames per second"] / row["in memory"]["frames per second"]
+    work = [min(row[kind]["seconds of work and waiting of an epoch"]) for kind in ("in memory", "streamed")]
+    row["the same by work and waiting"] = work[0] / work[1]
     return row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", nargs="+", choices=STORES, default=("npy", "hdf5"))
-    parser.add_argument("--n", type=int, default=6000, help="trajectories of both agents together, of ten frames")
+    parser.add_argument("--n", type=int, default=4000, help="trajectories of both agents together, of ten frames")
     parser.add_argument("--pixels", type=int, default=24, help="rows and columns of a frame")
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=512, help="frames in a minibatch")
+    parser.add_argument("--batch", type=int, default=256, help="frames in a minibatch")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--folder", type=Path, help="where to put the datasets; a temporary folder by default")
     parser.add_argument("--name", default="streaming", help="of the file of results")

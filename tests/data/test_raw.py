@@ -45,7 +45,7 @@ def stores(tau, folder, monkeypatch):
 
 def test_raw_rows_of_every_store_are_the_same(tau, tmp_path, monkeypatch):
     for stored in stores(tau, tmp_path, monkeypatch):
-        reader = Reader(stored.steps, tau.dtype)
+        reader = Reader(stored.steps)
         assert reader.raw is not None
         for step, start, stop in [(0, 0, 42), (1, 5, 6), (2, 4, 31), (2, 41, 42)]:
             out = np.empty((stop - start, *OBS), dtype=np.uint8)
@@ -54,13 +54,16 @@ def test_raw_rows_of_every_store_are_the_same(tau, tmp_path, monkeypatch):
 
 
 def test_what_is_compressed_or_of_another_type_is_decoded(tau, tmp_path):
-    reader = Reader(gzipped(tau, tmp_path / "gzip.h5").steps, tau.dtype)
+    reader = Reader(gzipped(tau, tmp_path / "gzip.h5").steps)
     assert (reader.raw, reader.rows_together) == (None, 7)
-    converted = Reader(tau.steps, np.dtype(np.float32))
-    for given, dtype in [(reader, np.uint8), (converted, np.float32)]:
-        out = np.empty((20, *OBS), dtype=dtype)
-        given.read_into(1, 10, out)
-        assert np.array_equal(out, tau.at(2)[10:30])
+    tau.save(tmp_path / "tau.h5")
+    plain = Reader(TrajectoryDataset.open(tmp_path / "tau.h5").steps)
+    assert plain.rows_together == 1
+    for given in (reader, plain, Reader(tau.steps)):
+        for dtype in (np.uint8, np.float32):
+            out = np.empty((20, *OBS), dtype=dtype)
+            given.read_into(1, 10, out)
+            assert np.array_equal(out, tau.at(2)[10:30])
 
 
 def test_compressed_shards_have_no_raw_rows(tau, tmp_path):
@@ -70,12 +73,12 @@ def test_compressed_shards_have_no_raw_rows(tau, tmp_path):
             held = dict(arrays)
         np.savez_compressed(file, **held)
         assert {m.compress_type for m in zipfile.ZipFile(file).infolist()} == {zipfile.ZIP_DEFLATED}
-    assert Reader(TrajectoryDataset.open(tmp_path / "shards").steps, tau.dtype).raw is None
+    assert Reader(TrajectoryDataset.open(tmp_path / "shards").steps).raw is None
 
 
 def test_a_file_that_was_cut_or_removed_is_named(tau, tmp_path):
     np.save(tmp_path / "x.npy", tau.steps.array)
-    reader = Reader(ArraySteps(np.load(tmp_path / "x.npy", mmap_mode="r")), tau.dtype)
+    reader = Reader(ArraySteps(np.load(tmp_path / "x.npy", mmap_mode="r")))
     whole = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "x.npy").write_bytes(whole[:-10])
     out = np.empty((42, *OBS), dtype=np.uint8)

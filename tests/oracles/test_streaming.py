@@ -102,7 +102,7 @@ def test_minibatches_come_from_all_over_the_file(layout):
 
 def test_blocks_are_those_that_are_decoded_together():
     agents = np.array([3000, 4500])  # where the second and third begin
-    for room, within_seven in [(400, [0]), (128, [0, 4])]:  # with little room, chunks of seven are read in two parts
+    for room, within_seven in [(400, [0]), (64, [0, 4])]:  # with little room, chunks of seven are read in two parts
         layout = Layout.within(room * 1000 * 8, 1000, 8, AGENTS, together=7)
         assert set(np.setdiff1d(layout.starts[:-1], agents) % 7) == set(within_seven)
         assert np.isin(agents, layout.starts).all()
@@ -276,6 +276,12 @@ def test_compressed_files_are_decoded_on_the_way(data, tmp_path):
     with frames.shuffled(np.arange(tau.n), 16, np.random.default_rng(0)) as chunks:
         assert all(torch.equal(frames.trajectories(rows), whole.trajectories(rows)) for rows in chunks)
     assert set(np.diff(frames.stream.layout.starts)) == {16, 4, 12, 8}  # whole chunks, but where agents begin and end
+
+
+def test_chunks_that_must_be_decoded_again_and_again_are_warned_of(data, tmp_path):
+    tau = on_disk(data.tau, tmp_path / "tau.h5", "gzip")
+    with pytest.warns(UserWarning, match=r"decodes 16 trajectories at a time.*decoded 4 times in a pass"):
+        StreamedFrames(tau, CPU, 80 * tau.H * 48)
 
 
 def test_a_killed_run_continues_to_the_same_weights(data, tmp_path):

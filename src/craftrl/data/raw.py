@@ -64,18 +64,22 @@ class Reader:
     decoded at once. Only raw rows may be read by several threads.
     """
 
-    def __init__(self, steps: Any, dtype: np.dtype[Any]) -> None:
+    def __init__(self, steps: Any) -> None:
         self.steps = steps
         offered = getattr(steps, "raw", None)
-        self.raw: RawRows | None = offered() if offered is not None and steps.dtype == dtype else None
+        self.raw: RawRows | None = None if offered is None else offered()
         self.rows_together: int = getattr(steps, "rows_together", 1) if self.raw is None else 1
 
     def read_into(self, step: int, start: int, out: NDArray[Any]) -> None:
-        """Fill out (m, *obs) with trajectories start..start+m-1 at this step, which counts from 0."""
-        if self.raw is not None:
+        """Fill out (m, *obs), of any dtype, with trajectories start..start+m-1 at this step, which counts from 0."""
+        if self.raw is None:
+            out[...] = self.steps.read(step, start, start + len(out))
+        elif out.dtype == self.steps.dtype:
             self.raw.read_into(step, start, out)
         else:
-            out[...] = self.steps.read(step, start, start + len(out))
+            stored = np.empty(out.shape, self.steps.dtype)
+            self.raw.read_into(step, start, stored)
+            out[...] = stored
 
 
 def mapped_at(array: NDArray[Any]) -> tuple[str | os.PathLike[str], int] | None:

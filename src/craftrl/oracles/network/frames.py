@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,7 +18,7 @@ from craftrl.data.raw import Reader, mapped_at, memory_map
 from craftrl.errors import InvalidDataError
 from craftrl.oracles.network.allowance import allowed_bytes
 from craftrl.oracles.network.minibatches import Feed, Minibatches
-from craftrl.oracles.network.order import Layout
+from craftrl.oracles.network.order import ENOUGH, Layout
 from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
 from craftrl.oracles.network.training import Training
 
@@ -112,10 +113,11 @@ class StreamedFrames(Frames):
     def __init__(self, tau: TrajectoryDataset, device: torch.device, memory: int) -> None:
         super().__init__(tau, device)
         dtype = _held_dtype(tau)
-        reader = Reader(tau.steps, dtype)
+        reader = Reader(tau.steps)
         readers = 1 if reader.raw is None else READERS
         row_bytes = int(np.prod(tau.obs_shape, dtype=np.int64)) * dtype.itemsize
         blocks = Layout.within(memory, row_bytes, tau.H, tau.agent, reader.rows_together, readers)
+        self._warn_of_decoding(memory, reader.rows_together, int(np.diff(blocks.starts).max()), row_bytes)
         self.stream = Stream(reader, readers, blocks, tau.obs_shape, torch.from_numpy(np.empty(0, dtype)).dtype)
         self.layout = f"streamed in {len(blocks.agent)} blocks, {blocks.window} trajectories at a time"
         self._pass: StreamedMinibatches | None = None
@@ -152,6 +154,16 @@ class StreamedFrames(Frames):
 
     def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
         return self.stream.layout.split(rows, training.held_out, training.rng(name))
+
+    def _warn_of_decoding(self, memory: int, together: int, size: int, row_bytes: int) -> None:
+        if size < min(together, self.tau.n):
+            warnings.warn(
+                f"The store decodes {together} trajectories at a time, and memory = {memory} has no room for several "
+                f"such blocks: each is decoded {-(-together // size)} times in a pass. Allow "
+                f"{2 * ENOUGH * together * self.tau.H * row_bytes} bytes or more, or write the dataset again with "
+                "TrajectoryDataset.save, which does not compress.",
+                stacklevel=2,
+            )
 
     def _begin(self, minibatches: StreamedMinibatches) -> StreamedMinibatches:
         self._pass = minibatches

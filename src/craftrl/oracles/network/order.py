@@ -19,7 +19,7 @@ __all__ = ["Layout", "Plan"]
 
 Ints = NDArray[np.integer]
 READ_BYTES = 256 * 2**10  # from here on a read costs little more than its bytes
-MANY, ENOUGH = 64, 16  # blocks in a window: as many as that, or as few, where smaller ones would be decoded in vain
+MANY, ENOUGH = 64, 8  # blocks in a window: as many as that, or as few, where smaller ones would be decoded in vain
 
 
 @dataclass(frozen=True)
