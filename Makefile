@@ -6,7 +6,7 @@ BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full bench bench-disk docs clean
+.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-streaming docs clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -47,6 +47,9 @@ bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
 
 bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectories
 	$(BIN)/python benchmarks/out_of_core.py
+
+bench-streaming: $(READY)  ## training on videos from disk, with a tenth of them in memory, against all in memory
+	$(BIN)/python benchmarks/streaming.py
 
 docs: $(BASE)  ## draw the figures of the documentation again
 	$(BIN)/craftrl reproduce figures --out docs/img

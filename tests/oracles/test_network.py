@@ -18,7 +18,7 @@ from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
-from craftrl.oracles.network.frames import Frames  # noqa: E402
+from craftrl.oracles.network.frames import HeldFrames, StreamedFrames, open_frames  # noqa: E402
 from craftrl.oracles.network.pairs import calibrated  # noqa: E402
 from craftrl.oracles.network.probe import linear_probe  # noqa: E402
 from craftrl.states.accuracy import accuracy_by_step  # noqa: E402
@@ -153,7 +153,7 @@ def test_a_trunk_with_the_wrong_shape_is_refused(trunk, problem):
         NeuralOracle(trunk=trunk, training=TRAINING).prepare(tau).pairs()
 
 
-def test_images_on_disk_stay_there_and_give_the_same_frames(tmp_path, monkeypatch):
+def test_images_on_disk_stay_there_and_give_the_same_frames(tmp_path):
     world = PixelsExBMDP(3, 2, 1)
     tau = collect(world, world.policies(), 10, seed=0).tau
     np.save(tmp_path / "x.npy", tau.steps.array)
@@ -167,13 +167,14 @@ def test_images_on_disk_stay_there_and_give_the_same_frames(tmp_path, monkeypatc
         def read(self, step, start, stop):
             return tau.steps.read(step, start, stop)
 
-    monkeypatch.setattr("craftrl.oracles.network.frames.IN_MEMORY", 0)  # any other store is too large
     rows, step = torch.arange(20), torch.full((20,), 1)
-    expected = Frames(tau, torch.device("cpu")).batch(step, rows)
+    expected = open_frames(tau, TRAINING).batch(step, rows)
     assert expected.shape == (20, 3, 12, 12)
     for other in (mapped, TrajectoryDataset(Store(), tau.agent)):
-        frames = Frames(other, torch.device("cpu"))
-        assert torch.equal(frames.batch(step, rows), expected)
+        for memory, kind in [("1GB", HeldFrames), ("12 kB", StreamedFrames)]:
+            frames = open_frames(other, TRAINING.but(memory=memory))
+            assert isinstance(frames, kind)
+            assert torch.equal(frames.batch(step, rows), expected)
 
 
 def test_images_that_are_no_images_are_refused():

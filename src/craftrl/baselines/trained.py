@@ -16,9 +16,8 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.oracles.network.frames import Frames
+from craftrl.oracles.network.frames import Frames, open_frames
 from craftrl.oracles.network.heads import TrunkEncoder
-from craftrl.oracles.network.pairs import trajectories
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.training import Training, seeded, train
 from craftrl.oracles.network.trunks import Trunk, new_trunk
@@ -95,7 +94,7 @@ class TrainedBaseline(Learner):
         tau = data.tau
         self._check(tau, actions)
         training = self.training or Training()
-        frames = Frames(tau, training.to_device())
+        frames = open_frames(tau, training)
         taken = None if actions is None else data.as_grouped(np.asarray(actions))
         with cpu_threads(training.threads):
             self.network_ = self._train(frames, taken, training)
@@ -130,7 +129,7 @@ class TrainedBaseline(Learner):
         trunk, device = self.network_.trunk, (self.training or Training()).to_device()
         self.encoders_ = ByStep(
             [
-                NearestCentre.fitted(trunk, device, tau.at(h)[rows], k, self.standardise)
+                NearestCentre.fitted(trunk, device, _chosen(tau, h, rows), k, self.standardise)
                 for h, k in enumerate(self.n_states, start=1)
             ]
         )
@@ -153,10 +152,20 @@ class TrainedBaseline(Learner):
         trunk.fit_input(frames.sample(training.rng("sample")))
 
         def loss(rows: Tensor) -> Tensor:
-            return network.loss(trajectories(frames, rows), agent[rows], action[rows])
+            return network.loss(frames.trajectories(rows), agent[rows], action[rows])
 
-        train(network, loss, training.split(tau.n, name), training, name, per_row=tau.H)
+        rows_apart = frames.split(np.arange(tau.n), training, name)
+        train(network, loss, rows_apart, training, name, per_row=tau.H, feed=frames)
         return network
+
+
+def _chosen(tau: TrajectoryDataset, h: int, rows: Ints) -> NDArray[Any]:
+    """The observations of these trajectories, in order, at h, without the others in memory."""
+    blocks = (
+        (block, x, rows[np.searchsorted(rows, block.start) : np.searchsorted(rows, block.stop)])
+        for block, x in tau.blocks(h)
+    )
+    return np.concatenate([x[mine - block.start] for block, x, mine in blocks])
 
 
 class NearestCentre(TrunkEncoder):
@@ -168,9 +177,7 @@ class NearestCentre(TrunkEncoder):
         self.centres = centres
 
     @classmethod
-    def fitted(
-        cls, trunk: Trunk, device: torch.device, x: NDArray[Any], k: int, standardise: bool
-    ) -> NearestCentre:
+    def fitted(cls, trunk: Trunk, device: torch.device, x: NDArray[Any], k: int, standardise: bool) -> NearestCentre:
         """Centres by k-means on the features of x."""
         from sklearn.cluster import KMeans  # dear to import
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.data.raw import RawRows, Run, mapped_at
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 __all__ = ["ArraySteps", "Steps", "TrajectoryDataset", "as_observations"]
@@ -41,6 +42,15 @@ class ArraySteps:
 
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         return self.array[step, start:stop]
+
+    def raw(self) -> RawRows | None:
+        """Where the observations lie in a file, if the array is a memory map."""
+        place = mapped_at(self.array)
+        if place is None:
+            return None
+        file, first = place
+        n, row_bytes = self.shape[1], self.array[0, :1].nbytes
+        return RawRows(lambda step, row: Run(file, first + (step * n + row) * row_bytes, n - row))
 
 
 class TrajectoryDataset:

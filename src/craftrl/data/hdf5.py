@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.data.raw import RawRows, Run
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError, require
 
@@ -38,6 +39,31 @@ class Hdf5Steps:
             raise InvalidDataError(
                 f"{self.path} cannot be read to its end ({error}); write or copy it again."
             ) from error
+
+    @property
+    def rows_together(self) -> int:
+        """How many trajectories a chunk holds: to read one of them, all are decoded."""
+        chunks = self._observations().chunks
+        return 1 if chunks is None else int(chunks[1])
+
+    def raw(self) -> RawRows | None:
+        """Where the chunks lie in the file, if they are as we write them, uncompressed and all there."""
+        x = self._observations()
+        if x.chunks is None or x.chunks != (1, x.chunks[1], *x.shape[2:]) or x.id.get_create_plist().get_nfilters():
+            return None
+        (H, n), m = x.shape[:2], x.chunks[1]
+        corner = (0,) * len(x.shape[2:])
+        infos = [[x.id.get_chunk_info_by_coord((h, row, *corner)) for row in range(0, n, m)] for h in range(H)]
+        offsets = np.array([[-1 if i.byte_offset is None else i.byte_offset for i in step] for step in infos])
+        if self._file.userblock_size or (offsets < 0).any():
+            return None
+        row_bytes = int(np.prod(x.shape[2:], dtype=np.int64)) * x.dtype.itemsize
+
+        def find(step: int, row: int) -> Run:
+            chunk, within = divmod(row, m)
+            return Run(self.path, int(offsets[step, chunk]) + within * row_bytes, m - within)
+
+        return RawRows(find)
 
     def _observations(self) -> Any:
         if self._owner != os.getpid():

@@ -7,17 +7,19 @@ each shard and nothing else.
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 import zlib
 from bisect import bisect_right
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from craftrl.data.raw import RawRows, Run
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError
 
@@ -46,6 +48,21 @@ class ShardSteps:
             low, high = max(start, first), min(stop, last)
             out[low - start : high - start] = x[low - first : high - first]
         return out
+
+    def raw(self) -> RawRows | None:
+        """Where the arrays lie in the shards, if none of them is compressed, as ours are not."""
+        tables = [_array_offsets(file, self.shape[0]) for file in self.files]
+        if any(table is None for table in tables):
+            return None
+        offsets = np.array(tables)  # (n_shards, H)
+        row_bytes = int(np.prod(self.shape[2:], dtype=np.int64)) * self.dtype.itemsize
+
+        def find(step: int, row: int) -> Run:
+            shard = bisect_right(self.starts, row) - 1
+            within = row - self.starts[shard]
+            return Run(self.files[shard], int(offsets[shard, step]) + within * row_bytes, self.starts[shard + 1] - row)
+
+        return RawRows(find)
 
 
 def step_name(step: int) -> str:
@@ -104,6 +121,35 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dt
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = read(member)
     return shape, dtype
+
+
+def _array_offsets(file: Path, H: int) -> list[int] | None:
+    """Where the numbers of each step begin in a shard; None where they are compressed or in Fortran's order."""
+    try:
+        with zipfile.ZipFile(file) as archive, open(file, "rb") as raw:
+            return [_array_offset(archive.getinfo(f"{step_name(step)}.npy"), raw) for step in range(H)]
+    except _NotPlain:
+        return None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise _broken(file, error) from error
+
+
+def _array_offset(member: zipfile.ZipInfo, raw: BinaryIO) -> int:
+    """A member of a ZIP file follows a header of 30 bytes, its name and an extra field; then comes NumPy's header."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise _NotPlain
+    raw.seek(member.header_offset + 26)
+    name, extra = struct.unpack("<HH", raw.read(4))
+    raw.seek(name + extra, 1)
+    version = npy.read_magic(raw)
+    _, fortran, _ = npy.read_array_header_1_0(raw) if version == (1, 0) else npy.read_array_header_2_0(raw)
+    if fortran:
+        raise _NotPlain
+    return raw.tell()
+
+
+class _NotPlain(Exception):
+    """A member whose bytes are not simply the numbers."""
 
 
 def _load(file: Path, name: str) -> NDArray[Any]:

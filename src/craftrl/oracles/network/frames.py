@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,42 +14,155 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.raw import Reader, mapped_at, memory_map
 from craftrl.errors import InvalidDataError
+from craftrl.oracles.network.allowance import allowed_bytes
+from craftrl.oracles.network.minibatches import Feed, Minibatches
+from craftrl.oracles.network.order import ENOUGH, Layout
+from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
+from craftrl.oracles.network.training import Training
 
-__all__ = ["Frames", "check_observations", "to_input"]
+__all__ = ["Frames", "HeldFrames", "StreamedFrames", "check_observations", "open_frames", "to_input"]
 
-IN_MEMORY = 4 * 2**30  # bytes of a dataset from another store that are held in memory
-DEVICE_SHARE = 0.5  # how much of a GPU's free memory the dataset may take; beyond that it stays with the host
+Ints = NDArray[np.integer]
+READERS = 4  # threads that read files; where a library decodes them, one does
+AT_ONCE = 4096  # observations of one step that are encoded at once
 
 
-class Frames:
-    """All observations of a dataset, time first, with minibatches by (step, trajectory).
+def open_frames(tau: TrajectoryDataset, training: Training) -> Frames:
+    """The observations of tau: held if they are in memory already or `training.memory` allows it, streamed if not."""
+    check_observations(tau.obs_shape, tau.dtype)
+    device = training.to_device()
+    allowed = allowed_bytes(training.memory, device)
+    if _is_there_already(tau) or np.prod(tau.steps.shape, dtype=np.int64) * _held_dtype(tau).itemsize <= allowed:
+        return HeldFrames(tau, device)
+    return StreamedFrames(tau, device, allowed)
 
-    Images stay uint8. A memory map stays on disk, and a minibatch reads what it needs of it; what comes from
-    another store, such as HDF5, goes into a temporary file if it is large.
-    On a GPU the whole dataset is copied over if it takes no more than half of the free memory.
+
+class Frames(Feed, ABC):
+    """All observations of a dataset, in minibatches of whole trajectories or by (step, trajectory).
+
+    Images stay uint8 until they are with the network.
     """
 
     def __init__(self, tau: TrajectoryDataset, device: torch.device) -> None:
-        check_observations(tau.obs_shape, tau.dtype)
         self.tau = tau
         self.device = device
+
+    @abstractmethod
+    def batch(self, step: Tensor, row: Tensor) -> Tensor:
+        """Network input for observations of trajectories `row` at `step` (from 0); shape (*row, C, P, P)."""
+
+    def trajectories(self, rows: Tensor) -> Tensor:
+        """Whole trajectories (n, H, *input). Quick for rows that a pass (`shuffled`, `in_order`) has just given."""
+        H = self.tau.H
+        step = torch.arange(H, device=rows.device).expand(len(rows), H)
+        return self.batch(step, rows[:, None].expand(len(rows), H))
+
+    @abstractmethod
+    def at(self, h: int) -> AbstractContextManager[Iterator[Tensor]]:
+        """Network input for all observations at h, in the order of the dataset, some thousands at a time."""
+
+    @abstractmethod
+    def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
+        """Training and held-out rows among these."""
+
+    def sample(self, rng: np.random.Generator, size: int = 2048) -> Tensor:
+        """Network input for some observations of all steps, on the CPU."""
+        ends = np.cumsum(self.tau.lengths)
+        chosen = np.sort(rng.choice(ends[-1], min(size, ends[-1]), replace=False))
+        row = np.searchsorted(ends, chosen, side="right")
+        step = chosen - (ends - self.tau.lengths)[row]
+        return self.batch(torch.from_numpy(step), torch.from_numpy(row)).cpu()
+
+
+class HeldFrames(Frames):
+    """Observations in memory, time first.
+
+    A memory map stays on disk, and a minibatch reads what it needs of it. On a GPU the whole dataset is copied over
+    if it takes no more than half of the free memory.
+    """
+
+    def __init__(self, tau: TrajectoryDataset, device: torch.device) -> None:
+        super().__init__(tau, device)
         self.x = torch.from_numpy(_time_first(tau))
-        if device.type == "cuda" and self.x.nbytes < DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]:
+        if device.type == "cuda" and self.x.nbytes < DEVICE_SHARE * free_bytes(device):
             self.x = self.x.to(device)
 
     def batch(self, step: Tensor, row: Tensor) -> Tensor:
-        """Network input for observations of trajectories `row` at `step` (from 0); shape (*row, C, P, P)."""
         where = self.x.device
         x = self.x[step.to(where), row.to(where)]
         return to_input(x.to(self.device, non_blocking=True))
 
+    @contextmanager
+    def at(self, h: int) -> Iterator[Iterator[Tensor]]:
+        rows = torch.arange(self.tau.n).split(AT_ONCE)
+        yield (self.batch(torch.full_like(r, h - 1), r) for r in rows)
 
-    def sample(self, rng: np.random.Generator, size: int = 2048) -> Tensor:
-        """Network input for some observations of all steps, on the CPU."""
-        step, row = np.nonzero(np.arange(self.tau.H)[:, None] < self.tau.lengths)
-        chosen = np.sort(rng.permutation(len(row))[:size])
-        return self.batch(torch.from_numpy(step[chosen]), torch.from_numpy(row[chosen])).cpu()
+    def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
+        rows_train, rows_held = training.split(len(rows), name)
+        return rows[rows_train], rows[rows_held]
+
+
+class StreamedFrames(Frames):
+    """Observations on disk, of which so many bytes are in memory at a time; a pass reads them ahead in blocks."""
+
+    def __init__(self, tau: TrajectoryDataset, device: torch.device, memory: int) -> None:
+        super().__init__(tau, device)
+        dtype = _held_dtype(tau)
+        reader = Reader(tau.steps)
+        readers = 1 if reader.raw is None else READERS
+        row_bytes = int(np.prod(tau.obs_shape, dtype=np.int64)) * dtype.itemsize
+        blocks = Layout.within(memory, row_bytes, tau.H, tau.agent, reader.rows_together, readers)
+        self._warn_of_decoding(memory, reader.rows_together, int(np.diff(blocks.starts).max()), row_bytes)
+        self.stream = Stream(reader, readers, blocks, tau.obs_shape, torch.from_numpy(np.empty(0, dtype)).dtype)
+        self.layout = f"streamed in {len(blocks.agent)} blocks, {blocks.window} trajectories at a time"
+        self._pass: StreamedMinibatches | None = None
+
+    def shuffled(self, rows: Ints, size: int, rng: np.random.Generator) -> Minibatches:
+        plan = self.stream.layout.shuffled(rows, max(1, len(rows) // size), rng)
+        return self._begin(StreamedMinibatches(self.stream, plan, range(self.tau.H), self.device))
+
+    def in_order(self, chunks: Sequence[Ints]) -> Minibatches:
+        plan = self.stream.layout.in_order(np.concatenate(chunks), max(map(len, chunks)))
+        return self._begin(StreamedMinibatches(self.stream, plan, range(self.tau.H), self.device))
+
+    def trajectories(self, rows: Tensor) -> Tensor:
+        if self._pass is not None and rows is self._pass.rows:
+            return to_input(self._pass.observations())
+        return super().trajectories(rows)
+
+    @contextmanager
+    def at(self, h: int) -> Iterator[Iterator[Tensor]]:
+        layout = self.stream.layout
+        plan = layout.in_order(np.arange(self.tau.n), AT_ONCE, layout.window * self.tau.H)
+        with StreamedMinibatches(self.stream, plan, [h - 1], self.device) as one_step:
+            yield (to_input(one_step.observations()[:, 0]) for _ in one_step)
+
+    def batch(self, step: Tensor, row: Tensor) -> Tensor:
+        """One by one from disk, in their order there: slow, and for few."""
+        steps, rows = (index.flatten().cpu().numpy() for index in (step, row))
+        out = np.empty((len(rows), *self.tau.obs_shape), _held_dtype(self.tau))
+        for i in np.lexsort((rows, steps)):
+            self.stream.reader.read_into(int(steps[i]), int(rows[i]), out[i : i + 1])
+        return to_input(torch.from_numpy(out).to(self.device).unflatten(0, row.shape))
+
+    def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
+        return self.stream.layout.split(rows, training.held_out, training.rng(name))
+
+    def _warn_of_decoding(self, memory: int, together: int, size: int, row_bytes: int) -> None:
+        if size < min(together, self.tau.n):
+            warnings.warn(
+                f"The store decodes {together} trajectories at a time, and memory = {memory} has no room for several "
+                f"such blocks: each is decoded {-(-together // size)} times in a pass. Allow "
+                f"{2 * ENOUGH * together * self.tau.H * row_bytes} bytes or more, or write the dataset again with "
+                "TrajectoryDataset.save, which does not compress.",
+                stacklevel=2,
+            )
+
+    def _begin(self, minibatches: StreamedMinibatches) -> StreamedMinibatches:
+        self._pass = minibatches
+        return minibatches
 
 
 def to_input(x: Tensor) -> Tensor:
@@ -66,26 +182,35 @@ def check_observations(obs_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None
         raise InvalidDataError(f"Images must be uint8 or floats; {dtype} was given; convert them first.")
 
 
+def _held_dtype(tau: TrajectoryDataset) -> np.dtype[Any]:
+    """As what observations are held: bytes as they are, everything else as float32."""
+    return np.dtype(np.uint8 if tau.dtype == np.uint8 else np.float32)
+
+
+def _is_there_already(tau: TrajectoryDataset) -> bool:
+    """Whether torch can share the observations with an array in memory."""
+    if not isinstance(tau.steps, ArraySteps):
+        return False
+    array = tau.steps.array
+    return array.flags.writeable and array.dtype == _held_dtype(tau) and memory_map(array) is None
+
+
 def _time_first(tau: TrajectoryDataset) -> NDArray[Any]:
-    """All observations (H, n, *obs) as an array that torch can share: in memory, or a file where that is too much."""
+    """All observations (H, n, *obs) as an array that torch can share, and on disk still if it is a memory map."""
     array = tau.steps.array if isinstance(tau.steps, ArraySteps) else _gathered(tau)
     if array.dtype != np.uint8:
         array = array.astype(np.float32, copy=False)
     if array.flags.writeable:
         return array
-    if isinstance(array, np.memmap) and array.flags.c_contiguous and array.filename is not None:
-        return np.memmap(array.filename, array.dtype, "c", array.offset, array.shape)  # copy on write: still on disk
+    if (place := mapped_at(array)) is not None:
+        file, offset = place
+        return np.memmap(file, array.dtype, "c", offset, array.shape)  # copy on write: still on disk
     return array.copy()
 
 
 def _gathered(tau: TrajectoryDataset) -> NDArray[Any]:
-    """The steps of another kind of store, in memory or, beyond IN_MEMORY bytes, in a temporary file."""
-    shape = (tau.H, tau.n, *tau.obs_shape)
-    if np.prod(shape, dtype=np.int64) * tau.dtype.itemsize <= IN_MEMORY:
-        array: NDArray[Any] = np.empty(shape, dtype=tau.dtype)
-    else:
-        with tempfile.TemporaryFile() as file:
-            array = np.memmap(file, tau.dtype, "w+", shape=shape)  # the file lives as long as the map
+    """The steps of another kind of store, in memory."""
+    array: NDArray[Any] = np.empty((tau.H, tau.n, *tau.obs_shape), dtype=tau.dtype)
     for h in range(1, tau.H + 1):
         for rows, x in tau.blocks(h):
             array[h - 1, rows] = x

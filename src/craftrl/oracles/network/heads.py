@@ -184,7 +184,9 @@ class NetworkEncoder(TrunkEncoder):
     @torch.no_grad()
     def classify(self, z: Tensor) -> Ints:
         """The states of observations whose features are in a tensor already."""
-        return np.concatenate([self.head(part.to(self.device).float()).argmax(dim=1).cpu().numpy() for part in z.split(65536)])
+        return np.concatenate(
+            [self.head(part.to(self.device).float()).argmax(dim=1).cpu().numpy() for part in z.split(65536)]
+        )
 
     def saved(self) -> dict[str, Any]:
         return {"trunk": self.trunk, "head": self.head}

@@ -16,7 +16,7 @@ from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
-from craftrl.oracles.network.frames import Frames
+from craftrl.oracles.network.frames import open_frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
 from craftrl.oracles.network.networks import Head
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
@@ -100,7 +100,9 @@ class NeuralOracle(Oracle):
             if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= 1):
                 raise InvalidParameterError(f"{name} must be an integer of at least 1; {value!r} was given.")
         if self.networks is not None and not (isinstance(self.networks, (int, np.integer)) and self.networks >= 1):
-            raise InvalidParameterError(f"networks must be an integer of at least 1 or None; {self.networks!r} was given.")
+            raise InvalidParameterError(
+                f"networks must be an integer of at least 1 or None; {self.networks!r} was given."
+            )
         for name in ("training", "heads", "shared"):
             if not isinstance(getattr(self, name), (Training, type(None))):
                 raise InvalidParameterError(f"{name} must be a Training or None; {getattr(self, name)!r} was given.")
@@ -131,7 +133,7 @@ class PreparedNetwork(PreparedOracle):
         self.heads = oracle.heads or self.training.but(
             epochs=HEAD_EPOCHS, patience=2, lr=3e-3, batch=int(np.clip(tau.n // 16, 256, 4096)), checkpoints=None
         )
-        self.frames = Frames(tau, self.training.to_device())
+        self.frames = open_frames(tau, self.training)
         self._pairs: PairFit | None = None
         self._features: dict[int, Tensor] = {}
         self._scale: Standardise | None = None
@@ -178,9 +180,8 @@ class PreparedNetwork(PreparedOracle):
         """The trunk's features of all observations at h, shape (n, dim); kept for all steps where there is room."""
         if h not in self._features:
             trunk = self.pairs().network.trunk
-            rows = torch.arange(self.tau.n).split(4096)
-            with torch.no_grad(), self.training.precision(self.frames.device):
-                z = torch.cat([trunk(self.frames.batch(torch.full_like(r, h - 1), r)) for r in rows])
+            with torch.no_grad(), self.training.precision(self.frames.device), self.frames.at(h) as inputs:
+                z = torch.cat([trunk(x) for x in inputs])
             if z.nbytes * self.tau.H > self._room():
                 self._features.clear()
             self._features[h] = z
@@ -218,9 +219,7 @@ class PreparedNetwork(PreparedOracle):
         head, _ = fit_head(z, target, n_states, self.scale(), self.heads.but(epochs=POOLED_EPOCHS), f"{name}-head")
         training = o.shared or self.training.but(epochs=SHARED_EPOCHS)
         trunk = self.pairs().network.trunk
-        return fit_shared(
-            self.frames, labels, n_states, trunk, head, training, agent_weight=o.agent_weight, name=name
-        )
+        return fit_shared(self.frames, labels, n_states, trunk, head, training, agent_weight=o.agent_weight, name=name)
 
     def _pooled(self, labels: Ints) -> tuple[Tensor, Ints]:
         """Features and labels of some observations of every step."""

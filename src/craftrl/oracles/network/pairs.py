@@ -20,7 +20,7 @@ from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.training import Training, seeded, train
 from craftrl.oracles.network.trunks import new_trunk
 
-__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets", "trajectories"]
+__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -50,10 +50,12 @@ def fit_pairs(
     fits = []
     if folds == 1:
         seen = np.arange(tau.n)
-        rows = tuple(seen[part] for part in training.split(tau.n, "log-odds"))
+        rows = frames.split(seen, training, "log-odds")
         unseen = np.isin(seen, rows[1])
         several = networks or networks_for(tau.n * tau.H)
-        fits = [_fit(frames, trunk, dim, rows, target, training, f"log-odds-{i + 1}-of-{several}") for i in range(several)]
+        fits = [
+            _fit(frames, trunk, dim, rows, target, training, f"log-odds-{i + 1}-of-{several}") for i in range(several)
+        ]
         logits = np.mean([_pair_logits(network, frames, seen, training) for network, _ in fits], axis=0)
     else:
         logits = np.empty((tau.n, tau.H - 1, tau.K))
@@ -62,7 +64,7 @@ def fit_pairs(
         for fold in range(folds):
             seen, own = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
             name = f"log-odds-{fold + 1}-of-{folds}"
-            rows = tuple(seen[part] for part in training.split(len(seen), name))
+            rows = frames.split(seen, training, name)
             fits.append(_fit(frames, trunk, dim, rows, target, training, name))
             logits[own] = _pair_logits(fits[-1][0], frames, own, training)
     logits = calibrated(logits, target, unseen)
@@ -91,7 +93,7 @@ def _fit(
         network = PairNetwork(new_trunk(trunk, tau.obs_shape, dim), tau.H, tau.K)
     network.trunk.fit_input(frames.sample(training.rng("sample")))
     loss = _pair_loss(network, frames, target)
-    return network, train(network, loss, rows, training, name, tau.H, chance=math.log(tau.K))
+    return network, train(network, loss, rows, training, name, tau.H, chance=math.log(tau.K), feed=frames)
 
 
 def pair_targets(tau: TrajectoryDataset) -> Ints:
@@ -130,7 +132,7 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
     targets = torch.from_numpy(target).to(frames.device)
 
     def loss(rows: Tensor) -> Tensor:
-        logits = network.along(trajectories(frames, rows))
+        logits = network.along(frames.trajectories(rows))
         return functional.cross_entropy(logits.flatten(0, 1).float(), targets[rows].flatten())
 
     return loss
@@ -139,16 +141,9 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ign
 @torch.no_grad()
 def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
     size = max(1, 4 * training.batch_of(frames.tau.n * frames.tau.H) // frames.tau.H)
-    chunks = torch.from_numpy(rows).split(size)
-    with training.precision(frames.device):
-        return torch.cat([network.along(trajectories(frames, r)).double().cpu() for r in chunks]).numpy()
-
-
-def trajectories(frames: Frames, rows: Tensor) -> Tensor:
-    """Whole trajectories (n, H, *input)."""
-    H = frames.tau.H
-    step = torch.arange(H, device=rows.device).expand(len(rows), H)
-    return frames.batch(step, rows[:, None].expand(len(rows), H))
+    parts = [rows[i : i + size] for i in range(0, len(rows), size)]
+    with training.precision(frames.device), frames.in_order(parts) as chunks:
+        return torch.cat([network.along(frames.trajectories(r)).double().cpu() for r in chunks]).numpy()
 
 
 def _cross_entropy(logits: Floats, target: Ints) -> float:

@@ -21,7 +21,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.networks import Classifier, Head
-from craftrl.oracles.network.pairs import IGNORE, pair_targets, trajectories
+from craftrl.oracles.network.pairs import IGNORE, pair_targets
 from craftrl.oracles.network.training import Training, train
 from craftrl.oracles.network.trunks import Trunk
 from craftrl.states.visits import count_visits
@@ -54,7 +54,8 @@ def fit_shared(
     tau = frames.tau
     network = Classifier(copy.deepcopy(trunk), head)
     loss = _loss(network, frames, labels, n_states, agent_weight)
-    held_out = train(network, loss, training.split(tau.n, name), training, name, per_row=tau.H)
+    rows = frames.split(np.arange(tau.n), training, name)
+    held_out = train(network, loss, rows, training, name, per_row=tau.H, feed=frames)
     return EncoderFit(NetworkEncoder(network.trunk, network.head, frames.device), held_out)
 
 
@@ -67,7 +68,7 @@ def _loss(
     table = torch.from_numpy(_agent_table(labels, tau, n_states)).float().to(frames.device) if agent_weight else None
 
     def loss(rows: Tensor) -> Tensor:
-        x = trajectories(frames, rows)
+        x = frames.trajectories(rows)
         logits = network(x.flatten(0, 1)).float()
         value = functional.cross_entropy(logits, target[rows].flatten())
         if table is None:

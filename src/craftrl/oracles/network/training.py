@@ -20,8 +20,10 @@ from torch import Tensor, nn
 
 from craftrl.core.saved import Savable
 from craftrl.errors import CraftError, InvalidParameterError
+from craftrl.oracles.network.allowance import to_bytes
 from craftrl.oracles.network.averaging import WeightAverage
 from craftrl.oracles.network.checkpoints import Checkpoint
+from craftrl.oracles.network.minibatches import Feed, Minibatches
 
 __all__ = ["Training", "TrainingError", "seeded", "train"]
 
@@ -50,6 +52,9 @@ class Training(Savable):
     device             "cpu", "cuda", or "auto": a GPU if there is one
     threads            of the CPU while networks run; one is fastest for small networks, and results then do not depend
                        on the machine's cores; None leaves it to torch
+    memory             how much of the observations may be held in memory, in bytes or as "4GB"; None for a quarter of
+                       the machine's memory, or of the GPU's if that is less. What is larger is read from disk while
+                       the network trains, in windows of this size
     amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
     seed               two runs with one seed give the same result on a CPU
     checkpoints        a folder in which every training run saves its state after each epoch; a killed fit that
@@ -67,6 +72,7 @@ class Training(Savable):
     held_out: float = 0.1
     device: str = "auto"
     threads: int | None = 1
+    memory: int | str | None = None
     amp: bool = True
     seed: int = 0
     checkpoints: str | Path | None = None
@@ -82,6 +88,8 @@ class Training(Savable):
         self._check("weight_decay", _is_real(self.weight_decay) and self.weight_decay >= 0, "a number of at least 0")
         self._check("held_out", _is_real(self.held_out) and 0 < self.held_out < 1, "a number between 0 and 1")
         self._check("device", isinstance(self.device, str), "'auto', 'cpu' or 'cuda'")
+        allowed = self.memory is None or to_bytes(self.memory) is not None
+        self._check("memory", allowed, "None, a positive number of bytes, or one with a unit, such as '4GB'")
         folder = self.checkpoints
         self._check("checkpoints", folder is None or isinstance(folder, (str, os.PathLike)), "a folder or None")
 
@@ -163,25 +171,30 @@ def train(
     name: str,
     per_row: int = 1,
     chance: float | None = None,
+    feed: Feed | None = None,
 ) -> float:
     """Train in place, leave the best weights on held-out rows, and return their held-out loss.
 
     `loss(indices)` is the mean loss of a minibatch; `rows` are training and held-out indices; `per_row` is how many
     observations one row holds, so that `batch` counts observations; `chance` is the loss of knowing nothing, if that
-    is known.
+    is known. `feed` knows in which order rows are best asked for; None where any order will do.
     """
     device = training.to_device()
     module.to(device)
     rows_train, rows_held = rows
     size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
-    checkpoint = Checkpoint(
-        training.checkpoints, name, repr(asdict(training.but(checkpoints=None, progress=None, device="auto")))
-    )
-    fused = device.type == "cuda"
+    feed = feed or Feed()
+    elsewhere = training.but(checkpoints=None, progress=None, device="auto", memory=None)
+    checkpoint = Checkpoint(training.checkpoints, name, repr(asdict(elsewhere)) + feed.layout)
     optimiser = torch.optim.AdamW(
-        module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=fused
+        module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
     )
     average = WeightAverage(module)
+
+    def held_out() -> float:
+        with feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))) as chunks:
+            return _mean_loss(module, loss, chunks, training, device)
+
     at = _Progress()
     weights = copy.deepcopy(module.state_dict())
     if saved := checkpoint.load(device):
@@ -190,23 +203,25 @@ def train(
         average.load_state_dict(saved["average"])
         at, weights = _Progress(**saved["progress"]), saved["weights"]
     else:
-        at = _Progress(best=_mean_loss(module, loss, rows_held, 4 * size, training, device))
+        at = _Progress(best=held_out())
     bar = _bar(training, name, at.epoch)
     patience = training.patience_of(len(rows_train) * per_row)
     while not at.done(training.epochs, patience):
         module.train()
-        chunks = np.array_split(training.rng(name, at.epoch).permutation(rows_train), max(1, len(rows_train) // size))
-        with seeded(training, f"{name}-{at.epoch}", device):
+        with (
+            seeded(training, f"{name}-{at.epoch}", device),
+            feed.shuffled(rows_train, size, training.rng(name, at.epoch)) as chunks,
+        ):
             for i, chunk in enumerate(chunks):
                 risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
                 optimiser.param_groups[0]["lr"] = training.lr * risen
-                value = _guarded(loss, torch.from_numpy(chunk), training, device)
+                value = _guarded(loss, chunk, training, device)
                 optimiser.zero_grad(set_to_none=True)
                 value.backward()
                 optimiser.step()
                 average.update(window=len(chunks) / 2)
         with average.in_place():
-            held = _mean_loss(module, loss, rows_held, 4 * size, training, device)
+            held = held_out()
             if not math.isfinite(held):
                 raise TrainingError(
                     f"The loss of '{name}' is no longer finite after epoch {at.epoch + 1}; lower lr (now "
@@ -252,16 +267,16 @@ class _Progress:
 def _mean_loss(
     module: nn.Module,
     loss: Callable[[Tensor], Tensor],
-    rows: Ints,
-    size: int,
+    chunks: Minibatches,
     training: Training,
     device: torch.device,
 ) -> float:
     module.eval()
-    total = 0.0
-    for chunk in np.array_split(rows, max(1, math.ceil(len(rows) / size))):
-        total += float(_guarded(loss, torch.from_numpy(chunk), training, device)) * len(chunk)
-    return total / len(rows)
+    total, n = 0.0, 0
+    for chunk in chunks:
+        total += float(_guarded(loss, chunk, training, device)) * len(chunk)
+        n += len(chunk)
+    return total / n
 
 
 def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training, device: torch.device) -> Tensor:
