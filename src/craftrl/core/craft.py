@@ -5,13 +5,14 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
+from craftrl.core.evidence import chance_loss
 from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.core.saved import Savable
@@ -70,6 +71,7 @@ def craft(
     for h in range(1, tau.H):  # Line 7
         threshold = heaviness_threshold(h, tau.H, bounds.nu, tau.n)  # Line 11
         labels[h], step, encoder = _iterate(h, labels[h - 1], n_states, f, prepared, grid, threshold, clusterer)
+        step = _beside_chance(step, f, tau)
         if relabel and step.n_states:
             labels[h] = _relabelled(prepared, encoder, tau, h + 1, step.n_states)
         encoders.append(encoder)
@@ -112,6 +114,13 @@ def _iterate(
         encoder_loss=fit.loss / max(len(states), 1),
     )
     return label_next, step, fit.encoder
+
+
+def _beside_chance(step: StepTrace, f: LogOdds, tau: TrajectoryDataset) -> StepTrace:
+    """The record of iteration h with what f_h is worth."""
+    h = step.h
+    chance = chance_loss(tau.agent[tau.present(h + 1)]) if f.chance is None else float(f.chance[h - 1])
+    return replace(step, chance=chance, p_value=None if f.p_value is None else float(f.p_value[h - 1]))
 
 
 def _relabelled(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:

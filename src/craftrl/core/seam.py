@@ -32,14 +32,19 @@ Ints = NDArray[np.integer]
 class LogOdds:
     """f_h on every pair of the dataset: all that clustering and merging see of Line 10.
 
-    bins    int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
-    loss    float (H-1,): the mean loss of f_h per pair, in nats; chance is ln K for balanced agents
-    models  one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
+    bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
+    loss     float (H-1,): the mean loss of f_h per pair, in nats; on pairs that were not learned from, unless the class
+             is finite
+    models   one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
+    chance   float (H-1,): the loss of knowing the agents' shares alone, on the same pairs; None takes all pairs
+    p_value  float (H-1,): how likely an f_h as good as this is by chance (`craftrl.core.evidence`); None for not known
     """
 
     bins: NDArray[np.int16]
     loss: NDArray[np.float64]
     models: tuple[Any, ...] = ()
+    chance: NDArray[np.float64] | None = None
+    p_value: NDArray[np.float64] | None = None
 
 
 class Separation(Protocol):

@@ -98,7 +98,8 @@ class CRAFT(Learner):
     What happens where the paper's assumptions fail: with no state at h+1, all later steps have none either and
     their encoders are the first of their class; with one state, the most constant encoder is returned; with more
     states than an encoder has values, as many states as possible get a value of their own. Each is recorded in
-    `trace_[h].outcome`, and `fit` warns once.
+    `trace_[h].outcome`. Where the log-odds are no better than chance at most steps, whatever was found is a guess:
+    `trace_[h]` has their loss, that of chance and a p-value. `fit` warns once, of all of it.
 
     Paper: Algorithm 2
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT_VERSION", "check_target", "load", "save_model"]
 
 FORMAT = "craftrl model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 2: what log-odds are worth at each step, and the log-odds themselves; 1 is read, without them
 CONFIG = "config.json"
 
 LEARNERS = {

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
@@ -102,14 +103,15 @@ class PreparedClassifier(PreparedOracle):
         check_independent(coupling, "ClassifierOracle", "only the encoders of a finite class can be chained")
         n, H, K = self.tau.n, self.tau.H, self.tau.K
         bins = np.full((n, H - 1, K - 1), -1, dtype=np.int16)
-        loss = np.zeros(H - 1)
+        loss, chance, p_value = np.zeros((3, H - 1))
         for h in range(1, H):
             there = self.tau.present(h + 1)
             agent = self.tau.agent[there]
             log_p = self._agent_log_p(h)
             bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
-        return LogOdds(bins, loss)
+            chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
+        return LogOdds(bins, loss, chance=chance, p_value=p_value)
 
     def _agent_log_p(self, h: int) -> Floats:
         """Log-probabilities of the agents for the pairs that exist at h; trained once, whatever the grid."""

@@ -131,7 +131,8 @@ class PreparedNetwork(PreparedOracle):
         pairs = self.pairs()
         bins = to_bins(pairs.logits[..., :1] - pairs.logits[..., 1:], grid)
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
-        return LogOdds(bins, pairs.loss, (pairs.network,) * (self.tau.H - 1))
+        models = (pairs.network,) * (self.tau.H - 1)
+        return LogOdds(bins, pairs.loss, models, chance=pairs.chance, p_value=pairs.p_value)
 
     @with_own_threads
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:

@@ -5,15 +5,16 @@ Paper: Line 10, Equation 13
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.nn import functional
 
+from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork, new_trunk
@@ -28,11 +29,14 @@ IGNORE = -100  # the target of a pair that is not there, left out by torch's cro
 
 @dataclass(frozen=True)
 class PairFit:
-    """Calibrated agent logits of every pair (n, H-1, K), their loss per step, and the network of the last fold."""
+    """Calibrated agent logits of every pair (n, H-1, K), and the network of the last fold; for each step, on pairs that
+    were not learned from, the logits' loss, that of chance, and the p-value of the one against the other."""
 
     logits: Floats
     loss: Floats
     network: PairNetwork
+    chance: Floats
+    p_value: Floats
 
 
 def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, training: Training) -> PairFit:
@@ -55,7 +59,7 @@ def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, tra
         seen = np.flatnonzero((fold_of != fold) | (folds == 1))
         rows_train, rows_held = training.split(len(seen), name)
         rows = seen[rows_train], seen[rows_held]
-        train(network, _pair_loss(network, frames, target), rows, training, name, tau.H, chance=math.log(tau.K))
+        train(network, _pair_loss(network, frames, target), rows, training, name, tau.H, chance=chance_loss(tau.agent))
         own = np.arange(tau.n) if folds == 1 else np.flatnonzero(fold_of == fold)
         logits[own] = _pair_logits(network, frames, own, training)
         unseen[rows[1] if folds == 1 else own] = True
@@ -63,7 +67,15 @@ def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, tra
     logits = calibrated(logits, target, unseen)
     with np.errstate(invalid="ignore"):
         loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
-    return PairFit(logits, loss, network)
+    chance, p_value = _beside_chance(logits, target, unseen)
+    return PairFit(logits, loss, network, chance, p_value)
+
+
+def _beside_chance(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """For each step, the loss of chance on the unseen pairs and the p-value of the logits."""
+    rows = [np.flatnonzero(unseen & (target[:, h] != IGNORE)) for h in range(target.shape[1])]
+    held = [(log_softmax(logits[r, h], axis=1), target[r, h]) for h, r in enumerate(rows)]
+    return np.array([chance_loss(y) for _, y in held]), np.array([held_out_p_value(log_p, y) for log_p, y in held])
 
 
 def pair_targets(tau: TrajectoryDataset) -> Ints:
@@ -94,7 +106,10 @@ def calibrated(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> Float
             return value
 
         optimiser.step(closure)
-        out[:, h] = logits[:, h] * max(float(scale.detach()), 0.0) + shift.detach().numpy()
+        factor, offset = float(scale.detach()), shift.detach().numpy()
+        if factor <= 0:  # the logits say nothing, or less: the agents' shares are the best there is
+            factor, offset = 0.0, np.log(np.bincount(target[chosen, h]) / chosen.sum())
+        out[:, h] = logits[:, h] * factor + offset
     return out
 
 
