@@ -82,7 +82,8 @@ class CRAFT(Learner):
         phi'_h and |S_h|, indexed from h = 1.
     encoder_, n_states_total_, matching_
         With `stationary=True`: the one encoder, how many states it tells apart, and how those of the steps were
-        matched; `n_states_[h]` then counts those that at least half of nu of the trajectories visit.
+        matched; `n_states_[h]` then counts those that at least half of nu of the trajectories are in at h, or an eighth
+        where CRAFT found the state at this very step. At h = 1 there is one.
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
     choices_
@@ -153,13 +154,12 @@ class CRAFT(Learner):
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free))
         best, searched = self._best_run(prepared, tau, free, reading)
-        min_share = best.bounds.nu / 2
-        shared = share_over_time(prepared, best.result, tau, min_share) if self.stationary else None
+        shared = share_over_time(prepared, best.result, tau, best.bounds.nu) if self.stationary else None
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, best.bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
         self.labels_ = data.as_given(best.result.labels if shared is None else shared.labels)
-        self._keep_encoders(best.result, shared, min_share)
+        self._keep_encoders(best.result, shared)
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
@@ -239,7 +239,7 @@ class CRAFT(Learner):
         )
         return best, [Choice(name, getattr(best.bounds, name), why) for name in free]
 
-    def _keep_encoders(self, result: Result, shared: Shared | None, min_share: float) -> None:
+    def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
         for name in ("encoder_", "n_states_total_", "matching_"):
             if hasattr(self, name):
@@ -248,10 +248,9 @@ class CRAFT(Learner):
             self.encoders_ = ByStep(result.encoders)
             self.n_states_ = ByStep([1, *(step.n_states for step in result.trace.steps)])
             return
-        steps = range(1, len(result.encoders) + 1)
         self.encoder_ = shared.encoder
-        self.encoders_ = ByStep([shared.encoder for _ in steps])
-        self.n_states_ = ByStep([shared.n_states_at(h, min_share) for h in steps])
+        self.encoders_ = ByStep([shared.encoder for _ in result.encoders])
+        self.n_states_ = ByStep(shared.n_at.tolist())
         self.n_states_total_ = shared.n_states
 
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
