@@ -16,7 +16,7 @@ from craftrl.core.evidence import chance_loss
 from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.core.saved import Savable
-from craftrl.core.seam import Coupling, LogOdds, PreparedOracle
+from craftrl.core.seam import Coupling, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -40,11 +40,13 @@ class Result:
 
     encoders  phi'_1..phi'_H
     labels    int (n, H): the state of every trajectory at every step, -1 for unassigned
+    f         f_1..f_{H-1} for new data, where the oracle keeps them
     """
 
     encoders: tuple[Encoder, ...]
     labels: NDArray[np.int64]
     trace: Trace
+    f: PairFunction | None = None
 
 
 def craft(
@@ -77,7 +79,7 @@ def craft(
         encoders.append(encoder)
         steps.append(step)
         n_states = step.n_states
-    return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models))
+    return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models), f.f)
 
 
 def _iterate(

@@ -21,11 +21,21 @@ from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["COUPLINGS", "Coupling", "EncoderFit", "LogOdds", "PreparedOracle", "Separation"]
+__all__ = ["COUPLINGS", "Coupling", "EncoderFit", "LogOdds", "PairFunction", "PreparedOracle", "Separation"]
 
 Coupling = Literal["independent", "chain", "posterior"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
 Ints = NDArray[np.integer]
+
+
+class PairFunction(Protocol):
+    """f_1..f_{H-1} on new data: trajectories (n, H, *obs) to log-odds (n, H-1, K-1) in nats.
+
+    Of agent 0 against each other agent, the agents being as frequent as in the data that was fitted. One that is
+    `Savable` is saved with the model.
+    """
+
+    def __call__(self, x: NDArray[Any]) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class LogOdds:
     models   one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
     chance   float (H-1,): the loss of knowing the agents' shares alone, on the same pairs; None takes all pairs
     p_value  float (H-1,): how likely an f_h as good as this is by chance (`craftrl.core.evidence`); None for not known
+    f        f_1..f_{H-1} for trajectories to come, where the oracle keeps them: a `PairFunction`
     """
 
     bins: NDArray[np.int16]
@@ -45,6 +56,7 @@ class LogOdds:
     models: tuple[Any, ...] = ()
     chance: NDArray[np.float64] | None = None
     p_value: NDArray[np.float64] | None = None
+    f: PairFunction | None = None
 
 
 class Separation(Protocol):

@@ -115,7 +115,7 @@ class Trace(Savable):
     oracle_use: tuple[OracleUse, ...] = field(default=(), compare=False)
 
     def saved(self) -> dict[str, Any]:
-        """Without models that are networks: what they say of the data is in the spectra."""
+        """Without models of a kind that no file holds: what they say of the data is in the spectra."""
         kept = self.models if all(isinstance(model, Savable) for model in self.models) else ()
         return {**super().saved(), "models": kept}
 

@@ -17,9 +17,9 @@ from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import as_dataset
+from craftrl.data.inputs import as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
-from craftrl.errors import AssumptionWarning, InvalidDataError
+from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import START, Tried, chained_loss, search_bounds
 from craftrl.estimators.choices import choose_oracle
@@ -93,6 +93,8 @@ class CRAFT(Learner):
     trace_
         Everything that was decided on the way: `trace_[h]` is iteration h of Line 7; `trace_.oracle_use` says how often
         the oracle was asked, how much of that was answered from memory, and how long it took.
+    f_
+        f_1..f_{H-1} for new data, which `log_odds` reads; None where the oracle does not keep them.
     agents_
         The agents as they were called in the labels.
 
@@ -162,10 +164,29 @@ class CRAFT(Learner):
         self._keep_encoders(best.result, shared)
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
+        self.f_ = best.result.f
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
         self.choices_ = (*chosen, *searched, *asked)
         warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
         return self
+
+    def log_odds(self, x: Any) -> NDArray[np.float64]:
+        """f_h(x_h, x_{h+1}) of trajectories that may be new: how much likelier agent 0 is than each other agent.
+
+        x is in whatever form `fit` takes, of at most as many steps as those fitted. Returned are log-odds in nats,
+        (n, H-1, K-1): entry [i, h-1, k-1] compares `agents_[0]` with `agents_[k]`, both as frequent as in the data that
+        was fitted; NaN where a trajectory is over. They are calibrated: a network's on the pairs held out in training,
+        a classifier's as its oracle's `calibrate` says; those of finite classes are rounded to the grid of Line 4.
+        """
+        self._check_fitted()
+        f = getattr(self, "f_", None)
+        if f is None:
+            raise InvalidParameterError(
+                f"log_odds needs a model that keeps its log-odds; {self.oracle_!r} keeps none, or the model is one of "
+                "an older version; fit it again, or give `LogOdds.f` in an oracle of yours."
+            )
+        block, there = as_block(x, len(self.encoders_), self.obs_shape_)
+        return np.where(there[:, 1:, None], f(block), np.nan)
 
     def diagnose(
         self,

@@ -38,9 +38,11 @@ KINDS = {
         "oracles.counting": "FinitePairModel",
         "oracles.functions": "FiniteEncoder FiniteOracle",
         "oracles.network.heads": "NetworkEncoder",
-        "oracles.network.networks": "ConvTrunk Head OwnTrunk VectorTrunk",
+        "oracles.network.log_odds": "NetworkLogOdds",
+        "oracles.network.networks": "ConvTrunk Head OwnTrunk PairNetwork VectorTrunk",
         "oracles.network.oracle": "NeuralOracle",
         "oracles.network.training": "Training",
+        "oracles.pair_functions": "ClassifierLogOdds FiniteLogOdds",
         "estimators.matching": "Matching",
         "baselines.trained": "NearestCentre",
     }.items()

@@ -68,8 +68,8 @@ def _found(matching: Matching) -> Bools:
 
 def _read(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int) -> NDArray[np.int64]:
     """The states of all observations, -1 where the encoder names none; at h = 1 the one that most of them have."""
-    labels = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
-    labels = np.where(labels < n_states, labels, -1)
+    read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
+    labels = np.where(read < n_states, read, -1).astype(np.int64)
     starts = labels[labels[:, 0] >= 0, 0]
     labels[:, 0] = np.bincount(starts).argmax() if len(starts) else 0
     return labels
@@ -95,8 +95,8 @@ def _supported(labels: NDArray[np.int64], found: Bools, nu: float) -> tuple[NDAr
 
     A state that is rare at each step may be common over all of them, and one that is reached late may be seen at one
     step alone. So a state has support if half of nu of the trajectories are in it at some step; or if an eighth of
-    nu of them are in it at the steps, all together, at which CRAFT found it, and it was found at two steps
-    or at the one where it is mostly visited. What one step found, and others see as often and did not find, is spurious.
+    nu of them are in it at the steps, all together, at which CRAFT found it, and it was found at two steps or at the
+    one where it is mostly visited. What one step found, and others see as often but did not find, is spurious.
     """
     visits = _visits(labels, len(found))
     at_found = (visits * found).sum(axis=1)

@@ -26,6 +26,7 @@ from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+from craftrl.oracles.pair_functions import FiniteLogOdds
 
 Ints = NDArray[np.integer]
 
@@ -152,7 +153,14 @@ class PreparedCounting(PreparedOracle):
 
         list(self.engine.map(evaluate, range(1, H)))
         models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
-        return LogOdds(bins.transpose(1, 0, 2), loss, models, p_value=self._p_values(counts, pairs))
+        f = FiniteLogOdds(self.oracle, tuple(pairs), self._table_values(counts, tables, grid))
+        return LogOdds(bins.transpose(1, 0, 2), loss, models, p_value=self._p_values(counts, pairs), f=f)
+
+    def _table_values(self, counts: Ints, tables: Ints, grid: Grid) -> NDArray[np.float64]:
+        """Each step's table in nats; a pair of values that was never seen says no more than the agents' shares."""
+        shares = np.log(counts.sum(axis=(1, 2)).clip(1))[:, None, None]
+        seen = counts.sum(axis=-1, keepdims=True) > 0
+        return np.where(seen, grid.values[tables], shares[..., :1] - shares[..., 1:])
 
     def _p_values(self, counts: Ints, pairs: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
         """Of every step's table, which is the best of all pairs of encoders there.

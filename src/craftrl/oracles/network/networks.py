@@ -115,7 +115,7 @@ def new_trunk(trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int) -> 
     return trunk, got[1]
 
 
-class PairNetwork(nn.Module):
+class PairNetwork(SavableModule):
     """Agent logits of all pairs of neighbouring steps, from one trunk and one head for all h.
 
     Pr(agent k | x_h, x_{h+1}) is softmax of the output; f_h is logit 0 less logit k. The head sees both
@@ -126,6 +126,7 @@ class PairNetwork(nn.Module):
 
     def __init__(self, trunk: SavableModule, dim: int, H: int, n_agents: int, hidden: int = 256) -> None:
         super().__init__()
+        self.arguments = {"dim": dim, "H": H, "n_agents": n_agents, "hidden": hidden}
         self.trunk = trunk
         self.step = nn.Embedding(H - 1, 16)
         self.head = nn.Sequential(
@@ -135,6 +136,18 @@ class PairNetwork(nn.Module):
             nn.ReLU(),
             nn.Linear(hidden, n_agents),
         )
+
+    def saved(self) -> dict[str, Any]:
+        """The trunk by itself, since the encoders share it."""
+        parts = super().saved()
+        own = {name: value for name, value in parts["weights"].items() if not name.startswith("trunk.")}
+        return {**parts, "weights": own, "trunk": self.trunk}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
+        trunk = parts["trunk"]
+        weights = {f"trunk.{name}": value.cpu().numpy() for name, value in trunk.state_dict().items()}
+        return cls(trunk, **parts["arguments"]).with_weights({**weights, **parts["weights"]})
 
     def forward(self, z_h: Tensor, z_next: Tensor, step: Tensor) -> Tensor:
         """Logits (..., K) from the trunk's features of both observations; `step` is h - 1."""

@@ -18,6 +18,7 @@ from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
+from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.shared import fit_shared
@@ -131,8 +132,8 @@ class PreparedNetwork(PreparedOracle):
         pairs = self.pairs()
         bins = to_bins(pairs.logits[..., :1] - pairs.logits[..., 1:], grid)
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
-        models = (pairs.network,) * (self.tau.H - 1)
-        return LogOdds(bins, pairs.loss, models, chance=pairs.chance, p_value=pairs.p_value)
+        f = NetworkLogOdds(pairs.network, pairs.scale, pairs.shift, self.frames.device)
+        return LogOdds(bins, pairs.loss, chance=pairs.chance, p_value=pairs.p_value, f=f)
 
     @with_own_threads
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:

@@ -20,7 +20,7 @@ from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork, new_trunk
 from craftrl.oracles.network.training import Training, seeded, train
 
-__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets", "trajectories"]
+__all__ = ["IGNORE", "PairFit", "calibrated", "calibration", "fit_pairs", "pair_targets", "trajectories"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -29,14 +29,22 @@ IGNORE = -100  # the target of a pair that is not there, left out by torch's cro
 
 @dataclass(frozen=True)
 class PairFit:
-    """Calibrated agent logits of every pair (n, H-1, K), and the network of the last fold; for each step, on pairs that
-    were not learned from, the logits' loss, that of chance, and the p-value of the one against the other."""
+    """Calibrated agent logits of every pair, and what they are worth.
+
+    logits           (n, H-1, K)
+    loss, chance     (H-1,): on pairs that were not learned from, the loss of the logits and that of chance
+    p_value          (H-1,): of the one against the other
+    network          that of the last fold
+    scale, shift     (H-1,) and (H-1, K): what calibrated the logits
+    """
 
     logits: Floats
     loss: Floats
     network: PairNetwork
     chance: Floats
     p_value: Floats
+    scale: Floats
+    shift: Floats
 
 
 def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, training: Training) -> PairFit:
@@ -64,11 +72,12 @@ def fit_pairs(frames: Frames, trunk: nn.Module | None, dim: int, folds: int, tra
         logits[own] = _pair_logits(network, frames, own, training)
         unseen[rows[1] if folds == 1 else own] = True
     assert network is not None
-    logits = calibrated(logits, target, unseen)
+    scale, shift = calibration(logits, target, unseen)
+    logits = logits * scale[:, None] + shift
     with np.errstate(invalid="ignore"):
         loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
     chance, p_value = _beside_chance(logits, target, unseen)
-    return PairFit(logits, loss, network, chance, p_value)
+    return PairFit(logits, loss, network, chance, p_value, scale, shift)
 
 
 def _beside_chance(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -85,11 +94,14 @@ def pair_targets(tau: TrajectoryDataset) -> Ints:
 
 
 def calibrated(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> Floats:
-    """Logits scaled and shifted, step by step, so that they are honest on pairs the network did not learn from.
+    """Logits scaled and shifted, step by step, so that they are honest on pairs the network did not learn from."""
+    scale, shift = calibration(logits, target, unseen)
+    return np.asarray(logits * scale[:, None] + shift)
 
-    One temperature and K offsets per step, by maximum likelihood on the unseen pairs.
-    """
-    out = logits.copy()
+
+def calibration(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """One temperature (H-1,) and K offsets (H-1, K) per step, by maximum likelihood on the unseen pairs."""
+    factors, offsets = np.ones(logits.shape[1]), np.zeros(logits.shape[1:])
     for h in range(logits.shape[1]):
         chosen = unseen & (target[:, h] != IGNORE)
         if len(np.unique(target[chosen, h])) < logits.shape[2]:
@@ -106,11 +118,10 @@ def calibrated(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> Float
             return value
 
         optimiser.step(closure)
-        factor, offset = float(scale.detach()), shift.detach().numpy()
-        if factor <= 0:  # the logits say nothing, or less: the agents' shares are the best there is
-            factor, offset = 0.0, np.log(np.bincount(target[chosen, h]) / chosen.sum())
-        out[:, h] = logits[:, h] * factor + offset
-    return out
+        factors[h], offsets[h] = float(scale.detach()), shift.detach().numpy()
+        if factors[h] <= 0:  # the logits say nothing, or less: the agents' shares are the best there is
+            factors[h], offsets[h] = 0.0, np.log(np.bincount(target[chosen, h]) / chosen.sum())
+    return factors, offsets
 
 
 def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ignore[no-untyped-def]
