@@ -104,6 +104,15 @@ PREPARED = {
     ),
     "a loss that is none": broken("one finite number", log_odds=log_odds(lambda f, _: {"loss": f.loss * np.nan})),
     "a loss for all": broken("one finite number", log_odds=log_odds(lambda f, _: {"loss": f.loss.mean()})),
+    "a chance below zero": broken(
+        "chance of the log-odds must be", log_odds=log_odds(lambda f, _: {"chance": -f.loss})
+    ),
+    "no probability": broken(
+        "p_value of the log-odds must be", log_odds=log_odds(lambda f, _: {"p_value": f.loss + 1})
+    ),
+    "log-odds of no new data": broken(
+        "Log-odds of new trajectories must be", log_odds=log_odds(lambda f, _: {"f": lambda x: np.zeros(len(x))})
+    ),
     "one model": broken("one model per step, or none", log_odds=log_odds(lambda f, _: {"models": f.models[:1]})),
     "refuses what suits it": broken("The coupling that suits must be answered", log_odds=only_independent),
     "tells a set from itself": broken(

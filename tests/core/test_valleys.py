@@ -28,6 +28,14 @@ def test_a_small_hill_is_no_cluster():
     assert Valleys(min_share=0.001)(spectrum, 20.0).max() == 0
 
 
+def test_slips_between_two_hills_are_no_third():
+    """Two successors and 2% of pairs that slipped, whose log-odds lie between; at 10% they are a hill of their own."""
+    between = np.array([0, 40, 300, 60, 0, 6, 12, 5, 0, 50, 400, 80, 0])
+    assert set(Valleys()(between, 1.0)) - {-1} == {0, 1}
+    assert (Valleys()(between, 1.0)[5:8] == -1).all()
+    assert Valleys()(np.where((between > 0) & (between < 20), 5 * between, between), 1.0).max() == 2
+
+
 def test_an_empty_spectrum_has_no_cluster():
     assert (Valleys()(np.zeros(9, dtype=int), 0.0) == -1).all()
 

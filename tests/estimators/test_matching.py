@@ -95,3 +95,60 @@ def test_unassigned_observations_are_decoded_and_missing_ones_are_not():
 def test_no_states_at_all_are_no_states():
     s, tau = cells(20, 3, 2, seed=5)
     assert match_states([numbered([0, 0])] * 3, np.full(s.shape, -1), tau, read_states).n_states == 0
+
+
+def line(n, H, seed):
+    """A walk up a line, one cell more at each step at most."""
+    rng = np.random.default_rng(seed)
+    return np.cumsum(np.concatenate([np.zeros((n, 1)), rng.random((n, H - 1)) < 0.5], axis=1), axis=1).astype(int)
+
+
+def test_cells_that_most_steps_never_saw_are_states():
+    """The encoder of step h knows the cells up to h - 1, and takes those further away for the last that it knows."""
+    s = line(4000, 8, seed=0)
+    tau = TrajectoryDataset.from_arrays([s[:2000, :, None], s[2000:, :, None]])
+    encoders = [numbered(np.minimum(np.arange(8), h)) for h in range(8)]
+    matching = match_states(encoders, s, tau, read_states)
+    assert matching.n_states == 8
+    assert accuracy(matching.labels, s) == 1.0
+
+
+def test_a_small_part_split_off_at_one_step_is_no_state():
+    """At the last step a twentieth of cell 1 was taken for a state; all other steps know the cell whole."""
+    rng = np.random.default_rng(7)
+    s, _ = cells(4000, 6, 3, seed=7)
+    x = np.stack([s, rng.integers(20, size=s.shape)], axis=2)
+    tau = TrajectoryDataset.from_arrays([x[:2000], x[2000:]])
+
+    def split(x):
+        return np.where((x[:, 0] == 1) & (x[:, 1] == 0), 3, x[:, 0])
+
+    encoders = [lambda x: x[:, 0]] * 5 + [split]
+    labels = np.stack([encode(x[:, h]) for h, encode in enumerate(encoders)], axis=1)
+    matching = match_states(encoders, labels, tau, read_states)
+    assert matching.n_states == 3
+    assert accuracy(matching.labels, s) == 1.0
+
+
+def test_all_observations_at_the_start_are_one_state():
+    """A third of them look like another cell to every encoder, as under a cover."""
+    s, _ = cells(600, 5, 3, seed=8)
+    x = s.copy()
+    x[::3, 0] = 1
+    tau = TrajectoryDataset.from_arrays([x[:300, :, None], x[300:, :, None]])
+    labels = s.copy()
+    matching = match_states([numbered([0, 0, 0])] + [numbered([0, 1, 2])] * 4, labels, tau, read_states)
+    assert matching.n_states == 3
+    assert accuracy(matching.labels, s) == 1.0
+
+
+def test_a_start_that_no_other_step_visits_is_a_state_of_its_own():
+    """Each encoder takes the start, which it never saw, for another cell."""
+    s, _ = cells(900, 7, 4, seed=9)
+    s[:, 1:] = s[:, 1:] % 3 + 1
+    tau = TrajectoryDataset.from_arrays([s[:450, :, None], s[450:, :, None]])
+    numbers = [[0] * 4, [0, 0, 1, 2], [1, 0, 1, 2], [2, 0, 1, 2], [0, 0, 1, 2], [1, 0, 1, 2], [2, 0, 1, 2]]
+    labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
+    matching = match_states([numbered(number) for number in numbers], labels, tau, read_states)
+    assert matching.n_states == 4
+    assert accuracy(matching.labels, s) == 1.0

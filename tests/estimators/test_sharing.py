@@ -7,6 +7,7 @@ from feature_world import feature_data
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, FiniteOracle, InvalidParameterError, Mixed
 from craftrl.estimators.sharing import _supported
 from craftrl.states.accuracy import accuracy
+from shipped import fitted
 
 
 @pytest.fixture(scope="module")
@@ -84,17 +85,70 @@ def test_mixed_oracles_share_as_the_one_that_encodes():
     assert accuracy(model.labels_, cell) == 1
 
 
-def test_rare_states_are_dropped_and_the_others_renumbered():
-    labels = np.array([[0, 0, 2], [0, 2, 2], [0, 2, -1], [0, 1, 2]])
-    kept, n_states = _supported(labels, min_share=0.5)
-    assert n_states == 2
-    assert kept.tolist() == [[0, 0, 1], [0, 1, 1], [0, 1, -1], [0, -1, 1]]
+def test_states_without_support_are_dropped_and_the_others_renumbered():
+    """nu = 0.4 of 40 trajectories: 8 at one step are enough, and 2 where CRAFT found the state."""
+    labels = np.zeros((40, 4), dtype=int)
+    labels[:3, 1:] = 1  # rare at each step, and found at two of them
+    labels[3:6, 3] = 2  # rare, found at the one step at which it is visited
+    labels[6:8, 1:] = 3  # found at one step, and seen as often at others that did not find it
+    labels[8, 2:] = 4  # found at two steps, but hardly ever visited
+    labels[9:20, 2] = 5  # never found, but common
+    labels[20:23, 2] = 6  # neither
+    labels[25, 3] = -1
+    found = np.zeros((7, 4), dtype=bool)
+    found[0, 1:] = found[1, 1:3] = found[2, 3] = found[3, 1] = found[4, 2] = True
+    kept, still_found = _supported(labels, found, nu=0.4)
+    number = np.array([0, 1, 2, -1, -1, 3, -1, -1])
+    assert np.array_equal(kept, number[labels])
+    assert np.array_equal(still_found, found[[0, 1, 2, 5]])
 
 
 def test_where_no_state_was_found_there_is_one():
-    kept, n_states = _supported(np.full((5, 3), -1), min_share=0.1)
-    assert n_states == 1
+    kept, found = _supported(np.full((5, 3), -1), np.zeros((0, 3), dtype=bool), nu=0.2)
+    assert len(found) == 1
     assert (kept == 0).all()
+
+
+def line(n, H, seed):
+    """A walk along ten cells from the first one: the last cells are reached late, and by few."""
+    rng = np.random.default_rng(seed)
+    up = np.repeat([0.3, 0.7], n)
+    cell = np.zeros((2 * n, H), dtype=int)
+    for h in range(1, H):
+        u = rng.random(2 * n)
+        cell[:, h] = np.clip(cell[:, h - 1] + np.where(u < up, 1, np.where(u < up + 0.1, -1, 0)), 0, 9)
+    return np.stack([cell, rng.integers(10, size=cell.shape)], axis=-1), np.repeat([0, 1], n), cell
+
+
+@pytest.mark.parametrize("nu", [0.02, 0.1])
+def test_states_that_are_rare_at_every_step_are_kept(nu):
+    """The last cell has 2% of the trajectories, at the last step alone; the one before at most 5%."""
+    x, agent, cell = line(3000, 10, 0)
+    model = CRAFT(CoordinateOracle(10), alpha=0.5, eta=0.02, nu=nu, stationary=True).fit(x, agent)
+    assert model.n_states_total_ == 10
+    assert list(model.n_states_) == list(range(1, 11))
+    assert accuracy(model.labels_, cell) == 1
+
+
+def test_a_value_that_is_no_state_is_none():
+    """With nu = 0.4 CRAFT does not find the last cell: it is left unassigned, and nothing breaks."""
+    x, agent, cell = line(3000, 10, 0)
+    model = CRAFT(CoordinateOracle(10), alpha=0.5, eta=0.02, nu=0.4, stationary=True).fit(x, agent)
+    assert model.n_states_total_ == 9
+    assert set(model.labels_[cell == 9]) == {-1}
+    assert model.n_states_[1] == 1
+
+
+def test_there_is_one_state_at_the_start_whatever_the_encoder_says():
+    """Observations at h = 1 that a tree cannot tell from other cells all the same have one label there."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    data = feature_data(300)
+    tree = ClassifierOracle(DecisionTreeClassifier(max_depth=3, random_state=0), folds=2, calibrate=False)
+    model = fitted(CRAFT(tree, alpha=1.0, eta=0.02, nu=0.01, stationary=True), data.tau)
+    assert len(np.unique(model.transform(data.tau)[:, 0])) > 1  # the encoder by itself
+    assert len(np.unique(model.labels_[:, 0])) == 1
+    assert model.n_states_[1] == 1
 
 
 def test_a_classifier_oracle_is_what_a_classifier_becomes(data):

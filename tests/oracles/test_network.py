@@ -61,6 +61,16 @@ def test_log_odds_do_not_depend_on_noise_much(prepared, data):
     assert within < 0.15 * bins.var()
 
 
+def test_features_of_a_step_are_computed_once(data, prepared, monkeypatch):
+    """Separation, encoding and relabelling of a step read them from memory."""
+    prepared.features(3)
+    monkeypatch.setattr(prepared.frames, "batch", lambda *_: pytest.fail("the trunk ran again"))
+    label = np.arange(data.tau.n) % 2
+    prepared.separation(3, label, 2)
+    encoder = prepared.encode(3, label, 2).encoder
+    prepared.read(encoder, data.tau, 3)
+
+
 def test_separation_knows_equal_from_different(prepared, data):
     s = data.truth.states[:, 3] % 2
     separation = prepared.separation(4, 2 * s + np.arange(data.tau.n) % 2, 4)

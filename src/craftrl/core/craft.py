@@ -5,17 +5,18 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
+from craftrl.core.evidence import chance_loss
 from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.core.saved import Savable
-from craftrl.core.seam import Coupling, LogOdds, PreparedOracle
+from craftrl.core.seam import Coupling, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -39,11 +40,13 @@ class Result:
 
     encoders  phi'_1..phi'_H
     labels    int (n, H): the state of every trajectory at every step, -1 for unassigned
+    f         f_1..f_{H-1} for new data, where the oracle keeps them
     """
 
     encoders: tuple[Encoder, ...]
     labels: NDArray[np.int64]
     trace: Trace
+    f: PairFunction | None = None
 
 
 def craft(
@@ -70,12 +73,13 @@ def craft(
     for h in range(1, tau.H):  # Line 7
         threshold = heaviness_threshold(h, tau.H, bounds.nu, tau.n)  # Line 11
         labels[h], step, encoder = _iterate(h, labels[h - 1], n_states, f, prepared, grid, threshold, clusterer)
+        step = _beside_chance(step, f, tau)
         if relabel and step.n_states:
             labels[h] = _relabelled(prepared, encoder, tau, h + 1, step.n_states)
         encoders.append(encoder)
         steps.append(step)
         n_states = step.n_states
-    return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models))
+    return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models), f.f)
 
 
 def _iterate(
@@ -92,7 +96,8 @@ def _iterate(
 
     Paper: Lines 8-46
     """
-    found = cluster_pairs(f.bins[:, h - 1], label, n_states, grid.size, threshold, clusterer)  # Lines 12-21
+    bins = prepared.log_odds_given(h, label, f, grid)
+    found = cluster_pairs(bins, label, n_states, grid.size, threshold, clusterer)  # Lines 12-21
     predecessors = [c.s_pred for c in found.clusters]
     separation = prepared.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
     states, comparisons = merge_clusters(predecessors, separation)  # Lines 22-45
@@ -112,6 +117,13 @@ def _iterate(
         encoder_loss=fit.loss / max(len(states), 1),
     )
     return label_next, step, fit.encoder
+
+
+def _beside_chance(step: StepTrace, f: LogOdds, tau: TrajectoryDataset) -> StepTrace:
+    """The record of iteration h with what f_h is worth."""
+    h = step.h
+    chance = chance_loss(tau.agent[tau.present(h + 1)]) if f.chance is None else float(f.chance[h - 1])
+    return replace(step, chance=chance, p_value=None if f.p_value is None else float(f.p_value[h - 1]))
 
 
 def _relabelled(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:

@@ -21,25 +21,42 @@ from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["COUPLINGS", "Coupling", "EncoderFit", "LogOdds", "PreparedOracle", "Separation"]
+__all__ = ["COUPLINGS", "Coupling", "EncoderFit", "LogOdds", "PairFunction", "PreparedOracle", "Separation"]
 
 Coupling = Literal["independent", "chain", "posterior"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
 Ints = NDArray[np.integer]
 
 
+class PairFunction(Protocol):
+    """f_1..f_{H-1} on new data: trajectories (n, H, *obs) to log-odds (n, H-1, K-1) in nats.
+
+    Of agent 0 against each other agent, the agents being as frequent as in the data that was fitted. One that is
+    `Savable` is saved with the model.
+    """
+
+    def __call__(self, x: NDArray[Any]) -> NDArray[np.float64]: ...
+
+
 @dataclass(frozen=True)
 class LogOdds:
     """f_h on every pair of the dataset: all that clustering and merging see of Line 10.
 
-    bins    int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
-    loss    float (H-1,): the mean loss of f_h per pair, in nats; chance is ln K for balanced agents
-    models  one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
+    bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
+    loss     float (H-1,): the mean loss of f_h per pair, in nats; on pairs that were not learned from, unless the class
+             is finite
+    models   one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
+    chance   float (H-1,): the loss of knowing the agents' shares alone, on the same pairs; None takes all pairs
+    p_value  float (H-1,): how likely an f_h as good as this is by chance (`craftrl.core.evidence`); None for not known
+    f        f_1..f_{H-1} for trajectories to come, where the oracle keeps them: a `PairFunction`
     """
 
     bins: NDArray[np.int16]
     loss: NDArray[np.float64]
     models: tuple[Any, ...] = ()
+    chance: NDArray[np.float64] | None = None
+    p_value: NDArray[np.float64] | None = None
+    f: PairFunction | None = None
 
 
 class Separation(Protocol):
@@ -71,6 +88,14 @@ class PreparedOracle(ABC):
     @abstractmethod
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """f_1..f_{H-1}, evaluated on the data they were learned from (Line 10)."""
+
+    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
+        """The bins of f_h (n, K-1) once the states `label` (n,) of x_h are known, -1 for unknown.
+
+        f_h depends on x_h through its state alone. An oracle whose answers scatter may use that to steady them; as
+        they come is the default.
+        """
+        return f.bins[:, h - 1]
 
     @abstractmethod
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:

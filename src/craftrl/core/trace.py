@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.evidence import above_chance
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
@@ -60,8 +61,12 @@ class StepTrace(Savable):
     assigned      share of all trajectories that still have a state at h+1: the rest leaked out
     outcome       "no state", "one state" and "too many states" (more than the encoders have values, where that
                   is known) mean that the paper's assumptions do not hold on this data
-    f_loss        mean loss of f_h per pair in nats
+    f_loss        mean loss of f_h per pair in nats: for classifiers and networks on pairs that it did not learn from,
+                  for finite classes on those that it did
     encoder_loss  the loss of phi'_{h+1} in Line 46, per state
+    chance        the loss of knowing the agents' shares alone, on the same pairs; None in models of older versions
+    p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`): on
+                  pairs not learned from, or corrected for the choice of encoders; None where the oracle does not say
     """
 
     h: int
@@ -74,6 +79,8 @@ class StepTrace(Savable):
     outcome: Outcome
     f_loss: float
     encoder_loss: float
+    chance: float | None = None
+    p_value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ class Trace(Savable):
     oracle_use: tuple[OracleUse, ...] = field(default=(), compare=False)
 
     def saved(self) -> dict[str, Any]:
-        """Without models that are networks: what they say of the data is in the spectra."""
+        """Without models of a kind that no file holds: what they say of the data is in the spectra."""
         kept = self.models if all(isinstance(model, Savable) for model in self.models) else ()
         return {**super().saved(), "models": kept}
 
@@ -124,6 +131,17 @@ class Trace(Savable):
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def at_chance(self) -> list[int]:
+        """The iterations h whose f_h is no better than chance by its test, all tests taken together."""
+        p_value = {step.h: step.p_value for step in self.steps if step.p_value is not None}
+        better = above_chance(list(p_value.values()))
+        return [h for h, b in zip(p_value, better) if not b]
+
+    @property
+    def mostly_at_chance(self) -> bool:
+        """Whether that is so at most of the steps: single steps at which agents act alike are no failure."""
+        return len(self.at_chance()) > len(self.steps) / 2
 
     def outcomes(self) -> dict[str, list[int]]:
         """For each kind of outcome but "ok", the steps h+1 at which it occurred."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset, as_observations
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Grouped", "as_dataset", "each_step"]
+__all__ = ["Grouped", "as_block", "as_dataset", "each_step"]
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,21 @@ def each_step(x: Any, obs_ndim: int) -> Iterator[tuple[int, NDArray[Any], NDArra
     assert isinstance(array, np.ndarray)
     for step in range(array.shape[1]):
         yield step + 1, array[:, step], np.ones(len(array), dtype=bool)
+
+
+def as_block(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Trajectories as one array (n, H, *obs), whoever made them, and which of their observations are there (n, H)."""
+    steps = list(each_step(x, len(obs_shape)))
+    shape = steps[0][1].shape[1:] if steps else ()
+    if not 1 < len(steps) <= H or shape != obs_shape:
+        raise InvalidDataError(
+            f"Trajectories must have 2 to {H} steps of shape {obs_shape}, as those fitted; {len(steps)} of shape "
+            f"{shape} were given."
+        )
+    missing = H - len(steps)
+    block = np.stack([x_h for _, x_h, _ in steps] + [steps[-1][1]] * missing, axis=1)
+    present = np.stack([there for _, _, there in steps], axis=1)
+    return block, np.pad(present, ((0, 0), (0, missing)))
 
 
 def _is_one_array(x: Any, ndim: int) -> bool:

@@ -55,6 +55,7 @@ def diagnose(
         resamples=resample(model, tau, n_resamples, seed, probe) if n_resamples else None,
         residual=residual_information(codes, tau, probe) if probe is not None else None,
         warnings=(),
+        at_chance=model.trace.mostly_at_chance,
     )
     return replace(plain, warnings=tuple(_warnings(plain, model, tau)))
 
@@ -62,6 +63,8 @@ def diagnose(
 def _warnings(found: Diagnosis, model: Subject, tau: TrajectoryDataset) -> Iterator[str]:
     for outcome, steps in model.trace.outcomes().items():
         yield f"CRAFT found {outcome} at h = {_list(steps)}."
+    if model.trace.mostly_at_chance:
+        yield f"The log-odds are no better than chance at h = {_list(model.trace.at_chance())}: states are guesses."
     if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
         yield (
             f"The agent with the fewest trajectories has {fewest} of them: refits and tests say little below "

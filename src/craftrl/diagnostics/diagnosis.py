@@ -33,6 +33,7 @@ class Diagnosis:
     resamples  refits on resampled trajectories; None if none were asked for
     residual   what tells the agents apart beyond the states; None without a class of probes
     warnings   everything that asks for attention, in words
+    at_chance  whether the log-odds are no better than chance at most steps, so that there is nothing to trust
     """
 
     n_states: NDArray[np.int64]
@@ -42,6 +43,7 @@ class Diagnosis:
     resamples: Resamples | None
     residual: Residual | None
     warnings: tuple[str, ...]
+    at_chance: bool = False
 
     @property
     def same_count(self) -> Floats:
@@ -90,6 +92,8 @@ class Diagnosis:
 
     @property
     def verdict(self) -> Verdict:
+        if self.at_chance:
+            return "do not trust"
         if not self.checked:
             return "not checked"
         if self.score < CHECK:
@@ -99,7 +103,8 @@ class Diagnosis:
     def __str__(self) -> str:
         head = f"{self.verdict}: score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
         if not self.checked:
-            head = f"{self.verdict}: without refits (n_resamples) or probes nothing tells right states from wrong ones"
+            why = "without refits (n_resamples) or probes nothing tells right states from wrong ones"
+            head = f"{self.verdict}: {'the log-odds are no better than chance' if self.at_chance else why}"
         table = ["  h states assigned   gap share same count stable explained trust"]
         share = np.concatenate([[np.nan], self.shares.share])
         columns = (self.assigned, self.gap, share, self.same_count, self.stability, self.explained, self.trust)

@@ -17,9 +17,9 @@ from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import as_dataset
+from craftrl.data.inputs import as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
-from craftrl.errors import AssumptionWarning, InvalidDataError
+from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import START, Tried, chained_loss, search_bounds
 from craftrl.estimators.choices import choose_oracle
@@ -82,7 +82,8 @@ class CRAFT(Learner):
         phi'_h and |S_h|, indexed from h = 1.
     encoder_, n_states_total_, matching_
         With `stationary=True`: the one encoder, how many states it tells apart, and how those of the steps were
-        matched; `n_states_[h]` then counts those that at least half of nu of the trajectories visit.
+        matched; `n_states_[h]` then counts those that at least half of nu of the trajectories are in at h, or an eighth
+        where CRAFT found the state at this very step. At h = 1 there is one.
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
     choices_
@@ -92,13 +93,16 @@ class CRAFT(Learner):
     trace_
         Everything that was decided on the way: `trace_[h]` is iteration h of Line 7; `trace_.oracle_use` says how often
         the oracle was asked, how much of that was answered from memory, and how long it took.
+    f_
+        f_1..f_{H-1} for new data, which `log_odds` reads; None where the oracle does not keep them.
     agents_
         The agents as they were called in the labels.
 
     What happens where the paper's assumptions fail: with no state at h+1, all later steps have none either and
     their encoders are the first of their class; with one state, the most constant encoder is returned; with more
     states than an encoder has values, as many states as possible get a value of their own. Each is recorded in
-    `trace_[h].outcome`, and `fit` warns once.
+    `trace_[h].outcome`. Where the log-odds are no better than chance at most steps, whatever was found is a guess:
+    `trace_[h]` has their loss, that of chance and a p-value. `fit` warns once, of all of it.
 
     Paper: Algorithm 2
     """
@@ -152,19 +156,37 @@ class CRAFT(Learner):
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free))
         best, searched = self._best_run(prepared, tau, free, reading)
-        min_share = best.bounds.nu / 2
-        shared = share_over_time(prepared, best.result, tau, min_share) if self.stationary else None
+        shared = share_over_time(prepared, best.result, tau, best.bounds.nu) if self.stationary else None
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, best.bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
         self.labels_ = data.as_given(best.result.labels if shared is None else shared.labels)
-        self._keep_encoders(best.result, shared, min_share)
+        self._keep_encoders(best.result, shared)
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
+        self.f_ = best.result.f
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
         self.choices_ = (*chosen, *searched, *asked)
         warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
         return self
+
+    def log_odds(self, x: Any) -> NDArray[np.float64]:
+        """f_h(x_h, x_{h+1}) of trajectories that may be new: how much likelier agent 0 is than each other agent.
+
+        x is in whatever form `fit` takes, of at most as many steps as those fitted. Returned are log-odds in nats,
+        (n, H-1, K-1): entry [i, h-1, k-1] compares `agents_[0]` with `agents_[k]`, both as frequent as in the data that
+        was fitted; NaN where a trajectory is over. They are calibrated: a network's on the pairs held out in training,
+        a classifier's as its oracle's `calibrate` says; those of finite classes are rounded to the grid of Line 4.
+        """
+        self._check_fitted()
+        f = getattr(self, "f_", None)
+        if f is None:
+            raise InvalidParameterError(
+                f"log_odds needs a model that keeps its log-odds; {self.oracle_!r} keeps none, or the model is one of "
+                "an older version; fit it again, or give `LogOdds.f` in an oracle of yours."
+            )
+        block, there = as_block(x, len(self.encoders_), self.obs_shape_)
+        return np.where(there[:, 1:, None], f(block), np.nan)
 
     def diagnose(
         self,
@@ -238,7 +260,7 @@ class CRAFT(Learner):
         )
         return best, [Choice(name, getattr(best.bounds, name), why) for name in free]
 
-    def _keep_encoders(self, result: Result, shared: Shared | None, min_share: float) -> None:
+    def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
         for name in ("encoder_", "n_states_total_", "matching_"):
             if hasattr(self, name):
@@ -247,10 +269,9 @@ class CRAFT(Learner):
             self.encoders_ = ByStep(result.encoders)
             self.n_states_ = ByStep([1, *(step.n_states for step in result.trace.steps)])
             return
-        steps = range(1, len(result.encoders) + 1)
         self.encoder_ = shared.encoder
-        self.encoders_ = ByStep([shared.encoder for _ in steps])
-        self.n_states_ = ByStep([shared.n_states_at(h, min_share) for h in steps])
+        self.encoders_ = ByStep([shared.encoder for _ in result.encoders])
+        self.n_states_ = ByStep(shared.n_at.tolist())
         self.n_states_total_ = shared.n_states
 
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:

@@ -17,19 +17,39 @@ __all__ = ["exact_and_independent", "warn_of_failed_assumptions"]
 
 
 def warn_of_failed_assumptions(trace: Trace, may_chain: bool) -> None:
-    """Say at which steps no state, or too many, were found; `may_chain`: whether coupling="chain" could help."""
+    """Say where the log-odds know nothing, if that is so at most steps, and where no state, or too many, were found.
+
+    `may_chain`: whether coupling="chain" could help.
+    """
+    told = [sentence for sentence in (_at_chance(trace), _failed(trace, may_chain)) if sentence]
+    if told:
+        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=3)
+
+
+def _at_chance(trace: Trace) -> str:
+    if not trace.mostly_at_chance:
+        return ""
+    steps = trace.at_chance()
+    loss, chance = (np.mean([getattr(trace[h], name) for h in steps]) for name in ("f_loss", "chance"))
+    return (
+        f"The log-odds are no better than chance at h = {_ranges(steps)}, by a test at each step (trace_[h].p_value; "
+        f"mean loss {loss:.4f} nats, chance {chance:.4f}): states found from them are guesses. Check that the agents "
+        "act differently and that their labels are right; else more trajectories, more different agents, longer "
+        "training, or a larger or another network or classifier usually help."
+    )
+
+
+def _failed(trace: Trace, may_chain: bool) -> str:
     failed = trace.outcomes()
     if len(failed.get("one state", [])) < len(trace):
         failed.pop("one state", None)  # at some steps one state may be all there is
     if not failed:
-        return
+        return ""
     what = "; ".join(f"{kind} at h = {_ranges(steps)}" for kind, steps in failed.items())
     hint = "; with an exact class, try coupling='chain'" if may_chain else ""
-    warnings.warn(
+    return (
         f"CRAFT found {what}. The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders "
-        f"there are guesses. See trace_ for what was decided{hint}.",
-        AssumptionWarning,
-        stacklevel=3,
+        f"there are guesses. See trace_ for what was decided{hint}."
     )
 
 

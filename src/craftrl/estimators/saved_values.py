@@ -38,10 +38,12 @@ KINDS = {
         "oracles.counting": "FinitePairModel",
         "oracles.functions": "FiniteEncoder FiniteOracle",
         "oracles.network.heads": "NetworkEncoder",
-        "oracles.network.networks": "Head",
+        "oracles.network.log_odds": "NetworkLogOdds",
+        "oracles.network.networks": "Head PairNetwork",
         "oracles.network.trunks": "MapTrunk OwnTrunk VectorTrunk",
         "oracles.network.oracle": "NeuralOracle",
         "oracles.network.training": "Training",
+        "oracles.pair_functions": "ClassifierLogOdds FiniteLogOdds",
         "estimators.matching": "Matching",
         "baselines.trained": "NearestCentre",
     }.items()

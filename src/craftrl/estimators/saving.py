@@ -22,7 +22,7 @@ from craftrl.estimators.base import Learner
 from craftrl.estimators.loaded_values import Altered, Unsaved, ValueReader
 from craftrl.estimators.saved_checks import check_loaded
 from craftrl.estimators.saved_values import ValueWriter, can_be_saved
-from craftrl.oracles.base import Oracle, that_encodes
+from craftrl.oracles.base import Oracle, that_encodes, that_tells_agents_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT_VERSION", "check_target", "load", "save_model"]
 
 FORMAT = "craftrl model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 2: what log-odds are worth at each step, and the log-odds themselves; 1 is read, without them
 CONFIG = "config.json"
 
 LEARNERS = {
@@ -100,7 +100,7 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     content = _read_config(folder)
     try:
         reader = ValueReader(folder, content["objects"], that_encodes(oracle), trusted)
-        model = _model(content, reader)
+        model = _model(content, reader, oracle)
         if oracle is not None:
             _give_back(model, oracle)
         check_loaded(model)
@@ -125,7 +125,7 @@ def _as_list(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Iterable) else [values]
 
 
-def _model(content: dict[str, Any], reader: ValueReader) -> Learner:
+def _model(content: dict[str, Any], reader: ValueReader, oracle: Oracle | None) -> Learner:
     """The learner with its parameters and what it learned."""
     name = content["model"]
     if not isinstance(name, str) or name not in LEARNERS:
@@ -135,8 +135,19 @@ def _model(content: dict[str, Any], reader: ValueReader) -> Learner:
     for key, value in content["learned"].items():
         if key.startswith("_") or not key.endswith("_"):
             raise Altered(f"a model learns nothing called {key!r}")
-        setattr(model, key, reader.value(value))
+        setattr(model, key, reader.value(value) if key != "f_" else _log_odds(value, reader, oracle))
     return model
+
+
+def _log_odds(value: Any, reader: ValueReader, oracle: Oracle | None) -> Any:
+    """f_1..f_{H-1}, which may come from another oracle than the encoders do; a model encodes without it too."""
+    reader.given = that_tells_agents_apart(oracle)
+    try:
+        return reader.value(value)
+    except InvalidParameterError:
+        return Unsaved("log-odds with code of yours")
+    finally:
+        reader.given = that_encodes(oracle)
 
 
 def _give_back(model: Any, oracle: Oracle) -> None:

@@ -21,51 +21,92 @@ from craftrl.states.visits import count_visits
 
 __all__ = ["Shared", "share_over_time"]
 
-Ints = NDArray[np.integer]
+Bools = NDArray[np.bool_]
 ROUNDS = 2  # how often the encoder is trained at most, each time on the labels that the last one reads
 SETTLED = 0.995  # share of the labels that an encoder reads as it was told, from which on it is not trained again
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One encoder, the states (n, H) that it reads off the dataset, how many there are, and how they were matched."""
+    """One encoder, the states that it reads, and how they came about.
+
+    labels    int (n, H): the states of the dataset, -1 where the encoder names none; at h = 1 there is one
+    n_states  how many there are
+    n_at      int (H,): how many of them are states of each step
+    matching  how those of different steps were matched
+    """
 
     encoder: Encoder
     labels: NDArray[np.int64]
     n_states: int
+    n_at: NDArray[np.int64]
     matching: Matching
 
-    def n_states_at(self, h: int, min_share: float) -> int:
-        """How many states at least `min_share` of the trajectories are in at step h."""
-        visits = count_visits(self.labels[:, h - 1], sizes=(self.n_states,))
-        return int((visits >= min_share * len(self.labels)).sum())
 
-
-def share_over_time(prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, min_share: float) -> Shared:
+def share_over_time(prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float) -> Shared:
     """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
 
-    A state that fewer than `min_share` of the trajectories are in at every step is dropped before each training.
+    A state without support is dropped before each training (`_supported`). At h = 1 all labels are one state.
     """
     matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed)
     labels: NDArray[np.int64] = matching.labels
+    found = _found(matching)
     for turn in range(1, ROUNDS + 1):
-        labels, n_states = _supported(labels, min_share)
-        encoder = prepared.share(labels, n_states, f"shared-{turn}-of-{ROUNDS}").encoder
-        read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
-        settled = (read == labels).mean() >= SETTLED
-        labels = read
-        if settled:
+        labels, found = _supported(labels, found, nu)
+        encoder = prepared.share(labels, len(found), f"shared-{turn}-of-{ROUNDS}").encoder
+        told, labels = labels, _read(prepared, encoder, tau, len(found))
+        if (labels == told).mean() >= SETTLED:
             break
-    return Shared(encoder, labels, n_states, matching)
+    return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), matching)
 
 
-def _supported(labels: NDArray[np.int64], min_share: float) -> tuple[NDArray[np.int64], int]:
-    """Labels without the states that are rare at every step, renumbered; one state where none is left."""
-    n, H = labels.shape
-    n_states = int(labels.max(initial=-1)) + 1
-    visits = np.stack([count_visits(labels[:, h], sizes=(n_states,)) for h in range(H)])
-    kept = visits.max(axis=0, initial=0) >= max(min_share * n, 1)
+def _found(matching: Matching) -> Bools:
+    """(n_states, H): whether CRAFT found the state at the step."""
+    found = np.zeros((matching.n_states, matching.labels.shape[1]), dtype=bool)
+    for (h, _), state in zip(matching.nodes, matching.state_of):
+        if state >= 0:
+            found[state, h - 1] = True
+    return found
+
+
+def _read(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int) -> NDArray[np.int64]:
+    """The states of all observations, -1 where the encoder names none; at h = 1 the one that most of them have."""
+    read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
+    labels = np.where(read < n_states, read, -1).astype(np.int64)
+    starts = labels[labels[:, 0] >= 0, 0]
+    labels[:, 0] = np.bincount(starts).argmax() if len(starts) else 0
+    return labels
+
+
+def _visits(labels: NDArray[np.int64], n_states: int) -> NDArray[np.int64]:
+    """(n_states, H): how many trajectories are in the state at the step."""
+    return np.stack([count_visits(label, sizes=(n_states,)) for label in labels.T], axis=1)
+
+
+def _at_step(labels: NDArray[np.int64], found: Bools, nu: float) -> Bools:
+    """(n_states, H): whether the state is one of the step's.
+
+    Half of nu of the trajectories are enough by themselves. Where CRAFT found it, an eighth of nu will do, which is
+    what Line 19 asks of a bin at the last step.
+    """
+    visits = _visits(labels, len(found))
+    return visits >= np.maximum(np.where(found, nu / 8, nu / 2) * len(labels), 1)
+
+
+def _supported(labels: NDArray[np.int64], found: Bools, nu: float) -> tuple[NDArray[np.int64], Bools]:
+    """Labels and `found` (n_states, H) without the states that lack support, renumbered; one state where none is left.
+
+    A state that is rare at each step may be common over all of them, and one that is reached late may be seen at one
+    step alone. So a state has support if half of nu of the trajectories are in it at some step; or if an eighth of
+    nu of them are in it at the steps, all together, at which CRAFT found it, and it was found at two steps or at the
+    one where it is mostly visited. What one step found, and others see as often but did not find, is spurious.
+    """
+    visits = _visits(labels, len(found))
+    at_found = (visits * found).sum(axis=1)
+    confirmed = (found.sum(axis=1) > 1) | (2 * at_found >= visits.sum(axis=1))
+    enough = (at_found >= max(nu / 8 * len(labels), 1)) & confirmed
+    kept = enough | (visits.max(axis=1, initial=0) >= max(nu / 2 * len(labels), 1))
     if not kept.any():
-        return np.zeros_like(labels), 1
+        return np.zeros_like(labels), np.ones((1, labels.shape[1]), dtype=bool)
     number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    return number[labels], int(kept.sum())
+    return number[labels], found[kept]

@@ -16,6 +16,8 @@ __all__ = ["is_foreign_estimator", "read_estimator", "write_estimator"]
 # Parts of scikit-learn's own classifiers that skops does not vouch for by default. They hold numbers and run no code
 # of a file's choosing.
 KNOWN = (
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.metrics._dist_metrics.EuclideanDistance64",
     "sklearn.metrics._dist_metrics.ManhattanDistance64",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from craftrl.core.encoders import ValueEncoder
-from craftrl.core.trace import OracleUse
+from craftrl.core.trace import OracleUse, StepTrace
 from craftrl.estimators.choices import describe
 
 if TYPE_CHECKING:
@@ -26,13 +26,22 @@ def summary(model: CRAFT) -> str:
 
 
 def _steps(model: CRAFT) -> list[str]:
-    """h, how many states, which entry or function is the state (for finite classes), who has a state, what happened."""
-    lines = ["   h  states  encoder  assigned  outcome"]
+    """h, how many states, which entry or function is the state (for finite classes), who has a state, the loss of the
+    log-odds that lead to h beside that of chance, what happened."""
+    lines = ["   h  states  encoder  assigned    loss  chance  outcome"]
+    at_chance = set(model.trace_.at_chance())
     for h, encoder in enumerate(model.encoders_, start=1):
         index = str(encoder.index) if isinstance(encoder, ValueEncoder) else "-"
-        assigned, outcome = (1.0, "ok") if h == 1 else (model.trace_[h - 1].assigned, model.trace_[h - 1].outcome)
-        lines.append(f"{h:4d}  {model.n_states_[h]:6d}  {index:>7}  {assigned:8.1%}  {outcome}")
+        assigned, loss, chance, outcome = (1.0, "-", "-", "ok") if h == 1 else _found(model.trace_[h - 1])
+        outcome += ", log-odds at chance" * (h - 1 in at_chance)
+        lines.append(f"{h:4d}  {model.n_states_[h]:6d}  {index:>7}  {assigned:8.1%}  {loss:>6}  {chance:>6}  {outcome}")
     return lines
+
+
+def _found(step: StepTrace) -> tuple[float, str, str, str]:
+    """Share assigned, loss of f_h and of chance, outcome."""
+    chance = "-" if step.chance is None else f"{step.chance:.4f}"
+    return step.assigned, f"{step.f_loss:.4f}", chance, step.outcome
 
 
 def _use(uses: Iterable[OracleUse]) -> str:

@@ -35,6 +35,7 @@ __all__ = [
     "PreparedOracle",
     "Separation",
     "that_encodes",
+    "that_tells_agents_apart",
 ]
 
 Ints = NDArray[np.integer]
@@ -154,6 +155,13 @@ def that_encodes(oracle: Any) -> Any:
     """The oracle that answers Line 46: the oracle itself, or the last part of a `Mixed` one."""
     while isinstance(oracle, Mixed):
         oracle = oracle.encoding
+    return oracle
+
+
+def that_tells_agents_apart(oracle: Any) -> Any:
+    """The oracle that answers Line 10: the oracle itself, or the first part of a `Mixed` one."""
+    while isinstance(oracle, Mixed):
+        oracle = oracle.log_odds
     return oracle
 
 

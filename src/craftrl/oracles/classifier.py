@@ -17,11 +17,13 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.pair_functions import ClassifierLogOdds, agent_log_p
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
@@ -30,7 +32,6 @@ Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 CALIBRATION_FOLDS = 3
 FEW_ROWS = 20_000  # of a training set that one thread is fastest with
-FLOOR = 1e-6  # probabilities are kept this far from 0 and 1
 
 
 class ClassifierOracle(Oracle):
@@ -95,24 +96,27 @@ class PreparedClassifier(PreparedOracle):
     def __init__(self, oracle: ClassifierOracle, tau: TrajectoryDataset) -> None:
         self.oracle = oracle
         self.tau = tau
-        self._log_p: dict[int, Floats] = {}
+        self._log_p: dict[int, tuple[Floats, Any, Ints]] = {}
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """One classifier per step, independent of the others."""
         check_independent(coupling, "ClassifierOracle", "only the encoders of a finite class can be chained")
         n, H, K = self.tau.n, self.tau.H, self.tau.K
         bins = np.full((n, H - 1, K - 1), -1, dtype=np.int16)
-        loss = np.zeros(H - 1)
+        loss, chance, p_value = np.zeros((3, H - 1))
         for h in range(1, H):
             there = self.tau.present(h + 1)
             agent = self.tau.agent[there]
-            log_p = self._agent_log_p(h)
+            log_p = self._agent_log_p(h)[0]
             bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
-        return LogOdds(bins, loss)
+            chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
+        _, models, classes = zip(*(self._agent_log_p(h) for h in range(1, H)))
+        return LogOdds(bins, loss, chance=chance, p_value=p_value, f=ClassifierLogOdds(models, classes, K))
 
-    def _agent_log_p(self, h: int) -> Floats:
-        """Log-probabilities of the agents for the pairs that exist at h; trained once, whatever the grid."""
+    def _agent_log_p(self, h: int) -> tuple[Floats, Any, Ints]:
+        """Log-probabilities of the agents for the pairs that exist at h, with the classifier of the last fold and the
+        agents that it knows; trained once, whatever the grid."""
         if h not in self._log_p:
             there = self.tau.present(h + 1)
             agent = self.tau.agent[there]
@@ -124,7 +128,7 @@ class PreparedClassifier(PreparedOracle):
         label = cluster[chosen]
         if n_clusters < 2:
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
-        log_p = self._cross_fitted(self._vectors(h)[chosen], label, n_clusters)
+        log_p, _, _ = self._cross_fitted(self._vectors(h)[chosen], label, n_clusters)
         return ClassifierSeparation(log_p, label, n_clusters)
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
@@ -141,7 +145,7 @@ class PreparedClassifier(PreparedOracle):
     def _encoder(self, x: Floats, target: Ints, n_states: int) -> EncoderFit:
         if len(np.unique(target)) < 2:
             return EncoderFit(ConstantEncoder(int(target[0]) if len(target) else 0), 0.0)
-        wrong = self._cross_fitted(x, target, n_states).argmax(axis=1) != target
+        wrong = self._cross_fitted(x, target, n_states)[0].argmax(axis=1) != target
         rates = [wrong[target == s].mean() for s in np.unique(target)]
         with _few_threads(len(x)):
             encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
@@ -165,23 +169,27 @@ class PreparedClassifier(PreparedOracle):
 
         return CalibratedClassifierCV(fresh, cv=CALIBRATION_FOLDS)
 
-    def _cross_fitted(self, x: Floats, label: Ints, n_classes: int, calibrate: bool = False) -> Floats:
-        """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
+    def _cross_fitted(
+        self, x: Floats, label: Ints, n_classes: int, calibrate: bool = False
+    ) -> tuple[Floats, Any, Ints]:
+        """Log-probabilities (m, n_classes) of every row, from clones that did not see it.
+
+        With them the last of these clones, None if it had nothing to learn, and the classes that it knows.
+        """
         rng = np.random.default_rng(self.oracle.seed)
         fold_of = _stratified_folds(label, self.oracle.folds, rng)
-        log_p = np.full((len(x), n_classes), np.log(FLOOR))
+        log_p = np.empty((len(x), n_classes))
         for fold in range(self.oracle.folds):
             seen, own = fold_of != fold, fold_of == fold
             names, counts = np.unique(label[seen], return_counts=True)
             classes = names[counts >= CALIBRATION_FOLDS]  # a rarer class cannot be learned, and keeps the floor
             seen &= np.isin(label, classes)
-            if len(classes) < 2 or not own.any():
-                log_p[np.ix_(own, classes)] = 0.0
-                continue
+            model = None
             with _few_threads(len(x)):
-                model = self._with_probabilities(calibrate).fit(x[seen], label[seen])
-                log_p[np.ix_(own, classes)] = np.log(np.clip(model.predict_proba(x[own]), FLOOR, 1.0))
-        return log_p
+                if len(classes) >= 2 and own.any():
+                    model = self._with_probabilities(calibrate).fit(x[seen], label[seen])
+                log_p[own] = agent_log_p(model, classes, x[own], n_classes)
+        return log_p, model, classes
 
 
 def _few_threads(n_rows: int) -> Any:

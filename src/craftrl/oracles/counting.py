@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder, ValueEncoder
+from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
@@ -25,6 +26,7 @@ from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+from craftrl.oracles.pair_functions import FiniteLogOdds
 
 Ints = NDArray[np.integer]
 
@@ -151,7 +153,23 @@ class PreparedCounting(PreparedOracle):
 
         list(self.engine.map(evaluate, range(1, H)))
         models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
-        return LogOdds(bins.transpose(1, 0, 2), loss, models)
+        f = FiniteLogOdds(self.oracle, tuple(pairs), self._table_values(counts, tables, grid))
+        return LogOdds(bins.transpose(1, 0, 2), loss, models, p_value=self._p_values(counts, pairs), f=f)
+
+    def _table_values(self, counts: Ints, tables: Ints, grid: Grid) -> NDArray[np.float64]:
+        """Each step's table in nats; a pair of values that was never seen says no more than the agents' shares."""
+        shares = np.log(counts.sum(axis=(1, 2)).clip(1))[:, None, None]
+        seen = counts.sum(axis=-1, keepdims=True) > 0
+        return np.where(seen, grid.values[tables], shares[..., :1] - shares[..., 1:])
+
+    def _p_values(self, counts: Ints, pairs: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+        """Of every step's table, which is the best of all pairs of encoders there.
+
+        In a chain the first encoder of a pair is the second of the pair before: each step adds one choice, not two.
+        """
+        chained = pairs[0][0] == CONSTANT
+        tried = [(1 if chained else self.step(h).size) * self.step(h + 1).size for h in range(1, self.tau.H)]
+        return np.array([table_p_value(table.reshape(-1, self.tau.K), n) for table, n in zip(counts, tried)])
 
     def _bins(self, h: int, i: int, j: int, table: Ints) -> NDArray[np.int16]:
         """f_h on every trajectory: the table's entry for its two values, -1 where x_{h+1} is missing."""

@@ -56,6 +56,13 @@ class RememberingOracle(PreparedOracle):
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         return self._answer("log-odds", lambda: self.prepared.log_odds(grid, coupling), grid, coupling)
 
+    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
+        if type(self.prepared).log_odds_given is PreparedOracle.log_odds_given:
+            return f.bins[:, h - 1]
+        return self._answer(
+            "log-odds given states", lambda: self.prepared.log_odds_given(h, label, f, grid), h, label, f.bins, grid
+        )
+
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
         return self._answer(
             "separation", lambda: self.prepared.separation(h, cluster, n_clusters), h, cluster, n_clusters

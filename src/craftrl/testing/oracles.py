@@ -114,6 +114,19 @@ def check_bins(f: LogOdds, grid: Grid, tau: TrajectoryDataset) -> None:
         np.shape(f.loss) == (tau.H - 1,) and np.isfinite(f.loss).all(),
         f"The loss of the log-odds must be one finite number for each of {tau.H - 1} steps; it is {f.loss}.",
     )
+    for name, top in (("chance", np.inf), ("p_value", 1.0)):
+        told = getattr(f, name)
+        must(
+            told is None or (np.shape(told) == (tau.H - 1,) and bool(((told >= 0) & (told <= top)).all())),
+            f"The {name} of the log-odds must be None, or a number from 0 to {top:g} for each of {tau.H - 1} steps; it "
+            f"is {told}.",
+        )
+    if f.f is not None:
+        values = f.f(np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1))
+        must(
+            np.shape(values) == shape and np.isfinite(values).all(),
+            f"Log-odds of new trajectories must be finite and of shape {shape}; shape {np.shape(values)} was returned.",
+        )
     must(
         len(f.models) in (0, tau.H - 1),
         f"Log-odds must have one model per step, or none; {len(f.models)} were returned for {tau.H - 1} steps.",

@@ -103,7 +103,7 @@ def _fit_together(
         with torch.no_grad(), training.precision(device):
             logits = torch.cat([_logits(weights, x[index]) for index in held.split(BATCH, 1)], 1)
             loss = functional.cross_entropy(logits.float().transpose(1, 2), target[held], reduction="none").mean(1)
-        if best.after(loss, weights) >= training.patience:
+        if best.after(loss, weights) >= training.patience_of(size):
             break
     with torch.no_grad():
         for i, head in enumerate(heads):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import torch
 from torch import Tensor, nn
 
@@ -13,7 +15,7 @@ HIDDEN = 64  # units of a head's hidden layer
 READOUTS = 3  # linear readouts that the steps mix, beside the one that all have in common
 
 
-class PairNetwork(nn.Module):
+class PairNetwork(SavableModule):
     """Agent logits of all pairs of neighbouring steps, from one trunk for all h.
 
     Pr(agent k | x_h, x_{h+1}) is softmax of the output; f_h is logit 0 less logit k. The features of both observations
@@ -26,6 +28,7 @@ class PairNetwork(nn.Module):
 
     def __init__(self, trunk: Trunk, H: int, n_agents: int) -> None:
         super().__init__()
+        self.arguments = {"H": H, "n_agents": n_agents}
         self.trunk = trunk
         self.n_agents = n_agents
         self.join = _join_maps(trunk.map_shape[0]) if trunk.map_shape else _join_vectors(trunk.dim)
@@ -34,6 +37,18 @@ class PairNetwork(nn.Module):
         self.others = nn.Linear(size, READOUTS * n_agents, bias=False)
         self.mixture = nn.Parameter(0.3 * torch.randn(H - 1, READOUTS))
         self.offset = nn.Parameter(torch.zeros(H - 1, n_agents))
+
+    def saved(self) -> dict[str, Any]:
+        """The trunk by itself, since the encoders share it."""
+        parts = super().saved()
+        own = {name: value for name, value in parts["weights"].items() if not name.startswith("trunk.")}
+        return {**parts, "weights": own, "trunk": self.trunk}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
+        trunk = parts["trunk"]
+        weights = {f"trunk.{name}": value.cpu().numpy() for name, value in trunk.state_dict().items()}
+        return cls(trunk, **parts["arguments"]).with_weights({**weights, **parts["weights"]})
 
     def forward(self, z_h: Tensor, z_next: Tensor, step: Tensor) -> Tensor:
         """Logits (..., K) from the trunk's features of both observations; `step` is h - 1."""

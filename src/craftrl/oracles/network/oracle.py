@@ -18,12 +18,13 @@ from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.network.frames import open_frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
-from craftrl.oracles.network.networks import Head
+from craftrl.oracles.network.log_odds import NetworkLogOdds
+from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.shared import fit_shared
 from craftrl.oracles.network.threads import with_own_threads
 from craftrl.oracles.network.training import Training
-from craftrl.oracles.network.trunks import Standardise
+from craftrl.oracles.network.trunks import Standardise, Trunk
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
 
 __all__ = ["NeuralOracle"]
@@ -31,6 +32,8 @@ __all__ = ["NeuralOracle"]
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 FEATURE_BYTES = 2**30  # features of all steps are kept in memory up to this size; on a GPU a quarter of what is free
+BATCH = 4096  # pairs whose logits are read at once
+OTHERS, OTHERS_IN_ALL = 8, 20_000  # with how many others an observation is paired at most, and all of them together
 HEAD_EPOCHS = 12  # of heads at one step
 POOLED, POOLED_EPOCHS = 50_000, 6  # observations of all steps that the head of the one encoder begins with
 SHARED_EPOCHS = 3  # of that encoder as a whole
@@ -145,7 +148,41 @@ class PreparedNetwork(PreparedOracle):
         pairs = self.pairs()
         bins = to_bins(pairs.logits[..., :1] - pairs.logits[..., 1:], grid)
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
-        return LogOdds(bins, pairs.loss, (pairs.network,) * (self.tau.H - 1))
+        f = NetworkLogOdds(pairs.networks, pairs.scale, pairs.shift, self.frames.device)
+        return LogOdds(bins, pairs.loss, chance=pairs.chance, p_value=pairs.p_value, f=f)
+
+    @with_own_threads
+    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
+        """f_h(x_h, x_{h+1}), averaged over other observations x_h of the same state.
+
+        All of them have the same log-odds with x_{h+1}: what a network makes of the noise in one pair averages out.
+        """
+        turns = int(min(OTHERS, OTHERS_IN_ALL // self.tau.n))
+        known = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
+        if turns < 2 or not len(known):
+            return f.bins[:, h - 1]
+        pairs, rng = self.pairs(), self.training.rng("others", h)
+        total = np.zeros((len(known), self.tau.K))
+        for network in pairs.networks:
+            z, z_next = (self._features_of(network.trunk, step) for step in (h, h + 1))
+            for _ in range(turns):
+                other = known.copy()
+                for s in np.unique(label[known]):
+                    mine = label[known] == s
+                    other[mine] = rng.permutation(known[mine])
+                total += self._logits(network, z, z_next, other, known, h)
+        logits = total / (turns * len(pairs.networks)) * pairs.scale[h - 1] + pairs.shift[h - 1]
+        bins = f.bins[:, h - 1].copy()
+        bins[known] = to_bins(logits[:, :1] - logits[:, 1:], grid)
+        return bins
+
+    @torch.no_grad()
+    def _logits(self, network: PairNetwork, z: Tensor, z_next: Tensor, first: Ints, second: Ints, h: int) -> Floats:
+        """Agent logits of pairs of observations at h and h+1, by their rows."""
+        a, b = (torch.from_numpy(rows).to(z.device).split(BATCH) for rows in (first, second))
+        with self.training.precision(self.frames.device):
+            parts = [network(z[i], z_next[j], torch.full_like(i, h - 1)).double().cpu() for i, j in zip(a, b)]
+        return torch.cat(parts).numpy()
 
     @with_own_threads
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
@@ -175,17 +212,26 @@ class PreparedNetwork(PreparedOracle):
             self._pairs = fit_pairs(self.frames, o.trunk, o.dim, o.folds, o.networks, self.training)
         return self._pairs
 
+    @property
+    def trunk(self) -> Trunk:
+        """Of the best network."""
+        return self.pairs().networks[0].trunk
+
     @with_own_threads
     def features(self, h: int) -> Tensor:
         """The trunk's features of all observations at h, shape (n, dim); kept for all steps where there is room."""
         if h not in self._features:
-            trunk = self.pairs().network.trunk
-            with torch.no_grad(), self.training.precision(self.frames.device), self.frames.at(h) as inputs:
-                z = torch.cat([trunk(x) for x in inputs])
+            z = self._features_of(self.trunk, h)
             if z.nbytes * self.tau.H > self._room():
                 self._features.clear()
             self._features[h] = z
         return self._features[h]
+
+    def _features_of(self, trunk: Trunk, h: int) -> Tensor:
+        if trunk is self.trunk and h in self._features:
+            return self._features[h]
+        with torch.no_grad(), self.training.precision(self.frames.device), self.frames.at(h) as inputs:
+            return torch.cat([trunk(x) for x in inputs])
 
     def _room(self) -> float:
         """How many bytes of features are kept."""
@@ -197,7 +243,7 @@ class PreparedNetwork(PreparedOracle):
         """The mean and deviation of every feature over observations of all steps."""
         if self._scale is None:
             x = self.frames.sample(self.training.rng("scale"))
-            trunk = self.pairs().network.trunk
+            trunk = self.trunk
             with torch.no_grad(), self.training.precision(self.frames.device):
                 z = torch.cat([trunk(part.to(self.frames.device)).float() for part in x.split(512)])
             self._scale = Standardise((trunk.dim,)).to(z.device)
@@ -207,7 +253,7 @@ class PreparedNetwork(PreparedOracle):
     @with_own_threads
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         """From the features in memory, for encoders on this very trunk."""
-        if not (isinstance(encoder, NetworkEncoder) and encoder.trunk is self.pairs().network.trunk):
+        if not (isinstance(encoder, NetworkEncoder) and encoder.trunk is self.trunk):
             return super().read(encoder, tau, h)
         return np.where(tau.present(h), encoder.classify(self.features(h)), -1)
 
@@ -218,7 +264,7 @@ class PreparedNetwork(PreparedOracle):
         z, target = self._pooled(labels)
         head, _ = fit_head(z, target, n_states, self.scale(), self.heads.but(epochs=POOLED_EPOCHS), f"{name}-head")
         training = o.shared or self.training.but(epochs=SHARED_EPOCHS)
-        trunk = self.pairs().network.trunk
+        trunk = self.trunk
         return fit_shared(self.frames, labels, n_states, trunk, head, training, agent_weight=o.agent_weight, name=name)
 
     def _pooled(self, labels: Ints) -> tuple[Tensor, Ints]:
@@ -233,4 +279,4 @@ class PreparedNetwork(PreparedOracle):
         return torch.cat(parts), np.concatenate(targets)
 
     def _encoder(self, head: Head) -> NetworkEncoder:
-        return NetworkEncoder(self.pairs().network.trunk, head, self.frames.device)
+        return NetworkEncoder(self.trunk, head, self.frames.device)

@@ -1,39 +1,53 @@
-"""f_h by one network for all h: cross-fitted, calibrated, and read off on every pair of the dataset.
+"""f_h by networks for all h: calibrated, and read off on every pair of the dataset.
 
 Paper: Line 10, Equation 13
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.nn import functional
 
+from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.training import Training, seeded, train
 from craftrl.oracles.network.trunks import new_trunk
 
-__all__ = ["IGNORE", "PairFit", "calibrated", "fit_pairs", "pair_targets"]
+__all__ = ["IGNORE", "PairFit", "calibrated", "calibration", "fit_pairs", "pair_targets"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 IGNORE = -100  # the target of a pair that is not there, left out by torch's cross entropy
+SEVERAL = 60_000  # observations below which more than one network is trained, four at most
 
 
 @dataclass(frozen=True)
 class PairFit:
-    """Calibrated agent logits of every pair (n, H-1, K), their loss per step, and the best of the networks."""
+    """Calibrated agent logits of every pair, and what they are worth.
+
+    logits           (n, H-1, K)
+    loss, chance     (H-1,): on pairs that were not learned from, the loss of the logits and that of chance
+    p_value          (H-1,): of the one against the other
+    networks         all that were trained, the best on held-out pairs first
+    scale, shift     (H-1,) and (H-1, K): what calibrated the logits
+    """
 
     logits: Floats
     loss: Floats
-    network: PairNetwork
+    networks: tuple[PairNetwork, ...]
+    chance: Floats
+    p_value: Floats
+    scale: Floats
+    shift: Floats
 
 
 def fit_pairs(
@@ -47,53 +61,52 @@ def fit_pairs(
     """
     tau = frames.tau
     target = pair_targets(tau)
-    fits = []
+    everyone = np.arange(tau.n)
+
+    def fitted(seen: Ints, name: str, split: str) -> tuple[PairNetwork, float, Ints]:
+        rows = frames.split(seen, training, split)
+        with seeded(training, name):
+            network = PairNetwork(new_trunk(trunk, tau.obs_shape, dim), tau.H, tau.K)
+        return network, _trained(network, frames, rows, target, training, name), rows[1]
+
     if folds == 1:
-        seen = np.arange(tau.n)
-        rows = frames.split(seen, training, "log-odds")
-        unseen = np.isin(seen, rows[1])
-        several = networks or networks_for(tau.n * tau.H)
-        fits = [
-            _fit(frames, trunk, dim, rows, target, training, f"log-odds-{i + 1}-of-{several}") for i in range(several)
-        ]
-        logits = np.mean([_pair_logits(network, frames, seen, training) for network, _ in fits], axis=0)
+        several = networks or int(np.clip(SEVERAL // (tau.n * tau.H), 1, 4))
+        fits = [fitted(everyone, f"log-odds-{i + 1}-of-{several}", "log-odds") for i in range(several)]
+        logits = np.mean([_pair_logits(network, frames, everyone, training) for network, _, _ in fits], axis=0)
+        unseen = np.isin(everyone, fits[0][2])
     else:
-        logits = np.empty((tau.n, tau.H - 1, tau.K))
-        unseen = np.ones(tau.n, dtype=bool)
         fold_of = training.rng("folds").permutation(tau.n) % folds
-        for fold in range(folds):
-            seen, own = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-            name = f"log-odds-{fold + 1}-of-{folds}"
-            rows = frames.split(seen, training, name)
-            fits.append(_fit(frames, trunk, dim, rows, target, training, name))
-            logits[own] = _pair_logits(fits[-1][0], frames, own, training)
-    logits = calibrated(logits, target, unseen)
+        names = [f"log-odds-{fold + 1}-of-{folds}" for fold in range(folds)]
+        fits = [fitted(np.flatnonzero(fold_of != fold), name, name) for fold, name in enumerate(names)]
+        logits = np.empty((tau.n, tau.H - 1, tau.K))
+        for fold, (network, _, _) in enumerate(fits):
+            own = np.flatnonzero(fold_of == fold)
+            logits[own] = _pair_logits(network, frames, own, training)
+        unseen = np.ones(tau.n, dtype=bool)
+    scale, shift = calibration(logits, target, unseen)
+    logits = logits * scale[:, None] + shift
     with np.errstate(invalid="ignore"):
         loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
-    return PairFit(logits, loss, min(fits, key=lambda fit: fit[1])[0])
+    chance, p_value = _beside_chance(logits, target, unseen)
+    best_first = tuple(network for network, _, _ in sorted(fits, key=lambda fit: fit[1]))
+    return PairFit(logits, loss, best_first, chance, p_value, scale, shift)
 
 
-def networks_for(n_observations: int) -> int:
-    """How many networks are averaged where there are so many observations: several where data is short."""
-    return int(np.clip(60_000 // n_observations, 1, 4))
-
-
-def _fit(
-    frames: Frames,
-    trunk: nn.Module | None,
-    dim: int,
-    rows: tuple[Ints, Ints],
-    target: Ints,
-    training: Training,
-    name: str,
-) -> tuple[PairNetwork, float]:
-    """One network and its held-out loss."""
-    tau = frames.tau
-    with seeded(training, name):
-        network = PairNetwork(new_trunk(trunk, tau.obs_shape, dim), tau.H, tau.K)
+def _trained(
+    network: PairNetwork, frames: Frames, rows: tuple[Ints, Ints], target: Ints, training: Training, name: str
+) -> float:
+    """Train one network; its held-out loss."""
     network.trunk.fit_input(frames.sample(training.rng("sample")))
     loss = _pair_loss(network, frames, target)
-    return network, train(network, loss, rows, training, name, tau.H, chance=math.log(tau.K), feed=frames)
+    chance = chance_loss(frames.tau.agent)
+    return train(network, loss, rows, training, name, frames.tau.H, chance=chance, feed=frames)
+
+
+def _beside_chance(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """For each step, the loss of chance on the unseen pairs and the p-value of the logits."""
+    rows = [np.flatnonzero(unseen & (target[:, h] != IGNORE)) for h in range(target.shape[1])]
+    held = [(log_softmax(logits[r, h], axis=1), target[r, h]) for h, r in enumerate(rows)]
+    return np.array([chance_loss(y) for _, y in held]), np.array([held_out_p_value(log_p, y) for log_p, y in held])
 
 
 def pair_targets(tau: TrajectoryDataset) -> Ints:
@@ -103,11 +116,14 @@ def pair_targets(tau: TrajectoryDataset) -> Ints:
 
 
 def calibrated(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> Floats:
-    """Logits scaled and shifted, step by step, so that they are honest on pairs the network did not learn from.
+    """Logits scaled and shifted, step by step, so that they are honest on pairs the network did not learn from."""
+    scale, shift = calibration(logits, target, unseen)
+    return np.asarray(logits * scale[:, None] + shift)
 
-    One temperature and K offsets per step, by maximum likelihood on the unseen pairs.
-    """
-    out = logits.copy()
+
+def calibration(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """One temperature (H-1,) and K offsets (H-1, K) per step, by maximum likelihood on the unseen pairs."""
+    factors, offsets = np.ones(logits.shape[1]), np.zeros(logits.shape[1:])
     for h in range(logits.shape[1]):
         chosen = unseen & (target[:, h] != IGNORE)
         if len(np.unique(target[chosen, h])) < logits.shape[2]:
@@ -124,11 +140,13 @@ def calibrated(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> Float
             return value
 
         optimiser.step(closure)
-        out[:, h] = logits[:, h] * max(float(scale.detach()), 0.0) + shift.detach().numpy()
-    return out
+        factors[h], offsets[h] = float(scale.detach()), shift.detach().numpy()
+        if factors[h] <= 0:  # the logits say nothing, or less: the agents' shares are the best there is
+            factors[h], offsets[h] = 0.0, np.log(np.bincount(target[chosen, h]) / chosen.sum())
+    return factors, offsets
 
 
-def _pair_loss(network: PairNetwork, frames: Frames, target: Ints):  # type: ignore[no-untyped-def]
+def _pair_loss(network: PairNetwork, frames: Frames, target: Ints) -> Callable[[Tensor], Tensor]:
     targets = torch.from_numpy(target).to(frames.device)
 
     def loss(rows: Tensor) -> Tensor:
