@@ -260,7 +260,7 @@ def test_a_tenth_of_the_memory_learns_as_well(data, tmp_path):
     less = TRAINING.but(memory=data.tau.steps.array.astype(np.float32).nbytes // 10)
     on_all, on_some = (NeuralOracle(dim=32, training=t).prepare(d) for t, d in [(TRAINING, data.tau), (less, tau)])
     assert isinstance(on_some.frames, StreamedFrames)
-    networks = [prepared.pairs().network for prepared in (on_all, on_some)]
+    networks = [prepared.pairs().networks[0] for prepared in (on_all, on_some)]
     with torch.no_grad():
         logits = (network.along(x).flatten(0, 1) for network in networks)
         in_memory, from_disk = (float(torch.nn.functional.cross_entropy(values, target)) for values in logits)

@@ -56,10 +56,12 @@ def craft(
     coupling: Coupling,
     clusterer: Clusterer,
     relabel: bool,
+    states: Ints | None = None,
 ) -> Result:
     """Learn phi'_1..phi'_H.
 
-    D_{A,h}(s) and D_{B,h}(s) are one label per trajectory: `labels[h - 1]`.
+    D_{A,h}(s) and D_{B,h}(s) are one label per trajectory: `labels[h - 1]`. With `states` (n, H), -1 for unknown, those
+    are taken for the states of h from which those of h+1 are found, in place of the ones found before.
 
     Paper: Algorithm 2
     """
@@ -72,7 +74,8 @@ def craft(
     n_states = 1
     for h in range(1, tau.H):  # Line 7
         threshold = heaviness_threshold(h, tau.H, bounds.nu, tau.n)  # Line 11
-        labels[h], step, encoder = _iterate(h, labels[h - 1], n_states, f, prepared, grid, threshold, clusterer)
+        before, n_before = (labels[h - 1], n_states) if states is None else _numbered(states[:, h - 1])
+        labels[h], step, encoder = _iterate(h, before, n_before, f, prepared, grid, threshold, clusterer)
         step = _beside_chance(step, f, tau)
         if relabel and step.n_states:
             labels[h] = _relabelled(prepared, encoder, tau, h + 1, step.n_states)
@@ -124,6 +127,12 @@ def _beside_chance(step: StepTrace, f: LogOdds, tau: TrajectoryDataset) -> StepT
     h = step.h
     chance = chance_loss(tau.agent[tau.present(h + 1)]) if f.chance is None else float(f.chance[h - 1])
     return replace(step, chance=chance, p_value=None if f.p_value is None else float(f.p_value[h - 1]))
+
+
+def _numbered(state: Ints) -> tuple[Ints, int]:
+    """States numbered from 0 as they occur, -1 staying -1, and how many there are."""
+    occurring = np.unique(state[state >= 0])
+    return np.where(state >= 0, np.searchsorted(occurring, state), -1), len(occurring)
 
 
 def _relabelled(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:

@@ -8,20 +8,21 @@ the least chained loss, found by halving and doubling one bound at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
+from scipy.special import gammaln, xlogy
 
 from craftrl.core.craft import Bounds, Result
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.states.visits import count_visits, pair_labels
 
-__all__ = ["LIMITS", "START", "Tried", "chained_loss", "search_bounds"]
+__all__ = ["LIMITS", "START", "Tried", "chained_evidence", "chained_loss", "search_bounds"]
 
 Ints = NDArray[np.integer]
+PRIOR_VISITS = 0.5  # of each agent, in a pair of codes, before any was counted
 START = Bounds(alpha=1.0, eta=0.2, nu=0.1)
 # Beyond these a bound says nothing: alpha is cut off at 1 in Line 1, eta = 1/2 leaves a single bin.
 LIMITS = {"alpha": (0.05, 1.0), "eta": (0.005, 0.45), "nu": (0.001, 0.8)}
@@ -42,19 +43,42 @@ def chained_loss(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
     `codes` are the states of all trajectories at h = 1, 2, ..., as the encoders read them, -1 where one is over. The
     log-loss of the agent given (phi_h, phi_{h+1}), summed over h, each pair of codes with its best prediction, plus
     (K-1)/2 ln n for each pair of codes that occurs (the Bayesian information criterion), so that states split for
-    nothing do not pay. No ground truth enters.
+    nothing do not pay. No ground truth enters. It is for encoders of a finite class, which were themselves chosen for
+    telling the agents apart.
     """
     total, n_pairs = 0.0, 0
-    steps = iter(codes)
-    code = next(steps)
-    for code_next in steps:
-        counts = count_visits(pair_labels(code, code_next), tau.agent)
+    for counts in _pair_counts(codes, tau):
         visits = counts.sum(axis=1)
         total += xlogy(visits, visits).sum() - xlogy(counts, counts).sum()
         total += (tau.K - 1) / 2 * np.log(max(tau.n, 2)) * int((visits > 0).sum())
         n_pairs += int(visits.sum())
-        code = code_next
     return float(total / n_pairs)
+
+
+def chained_evidence(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
+    """The same for encoders that were trained on states and never saw an agent: a milder price for each pair of codes.
+
+    Minus the log-probability of the agents given the codes, in nats per pair, where the chances of each pair of codes
+    have a Dirichlet prior about the agents' shares, worth half a visit per agent: a pair of codes costs as much as its
+    own visits can teach, about (K-1)/2 times the logarithm of their number.
+    """
+    prior = PRIOR_VISITS * tau.K * np.bincount(tau.agent, minlength=tau.K) / tau.n
+    total, n_pairs = 0.0, 0
+    for counts in _pair_counts(codes, tau):
+        visits = counts.sum(axis=1)
+        total += (gammaln(visits + prior.sum()) - gammaln(prior.sum())).sum()
+        total -= (gammaln(counts + prior) - gammaln(prior)).sum()
+        n_pairs += int(visits.sum())
+    return float(total / n_pairs)
+
+
+def _pair_counts(codes: Iterable[Ints], tau: TrajectoryDataset) -> Iterator[Ints]:
+    """For each step, how often every agent had every pair of codes (pairs, K)."""
+    steps = iter(codes)
+    code = next(steps)
+    for code_next in steps:
+        yield count_visits(pair_labels(code, code_next), tau.agent)
+        code = code_next
 
 
 def search_bounds(run: Callable[[Bounds], Tried], start: Bounds, free: Sequence[str]) -> tuple[Tried, int]:

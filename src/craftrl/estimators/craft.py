@@ -21,7 +21,7 @@ from craftrl.data.inputs import as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.estimators.bounds import START, Tried, chained_loss, search_bounds
+from craftrl.estimators.bounds import START, Tried, chained_evidence, chained_loss, search_bounds
 from craftrl.estimators.choices import choose_oracle
 from craftrl.estimators.matching import Matching
 from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
@@ -154,18 +154,25 @@ class CRAFT(Learner):
         oracle, chosen = choose_oracle(self.oracle, tau)
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
-        prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free))
-        best, searched = self._best_run(prepared, tau, free, reading)
-        shared = share_over_time(prepared, best.result, tau, best.bounds.nu) if self.stationary else None
+        prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free) or self.stationary)
+        best, searched = self._best_run(oracle, prepared, tau, free, reading)
+        result: Result = best.result
+        shared: Shared | None = None
+        if self.stationary:
+
+            def again(states: NDArray[np.int64]) -> Result:
+                return craft(prepared, tau, best.bounds, **reading, states=states)
+
+            result, shared = share_over_time(prepared, result, tau, best.bounds.nu, again)
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, best.bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
-        self.labels_ = data.as_given(best.result.labels if shared is None else shared.labels)
-        self._keep_encoders(best.result, shared)
+        self.labels_ = data.as_given(result.labels if shared is None else shared.labels)
+        self._keep_encoders(result, shared)
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
-        self.f_ = best.result.f
-        self.trace_ = replace(best.result.trace, oracle_use=prepared.use)
+        self.f_ = result.f
+        self.trace_ = replace(result.trace, oracle_use=prepared.use)
         self.choices_ = (*chosen, *searched, *asked)
         warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
         return self
@@ -242,14 +249,20 @@ class CRAFT(Learner):
         return {name: getattr(self, name) for name in advice} | {c.parameter: c.value for c in asked}, asked
 
     def _best_run(
-        self, prepared: RememberingOracle, tau: TrajectoryDataset, free: list[str], reading: dict[str, Any]
+        self,
+        oracle: Oracle,
+        prepared: RememberingOracle,
+        tau: TrajectoryDataset,
+        free: list[str],
+        reading: dict[str, Any],
     ) -> tuple[Tried, list[Choice]]:
         """One run with the bounds given, or the best of many where some are "auto"; and why those were taken."""
         given = {name: float(getattr(START if name in free else self, name)) for name in BOUNDS}
+        score = chained_loss if isinstance(oracle, CountingOracle) else chained_evidence
 
         def run(bounds: Bounds) -> Tried:
             result = craft(prepared, tau, bounds, **reading)
-            loss = chained_loss(_codes(prepared, result, tau), tau) if free else np.nan
+            loss = score(_codes(prepared, result, tau), tau) if free else np.nan
             return Tried(bounds, result, loss)
 
         if not free:

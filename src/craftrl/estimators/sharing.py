@@ -2,26 +2,32 @@
 
 Step by step, CRAFT uses a state's observations at one h alone, and its labels are only as clean as those of the step
 before. Where the world is stationary, the states of all steps are matched (`matching`), and one encoder is trained
-on all of them: what one step got wrong is outvoted by the others.
+on all of them: what one step got wrong is outvoted by the others. What it reads is then a better beginning for every
+step, and CRAFT runs again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from craftrl.core.craft import Result
 from craftrl.core.encoders import Encoder
 from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.estimators.bounds import chained_evidence
 from craftrl.estimators.matching import Matching, match_states
 from craftrl.states.visits import count_visits
 
 __all__ = ["Shared", "share_over_time"]
 
 Bools = NDArray[np.bool_]
+TURNS = 6  # how often CRAFT runs at most, each time with the states of the one encoder before
+AGREED = 0.99  # share of the states on which a run and its one encoder agree, from which on CRAFT does not run again
 ROUNDS = 2  # how often the encoder is trained at most, each time on the labels that the last one reads
 SETTLED = 0.995  # share of the labels that an encoder reads as it was told, from which on it is not trained again
 
@@ -43,7 +49,34 @@ class Shared:
     matching: Matching
 
 
-def share_over_time(prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float) -> Shared:
+def share_over_time(
+    prepared: PreparedOracle,
+    first: Result,
+    tau: TrajectoryDataset,
+    nu: float,
+    again: Callable[[NDArray[np.int64]], Result],
+) -> tuple[Result, Shared]:
+    """One encoder for all steps, and the run of CRAFT that it comes from.
+
+    The one encoder knows the states of h better than step h itself did, and from better states of h the log-odds show
+    better ones of h+1. So where the two disagree CRAFT runs `again` with the states that the one encoder reads, and
+    the states of that run are shared in turn. The run whose states tell the agents apart best is kept.
+    """
+    result, shared = first, _share(prepared, first, tau, nu, "shared-1")
+    loss, best = chained_evidence(shared.labels.T, tau), (first, shared)
+    for turn in range(2, TURNS + 1):
+        if _agreement(result.labels, shared.labels) >= AGREED:
+            break
+        result, before = again(shared.labels), shared
+        shared = _share(prepared, result, tau, nu, f"shared-{turn}")
+        if (new := chained_evidence(shared.labels.T, tau)) < loss:
+            loss, best = new, (result, shared)
+        if _agreement(before.labels, shared.labels) >= SETTLED:
+            break
+    return best
+
+
+def _share(prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float, name: str) -> Shared:
     """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
 
     A state without support is dropped before each training (`_supported`). At h = 1 all labels are one state.
@@ -53,11 +86,22 @@ def share_over_time(prepared: PreparedOracle, result: Result, tau: TrajectoryDat
     found = _found(matching)
     for turn in range(1, ROUNDS + 1):
         labels, found = _supported(labels, found, nu)
-        encoder = prepared.share(labels, len(found), f"shared-{turn}-of-{ROUNDS}").encoder
+        encoder = prepared.share(labels, len(found), f"{name}-{turn}-of-{ROUNDS}").encoder
         told, labels = labels, _read(prepared, encoder, tau, len(found))
         if (labels == told).mean() >= SETTLED:
             break
     return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), matching)
+
+
+def _agreement(by_step: NDArray[np.int64], shared: NDArray[np.int64]) -> float:
+    """The share of observations whose state at their step is, mostly, the one that the shared encoder reads."""
+    agreed = 0
+    for own, common in zip(by_step.T, shared.T):
+        known = (own >= 0) & (common >= 0)
+        table = count_visits(own[known], common[known], sizes=(own.max(initial=0) + 1, common.max(initial=0) + 1))
+        rows, columns = linear_sum_assignment(table, maximize=True)
+        agreed += table[rows, columns].sum()
+    return float(agreed / by_step.size)
 
 
 def _found(matching: Matching) -> Bools:

@@ -50,20 +50,31 @@ class ClassifierSeparation:
     """
 
     def __init__(self, logits: Floats, cluster: Ints, n_clusters: int) -> None:
-        self.logits = logits
+        self.scores = np.ascontiguousarray(logits.T)  # one row per cluster
         self.sizes = np.bincount(cluster, minlength=n_clusters)
         self.rows = np.split(np.argsort(cluster, kind="stable"), np.cumsum(self.sizes)[:-1])
+        self._of_state: dict[tuple[int, ...], tuple[Ints, Floats]] = {}
 
     def loss(self, new: int, state: Sequence[int]) -> float:
-        members = list(state)
-        of_new, of_state = self.rows[new], np.concatenate([self.rows[c] for c in members])
+        of_new, (of_state, rival) = self.rows[new], self._together(tuple(state))
         if not len(of_new) or not len(of_state):
             return 0.0
-        missed = ~self._says_new(of_new, new, members)
-        taken = self._says_new(of_state, new, members)
+        score = self.scores[new] - np.log(self.sizes[new])
+        missed = score[of_new] <= rival[of_new]
+        taken = score[of_state] > rival[of_state]
         return float(missed.mean() + taken.mean())
 
-    def _says_new(self, rows: Ints, new: int, members: list[int]) -> NDArray[np.bool_]:
-        score = self.logits[rows, new] - np.log(self.sizes[new])
-        rival = np.logaddexp.reduce(self.logits[rows][:, members], axis=1) - np.log(self.sizes[members].sum())
-        return score > rival
+    def _together(self, members: tuple[int, ...]) -> tuple[Ints, Floats]:
+        """The rows of these clusters, and the score of their union on all rows; a state grows by one cluster at a time,
+        and is asked about by many, so that both are kept."""
+        if members not in self._of_state:
+            rows = np.concatenate([self.rows[c] for c in members])
+            *before, last = members
+            known = self._of_state.pop(tuple(before), None)
+            if known is None:
+                together = np.logaddexp.reduce(self.scores[list(members)], axis=0)
+            else:
+                together = np.logaddexp(known[1] + np.log(self.sizes[before].sum()), self.scores[last])
+            with np.errstate(divide="ignore"):
+                self._of_state[members] = rows, together - np.log(self.sizes[list(members)].sum())
+        return self._of_state[members]

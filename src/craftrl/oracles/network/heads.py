@@ -72,14 +72,16 @@ def _fit_together(
     training: Training,
     name: str,
 ) -> list[Head]:
-    """One head for each pair of training and held-out rows, all trained at the same time; the best epoch of each."""
+    """One head for each pair of training and held-out rows, all trained at the same time; the best epoch of each.
+
+    They learn from standardised features, z as `scale` has them, and come out for z as it is.
+    """
     device = z.device
     with seeded(training, name):
         heads = [Head(z.shape[1], n_classes) for _ in rows]
     for head in heads:
-        head.standardise.load_state_dict(scale.state_dict())
         head.to(device)
-    x = heads[0].standardise(z.float())
+    x = scale(z.float())
     target = torch.from_numpy(label.astype(np.int64)).to(device)
     weights = [torch.stack([p.detach() for p in same]).requires_grad_() for same in zip(*map(_weights, heads))]
     optimiser = torch.optim.AdamW(
@@ -109,7 +111,7 @@ def _fit_together(
         for i, head in enumerate(heads):
             for p, w in zip(_weights(head), best.weights):
                 p.copy_(w[i])
-    return [head.eval() for head in heads]
+    return [head.unscaled(scale).eval() for head in heads]
 
 
 class _Best:

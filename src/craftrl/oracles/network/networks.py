@@ -85,25 +85,43 @@ def _join_vectors(dim: int) -> nn.Sequential:
 
 
 class Head(SavableModule):
-    """Class logits (n, n_classes) of features (n, dim), standardised first, by one hidden layer."""
+    """Class logits (n, n_classes) of features (n, dim), by one hidden layer."""
 
     def __init__(self, dim: int, n_classes: int, hidden: int = HIDDEN) -> None:
         super().__init__()
         self.arguments = {"dim": dim, "n_classes": n_classes, "hidden": hidden}
-        self.standardise = Standardise((dim,))
         self.layers = nn.Sequential(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.layers(self.standardise(z))
+        return self.layers(z)
+
+    @torch.no_grad()
+    def unscaled(self, scale: Standardise) -> Self:
+        """This head, which was trained on standardised features, for features as they come."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        first.weight.div_(scale.scale)
+        first.bias.sub_(first.weight @ scale.mean)
+        return self
+
+    @torch.no_grad()
+    def scaled(self, scale: Standardise) -> Self:
+        """The reverse: this head, for standardised features."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        first.bias.add_(first.weight @ scale.mean)
+        first.weight.mul_(scale.scale)
+        return self
 
 
 class Classifier(nn.Module):
-    """Class logits of single observations, by a trunk and a small head."""
+    """Class logits of single observations, by a trunk and a small head on its standardised features."""
 
-    def __init__(self, trunk: Trunk, head: Head) -> None:
+    def __init__(self, trunk: Trunk, scale: Standardise, head: Head) -> None:
         super().__init__()
         self.trunk = trunk
+        self.scale = scale
         self.head = head
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.trunk(x))
+        return self.head(self.scale(self.trunk(x)))

@@ -265,7 +265,9 @@ class PreparedNetwork(PreparedOracle):
         head, _ = fit_head(z, target, n_states, self.scale(), self.heads.but(epochs=POOLED_EPOCHS), f"{name}-head")
         training = o.shared or self.training.but(epochs=SHARED_EPOCHS)
         trunk = self.trunk
-        return fit_shared(self.frames, labels, n_states, trunk, head, training, agent_weight=o.agent_weight, name=name)
+        return fit_shared(
+            self.frames, labels, n_states, trunk, head, self.scale(), training, agent_weight=o.agent_weight, name=name
+        )
 
     def _pooled(self, labels: Ints) -> tuple[Tensor, Ints]:
         """Features and labels of some observations of every step."""

@@ -23,7 +23,7 @@ from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.networks import Classifier, Head
 from craftrl.oracles.network.pairs import IGNORE, pair_targets
 from craftrl.oracles.network.training import Training, train
-from craftrl.oracles.network.trunks import Trunk
+from craftrl.oracles.network.trunks import Standardise, Trunk
 from craftrl.states.visits import count_visits
 
 __all__ = ["fit_shared"]
@@ -38,6 +38,7 @@ def fit_shared(
     n_states: int,
     trunk: Trunk,
     head: Head,
+    scale: Standardise,
     training: Training,
     *,
     agent_weight: float = 0.0,
@@ -52,11 +53,11 @@ def fit_shared(
     held-out one.
     """
     tau = frames.tau
-    network = Classifier(copy.deepcopy(trunk), head)
+    network = Classifier(copy.deepcopy(trunk), scale, head.scaled(scale))
     loss = _loss(network, frames, labels, n_states, agent_weight)
     rows = frames.split(np.arange(tau.n), training, name)
     held_out = train(network, loss, rows, training, name, per_row=tau.H, feed=frames)
-    return EncoderFit(NetworkEncoder(network.trunk, network.head, frames.device), held_out)
+    return EncoderFit(NetworkEncoder(network.trunk, network.head.unscaled(scale), frames.device), held_out)
 
 
 def _loss(

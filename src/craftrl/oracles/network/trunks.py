@@ -51,6 +51,8 @@ class Standardise(nn.Module):
     def __init__(self, shape: tuple[int, ...], noise: float = 0.0) -> None:
         super().__init__()
         self.noise = noise
+        self.mean: Tensor
+        self.scale: Tensor
         self.register_buffer("mean", torch.zeros(shape))
         self.register_buffer("scale", torch.ones(shape))
 
