@@ -75,7 +75,7 @@ def test_a_network_is_trained_on_all_steps(data, agent_weight):
     assert model.n_states_total_ == 4
     assert list(model.n_states_) == [1, 3, 4, 4]
     assert np.array_equal(model.encode(test.tau.at(3)), model.encode(test.tau.at(3), 3))
-    assert next(use.asked for use in model.trace_.oracle_use if use.question == "sharing") == 2
+    assert next(use.asked for use in model.trace_.oracle_use if use.question == "sharing") >= 1
 
 
 def test_mixed_oracles_share_as_the_one_that_encodes():

@@ -258,7 +258,7 @@ def test_a_tenth_of_the_memory_learns_as_well(data, tmp_path):
     target = torch.from_numpy(fresh.agent).repeat_interleave(fresh.H - 1)
     tau = on_disk(data.tau, tmp_path / "tau.h5")
     less = TRAINING.but(memory=data.tau.steps.array.astype(np.float32).nbytes // 10)
-    on_all, on_some = (NeuralOracle(dim=32, training=t).prepare(d) for t, d in [(TRAINING, data.tau), (less, tau)])
+    on_all, on_some = (NeuralOracle(dim=32, networks=1, training=t).prepare(d) for t, d in [(TRAINING, data.tau), (less, tau)])
     assert isinstance(on_some.frames, StreamedFrames)
     networks = [prepared.pairs().networks[0] for prepared in (on_all, on_some)]
     with torch.no_grad():
@@ -317,7 +317,7 @@ def test_baselines_and_the_shared_encoder_stream_too(data, tmp_path):
     training = TRAINING.but(memory=data.tau.steps.array.nbytes // 10, epochs=2)
     model = baselines.PairedFrames([1, 4, 4, 4], training=training).fit(tau)
     assert model.encode(tau.at(2), 2).shape == (tau.n,)
-    prepared = NeuralOracle(dim=16, training=training).prepare(tau)
+    prepared = NeuralOracle(dim=16, networks=1, training=training).prepare(tau)
     shared = prepared.share(data.truth.states, int(data.truth.states.max()) + 1, "shared")
     assert shared.encoder(tau.at(3)).shape == (tau.n,)
     assert prepared.frames.stream.peak_bytes <= training.memory
