@@ -13,8 +13,9 @@ from craftrl import CRAFT
 from craftrl.oracles.network.saliency import saliency
 from craftrl.plots.style import BLUE, GREY, picture
 from craftrl.states.visits import count_visits
-from studies.pixels.run import Data, data_of, fitted
+from studies.pixels.run import data_of, fitted
 from studies.pixels.spec import Run
+from studies.rivals import Data
 
 __all__ = ["draw_example", "grid_layout", "transitions"]
 
@@ -26,7 +27,7 @@ RARE = 0.02  # a transition that follows a state less often than this is not dra
 
 def draw_example(run: Run, path: Path) -> None:
     """One held-out trajectory with saliency below it, and the learned states placed by their transitions."""
-    data, (model, _, _) = data_of(run), fitted(run)
+    data, model = data_of(run), fitted(run).model
     assert isinstance(model, CRAFT)
     with picture(path, 9.6, 3.6) as figure:
         halves: Any = figure.subfigures(1, 2, width_ratios=[SHOWN, 3.2])
@@ -35,7 +36,7 @@ def draw_example(run: Run, path: Path) -> None:
 
 
 def _draw_frames(figure: Any, model: CRAFT, data: Data) -> None:
-    shown = min(SHOWN, data.world.H - 1)
+    shown = min(SHOWN, data.test.tau.H - 1)
     panels = figure.subplots(2, shown, squeeze=False)
     trajectory = int(np.argmax([len(set(path[1 : shown + 1])) for path in data.test.truth.states]))
     x = np.stack([data.test.tau.at(h)[trajectory] for h in range(2, 2 + shown)])

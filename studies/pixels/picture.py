@@ -34,12 +34,13 @@ def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
         from studies.pixels.example import draw_example
 
         first = next(row for row in rows if row["technique"] == "craft")
-        draw_example(Run(**{field.name: first[field.name] for field in fields(Run)}), out / "example.png")
+        settings = {field.name: first[field.name] for field in fields(Run)}
+        draw_example(Run(**{**settings, "rates": tuple(settings["rates"])}), out / "example.png")
 
 
 def draw_study(rows: Sequence[Row], path: Path) -> None:
     """One panel per axis along which the rows vary; ablations are left to the table."""
-    table = [c for c in cells(rows) if c["technique"] in COLOURS]
+    table = [c for c in cells(rows) if c["technique"] in COLOURS and c["bounds"] != "auto"]
     axes_shown = [axis for axis in ("walkers", "n") if len({c[axis] for c in table}) > 1] or ["walkers"]
     with picture(path, 4.6 * len(axes_shown) + 1.6, 3.4) as figure:
         panels = figure.subplots(1, len(axes_shown), squeeze=False)[0]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,15 +11,19 @@ pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from craftrl.cli import main
-from studies.pixels.report import format_table, states_right
+from craftrl.oracles.network import Training
+from studies.pixels.report import format_table, label, states_right
 from studies.pixels.spec import NAMES, PRESETS, Preset, sweep
+from studies.pixels.tables import QUESTIONS, markdown, rates_won, read_rows
 
-TINY = Preset(size=2, horizon=3, walkers=(1,), n=(60,), steps=6, batch=60, dim=16)
+HERE = Path(__file__).parents[2] / "studies" / "pixels"
+TINY = Preset(size=2, horizon=3, walkers=(1,), n=(60,))
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     monkeypatch.setitem(PRESETS, "tiny", TINY)
+    monkeypatch.setattr("studies.pixels.run._training", lambda run: Training(epochs=2, plateau=0, device="cpu"))
 
 
 ARGUMENTS = ["reproduce", "pixels", "--preset", "tiny", "--device", "cpu", "--quiet"]
@@ -35,6 +40,12 @@ def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, mo
         assert 0 <= row["accuracy"] <= 1
         assert len(row["n_states"]) == len(row["n_states_true"]) == 3
         assert row["n_states_true"] == [1, 3, 4]
+        assert row["loss"] > 0
+        assert row["chance"] == pytest.approx(np.log(2))
+    assert rows[0]["seconds_by_phase"].keys() >= {"log-odds", "encoding", "sharing"}
+    won = rows[1]["loss_by_lr"]
+    assert won.keys() == {"0.0003", "0.001", "0.003"}
+    assert rows[1]["loss"] == min(won.values()) == won[f"{rows[1]['lr']:g}"]
     cells = json.loads((tmp_path / "table.json").read_text())["cells"]
     assert cells[0]["accuracy"] == pytest.approx(rows[0]["accuracy"])
     printed = capsys.readouterr().out
@@ -63,6 +74,39 @@ def test_all_techniques_of_a_dataset_come_together_and_see_the_same_data(tiny):
     assert [(r.walkers, r.technique) for r in runs] == [(0, "craft"), (0, "ac-state"), (1, "craft"), (1, "ac-state")]
     assert data_of(runs[0]) is data_of(runs[1])
     assert data_of(runs[2]) is not data_of(replace(runs[2], seed=1))
+
+
+def test_bounds_are_a_matter_of_craft_alone_and_rates_of_its_rivals():
+    runs = sweep(TINY, ["craft", "paired"], bounds=["true", "auto"], rates=[1e-3])
+    assert [(r.technique, r.bounds, r.rates) for r in runs] == [
+        ("craft", "true", ()),
+        ("craft", "auto", ()),
+        ("paired", "none", (1e-3,)),
+    ]
+    assert label("craft", "auto") != label("craft", "true") == NAMES["craft"]
+
+
+def test_the_tables_of_the_docs_put_seeds_side_by_side():
+    settings = {"technique": "paired", "bounds": "none", "size": 4, "n": 20, "n_states": [1, 2], "n_states_true": [1, 2]}
+    row = {**settings, "walkers": 0, "probe": 1.0, "loss": 0.5, "table_loss": 0.4, "lr": 1e-3, "seconds": 1.0}
+    rows = [{**row, "seed": seed, "accuracy": accuracy} for seed, accuracy in enumerate([0.5, 0.75])]
+    rows.append({**row, "technique": "single", "seed": 0, "walkers": 2, "accuracy": 1.0})
+    table = markdown(rows, "walkers").splitlines()
+    assert table[0].endswith("| 0 walkers | 2 walkers |")
+    assert table[2:] == [
+        f"| {NAMES['paired']} | 50.0, 75.0 (100) | - |",
+        f"| {NAMES['single']} | - | 100.0 (100) |",
+    ]
+    assert f"{NAMES['paired']} 0.001, 0.001; " in rates_won(rows)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_committed_rows_fill_their_table(name):
+    path = HERE / name
+    if not path.exists():
+        pytest.skip(f"{name} has not been run")
+    rows = read_rows(path)
+    assert markdown(rows, QUESTIONS[name][0]).count("\n") > 1
 
 
 def test_steps_with_the_right_number_of_states_are_counted_from_the_second():

@@ -1,12 +1,19 @@
-"""The objectives of the baselines that train, each in its plainest form."""
+"""The objectives of the baselines that train, each in its plainest form.
+
+Frames are reconstructed and predicted as standardised pixels, as the trunk sees them: with plain ones a small dim
+figure on a constant background would weigh nothing in the loss.
+"""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from craftrl.baselines.trained import Objective, Shapes, TrainedBaseline
+from craftrl.baselines.trained import Ints, Objective, Shapes, TrainedBaseline
+from craftrl.core.evidence import chance_loss
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.trunks import Trunk
 
@@ -20,7 +27,8 @@ __all__ = [
     "TemporalContrastive",
 ]
 
-CODES, CODE_DIM = 16, 16  # latent actions that the latent-action model can tell apart, and their size
+LATENTS, CODES, CODE_DIM = 8, 64, 16  # a latent action: so many codes, each one of 64 vectors of this size, as in LAPO
+COMMITMENT = 0.05  # weight of the loss that draws a guess to its code
 TEMPERATURE = 0.1  # of the contrastive loss
 MAX_GAP = 5  # furthest step that the multi-step inverse looks ahead
 
@@ -29,51 +37,74 @@ def _mlp(n_in: int, n_out: int, hidden: int = 256) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, hidden), nn.ReLU(), nn.Linear(hidden, n_out))
 
 
-class _Reconstruction(Objective):
+class _OfFrames(Objective):
+    """Objectives whose error is that of a frame: to know nothing is to name the mean frame."""
+
+    def chance(self, agent: Ints, action: Ints) -> float:
+        return self.mean_frame_loss
+
+
+class _Reconstruction(_OfFrames):
     """x_h from z_h, by a decoder with one hidden layer."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.decoder = _mlp(shapes.dim, _size(shapes))
+        self.decoder = _mlp(shapes.dim, self.n_pixels)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
-        return functional.mse_loss(self.decoder(self.features(x)).float(), x.flatten(2))
+        return functional.mse_loss(self.decoder(self.features(x)).float(), self.pixels(x))
 
 
-class _NextFrame(Objective):
+class _NextFrame(_OfFrames):
     """x_{h+1} from z_h."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.decoder = _mlp(shapes.dim, _size(shapes))
+        self.decoder = _mlp(shapes.dim, self.n_pixels)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         z = self.features(x)[:, :-1]
-        return functional.mse_loss(self.decoder(z).float(), x[:, 1:].flatten(2))
+        return functional.mse_loss(self.decoder(z).float(), self.pixels(x[:, 1:]))
 
 
-class _LatentActions(Objective):
-    """An inverse model names one of a few latent actions; with it, z_h must predict x_{h+1}."""
+class _LatentActions(_OfFrames):
+    """An inverse model names a latent action, made of a few discrete codes; with it, the past must predict x_{h+1}.
+
+    As in LAPO both models see x_{h-1} beside x_h, and codes begin small. Other than there, both read frames through one
+    trunk, since without a network of single frames there would be no states; and codes are learned by gradients.
+    """
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.inverse = _mlp(2 * shapes.dim, CODE_DIM)
-        self.codes = nn.Embedding(CODES, CODE_DIM)
-        self.decoder = _mlp(shapes.dim + CODE_DIM, _size(shapes))
+        self.inverse = _mlp(3 * shapes.dim, LATENTS * CODE_DIM)
+        self.codes = nn.Parameter((2 * torch.rand(LATENTS, CODES, CODE_DIM) - 1) * 5 / CODES)
+        self.decoder = _mlp(2 * shapes.dim + LATENTS * CODE_DIM, self.n_pixels)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         z = self.features(x)
-        guess = self.inverse(torch.cat([z[:, :-1], z[:, 1:]], dim=-1)).float()
-        nearest = torch.cdist(guess.flatten(0, 1), self.codes.weight.float()).argmin(dim=-1)
-        code = self.codes(nearest).view_as(guess)
-        commitment = functional.mse_loss(code, guess.detach()) + 0.25 * functional.mse_loss(guess, code.detach())
+        now, later = z[:, :-1], z[:, 1:]
+        past = torch.cat([torch.cat([z[:, :1], z[:, :-2]], dim=1), now], dim=-1)  # at h = 1 the frame itself
+        guess = self.inverse(torch.cat([past, later], dim=-1)).float()
+        code = self.quantised(guess)
+        drawn = functional.mse_loss(code, guess.detach()) + COMMITMENT * functional.mse_loss(guess, code.detach())
         latent = guess + (code - guess).detach()  # straight through
-        predicted = self.decoder(torch.cat([z[:, :-1], latent], dim=-1)).float()
-        return functional.mse_loss(predicted, x[:, 1:].flatten(2)) + 0.1 * commitment
+        predicted = self.decoder(torch.cat([past, latent], dim=-1)).float()
+        return functional.mse_loss(predicted, self.pixels(x[:, 1:])) + drawn
+
+    def quantised(self, guess: Tensor) -> Tensor:
+        """Each part of a guess (..., LATENTS * CODE_DIM) replaced by the nearest of its codes."""
+        parts = guess.reshape(-1, LATENTS, CODE_DIM).transpose(0, 1)
+        nearest = torch.cdist(parts, self.codes.float()).argmin(dim=-1)  # (LATENTS, m)
+        chosen = self.codes.float()[torch.arange(LATENTS, device=guess.device)[:, None], nearest]
+        return chosen.transpose(0, 1).reshape(guess.shape)
 
 
 class _Contrastive(Objective):
-    """Of all trajectories in the minibatch, which one's x_{h+1} follows this x_h? (InfoNCE)"""
+    """Of all trajectories in the minibatch, which one's x_{h+1} follows this x_h? (InfoNCE)
+
+    The loss is less the logarithm of how many there are to choose from: so it does not depend on the minibatch's size,
+    guessing has 0, and what is below is information about the future, in nats.
+    """
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
@@ -85,10 +116,20 @@ class _Contrastive(Objective):
         after = functional.normalize(self.after(z[1:]).float(), dim=-1)
         logits = before @ after.transpose(1, 2) / TEMPERATURE
         target = torch.arange(logits.shape[1], device=logits.device).expand(logits.shape[:2])
-        return functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+        return functional.cross_entropy(logits.flatten(0, 1), target.flatten()) - math.log(logits.shape[1])
+
+    def chance(self, agent: Ints, action: Ints) -> float:
+        return 0.0
 
 
-class _AgentOfFrame(Objective):
+class _OfAgents(Objective):
+    """Objectives that tell the agents apart: to know nothing is to know their shares."""
+
+    def chance(self, agent: Ints, action: Ints) -> float:
+        return chance_loss(agent)
+
+
+class _AgentOfFrame(_OfAgents):
     """Which agent is this a frame of? The step is told as well."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
@@ -103,7 +144,7 @@ class _AgentOfFrame(Objective):
         return functional.cross_entropy(logits.flatten(0, 1), agent.repeat_interleave(z.shape[1]))
 
 
-class _AgentOfPair(Objective):
+class _AgentOfPair(_OfAgents):
     """Which agent is this a pair of frames of? CRAFT's own first part, without the rest."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
@@ -133,6 +174,9 @@ class _MultiStepInverse(Objective):
             losses.append(functional.cross_entropy(logits.flatten(0, 1), action[:, : now.shape[1]].flatten()))
         return torch.stack(losses).mean()
 
+    def chance(self, agent: Ints, action: Ints) -> float:
+        return chance_loss(action.ravel())
+
 
 class Autoencoder(TrainedBaseline):
     """Reconstruct the frame."""
@@ -147,7 +191,10 @@ class ForwardPrediction(TrainedBaseline):
 
 
 class LatentAction(TrainedBaseline):
-    """A latent-action model in the manner of LAPO (Schmidt and Jiang 2024): inverse and forward model together."""
+    """A latent-action model in the manner of LAPO (Schmidt and Jiang 2024): inverse and forward model together.
+
+    The number and size of its codes are those of the authors' code (github.com/schmidtdominik/LAPO).
+    """
 
     objective = _LatentActions
 
@@ -171,11 +218,11 @@ class PairedFrames(TrainedBaseline):
 
 
 class ACState(TrainedBaseline):
-    """The multi-step inverse of AC-State (Lamb et al. 2023), with actions: the upper reference."""
+    """The multi-step inverse of AC-State (Lamb et al. 2023), with actions: the upper reference.
+
+    There a discrete bottleneck makes the states while the network learns; here k-means does afterwards, told how many
+    there are.
+    """
 
     objective = _MultiStepInverse
     needs_actions = True
-
-
-def _size(shapes: Shapes) -> int:
-    return int(torch.tensor(shapes.obs_shape).prod())

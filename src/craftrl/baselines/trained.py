@@ -20,7 +20,7 @@ from craftrl.oracles.network.frames import Frames, open_frames
 from craftrl.oracles.network.heads import TrunkEncoder
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.training import Training, seeded, train
-from craftrl.oracles.network.trunks import Trunk, new_trunk
+from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
 
 __all__ = ["Objective", "Shapes", "TrainedBaseline"]
 
@@ -41,12 +41,30 @@ class Shapes:
 
 
 class Objective(nn.Module, ABC):
-    """A training loss on whole trajectories, and whatever heads it needs beside the trunk."""
+    """A training loss on whole trajectories, and whatever heads it needs beside the trunk.
+
+    n_pixels         entries of one observation
+    mean_frame_loss  mean squared error of the mean observation, standardised
+    """
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__()
         self.trunk = trunk
         self.shapes = shapes
+        *sides, last = shapes.obs_shape
+        self.target = Standardise((last, *sides))  # inputs have their channels first
+        self.n_pixels = int(np.prod(shapes.obs_shape))
+        self.mean_frame_loss = 1.0
+
+    def fit_input(self, x: Tensor) -> None:
+        """Learn the scale of the inputs (n, *input), before any training."""
+        self.trunk.fit_input(x)
+        self.target.fit(x)
+        self.mean_frame_loss = float(self.target(x).square().mean())
+
+    def pixels(self, x: Tensor) -> Tensor:
+        """Observations x (n, H, *input) standardised and flat, (n, H, n_pixels): what is to be predicted."""
+        return self.target(x).flatten(2)
 
     def features(self, x: Tensor) -> Tensor:
         """The trunk's features (n, H, dim) of trajectories x (n, H, *input)."""
@@ -55,6 +73,10 @@ class Objective(nn.Module, ABC):
     @abstractmethod
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         """Mean loss of trajectories x (n, H, *input) by agents (n,) with actions (n, H-1), 0 if not given."""
+
+    def chance(self, agent: Ints, action: Ints) -> float | None:
+        """The loss of knowing nothing, if that is known: as long as training is there, it is not given up."""
+        return None
 
 
 class TrainedBaseline(Learner):
@@ -68,6 +90,15 @@ class TrainedBaseline(Learner):
         As for `NeuralOracle`.
     standardise
         Whether features are scaled to unit variance before clustering.
+
+    Attributes
+    ----------
+    network_
+        The objective, trained.
+    held_out_loss_
+        Its loss on the trajectories held out for early stopping: by it settings can be chosen without ground truth.
+    chance_
+        The loss of knowing nothing, where that is known; else None.
     """
 
     objective: type[Objective]
@@ -91,15 +122,20 @@ class TrainedBaseline(Learner):
     def fit(self, x: Any, agent: Any = None, actions: Ints | None = None) -> TrainedBaseline:
         """Train the trunk, then cluster each step. `actions` (n, H-1) are for those that need them."""
         data = as_dataset(x, agent)
-        tau = data.tau
+        self._check(data.tau, actions)
+        taken = None if actions is None else data.as_grouped(np.asarray(actions))
+        with cpu_threads((self.training or Training()).threads):
+            return self.train(data.tau, taken).cluster(data.tau)
+
+    def train(self, tau: TrajectoryDataset, actions: Ints | None = None) -> TrainedBaseline:
+        """The first part of `fit` alone: the trunk, without states."""
         self._check(tau, actions)
         training = self.training or Training()
-        frames = open_frames(tau, training)
-        taken = None if actions is None else data.as_grouped(np.asarray(actions))
+        given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
         with cpu_threads(training.threads):
-            self.network_ = self._train(frames, taken, training)
-            self.obs_shape_ = tau.obs_shape
-            return self.cluster(tau)
+            self.network_ = self._train(open_frames(tau, training), given, training)
+        self.obs_shape_ = tau.obs_shape
+        return self
 
     def _check(self, tau: TrajectoryDataset, actions: Any) -> None:
         if not tau.all_present:
@@ -142,20 +178,22 @@ class TrainedBaseline(Learner):
         assert isinstance(first, NearestCentre)
         return first.features(x)
 
-    def _train(self, frames: Frames, actions: Ints | None, training: Training) -> Objective:
+    def _train(self, frames: Frames, actions: Ints, training: Training) -> Objective:
         tau, name = frames.tau, type(self).__name__
-        given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
-        agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, given))
+        agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, actions))
         with seeded(training, name):
             trunk = new_trunk(self.trunk, tau.obs_shape, self.dim, maps=False)
-            network = self.objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(given.max()) + 1))
-        trunk.fit_input(frames.sample(training.rng("sample")))
+            network = self.objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(actions.max()) + 1))
+        network.fit_input(frames.sample(training.rng("sample")))
+        self.chance_ = network.chance(tau.agent, actions)
 
         def loss(rows: Tensor) -> Tensor:
             return network.loss(frames.trajectories(rows), agent[rows], action[rows])
 
-        rows_apart = frames.split(np.arange(tau.n), training, name)
-        train(network, loss, rows_apart, training, name, per_row=tau.H, feed=frames)
+        apart = frames.split(np.arange(tau.n), training, name)
+        self.held_out_loss_ = train(
+            network, loss, apart, training, name, per_row=tau.H, chance=self.chance_, feed=frames
+        )
         return network
 
 

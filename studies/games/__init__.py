@@ -1,0 +1,1 @@
+"""CRAFT and its rivals in worlds that others made: Atari, MiniGrid, ViZDoom."""

@@ -1,0 +1,197 @@
+"""How the studies of videos fit and score: CRAFT as it comes, its rivals with every advantage.
+
+A rival is trained at several learning rates, and the one with the best held-out value of its *own* loss counts, as
+anybody could choose without ground truth. It is then told the true number of states at each step, and of the states from
+raw and from standardised features those that are closer to the truth count. CRAFT gets none of this.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from craftrl import CRAFT, baselines
+from craftrl.core.craft import Bounds
+from craftrl.core.evidence import chance_loss
+from craftrl.envs.collection import Collection
+from craftrl.estimators.base import Learner
+from craftrl.oracles.network import Training
+from craftrl.oracles.network.probe import linear_probe
+from craftrl.oracles.network.threads import cpu_threads
+from craftrl.oracles.network.training import TrainingError
+from craftrl.states.accuracy import encoder_accuracy
+from craftrl.states.visits import count_visits
+
+__all__ = ["FEWEST_PAIRS", "Data", "Fitted", "fit_craft", "fit_rival", "scores"]
+
+Ints = NDArray[np.integer]
+Features = Callable[[NDArray[Any]], NDArray[Any]]
+FEWEST_PAIRS = 10  # nu is taken no smaller than this many pairs: fewer cannot be told from strays
+PROBED = 20_000  # frames whose true states the linear probe learns from
+WIDEST = 256  # features that the probe reads; of more, it reads so many principal components
+CLASSES = {
+    "autoencoder": baselines.Autoencoder,
+    "contrastive": baselines.TemporalContrastive,
+    "forward": baselines.ForwardPrediction,
+    "latent-action": baselines.LatentAction,
+    "single": baselines.SingleFrame,
+    "paired": baselines.PairedFrames,
+    "ac-state": baselines.ACState,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """One dataset: what is learned from, what is scored on, and the bounds that hold in it."""
+
+    train: Collection
+    test: Collection
+    bounds: Bounds
+
+    @property
+    def n_states(self) -> list[int]:
+        """The true number of states at each step."""
+        return [len(np.unique(column)) for column in self.train.truth.states.T]
+
+    @property
+    def table_loss(self) -> float:
+        """What the true pair of states says of the agent on the held-out trajectories, in nats: about the best there is.
+
+        Its table is counted on the training trajectories, with half a visit of each agent added to every pair.
+        """
+        seen, tau = self.train.truth.states, self.train.tau
+        new, agent = self.test.truth.states, self.test.tau.agent
+        size = 1 + max(seen.max(), new.max())
+        losses = []
+        for h in range(tau.H - 1):
+            table = count_visits(seen[:, h], seen[:, h + 1], tau.agent, sizes=(size, size, tau.K)) + 0.5
+            share = table / table.sum(axis=2, keepdims=True)
+            losses.append(-np.log(share[new[:, h], new[:, h + 1], agent]).mean())
+        return float(np.mean(losses))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A technique that was fitted, its features, the number of states at each step, and what else its row says."""
+
+    model: Learner
+    features: Features
+    n_states: list[int]
+    row: dict[str, Any]
+
+
+def fit_craft(craft: CRAFT, data: Data) -> Fitted:
+    """CRAFT as given. `loss` is that of its log-odds on the held-out trajectories."""
+    start = time.perf_counter()
+    with cpu_threads(1):  # as every worker of a sweep keeps to one
+        model = craft.fit(data.train.tau)
+    seconds = time.perf_counter() - start
+    used = model.bounds_
+    row = {
+        "loss": _log_odds_loss(model, data.test),
+        "chance": chance_loss(data.test.tau.agent),
+        "alpha_used": used.alpha,
+        "eta": used.eta,
+        "nu": used.nu,
+        "seconds": round(seconds, 1),
+        "seconds_by_phase": {use.question: round(use.seconds, 1) for use in model.trace_.oracle_use},
+    }
+    return Fitted(model, model.encoders_[2].features, list(model.n_states_), row)  # type: ignore[attr-defined]
+
+
+def fit_rival(technique: str, data: Data, training: Training, rates: Sequence[float]) -> Fitted:
+    """The rival, trained with each learning rate. `loss` is its own, of the rate that won."""
+    start = time.perf_counter()
+    with cpu_threads(1):
+        tried = {lr: _trained(technique, data, training.but(lr=lr)) for lr in rates}
+        trained = time.perf_counter()
+        losses = {lr: np.inf if rival is None else rival.held_out_loss_ for lr, rival in tried.items()}
+        lr = min(losses, key=losses.__getitem__)
+        best = tried[lr]
+        if best is None:
+            raise TrainingError(f"The rival {technique} could be trained with none of the rates {list(rates)}.")
+        standardised = _cluster(best, data)
+    seconds = {"training": trained - start, "clustering": time.perf_counter() - trained}
+    row = {
+        "loss": best.held_out_loss_,
+        "chance": best.chance_,
+        "lr": lr,
+        "loss_by_lr": {f"{rate:g}": loss if np.isfinite(loss) else None for rate, loss in losses.items()},
+        "standardised": standardised,
+        "seconds": round(sum(seconds.values()), 1),
+        "seconds_by_phase": {name: round(value, 1) for name, value in seconds.items()},
+    }
+    return Fitted(best, best.features, data.n_states, row)
+
+
+def _trained(technique: str, data: Data, training: Training) -> baselines.TrainedBaseline | None:
+    """The rival without its states; None where the loss did not stay finite at this rate."""
+    rival = CLASSES[technique](data.n_states, training=training)
+    try:
+        return rival.train(data.train.tau, data.train.truth.actions)
+    except TrainingError:
+        return None
+
+
+def _cluster(rival: baselines.TrainedBaseline, data: Data) -> bool:
+    """Cluster raw and standardised features, keep what is closer to the truth; whether that is the latter."""
+    found = []
+    for standardise in (False, True):
+        rival.standardise = standardise
+        rival.cluster(data.train.tau)
+        found.append((np.mean(_accuracies(rival, data.test)), rival.encoders_))
+    (raw, of_raw), (scaled, _) = found
+    if raw > scaled:
+        rival.standardise, rival.encoders_ = False, of_raw
+    return rival.standardise
+
+
+# -- scoring -----------------------------------------------------------------------------------------------------
+
+
+def scores(fitted: Fitted, data: Data) -> dict[str, Any]:
+    """A row: accuracy up to relabelling on held-out frames, mean over h = 2..H; a linear probe; states found."""
+    by_step = _accuracies(fitted.model, data.test)
+    return {
+        "accuracy": float(np.mean(by_step[1:])),
+        "accuracy_by_step": [round(a, 5) for a in by_step],
+        "probe": round(_probe(fitted.features, data), 5),
+        "n_states": fitted.n_states,
+        "n_states_true": data.n_states,
+        "table_loss": data.table_loss,
+        **fitted.row,
+    }
+
+
+def _accuracies(model: Learner, test: Collection) -> list[float]:
+    return encoder_accuracy(model, test.tau.at, test.truth.states).tolist()
+
+
+def _log_odds_loss(model: CRAFT, test: Collection) -> float:
+    """Mean cross-entropy of the agent in nats over all pairs of the held-out trajectories."""
+    f = model.log_odds(test.tau)
+    log_p = log_softmax(np.concatenate([np.zeros((*f.shape[:2], 1)), -f], axis=2), axis=2)
+    return float(-log_p[np.arange(len(f)), :, test.tau.agent].mean())
+
+
+def _probe(features: Features, data: Data) -> float:
+    """Accuracy of a linear map from features to true states, on held-out frames of h = 2..H."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for c in (data.train, data.test):
+        rows = np.sort(rng.permutation(c.tau.n)[: max(1, PROBED // (c.tau.H - 1))])
+        x = np.concatenate([features(c.tau.at(h)[rows]) for h in range(2, c.tau.H + 1)])
+        parts.append((x, c.truth.states[rows, 1:].T.ravel()))
+    (z, state), (z_test, state_test) = parts
+    if min(z.shape) > WIDEST:
+        from sklearn.decomposition import PCA
+
+        components = PCA(WIDEST, svd_solver="randomized", random_state=0).fit(z)
+        z, z_test = components.transform(z), components.transform(z_test)
+    return linear_probe(z, state, z_test, state_test)
