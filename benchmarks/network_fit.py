@@ -44,6 +44,7 @@ def measured(name: str, device: str) -> dict[str, Any]:
     nu = max(bounds.nu.value, 10 / data.tau.n)
     model = CRAFT(oracle, alpha=1.0, eta=bounds.eta.value, nu=nu, stationary=True).fit(data.tau)
     total = time.perf_counter() - start
+    print(f"fitted in {total:.1f} s", flush=True)
     phases = {use.question: round(use.seconds, 1) for use in model.trace_.oracle_use}
     floor = _frames_per_second(world, len(agents), training)
     return {

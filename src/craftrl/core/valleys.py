@@ -74,6 +74,11 @@ def _summits(height: NDArray[np.integer]) -> NDArray[np.int64]:
 def _passes(hill: NDArray[np.int64], height: NDArray[np.integer]) -> dict[tuple[int, int], int]:
     """For each two hills that touch, the height of the highest pass between them."""
     passes: dict[tuple[int, int], int] = {}
+    if hill.ndim == 1:
+        for i in np.flatnonzero((hill[1:] != hill[:-1]) & (hill[1:] >= 0) & (hill[:-1] >= 0)):
+            a, b = sorted((int(hill[i]), int(hill[i + 1])))
+            passes[a, b] = max(int(min(height[i], height[i + 1])), passes.get((a, b), 0))
+        return passes
     for bin_ in map(tuple, np.argwhere(hill >= 0)):
         for near in neighbourhood(bin_, hill.shape):
             a, b = int(hill[bin_]), int(hill[near])

@@ -59,9 +59,9 @@ class ClassifierSeparation:
         of_new, (of_state, rival) = self.rows[new], self._together(tuple(state))
         if not len(of_new) or not len(of_state):
             return 0.0
-        score = self.scores[new] - np.log(self.sizes[new])
-        missed = score[of_new] <= rival[of_new]
-        taken = score[of_state] > rival[of_state]
+        score, handicap = self.scores[new], np.log(self.sizes[new])
+        missed = score[of_new] - handicap <= rival[of_new]
+        taken = score[of_state] - handicap > rival[of_state]
         return float(missed.mean() + taken.mean())
 
     def _together(self, members: tuple[int, ...]) -> tuple[Ints, Floats]:
