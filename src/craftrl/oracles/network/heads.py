@@ -9,7 +9,7 @@ Paper: Lines 25 and 46
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,12 @@ def _as_tensor(rows: Sequence[Ints], device: torch.device) -> Tensor:
     return torch.from_numpy(np.stack([r[:size] for r in rows])).to(device)
 
 
+def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:
+    """Network inputs for observations (n, *obs), some thousands at a time."""
+    for part in np.array_split(x, max(1, -(-len(x) // BATCH))):
+        yield to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device))
+
+
 class TrunkEncoder(FeatureEncoder, Savable):
     """An encoder that reads states off the features of a network's trunk."""
 
@@ -168,9 +174,7 @@ class TrunkEncoder(FeatureEncoder, Savable):
     @torch.no_grad()
     def features_of(trunk: Trunk, device: torch.device, x: NDArray[Any]) -> NDArray[np.floating]:
         """The trunk's features (n, dim) of observations (n, *obs), some thousands at a time."""
-        parts = np.array_split(x, max(1, -(-len(x) // BATCH)))
-        inputs = (to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device)) for part in parts)
-        return torch.cat([trunk(part).float().cpu() for part in inputs]).numpy()
+        return torch.cat([trunk(part).float().cpu() for part in inputs_of(x, device)]).numpy()
 
 
 class NetworkEncoder(TrunkEncoder):
@@ -179,6 +183,17 @@ class NetworkEncoder(TrunkEncoder):
     def __init__(self, trunk: Trunk, head: Head, device: torch.device) -> None:
         super().__init__(trunk, device)
         self.head = head.to(device)
+
+    @torch.no_grad()
+    def __call__(self, x: NDArray[Any]) -> Ints:
+        """States of observations (n, *obs); their features stay on the device."""
+        return self.read(inputs_of(x, self.device))
+
+    @torch.no_grad()
+    def read(self, inputs: Iterable[Tensor]) -> Ints:
+        """States of observations that come as network inputs, some at a time."""
+        states = [self.head(self.trunk(part).float()).argmax(dim=1) for part in inputs]
+        return torch.cat(states).cpu().numpy() if states else np.zeros(0, dtype=np.int64)
 
     def of_features(self, z: NDArray[np.floating]) -> Ints:
         return self.classify(torch.from_numpy(z))

@@ -252,10 +252,15 @@ class PreparedNetwork(PreparedOracle):
 
     @with_own_threads
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
-        """From the features in memory, for encoders on this very trunk."""
-        if not (isinstance(encoder, NetworkEncoder) and encoder.trunk is self.trunk):
+        """From the features in memory for encoders on this very trunk, from the frames here for other networks."""
+        if not isinstance(encoder, NetworkEncoder) or tau is not self.tau:
             return super().read(encoder, tau, h)
-        return np.where(tau.present(h), encoder.classify(self.features(h)), -1)
+        if encoder.trunk is self.trunk:
+            states = encoder.classify(self.features(h))
+        else:
+            with self.training.precision(self.frames.device), self.frames.at(h) as inputs:
+                states = encoder.read(inputs)
+        return np.where(tau.present(h), states, -1)
 
     @with_own_threads
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
