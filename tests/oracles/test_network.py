@@ -240,10 +240,10 @@ def test_log_odds_given_the_states_before_scatter_less(prepared, data):
 
 
 def test_networks_are_averaged_where_data_is_short(data):
-    assert len(ORACLE.prepare(data.tau).pairs().networks) == 4
-    assert (
-        len(NeuralOracle(dim=32, networks=2, training=TRAINING.but(epochs=1)).prepare(data.tau).pairs().networks) == 2
-    )
+    short = TRAINING.but(epochs=1)
+    for asked, got in [(None, 4), (2, 2)]:
+        prepared = NeuralOracle(dim=8, networks=asked, training=short).prepare(data.tau)
+        assert len(prepared.pairs().networks) == got
 
 
 @pytest.mark.parametrize(

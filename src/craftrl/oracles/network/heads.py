@@ -187,13 +187,13 @@ class NetworkEncoder(TrunkEncoder):
     @torch.no_grad()
     def __call__(self, x: NDArray[Any]) -> Ints:
         """States of observations (n, *obs); their features stay on the device."""
-        return self.read(inputs_of(x, self.device))
+        return self.read(inputs_of(x, self.device)) if len(x) else np.empty(0, dtype=np.int64)
 
     @torch.no_grad()
     def read(self, inputs: Iterable[Tensor]) -> Ints:
         """States of observations that come as network inputs, some at a time."""
         states = [self.head(self.trunk(part).float()).argmax(dim=1) for part in inputs]
-        return torch.cat(states).cpu().numpy() if states else np.zeros(0, dtype=np.int64)
+        return torch.cat(states).cpu().numpy()
 
     def of_features(self, z: NDArray[np.floating]) -> Ints:
         return self.classify(torch.from_numpy(z))
