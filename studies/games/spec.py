@@ -64,7 +64,9 @@ def sweep(
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS), metavar="W", help="default: all")
-    parser.add_argument("--techniques", nargs="+", choices=list(NAMES), default=list(NAMES), metavar="T", help="the same")
+    parser.add_argument(
+        "--techniques", nargs="+", choices=list(NAMES), default=list(NAMES), metavar="T", help="the same"
+    )
     parser.add_argument("--n", type=positive, default=6000, help="trajectories per agent (default: %(default)s)")
     parser.add_argument(
         "--data",
