@@ -1,8 +1,8 @@
 """How the studies of videos fit and score: CRAFT as it comes, its rivals with every advantage.
 
 A rival is trained at several learning rates, and the one with the best held-out value of its *own* loss counts, as
-anybody could choose without ground truth. It is then told the true number of states at each step, and of the states from
-raw and from standardised features those that are closer to the truth count. CRAFT gets none of this.
+anybody could choose without ground truth. It is then told the true number of states at each step, and of the states
+from raw and from standardised features those that are closer to the truth count. CRAFT gets none of this.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Data:
 
     @property
     def table_loss(self) -> float:
-        """What the true pair of states says of the agent on the held-out trajectories, in nats: about the best there is.
+        """The loss of the true states' log-odds on the held-out trajectories, in nats: about the best there is.
 
         Its table is counted on the training trajectories, with half a visit of each agent added to every pair.
         """

@@ -57,7 +57,7 @@ def write(path: Path, played: Collection) -> None:
     middle = np.median(x[:: max(1, tau.n // SAMPLE)], axis=(0, 1)).astype(np.uint8)
     arrays = {"middle": middle, "agent": tau.agent.astype(np.uint8), "states": truth.states.astype(np.int16)}
     with written_whole(path, "recording") as temporary, lzma.open(temporary, "wb", preset=4) as file:
-        np.savez(file, difference=x - middle, actions=truth.actions.astype(np.int16), **arrays)  # type: ignore[arg-type]
+        np.savez(file, difference=x - middle, actions=truth.actions.astype(np.int16), **arrays)
 
 
 def read(folder: str, world: str, n: int) -> tuple[Collection, Collection]:
@@ -67,7 +67,9 @@ def read(folder: str, world: str, n: int) -> tuple[Collection, Collection]:
         with np.load(io.BytesIO(lzma.decompress(path.read_bytes()))) as arrays:
             parts: dict[str, NDArray[Any]] = dict(arrays)
     except (OSError, lzma.LZMAError, ValueError, KeyError) as error:
-        raise InvalidDataError(f"{path} must be a recording of this study; it is not ({error}); collect it again.") from error
+        raise InvalidDataError(
+            f"{path} must be a recording of this study; it is not ({error}); collect it again."
+        ) from error
     of_agent = [np.flatnonzero(parts["agent"] == k) for k in np.unique(parts["agent"])]
     held = min(HELD_OUT, len(of_agent[0]) // 4)
     if n > len(of_agent[0]) - held:

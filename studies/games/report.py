@@ -51,7 +51,7 @@ def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
 def format_table(rows: Sequence[Row]) -> str:
     """For each world the true numbers of states, then a line per technique."""
     width = max(map(len, NAMES.values()))
-    lines = []
+    lines: list[tuple[str, str]] = []
     table = {(c["world"], c["technique"]): c for c in cells(rows)}
     for (world, technique), mine in _groups(rows).items():
         c, row = table[world, technique], mine[0]

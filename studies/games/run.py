@@ -22,7 +22,7 @@ from studies.techniques import RIVALS
 __all__ = ["bounds_of", "data_of", "fitted", "run_one"]
 
 FREQUENT = 100  # visits from which on a pair of states counts for alpha and eta: below, its log-odds are too rough
-SHOWN = 8  # held-out episodes that are kept beside a model, the liveliest
+SHOWN = 8  # held-out episodes that are kept beside a model
 FRAMES = "frames.npz"
 
 
@@ -83,9 +83,9 @@ def _least_gap(f: NDArray[np.floating]) -> float:
 
 
 def _keep(model: CRAFT, test: Collection, folder: Path) -> None:
-    """The model, and beside it the held-out episodes with most changes of state."""
-    changes = (np.diff(test.truth.states, axis=1) != 0).sum(axis=1)
-    rows = np.argsort(-changes, kind="stable")[:SHOWN]
+    """The model, and beside it the held-out episodes that visit most states."""
+    visited = np.array([len(np.unique(path)) for path in test.truth.states])
+    rows = np.argsort(-visited, kind="stable")[:SHOWN]
     x = np.stack([test.tau.at(h)[rows] for h in range(1, test.tau.H + 1)], axis=1)
     model.save(folder / "model")
     np.savez_compressed(folder / FRAMES, x=x, states=test.truth.states[rows])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 from craftrl.errors import require
 from craftrl.reproduce.arguments import positive
@@ -64,7 +65,9 @@ def sweep(
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS), metavar="W", help="default: all")
-    parser.add_argument("--techniques", nargs="+", choices=list(NAMES), default=list(NAMES), metavar="T", help="the same")
+    parser.add_argument(
+        "--techniques", nargs="+", choices=list(NAMES), default=list(NAMES), metavar="T", help="the same"
+    )
     parser.add_argument("--n", type=positive, default=6000, help="trajectories per agent (default: %(default)s)")
     parser.add_argument(
         "--data",
@@ -87,6 +90,8 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _runs(args: argparse.Namespace) -> list[Run]:
     require("torch", "neural")
+    if args.models:
+        import_module("safetensors")  # what models are kept with: better missed now than after the first fit
     Later("studies.games.data", "collect_missing")(args.data, args.worlds, args.workers, not args.quiet)
     given = {name: getattr(args, name) for name in ("rates", "data", "models", "device")}
     return sweep(args.worlds, args.techniques, args.n, args.seeds, **given)

@@ -76,6 +76,32 @@ def test_latent_actions_pass_gradients_through_the_codes():
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in objective.parameters())
 
 
+@pytest.mark.parametrize("baseline", [baselines.Autoencoder, baselines.ForwardPrediction, baselines.LatentAction])
+def test_frames_of_any_range_are_predicted_as_standardised_pixels(baseline, data):
+    """So the scale of the frames does not matter, nor does an offset."""
+    frames = np.stack([data.tau.at(h) for h in (1, 2, 3)], axis=1)
+    agent = data.tau.agent
+    plain, other = (
+        baseline([1, 3, 4], dim=16, training=TRAINING).train(type(data.tau).from_arrays([x[agent == 0], x[agent == 1]]))
+        for x in (frames, 40 * (frames / 255).astype(np.float32) - 7)
+    )
+    assert plain.chance_ == pytest.approx(other.chance_, abs=1e-3)
+    assert plain.held_out_loss_ == pytest.approx(other.held_out_loss_, abs=0.02)
+    assert plain.held_out_loss_ < plain.chance_
+
+
+def test_every_objective_knows_what_chance_is(data):
+    agent, action = data.tau.agent, data.truth.actions
+    shapes = Shapes(dim=8, obs_shape=(8,), H=3, n_agents=2, n_actions=4)
+    networks = {b: b.objective(torch.nn.Linear(8, 8), shapes) for b in BASELINES if b is not baselines.PairedFrames}
+    chance = {b: network.chance(agent, action) for b, network in networks.items()}
+    assert chance[baselines.SingleFrame] == pytest.approx(np.log(2))
+    shares = np.bincount(action.ravel()) / action.size
+    assert chance[baselines.ACState] == pytest.approx(-(shares * np.log(shares)).sum())
+    loss = networks[baselines.TemporalContrastive].loss(torch.zeros(6, 3, 8), torch.zeros(6), torch.zeros(6, 2))
+    assert float(loss.detach()) == pytest.approx(chance[baselines.TemporalContrastive], abs=1e-6)
+
+
 def test_bad_input_is_refused(data):
     with pytest.raises(InvalidParameterError, match=r"\[1, 3\] was given for 3 steps"):
         baselines.SingleFrame([1, 3]).fit(data.tau)

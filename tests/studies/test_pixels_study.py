@@ -87,7 +87,14 @@ def test_bounds_are_a_matter_of_craft_alone_and_rates_of_its_rivals():
 
 
 def test_the_tables_of_the_docs_put_seeds_side_by_side():
-    settings = {"technique": "paired", "bounds": "none", "size": 4, "n": 20, "n_states": [1, 2], "n_states_true": [1, 2]}
+    settings = {
+        "technique": "paired",
+        "bounds": "none",
+        "size": 4,
+        "n": 20,
+        "n_states": [1, 2],
+        "n_states_true": [1, 2],
+    }
     row = {**settings, "walkers": 0, "probe": 1.0, "loss": 0.5, "table_loss": 0.4, "lr": 1e-3, "seconds": 1.0}
     rows = [{**row, "seed": seed, "accuracy": accuracy} for seed, accuracy in enumerate([0.5, 0.75])]
     rows.append({**row, "technique": "single", "seed": 0, "walkers": 2, "accuracy": 1.0})
