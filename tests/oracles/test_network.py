@@ -118,7 +118,10 @@ def test_three_agents_have_two_log_odds():
 def test_same_seed_same_result_on_a_cpu_and_another_seed_another():
     tau = feature_data(100).tau
     short = TRAINING.but(epochs=2)
-    a, b, c = (NeuralOracle(dim=16, networks=1, training=short.but(seed=seed)).prepare(tau).pairs().logits for seed in (0, 0, 1))
+    a, b, c = (
+        NeuralOracle(dim=16, networks=1, training=short.but(seed=seed)).prepare(tau).pairs().logits
+        for seed in (0, 0, 1)
+    )
     assert np.array_equal(a, b)
     assert not np.array_equal(a, c)
 
@@ -127,7 +130,12 @@ def test_trajectories_of_unequal_length_have_no_bin_after_their_end():
     x = feature_data(60).tau
     arrays = [np.moveaxis(x.steps.array[:, x.agent_slice(k)], 0, 1) for k in range(2)]
     tau = TrajectoryDataset.from_episodes([[e[: 2 + i % 3] for i, e in enumerate(a)] for a in arrays])
-    bins = NeuralOracle(dim=16, networks=1, training=TRAINING.but(epochs=2)).prepare(tau).log_odds(GRID, "independent").bins
+    bins = (
+        NeuralOracle(dim=16, networks=1, training=TRAINING.but(epochs=2))
+        .prepare(tau)
+        .log_odds(GRID, "independent")
+        .bins
+    )
     ended = tau.lengths[:, None] <= np.arange(1, 4)
     assert (bins[ended] == -1).all()
     assert (bins[~ended] >= 0).all()

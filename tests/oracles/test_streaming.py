@@ -258,7 +258,9 @@ def test_a_tenth_of_the_memory_learns_as_well(data, tmp_path):
     target = torch.from_numpy(fresh.agent).repeat_interleave(fresh.H - 1)
     tau = on_disk(data.tau, tmp_path / "tau.h5")
     less = TRAINING.but(memory=data.tau.steps.array.astype(np.float32).nbytes // 10)
-    on_all, on_some = (NeuralOracle(dim=32, networks=1, training=t).prepare(d) for t, d in [(TRAINING, data.tau), (less, tau)])
+    on_all, on_some = (
+        NeuralOracle(dim=32, networks=1, training=t).prepare(d) for t, d in [(TRAINING, data.tau), (less, tau)]
+    )
     assert isinstance(on_some.frames, StreamedFrames)
     networks = [prepared.pairs().networks[0] for prepared in (on_all, on_some)]
     with torch.no_grad():

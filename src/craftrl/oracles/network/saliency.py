@@ -7,31 +7,42 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.heads import NetworkEncoder
+from craftrl.oracles.network.trunks import Standardise
 
 __all__ = ["saliency"]
 
 
 def saliency(
-    encoder: NetworkEncoder, x: NDArray[Any], copies: int = 32, noise: float = 0.05, seed: int = 0
+    encoder: NetworkEncoder, x: NDArray[Any], copies: int = 32, noise: float = 0.3, seed: int = 0
 ) -> NDArray[np.float64]:
     """How much each pixel of images (n, rows, columns, channels) moves the log-odds of the state named.
 
-    Returned is |gradient| summed over channels, shape (n, rows, columns), the largest value of each image being 1.
+    Pixels are moved by their own deviation over the data, and so is the noise of the copies: a pixel that never changes
+    decides nothing, however steep the network is there. Returned is |gradient| summed over channels, shape (n, rows,
+    columns), the largest value of each image being 1.
     """
     generator = torch.Generator().manual_seed(seed)
     clean = to_input(torch.from_numpy(np.ascontiguousarray(x)))
+    deviation = _deviation(encoder).cpu()
     total = torch.zeros(clean.shape)
     for _ in range(copies):
-        noisy = clean + noise * torch.randn(clean.shape, generator=generator)
+        noisy = clean + noise * deviation * torch.randn(clean.shape, generator=generator)
         noisy = noisy.to(encoder.device).requires_grad_()
         log_p = encoder.head(encoder.trunk(noisy)).log_softmax(dim=-1)
         named = log_p.detach().argmax(dim=-1)
         rival = log_p.scatter(1, named[:, None], -torch.inf).logsumexp(dim=1)
         (log_p.gather(1, named[:, None])[:, 0] - rival).sum().backward()
         assert noisy.grad is not None
-        total += noisy.grad.abs().cpu()
+        total += noisy.grad.abs().cpu() * deviation
     heat = total.sum(dim=1).double().numpy()
     return heat / np.maximum(heat.max(axis=(1, 2), keepdims=True), 1e-12)
+
+
+def _deviation(encoder: NetworkEncoder) -> Tensor:
+    """Of each pixel over the data that the trunk was fitted to; a sixth of the range for a trunk of the user's own."""
+    standardise = getattr(encoder.trunk, "standardise", None)
+    return standardise.scale if isinstance(standardise, Standardise) else torch.tensor(1 / 6)
