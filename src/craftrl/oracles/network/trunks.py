@@ -21,7 +21,8 @@ __all__ = ["MapTrunk", "OwnTrunk", "SavableModule", "Standardise", "Trunk", "Vec
 GROUPS = 8  # of the group normalisation
 LARGEST_MAP = 20  # places along the longer side of a map, at most
 IMAGE_NOISE = 0.7  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
-VECTOR_NOISE = 0.05  # the same for features, each of which may be a measurement
+VECTOR_NOISE = 0.1  # the same for features, each of which may be a measurement
+VECTOR_LAYERS, DROPOUT = 3, 0.2  # hidden layers for features, and the share of units that a minibatch does without
 
 
 class SavableModule(nn.Module, Savable):
@@ -128,13 +129,20 @@ def _halvings(rows: int, columns: int) -> int:
 
 
 class VectorTrunk(Trunk):
-    """Two hidden layers, for feature vectors."""
+    """Three hidden layers with dropout, for feature vectors.
+
+    What tells agents apart is weak, and a few thousand trajectories are soon learned by heart. Then the log-odds of one
+    pair of states scatter by more than two pairs of states differ. Dropout is what helps most (docs/models.md).
+    """
 
     def __init__(self, n_features: int, dim: int = 128) -> None:
         super().__init__()
         self.arguments = {"n_features": n_features, "dim": dim}
         self.standardise = Standardise((n_features,), VECTOR_NOISE)
-        self.layers = nn.Sequential(nn.Linear(n_features, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU())
+        layers: list[nn.Module] = []
+        for n_in in [n_features] + [dim] * (VECTOR_LAYERS - 1):
+            layers += [nn.Linear(n_in, dim), nn.Dropout(DROPOUT), nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
         self.dim = dim
 
     def fit_input(self, x: Tensor) -> None:
