@@ -21,3 +21,17 @@ def feature_data(n, horizon=4, seed=0, n_agents=2):
         e = world.step_noise(e, h + 1, rng)
     tau = TrajectoryDataset.from_arrays([x[k * n : (k + 1) * n] for k in range(n_agents)])
     return Collection(tau, GroundTruth(states, np.concatenate([a for _, a in paths])))
+
+
+class Positions(PixelsExBMDP):
+    """Rows and columns of the agent's cell and of the walkers' cells, with Gaussian noise of an eighth of a cell."""
+
+    obs_dtype = np.dtype(np.float64)
+
+    def __init__(self, horizon=6, size=3, n_walkers=3, seed=0):
+        super().__init__(horizon, size, n_walkers, seed=seed)
+        self.obs_shape = (2 * (n_walkers + 1),)
+
+    def emit(self, s_h, e_h, h, rng):
+        cells = np.column_stack([s_h, e_h[:, : self.n_walkers]])
+        return self.plan.cells[cells].reshape(len(s_h), -1) + rng.normal(0, 1 / 8, (len(s_h), *self.obs_shape))

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
@@ -23,15 +23,21 @@ from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.pair_classifiers import (
+    CALIBRATION_FOLDS,
+    PairClassifiers,
+    few_threads,
+    fitted,
+    stratified_folds,
+)
 from craftrl.oracles.pair_functions import ClassifierLogOdds, agent_log_p
-from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
+from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, calibration, check_independent, to_bins
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-CALIBRATION_FOLDS = 3
-FEW_ROWS = 20_000  # of a training set that one thread is fastest with
+OTHERS, OTHERS_IN_ALL = 8, 100_000  # with how many others an observation is paired at most, and all of them together
 
 
 class ClassifierOracle(Oracle):
@@ -45,16 +51,21 @@ class ClassifierOracle(Oracle):
     folds
         Of the cross-fitting: each value comes from a clone that never saw the trajectory. More folds train on more
         of the data, and take longer.
+    deals
+        How often trajectories are dealt into folds for the log-odds. What the clones of different deals say is
+        averaged, which steadies it; takes as many times longer.
     calibrate
-        Whether log-odds pass through scikit-learn's CalibratedClassifierCV; scores that are no probabilities always
-        do. Switch it off for classifiers whose probabilities can be trusted as they are.
+        Whether log-odds are scaled and shifted, step by step, to be right on trajectories that the clones did not see.
+        Switch it off for classifiers whose probabilities can be trusted as they are. Scores that are no probabilities
+        always pass through scikit-learn's CalibratedClassifierCV first.
     seed
         Of the folds; the classifier has a `random_state` of its own.
     """
 
-    def __init__(self, classifier: Any, folds: int = 3, calibrate: bool = True, seed: int = 0) -> None:
+    def __init__(self, classifier: Any, folds: int = 3, calibrate: bool = True, seed: int = 0, deals: int = 4) -> None:
         self.classifier = classifier
         self.folds = folds
+        self.deals = deals
         self.calibrate = calibrate
         self.seed = seed
 
@@ -76,6 +87,8 @@ class ClassifierOracle(Oracle):
         """Raise where a parameter means nothing."""
         if isinstance(self.folds, bool) or not (isinstance(self.folds, (int, np.integer)) and self.folds >= 2):
             raise InvalidParameterError(f"folds must be an integer of at least 2; {self.folds} was given.")
+        if isinstance(self.deals, bool) or not (isinstance(self.deals, (int, np.integer)) and self.deals >= 1):
+            raise InvalidParameterError(f"deals must be an integer of at least 1; {self.deals!r} was given.")
         if isinstance(self.seed, bool) or not (isinstance(self.seed, (int, np.integer)) and self.seed >= 0):
             raise InvalidParameterError(f"seed must be an integer of at least 0; {self.seed!r} was given.")
         if isinstance(self.classifier, type) or not hasattr(self.classifier, "fit"):
@@ -96,39 +109,62 @@ class PreparedClassifier(PreparedOracle):
     def __init__(self, oracle: ClassifierOracle, tau: TrajectoryDataset) -> None:
         self.oracle = oracle
         self.tau = tau
-        self._log_p: dict[int, tuple[Floats, Any, Ints]] = {}
+        self.seed = oracle.seed
+        rng = np.random.default_rng(oracle.seed)
+        self.pairs = PairClassifiers(self._with_probabilities, tau, oracle.folds, oracle.deals, rng)
+        self._log_p: Floats | None = None
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
-        """One classifier per step, independent of the others."""
+        """Steps are independent of one another, or all have one classifier; trained once, whatever the grid."""
         check_independent(coupling, "ClassifierOracle", "only the encoders of a finite class can be chained")
         n, H, K = self.tau.n, self.tau.H, self.tau.K
+        if self._log_p is None:
+            self._log_p = np.stack([self.pairs.log_p(h) for h in range(1, H)], axis=1)
         bins = np.full((n, H - 1, K - 1), -1, dtype=np.int16)
-        loss, chance, p_value = np.zeros((3, H - 1))
+        loss, chance, p_value, scale = np.zeros((4, H - 1))
+        shift = np.zeros((H - 1, K))
         for h in range(1, H):
             there = self.tau.present(h + 1)
             agent = self.tau.agent[there]
-            log_p = self._agent_log_p(h)[0]
+            log_p, scale[h - 1], shift[h - 1] = self._calibrated(self._log_p[there, h - 1], agent)
             bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
             chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
-        _, models, classes = zip(*(self._agent_log_p(h) for h in range(1, H)))
-        return LogOdds(bins, loss, chance=chance, p_value=p_value, f=ClassifierLogOdds(models, classes, K))
+        models, classes = zip(*(zip(*self.pairs.last(h)) for h in range(1, H)))
+        f = ClassifierLogOdds(models, classes, self.pairs.together, scale, shift)
+        return LogOdds(bins, loss, chance=chance, p_value=p_value, f=f)
 
-    def _agent_log_p(self, h: int) -> tuple[Floats, Any, Ints]:
-        """Log-probabilities of the agents for the pairs that exist at h, with the classifier of the last fold and the
-        agents that it knows; trained once, whatever the grid."""
-        if h not in self._log_p:
-            there = self.tau.present(h + 1)
-            agent = self.tau.agent[there]
-            self._log_p[h] = self._cross_fitted(self._pairs(h)[there], agent, self.tau.K, self.oracle.calibrate)
-        return self._log_p[h]
+    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
+        """f_h(x_h, x_{h+1}), averaged over other observations x_h of the same state, which all have the same.
+
+        The others are of the same fold, so that no clone saw either trajectory.
+        """
+        turns = int(min(OTHERS, OTHERS_IN_ALL // self.tau.n))
+        known = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
+        if turns < 2 or not len(known):
+            return f.bins[:, h - 1]
+        rng = np.random.default_rng([self.seed, h])
+        total = np.zeros((len(known), self.tau.K))
+        for deal, fold_of in enumerate(self.pairs.fold_of):
+            alike = label[known] * self.oracle.folds + fold_of[known]
+            for _ in range(turns):
+                total += self.pairs.of_pairs(h, _shuffled_within(known, alike, rng), known, deal)
+        log_p, _, _ = self._calibrated(total / (turns * self.oracle.deals), self.tau.agent[known])
+        bins = f.bins[:, h - 1].copy()
+        bins[known] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
+        return bins
+
+    def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:
+        """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""
+        scale, shift = calibration(log_p, agent) if self.oracle.calibrate else (1.0, np.zeros(log_p.shape[1]))
+        return np.asarray(log_softmax(log_p * scale + shift, axis=1)), scale, shift
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
         chosen = (cluster >= 0) & self.tau.present(h)
         label = cluster[chosen]
         if n_clusters < 2:
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
-        log_p, _, _ = self._cross_fitted(self._vectors(h)[chosen], label, n_clusters)
+        log_p = self._cross_fitted(self._vectors(h)[chosen], label, n_clusters)
         return ClassifierSeparation(log_p, label, n_clusters)
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
@@ -145,65 +181,45 @@ class PreparedClassifier(PreparedOracle):
     def _encoder(self, x: Floats, target: Ints, n_states: int) -> EncoderFit:
         if len(np.unique(target)) < 2:
             return EncoderFit(ConstantEncoder(int(target[0]) if len(target) else 0), 0.0)
-        wrong = self._cross_fitted(x, target, n_states)[0].argmax(axis=1) != target
+        wrong = self._cross_fitted(x, target, n_states).argmax(axis=1) != target
         rates = [wrong[target == s].mean() for s in np.unique(target)]
-        with _few_threads(len(x)):
+        with few_threads(len(x)):
             encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
         return EncoderFit(ClassifierEncoder(encoder), float(np.sum(rates)))
 
     def _vectors(self, h: int) -> Floats:
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
 
-    def _pairs(self, h: int) -> Floats:
-        x_h, x_next = self._vectors(h), self._vectors(h + 1)
-        return np.hstack([x_h, x_next])
-
     def _fresh(self) -> Any:
         return clone(self.oracle.classifier)
 
-    def _with_probabilities(self, calibrate: bool) -> Any:
+    def _with_probabilities(self) -> Any:
         fresh = self._fresh()
-        if hasattr(fresh, "predict_proba") and not calibrate:
+        if hasattr(fresh, "predict_proba"):
             return fresh
         from sklearn.calibration import CalibratedClassifierCV  # dear to import
 
         return CalibratedClassifierCV(fresh, cv=CALIBRATION_FOLDS)
 
-    def _cross_fitted(
-        self, x: Floats, label: Ints, n_classes: int, calibrate: bool = False
-    ) -> tuple[Floats, Any, Ints]:
-        """Log-probabilities (m, n_classes) of every row, from clones that did not see it.
-
-        With them the last of these clones, None if it had nothing to learn, and the classes that it knows.
-        """
-        rng = np.random.default_rng(self.oracle.seed)
-        fold_of = _stratified_folds(label, self.oracle.folds, rng)
+    def _cross_fitted(self, x: Floats, label: Ints, n_classes: int) -> Floats:
+        """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
+        fold_of = stratified_folds(label, self.oracle.folds, np.random.default_rng(self.oracle.seed))
         log_p = np.empty((len(x), n_classes))
         for fold in range(self.oracle.folds):
-            seen, own = fold_of != fold, fold_of == fold
-            names, counts = np.unique(label[seen], return_counts=True)
-            classes = names[counts >= CALIBRATION_FOLDS]  # a rarer class cannot be learned, and keeps the floor
-            seen &= np.isin(label, classes)
-            model = None
-            with _few_threads(len(x)):
-                if len(classes) >= 2 and own.any():
-                    model = self._with_probabilities(calibrate).fit(x[seen], label[seen])
-                log_p[own] = agent_log_p(model, classes, x[own], n_classes)
-        return log_p, model, classes
+            own = fold_of == fold
+            if own.any():
+                model, classes = fitted(self._with_probabilities, x[~own], label[~own])
+                with few_threads(len(x)):
+                    log_p[own] = agent_log_p(model, classes, x[own], n_classes)
+        return log_p
 
 
-def _few_threads(n_rows: int) -> Any:
-    """One thread where there is little to do: threads that wait for one another take many times as long."""
-    return threadpool_limits(1 if n_rows < FEW_ROWS else None)
-
-
-def _stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:
-    """A fold for each row, every class spread evenly over all folds."""
-    order = rng.permutation(len(label))
-    order = order[np.argsort(label[order], kind="stable")]
-    fold_of = np.empty(len(label), dtype=np.int64)
-    fold_of[order] = np.arange(len(label)) % folds
-    return fold_of
+def _shuffled_within(rows: Ints, group: Ints, rng: np.random.Generator) -> Ints:
+    """Each row replaced by one of its group, none of them twice."""
+    order, drawn = np.argsort(group, kind="stable"), np.lexsort((rng.random(len(rows)), group))
+    shuffled = np.empty_like(rows)
+    shuffled[order] = rows[drawn]
+    return shuffled
 
 
 @dataclass(frozen=True)
@@ -215,5 +231,5 @@ class ClassifierEncoder(Savable):
     def __call__(self, x: NDArray[Any]) -> Ints:
         if not len(x):
             return np.empty(0, dtype=np.int64)
-        with _few_threads(len(x)):
+        with few_threads(len(x)):
             return np.asarray(self.model.predict(x.reshape(len(x), -1).astype(np.float64)), dtype=np.int64)

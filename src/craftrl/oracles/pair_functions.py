@@ -17,7 +17,7 @@ from craftrl.errors import InvalidParameterError
 if TYPE_CHECKING:
     from craftrl.oracles.counting import CountingOracle
 
-__all__ = ["ClassifierLogOdds", "FiniteLogOdds", "agent_log_p"]
+__all__ = ["ClassifierLogOdds", "FiniteLogOdds", "agent_log_p", "pair_features"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -64,24 +64,37 @@ class FiniteLogOdds(Savable):
 
 @dataclass(frozen=True)
 class ClassifierLogOdds(Savable):
-    """f_h by the classifier of one fold, the last: it was trained on all trajectories but those of that fold.
+    """f_h by classifiers, averaged: of each deal into folds the last one, which saw all trajectories but that fold's.
 
-    models   one for each step, with its calibration; None where there was nothing to learn from
-    classes  the agents that each of them knows
-    K        the number of agents
+    models        for each step those that answer, the same ones at each if `together`; None where there was nothing
+                  to learn from
+    classes       the agents that each of them knows
+    together      whether they serve all steps, with h as one more feature
+    scale, shift  float (H-1,) and (H-1, K): what calibrates them
     """
 
-    models: tuple[Any, ...]
-    classes: tuple[Ints, ...]
-    K: int
+    models: tuple[tuple[Any, ...], ...]
+    classes: tuple[tuple[Ints, ...], ...]
+    together: bool
+    scale: Floats
+    shift: Floats
 
     def __call__(self, x: NDArray[Any]) -> Floats:
         flat = x.reshape(*x.shape[:2], -1).astype(np.float64)
-        found = np.empty((len(x), len(self.models), self.K - 1))
-        for h, (model, classes) in enumerate(zip(self.models, self.classes)):
-            log_p = agent_log_p(model, classes, np.hstack([flat[:, h], flat[:, h + 1]]), self.K)
-            found[:, h] = log_p[:, :1] - log_p[:, 1:]
+        H, K = x.shape[1], self.shift.shape[1]
+        found = np.empty((len(x), H - 1, K - 1))
+        for h in range(1, H):
+            z = pair_features(flat[:, h - 1], flat[:, h], h if self.together else None)
+            said = [agent_log_p(model, known, z, K) for model, known in zip(self.models[h - 1], self.classes[h - 1])]
+            log_p = np.mean(said, axis=0) * self.scale[h - 1] + self.shift[h - 1]
+            found[:, h - 1] = log_p[:, :1] - log_p[:, 1:]
         return found
+
+
+def pair_features(x_h: Floats, x_next: Floats, h: int | None) -> Floats:
+    """What a classifier sees of pairs: both vectors, and the step where one classifier serves all of them."""
+    step = [] if h is None else [np.full((len(x_h), 1), float(h))]
+    return np.hstack([x_h, x_next, *step])
 
 
 def agent_log_p(model: Any, classes: Ints, x: Floats, n_classes: int) -> Floats:

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from craftrl.core.grid import Grid
 from craftrl.core.valleys import Valleys
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling
 
-__all__ = ["SCATTERED", "ClassifierSeparation", "check_independent", "to_bins"]
+__all__ = ["SCATTERED", "ClassifierSeparation", "calibration", "check_independent", "to_bins"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -31,6 +33,28 @@ SCATTERED = (
 def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:
     """The nearest grid point of each value, clipped to Xi."""
     return np.clip(np.rint(f / grid.xi + grid.n_xi / 2), 0, grid.n_xi).astype(np.int16)
+
+
+def calibration(log_p: Floats, target: Ints) -> tuple[float, Floats]:
+    """One factor and K offsets for logits (m, K), by maximum likelihood on pairs that they were not learned from.
+
+    Logits that say nothing, or less, get the factor 0; the classes' shares are then the best there is.
+    """
+    m, K = log_p.shape
+    if len(np.unique(target)) < K:
+        return 1.0, np.zeros(K)
+    own = np.eye(K)[target]
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        log_q = log_softmax(theta[0] * log_p + theta[1:], axis=1)
+        slope = (np.exp(log_q) - own) / m
+        value = -(log_q * own).sum() / m + 1e-3 * (theta[1:] ** 2).sum()
+        return value, np.concatenate([[(slope * log_p).sum()], slope.sum(axis=0) + 2e-3 * theta[1:]])
+
+    theta = minimize(loss, np.r_[1.0, np.zeros(K)], jac=True, method="L-BFGS-B").x
+    if theta[0] <= 0:
+        return 0.0, np.log(own.mean(axis=0))
+    return float(theta[0]), theta[1:]
 
 
 def check_independent(coupling: Coupling, oracle: str, why: str) -> None:

@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 FEATURE_BYTES = 2**30  # features of all steps are kept in memory up to this size; on a GPU a quarter of what is free
 BATCH = 4096  # pairs whose logits are read at once
 OTHERS, OTHERS_IN_ALL = 8, 10_000  # with how many others an observation is paired at most, and all of them together
+VECTORS_IN_ALL = 100_000  # the same for feature vectors, of which a pair takes little time
 HEAD_EPOCHS = 12  # of heads at one step
 POOLED, POOLED_EPOCHS = 50_000, 6  # observations of all steps that the head of the one encoder begins with
 SHARED_EPOCHS = 3  # of that encoder as a whole
@@ -157,7 +158,8 @@ class PreparedNetwork(PreparedOracle):
 
         All of them have the same log-odds with x_{h+1}: what a network makes of the noise in one pair averages out.
         """
-        turns = int(min(OTHERS, OTHERS_IN_ALL // self.tau.n))
+        in_all = VECTORS_IN_ALL if len(self.tau.obs_shape) == 1 else OTHERS_IN_ALL
+        turns = int(min(OTHERS, in_all // self.tau.n))
         known = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
         if turns < 2 or not len(known):
             return f.bins[:, h - 1]

@@ -21,7 +21,9 @@ __all__ = ["MapTrunk", "OwnTrunk", "SavableModule", "Standardise", "Trunk", "Vec
 GROUPS = 8  # of the group normalisation
 LARGEST_MAP = 20  # places along the longer side of a map, at most
 IMAGE_NOISE = 0.7  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
-VECTOR_NOISE = 0.05  # the same for features, each of which may be a measurement
+VECTOR_NOISE = 0.1  # the same for features, each of which may be a measurement
+VECTOR_LAYERS, DROPOUT = 3, 0.2  # layers for features, and the share of their units that a minibatch does without
+LETTERS, CODE_SCALE = 16, 4.0  # values of each code that features are turned into, and the size of a sure one
 
 
 class SavableModule(nn.Module, Savable):
@@ -130,20 +132,32 @@ def _halvings(rows: int, columns: int) -> int:
 
 
 class VectorTrunk(Trunk):
-    """Two hidden layers, for feature vectors."""
+    """Three layers with dropout, for feature vectors; what comes out are soft codes.
+
+    Log-odds are the same for all observations of a state, and jump where one state ends and another begins. So the last
+    layer's units compete in groups (softmax): each group is a code of `LETTERS` values, learned with the rest, flat
+    inside a region and steep at its border. What tells agents apart is weak, and a few thousand trajectories are soon
+    learned by heart; dropout is against that. docs/models.md has what each is worth.
+    """
 
     def __init__(self, n_features: int, dim: int = 128) -> None:
         super().__init__()
+        if dim < 2:
+            raise InvalidParameterError(f"dim must be at least 2 for feature vectors; {dim} was given.")
         self.arguments = {"n_features": n_features, "dim": dim}
         self.standardise = Standardise((n_features,), VECTOR_NOISE)
-        self.layers = nn.Sequential(nn.Linear(n_features, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU())
+        layers: list[nn.Module] = []
+        for n_in in [n_features] + [dim] * (VECTOR_LAYERS - 1):
+            layers += [nn.Linear(n_in, dim), nn.Dropout(DROPOUT), nn.SiLU()]
+        self.layers = nn.Sequential(*layers[:-1])
         self.dim = dim
 
     def fit_input(self, x: Tensor) -> None:
         self.standardise.fit(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layers(self.standardise(x))
+        codes = self.layers(self.standardise(x)).tensor_split(max(1, self.dim // LETTERS), dim=1)
+        return CODE_SCALE * torch.cat([code.softmax(dim=1) for code in codes], dim=1)
 
 
 class OwnTrunk(Trunk):
