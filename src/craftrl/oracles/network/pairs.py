@@ -27,6 +27,7 @@ __all__ = ["IGNORE", "PairFit", "calibrated", "calibration", "fit_pairs", "pair_
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 IGNORE = -100  # the target of a pair that is not there, left out by torch's cross entropy
+VECTOR_PATIENCE = 3  # epochs without a gain: with feature vectors they are short, and training often pauses
 SEVERAL = 60_000  # observations below which more than one network is trained, four at most
 
 
@@ -97,6 +98,8 @@ def _trained(
 ) -> float:
     """Train one network; its held-out loss."""
     network.trunk.fit_input(frames.sample(training.rng("sample")))
+    if len(frames.tau.obs_shape) == 1 and training.patience is None:
+        training = training.but(patience=VECTOR_PATIENCE)
     loss = _pair_loss(network, frames, target)
     chance = chance_loss(frames.tau.agent)
     return train(network, loss, rows, training, name, frames.tau.H, chance=chance, feed=frames)

@@ -16,13 +16,14 @@ from torch import Tensor, nn
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["MapTrunk", "OwnTrunk", "SavableModule", "Standardise", "Trunk", "VectorTrunk", "new_trunk"]
+__all__ = ["Decorrelate", "MapTrunk", "OwnTrunk", "SavableModule", "Standardise", "Trunk", "VectorTrunk", "new_trunk"]
 
 GROUPS = 8  # of the group normalisation
 LARGEST_MAP = 20  # places along the longer side of a map, at most
 IMAGE_NOISE = 0.7  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
 VECTOR_NOISE = 0.1  # the same for features, each of which may be a measurement
 VECTOR_LAYERS, DROPOUT = 3, 0.2  # layers for features, and the share of their units that a minibatch does without
+FLOOR, ROWS_PER_FEATURE = 1e-3, 8  # of the decorrelation: least variance, and rows that it wants for each feature
 LETTERS, CODE_SCALE = 16, 4.0  # values of each code that features are turned into, and the size of a sure one
 
 
@@ -66,6 +67,38 @@ class Standardise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         z = (x - self.mean) / self.scale
+        return z + self.noise * torch.randn_like(z) if self.training and self.noise else z
+
+
+class Decorrelate(nn.Module):
+    """Feature vectors turned so that each entry has mean 0, deviation 1 and no correlation with the others.
+
+    Features may be measured in any unit and be mixtures of what matters: what is small or lies along a narrow direction
+    counts as much as the rest. Of all ways to decorrelate this one changes the entries least (ZCA). Directions with
+    less than `FLOOR` of an entry's variance are left small: they may be rounding alone. While training, with noise.
+    """
+
+    def __init__(self, n_features: int, noise: float = 0.0) -> None:
+        super().__init__()
+        self.noise = noise
+        self.register_buffer("mean", torch.zeros(n_features))
+        self.register_buffer("turn", torch.eye(n_features))
+
+    def fit(self, x: Tensor) -> None:
+        """Take mean, deviations and correlations from inputs (n, n_features)."""
+        x = x.double()
+        mean, deviation = x.mean(dim=0), x.std(dim=0, correction=0)
+        constant = deviation <= 1e-6 * mean.abs()
+        unit = torch.where(constant, torch.ones_like(deviation), deviation)
+        turn = torch.eye(x.shape[1], dtype=x.dtype)
+        if x.shape[1] <= len(x) / ROWS_PER_FEATURE:
+            z = (x - mean) / unit
+            variance, axes = torch.linalg.eigh(z.T @ z / len(x))
+            turn = axes @ ((variance.clamp_min(0) + FLOOR).rsqrt()[:, None] * axes.T)
+        self.mean, self.turn = mean.float(), (turn / unit[:, None]).float()
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = (x - self.mean) @ self.turn
         return z + self.noise * torch.randn_like(z) if self.training and self.noise else z
 
 
@@ -145,7 +178,7 @@ class VectorTrunk(Trunk):
         if dim < 2:
             raise InvalidParameterError(f"dim must be at least 2 for feature vectors; {dim} was given.")
         self.arguments = {"n_features": n_features, "dim": dim}
-        self.standardise = Standardise((n_features,), VECTOR_NOISE)
+        self.decorrelate = Decorrelate(n_features, VECTOR_NOISE)
         layers: list[nn.Module] = []
         for n_in in [n_features] + [dim] * (VECTOR_LAYERS - 1):
             layers += [nn.Linear(n_in, dim), nn.Dropout(DROPOUT), nn.SiLU()]
@@ -153,10 +186,10 @@ class VectorTrunk(Trunk):
         self.dim = dim
 
     def fit_input(self, x: Tensor) -> None:
-        self.standardise.fit(x)
+        self.decorrelate.fit(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        codes = self.layers(self.standardise(x)).tensor_split(max(1, self.dim // LETTERS), dim=1)
+        codes = self.layers(self.decorrelate(x)).tensor_split(max(1, self.dim // LETTERS), dim=1)
         return CODE_SCALE * torch.cat([code.softmax(dim=1) for code in codes], dim=1)
 
 
