@@ -43,18 +43,21 @@ class Shared:
     matching: Matching
 
 
-def share_over_time(prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float) -> Shared:
+def share_over_time(
+    prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float, one_start: bool = True
+) -> Shared:
     """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
 
-    A state without support is dropped before each training (`_supported`). At h = 1 all labels are one state.
+    A state without support is dropped before each training (`_supported`). With `one_start` all labels at h = 1 are
+    one state.
     """
-    matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed)
+    matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed, one_start)
     labels: NDArray[np.int64] = matching.labels
     found = _found(matching)
     for turn in range(1, ROUNDS + 1):
         labels, found = _supported(labels, found, nu)
         encoder = prepared.share(labels, len(found), f"shared-{turn}-of-{ROUNDS}").encoder
-        told, labels = labels, _read(prepared, encoder, tau, len(found))
+        told, labels = labels, _read(prepared, encoder, tau, len(found), one_start)
         if (labels == told).mean() >= SETTLED:
             break
     return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), matching)
@@ -69,10 +72,14 @@ def _found(matching: Matching) -> Bools:
     return found
 
 
-def _read(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int) -> NDArray[np.int64]:
-    """The states of all observations, -1 where the encoder names none; at h = 1 the one that most of them have."""
+def _read(
+    prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int, one_start: bool
+) -> NDArray[np.int64]:
+    """The states of all observations, -1 where the encoder names none; from one start, at h = 1 that of most."""
     read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
     labels = np.where(read < n_states, read, -1).astype(np.int64)
+    if not one_start:
+        return labels
     starts = labels[labels[:, 0] >= 0, 0]
     labels[:, 0] = np.bincount(starts).argmax() if len(starts) else 0
     return labels

@@ -20,6 +20,7 @@ from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
+from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
@@ -113,6 +114,19 @@ class PreparedClassifier(PreparedOracle):
             chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
         _, models, classes = zip(*(self._agent_log_p(h) for h in range(1, H)))
         return LogOdds(bins, loss, chance=chance, p_value=p_value, f=ClassifierLogOdds(models, classes, K))
+
+    def test_start(self) -> StartTest:
+        """Classifiers of x_1 alone, of x_2 alone and of both, all on trajectories that they did not see."""
+        there = self.tau.present(2)
+        agent = self.tau.agent[there]
+        first, second = (
+            self._cross_fitted(self._vectors(h)[there], agent, self.tau.K, self.oracle.calibrate)[0] for h in (1, 2)
+        )
+        right = np.arange(len(agent)), agent
+        both = self._agent_log_p(1)[0][right]
+        gain = both - second[right]
+        told = float(both.mean()) + chance_loss(agent)
+        return StartTest(held_out_p_value(first, agent), paired_p_value(gain), float(gain.mean()), told)
 
     def _agent_log_p(self, h: int) -> tuple[Floats, Any, Ints]:
         """Log-probabilities of the agents for the pairs that exist at h, with the classifier of the last fold and the
