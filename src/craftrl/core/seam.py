@@ -122,6 +122,13 @@ class PreparedOracle(ABC):
     def expect_several_starts(self) -> None:  # noqa: B027
         """Trajectories begin in several states: use nothing that rests on there being one."""
 
+    def find_starts(self) -> Ints:
+        """The state that each trajectory begins in (n,), -1 for unknown, where nobody says that it is the same."""
+        raise InvalidParameterError(
+            f"start='find' needs an oracle that can group first observations; {type(self).__name__} cannot; name the "
+            "starts yourself, or write its `find_starts`."
+        )
+
     def test_start(self) -> StartTest | None:
         """Whether the first two observations speak against one start state; None where the oracle cannot tell."""
         return None

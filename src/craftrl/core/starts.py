@@ -67,7 +67,7 @@ class StartTest(Savable):
                 f"Trajectories seem to begin in several states: of what the first two observations tell of the agent, "
                 f"{self.share:.0%} is lost without the first (p = {self.p_beyond:.1g}), where from one "
                 "start nothing would be. The states found may be wrong; cut the trajectories so that all begin in "
-                "one state, or give fit(..., start=...) the start of each."
+                "one state, name the start of each in fit(..., start=...), or let the library look: start='find'."
             )
 
 

@@ -27,7 +27,7 @@ from craftrl.estimators.matching import Matching
 from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
 from craftrl.estimators.sharing import Shared, share_over_time
-from craftrl.estimators.starts import start_labels
+from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.counting import CountingOracle
 from craftrl.oracles.memory import RememberingOracle
@@ -142,15 +142,15 @@ class CRAFT(Learner):
         x: ArrayLike | TrajectoryDataset | str | os.PathLike[str],
         agent: ArrayLike | None = None,
         *,
-        start: ArrayLike | None = None,
+        start: ArrayLike | Literal["find"] | None = None,
     ) -> Self:
         """Learn phi'_1..phi'_H.
 
         x      trajectories (n, H, *obs) with the agent of each in `agent` (n,); or a list with one such array per
                agent; lists of episodes where lengths differ; a `TrajectoryDataset`, or the path of one
         agent  names or numbers, one per trajectory; left out where x says so itself
-        start  names or numbers, one per trajectory: those with one name begin in one state. Left out, all of them do,
-               and `fit` warns where the data speaks against it (docs/starts.md)
+        start  names or numbers, one per trajectory: those with one name begin in one state. "find" lets the oracle find
+               out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
         """
         check_parameters(self)
         data = as_dataset(x, agent)
@@ -164,9 +164,7 @@ class CRAFT(Learner):
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free))
-        starts = start_labels(start, data)
-        if starts is not None:
-            prepared.expect_several_starts()
+        starts, found = which_starts(start, data, prepared)
         best, searched = self._best_run(prepared, tau, free, {**reading, "start": starts})
         shared = share_over_time(prepared, best.result, tau, best.bounds.nu, starts is None) if self.stationary else None
         tested = prepared.test_start() if starts is None else None
@@ -179,7 +177,7 @@ class CRAFT(Learner):
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.f_ = best.result.f
         self.trace_ = replace(best.result.trace, oracle_use=prepared.use, start=tested)
-        self.choices_ = (*chosen, *searched, *asked)
+        self.choices_ = (*chosen, *searched, *asked, *found)
         warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
         return self
 

@@ -193,6 +193,9 @@ class _PreparedMixed(PreparedOracle):
         for part in self._parts:
             part.expect_several_starts()
 
+    def find_starts(self) -> Ints:
+        return self._parts[0].find_starts()
+
     def test_start(self) -> StartTest | None:
         return self._parts[0].test_start()
 

@@ -29,7 +29,7 @@ from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
 from craftrl.oracles.pair_functions import FiniteLogOdds
-from craftrl.oracles.starts import counted_start_test
+from craftrl.oracles.starts import counted_start_test, counted_starts
 
 Ints = NDArray[np.integer]
 
@@ -238,6 +238,10 @@ class PreparedCounting(PreparedOracle):
     def expect_several_starts(self) -> None:
         """A chain then begins with any encoder of x_1, not with the constant one."""
         self._one_start = False
+
+    def find_starts(self) -> Ints:
+        """The values of the encoder of x_1 in the best chain over all steps."""
+        return counted_starts(self)
 
     def test_start(self) -> StartTest:
         return counted_start_test(self)

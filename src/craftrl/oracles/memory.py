@@ -83,6 +83,9 @@ class RememberingOracle(PreparedOracle):
     def expect_several_starts(self) -> None:
         self.prepared.expect_several_starts()
 
+    def find_starts(self) -> Ints:
+        return self._answer("starts", self.prepared.find_starts)
+
     def test_start(self) -> StartTest | None:
         return self._answer("start", self.prepared.test_start)
 

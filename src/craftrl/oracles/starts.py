@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
-from craftrl.core.evidence import chance_loss, table_p_value
+from craftrl.core.evidence import LEVEL, chance_loss, table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.engine.counting import pair_counts
 from craftrl.engine.packing import PackedStep, pack_groups
+from craftrl.oracles.chain import shortest_chain
 
 if TYPE_CHECKING:
     from craftrl.oracles.counting import PreparedCounting
 
-__all__ = ["counted_start_test"]
+__all__ = ["counted_start_test", "counted_starts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -46,6 +47,21 @@ def counted_start_test(prepared: PreparedCounting) -> StartTest:
         added=sum(ratio for ratio, _ in turns) / n,
         told=sum(told for _, told in turns) / n,
     )
+
+
+def counted_starts(prepared: PreparedCounting) -> NDArray[np.int64]:
+    """The values (n,) of the encoder of x_1 with which the best chain of encoders over all steps begins.
+
+    A constant one is as good as any if the start is one state; it is taken unless another is better by more than
+    chance, counted as the test above counts it.
+    """
+    if counted_start_test(prepared).p_beyond > LEVEL:
+        return np.zeros(prepared.tau.n, dtype=np.int64)
+    prepared.expect_several_starts()
+    steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
+    path = shortest_chain(prepared.engine.all_losses(steps, GRID))[0]
+    values, label = np.unique(steps[0].values(int(path[0])), return_inverse=True)
+    return label.reshape(-1) - int(values[0] < 0)
 
 
 def _first_p_value(step: PackedStep) -> float:

@@ -23,7 +23,7 @@ from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.shared import fit_shared
-from craftrl.oracles.network.starts import network_start_test
+from craftrl.oracles.network.starts import network_start_test, network_starts
 from craftrl.oracles.network.threads import with_own_threads
 from craftrl.oracles.network.training import Training
 from craftrl.oracles.network.trunks import Standardise, Trunk
@@ -261,6 +261,10 @@ class PreparedNetwork(PreparedOracle):
         if not (isinstance(encoder, NetworkEncoder) and encoder.trunk is self.trunk):
             return super().read(encoder, tau, h)
         return np.where(tau.present(h), encoder.classify(self.features(h)), -1)
+
+    @with_own_threads
+    def find_starts(self) -> Ints:
+        return network_starts(self)
 
     @with_own_threads
     def test_start(self) -> StartTest:

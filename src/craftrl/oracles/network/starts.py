@@ -1,4 +1,4 @@
-"""The test of one start state for networks.
+"""One start state or several: the test for networks, and the starts that they find.
 
 The network's log-odds of true pairs (x_1, x_2) are compared with its log-odds of x_2 beside the first observations of
 *other* trajectories, averaged and calibrated again. The latter is a function of x_2 alone. From one start it is as good
@@ -20,11 +20,12 @@ from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.oracles.network.heads import fit_head, head_logits
 from craftrl.oracles.network.pairs import calibrated
+from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles
 
 if TYPE_CHECKING:
     from craftrl.oracles.network.oracle import PreparedNetwork
 
-__all__ = ["network_start_test"]
+__all__ = ["network_start_test", "network_starts"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -50,6 +51,25 @@ def network_start_test(prepared: PreparedNetwork) -> StartTest:
     gain = with_first - without
     told = float(with_first.mean()) + chance_loss(agent)
     return StartTest(_first_p_value(prepared), paired_p_value(gain), float(gain.mean()), told)
+
+
+def network_starts(prepared: PreparedNetwork) -> Ints:
+    """The states of all first observations: the profiles of some are grouped, an encoder reads the others."""
+    tau, rng = prepared.tau, prepared.training.rng("profiles")
+    rows = np.sort(rng.permutation(tau.n)[:MOST])
+    beside = rng.choice(np.flatnonzero(tau.present(2)), REFERENCES)
+    columns = []
+    for network in prepared.pairs().networks:
+        z, z_next = (prepared.features_of(network.trunk, h) for h in (1, 2))
+        for other in beside:
+            logits = prepared.pair_logits(network, z, z_next, rows, np.full_like(rows, other), 1)
+            columns.append(logits[:, :1] - logits[:, 1:])
+    label = np.full(tau.n, -1)
+    label[rows] = group_profiles(np.concatenate(columns, axis=1))
+    n_states = int(label.max()) + 1
+    if n_states == 1:
+        return np.zeros(tau.n, dtype=np.int64)
+    return prepared.read(prepared.encode(1, label, n_states).encoder, tau, 1)
 
 
 def _others(rows: Ints, rng: np.random.Generator) -> list[Ints]:
