@@ -166,7 +166,9 @@ class CRAFT(Learner):
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free))
         starts, found = which_starts(start, data, prepared)
         best, searched = self._best_run(prepared, tau, free, {**reading, "start": starts})
-        shared = share_over_time(prepared, best.result, tau, best.bounds.nu, starts is None) if self.stationary else None
+        shared = (
+            share_over_time(prepared, best.result, tau, best.bounds.nu, starts is None) if self.stationary else None
+        )
         tested = prepared.test_start() if starts is None else None
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, best.bounds
@@ -278,7 +280,9 @@ class CRAFT(Learner):
                 delattr(self, name)
         if shared is None:
             self.encoders_ = ByStep(result.encoders)
-            self.n_states_ = ByStep([int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)])
+            self.n_states_ = ByStep(
+                [int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)]
+            )
             return
         self.encoder_ = shared.encoder
         self.encoders_ = ByStep([shared.encoder for _ in result.encoders])

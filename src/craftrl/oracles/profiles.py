@@ -1,7 +1,7 @@
 """Which first observations show the same state: those whose log-odds agree beside any other observation.
 
-f_1(x_1, x_2) depends on x_1 through its state alone. So the *profile* of a first observation, its log-odds beside the
-second observations of many other trajectories, is the same for all first observations of one state, and the noise in
+Log-odds depend on observations through their states alone. So the *profile* of a first observation, its log-odds
+beside many observations of other trajectories, is the same for all first observations of one state, and the noise in
 them does not show in it. Most of these pairs never occur; what a network makes of them is no log-odds of anything, but
 as long as it looks at states and not at noise it says the same for the same states. Profiles are grouped by density,
 so that their number need not be known.
@@ -16,8 +16,9 @@ __all__ = ["MOST", "REFERENCES", "group_profiles"]
 
 Floats = NDArray[np.float64]
 MOST = 4000  # first observations that are grouped; the others are read by an encoder trained on these
-REFERENCES = 128  # second observations that make a profile
+REFERENCES = 128  # observations beside which it is seen
 DIMENSIONS = 10  # principal components of profiles: beyond these there is noise
+NEIGHBOURS = 5  # whose distance says how dense profiles lie
 LEAST = 0.01  # share of the trajectories that makes a start
 
 
@@ -31,5 +32,7 @@ def group_profiles(profiles: Floats) -> NDArray[np.int64]:
     least = max(10, int(LEAST * len(main)))
     if len(main) < 2 * least:
         return np.zeros(len(main), dtype=np.int64)
-    found = HDBSCAN(min_cluster_size=least, allow_single_cluster=True, copy=True).fit_predict(main)
+    found = HDBSCAN(min_cluster_size=least, min_samples=NEIGHBOURS, allow_single_cluster=True, copy=True).fit_predict(
+        main
+    )
     return np.zeros(len(main), dtype=np.int64) if found.max() < 1 else found.astype(np.int64)

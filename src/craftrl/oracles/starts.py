@@ -113,4 +113,6 @@ def _best_alone(step: PackedStep) -> float:
     counts = np.zeros((step.N_s, len(step.counts), step.size))
     counts[1:] = step.value_counts.transpose(1, 0, 2)
     counts[0] = step.totals[:, None] - counts[1:].sum(axis=0)
-    return float((xlogy(counts, counts).sum(axis=(0, 1)) - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum(axis=0)).max())
+    return float(
+        (xlogy(counts, counts).sum(axis=(0, 1)) - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum(axis=0)).max()
+    )

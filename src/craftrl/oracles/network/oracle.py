@@ -179,9 +179,7 @@ class PreparedNetwork(PreparedOracle):
         return bins
 
     @torch.no_grad()
-    def pair_logits(
-        self, network: PairNetwork, z: Tensor, z_next: Tensor, first: Ints, second: Ints, h: int
-    ) -> Floats:
+    def pair_logits(self, network: PairNetwork, z: Tensor, z_next: Tensor, first: Ints, second: Ints, h: int) -> Floats:
         """Agent logits of pairs of observations at h and h+1, by their rows."""
         a, b = (torch.from_numpy(rows).to(z.device).split(BATCH) for rows in (first, second))
         with self.training.precision(self.frames.device):

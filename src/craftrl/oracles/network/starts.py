@@ -23,6 +23,7 @@ from craftrl.oracles.network.pairs import calibrated
 from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles
 
 if TYPE_CHECKING:
+    from craftrl.oracles.network.networks import PairNetwork
     from craftrl.oracles.network.oracle import PreparedNetwork
 
 __all__ = ["network_start_test", "network_starts"]
@@ -54,22 +55,36 @@ def network_start_test(prepared: PreparedNetwork) -> StartTest:
 
 
 def network_starts(prepared: PreparedNetwork) -> Ints:
-    """The states of all first observations: the profiles of some are grouped, an encoder reads the others."""
+    """The states of all first observations: the profiles of some are grouped, an encoder reads the others.
+
+    The observations that they are seen beside come from all steps, and before them as often as after them.
+    """
     tau, rng = prepared.tau, prepared.training.rng("profiles")
     rows = np.sort(rng.permutation(tau.n)[:MOST])
-    beside = rng.choice(np.flatnonzero(tau.present(2)), REFERENCES)
-    columns = []
-    for network in prepared.pairs().networks:
-        z, z_next = (prepared.features_of(network.trunk, h) for h in (1, 2))
-        for other in beside:
-            logits = prepared.pair_logits(network, z, z_next, rows, np.full_like(rows, other), 1)
-            columns.append(logits[:, :1] - logits[:, 1:])
     label = np.full(tau.n, -1)
-    label[rows] = group_profiles(np.concatenate(columns, axis=1))
+    label[rows] = group_profiles(
+        np.concatenate([_profiles(prepared, n, rows, rng) for n in prepared.pairs().networks], 1)
+    )
     n_states = int(label.max()) + 1
     if n_states == 1:
         return np.zeros(tau.n, dtype=np.int64)
     return prepared.read(prepared.encode(1, label, n_states).encoder, tau, 1)
+
+
+def _profiles(prepared: PreparedNetwork, network: PairNetwork, rows: Ints, rng: np.random.Generator) -> Floats:
+    """Log-odds of first observations, given by their rows, beside others, by one network: (rows, references)."""
+    tau, columns = prepared.tau, []
+    z = prepared.features_of(network.trunk, 1)
+    for h in range(1, tau.H + 1):
+        z_h = prepared.features_of(network.trunk, h)
+        for i, other in enumerate(rng.choice(np.flatnonzero(tau.present(h)), -(-REFERENCES // tau.H))):
+            beside = np.full_like(rows, other)
+            if i % 2:
+                logits = prepared.pair_logits(network, z, z_h, rows, beside, 1)
+            else:
+                logits = prepared.pair_logits(network, z_h, z, beside, rows, 1)
+            columns.append(logits[:, :1] - logits[:, 1:])
+    return np.concatenate(columns, axis=1)
 
 
 def _others(rows: Ints, rng: np.random.Generator) -> list[Ints]:
@@ -95,6 +110,8 @@ def _first_p_value(prepared: PreparedNetwork) -> float:
     tau, unseen = prepared.tau, prepared.pairs().unseen[0]
     seen = np.setdiff1d(np.arange(tau.n), unseen)
     z = prepared.features(1)
-    head, _ = fit_head(z[torch.from_numpy(seen).to(z.device)], tau.agent[seen], tau.K, prepared.scale(), prepared.heads, "start")
+    head, _ = fit_head(
+        z[torch.from_numpy(seen).to(z.device)], tau.agent[seen], tau.K, prepared.scale(), prepared.heads, "start"
+    )
     logits = head_logits(head, z[torch.from_numpy(unseen).to(z.device)])
     return held_out_p_value(np.asarray(log_softmax(logits, axis=1)), tau.agent[unseen])
