@@ -1,4 +1,4 @@
-"""The start of every trajectory, where they are not all the same: as the user names them, or as the oracle finds them."""
+"""The start of every trajectory where they are not all one: as the user names them, or as the oracle finds them."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.pair_functions import ClassifierLogOdds, agent_log_p
-from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
+from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
@@ -129,10 +129,7 @@ class PreparedClassifier(PreparedOracle):
             columns.append(log_p[:, :1] - log_p[:, 1:])
         label = np.full(tau.n, -1)
         label[rows] = group_profiles(np.concatenate(columns, axis=1))
-        n_states = int(label.max()) + 1
-        if n_states == 1:
-            return np.zeros(tau.n, dtype=np.int64)
-        return self.read(self.encode(1, label, n_states).encoder, tau, 1)
+        return read_starts(self, label, tau)
 
     def test_start(self) -> StartTest:
         """Classifiers of x_1 alone, of x_2 alone and of both, all on trajectories that they did not see."""

@@ -1,7 +1,7 @@
 """The test of one start state for finite classes, by counting.
 
 If all trajectories begin in one state, some encoder phi of x_2 holds all that (x_1, x_2) tell of the agent. Which
-one is not known, and a wrong one must not raise an alarm: with phi(x_2) = s_2 XOR e, the noise in x_1 *does* tell of the
+one is not known, and a wrong one must not raise an alarm: with phi(x_2) = s_2 XOR e, noise in x_1 *does* tell of the
 agent. So the best pair of encoders, chosen and trained on one half of the trajectories, is compared on the other half
 with *every* phi, each at its best on that very half. The ratio of the two likelihoods exceeds 1/p with probability p
 at most if there is one start, whatever phi is the right one, in any amount of data (the split likelihood ratio of
@@ -85,7 +85,8 @@ def _split_ratio(
     """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
     seen, unseen = ([_among(step, halves[half]) for step in (first, second)] for half in (1 - turn, turn))
     [(i, j)] = prepared.engine.best_pairs(seen, GRID)
-    trained, tested = (pair_counts(*steps, slice(i, i + 1), slice(j, j + 1))[0, 0] for steps in (seen, unseen))
+    here = slice(i, i + 1), slice(j, j + 1)
+    trained, tested = (pair_counts(steps[0], steps[1], *here)[0, 0] for steps in (seen, unseen))
     by_pair = _predicted(trained, tested)
     shares = unseen[1].totals
     prior = -chance_loss(np.repeat(np.arange(len(shares)), shares)) * float(shares.sum())

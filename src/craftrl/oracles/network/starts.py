@@ -20,7 +20,7 @@ from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.oracles.network.heads import fit_head, head_logits
 from craftrl.oracles.network.pairs import calibrated
-from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles
+from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
 
 if TYPE_CHECKING:
     from craftrl.oracles.network.networks import PairNetwork
@@ -65,10 +65,7 @@ def network_starts(prepared: PreparedNetwork) -> Ints:
     label[rows] = group_profiles(
         np.concatenate([_profiles(prepared, n, rows, rng) for n in prepared.pairs().networks], 1)
     )
-    n_states = int(label.max()) + 1
-    if n_states == 1:
-        return np.zeros(tau.n, dtype=np.int64)
-    return prepared.read(prepared.encode(1, label, n_states).encoder, tau, 1)
+    return read_starts(prepared, label, tau)
 
 
 def _profiles(prepared: PreparedNetwork, network: PairNetwork, rows: Ints, rng: np.random.Generator) -> Floats:
@@ -106,7 +103,7 @@ def _honest(logits: Floats, agent: Ints) -> Floats:
 
 
 def _first_p_value(prepared: PreparedNetwork) -> float:
-    """A small classifier of x_1 alone; it and the features it reads know nothing of the trajectories it is tested on."""
+    """Of a small classifier of x_1 alone; neither it nor its features know the trajectories that it is tested on."""
     tau, unseen = prepared.tau, prepared.pairs().unseen[0]
     seen = np.setdiff1d(np.arange(tau.n), unseen)
     z = prepared.features(1)
