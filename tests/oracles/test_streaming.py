@@ -218,7 +218,7 @@ def test_an_error_in_the_background_reaches_the_caller_and_leaves_no_thread(data
     frames, _ = streamed(data.tau, fail_after=1500)
     model = baselines.SingleFrame([1, 2, 2, 2], training=TRAINING)
     with pytest.raises(InvalidDataError, match="on fire"):
-        model._train(frames, None, TRAINING)
+        model._train(frames, np.zeros((data.tau.n, data.tau.H - 1), dtype=np.int64), TRAINING)
     assert threads() == []
 
 
@@ -311,7 +311,7 @@ def streamed_network(tau, training, stop_after=None, share=10):
         return of_frames(rows)
 
     frames.trajectories = counted
-    return model._train(frames, None, training)
+    return model._train(frames, np.zeros((frames.tau.n, frames.tau.H - 1), dtype=np.int64), training)
 
 
 def test_baselines_and_the_shared_encoder_stream_too(data, tmp_path):

@@ -57,21 +57,25 @@ def craft(
     clusterer: Clusterer,
     relabel: bool,
     states: Ints | None = None,
+    start: Ints | None = None,
 ) -> Result:
     """Learn phi'_1..phi'_H.
 
     D_{A,h}(s) and D_{B,h}(s) are one label per trajectory: `labels[h - 1]`. With `states` (n, H), -1 for unknown, those
-    are taken for the states of h from which those of h+1 are found, in place of the ones found before.
+    are taken for the states of h from which those of h+1 are found, in place of the ones found before. `start` (n,)
+    names the state that each trajectory begins in, -1 for unknown, where that is not one and the same: Lines 5-6 then
+    begin with these.
 
     Paper: Algorithm 2
     """
     grid = Grid.from_bounds(bounds.alpha, bounds.eta)  # Lines 1-4
     f = prepared.log_odds(grid, coupling)  # Lines 9-10, for all h
     labels = np.full((tau.H, tau.n), -1, dtype=np.int64)
-    labels[0] = 0  # Line 5
-    encoders: list[Encoder] = [ConstantEncoder()]  # Line 6
+    labels[0] = 0 if start is None else start  # Line 5
+    n_states = int(labels[0].max()) + 1
+    first: Encoder = ConstantEncoder() if n_states == 1 else prepared.encode(1, labels[0], n_states).encoder
+    encoders = [first]  # Line 6
     steps: list[StepTrace] = []
-    n_states = 1
     for h in range(1, tau.H):  # Line 7
         threshold = heaviness_threshold(h, tau.H, bounds.nu, tau.n)  # Line 11
         before, n_before = (labels[h - 1], n_states) if states is None else _numbered(states[:, h - 1])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
+from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 
@@ -117,6 +118,20 @@ class PreparedOracle(ABC):
         An oracle that holds features or values of the observations in memory reads them there.
         """
         return read_states(encoder, tau, h)
+
+    def expect_several_starts(self) -> None:  # noqa: B027
+        """Trajectories begin in several states: use nothing that rests on there being one."""
+
+    def find_starts(self) -> Ints:
+        """The state that each trajectory begins in (n,), -1 for unknown, where nobody says that it is the same."""
+        raise InvalidParameterError(
+            f"start='find' needs an oracle that can group first observations; {type(self).__name__} cannot; name the "
+            "starts yourself, or write its `find_starts`."
+        )
+
+    def test_start(self) -> StartTest | None:
+        """Whether the first two observations speak against one start state; None where the oracle cannot tell."""
+        return None
 
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         """One encoder for all steps, from the states (n, H) of all observations, -1 for unassigned.

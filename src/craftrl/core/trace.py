@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from craftrl.core.evidence import above_chance
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
+from craftrl.core.starts import StartTest
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
@@ -87,7 +88,8 @@ class StepTrace(Savable):
 class OracleUse(Savable):
     """How often an oracle was asked one kind of question during `fit`, and how long that took.
 
-    question  "log-odds", "separation", "encoding", "reading" (states of all trajectories by an encoder) or "sharing"
+    question  "log-odds", "separation", "encoding", "reading" (states of all trajectories by an encoder), "start"
+              (the test of one start state) or "sharing"
     asked     questions in all
     reused    how many of them were answered from memory
     seconds   spent on the others
@@ -107,12 +109,15 @@ class Trace(Savable):
 
     models      what describes f_h, one entry for each step (a `FinitePairModel` for finite classes), or ()
     oracle_use  one entry for each kind of question
+    start       whether all trajectories begin in one state, by test; None where the oracle does not say, where starts
+                were given, and in models of older versions
     """
 
     grid: Grid
     steps: tuple[StepTrace, ...]
     models: tuple[Any, ...] = ()
     oracle_use: tuple[OracleUse, ...] = field(default=(), compare=False)
+    start: StartTest | None = None
 
     def saved(self) -> dict[str, Any]:
         """Without models of a kind that no file holds: what they say of the data is in the spectra."""

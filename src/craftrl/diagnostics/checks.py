@@ -65,6 +65,8 @@ def _warnings(found: Diagnosis, model: Subject, tau: TrajectoryDataset) -> Itera
         yield f"CRAFT found {outcome} at h = {_list(steps)}."
     if model.trace.mostly_at_chance:
         yield f"The log-odds are no better than chance at h = {_list(model.trace.at_chance())}: states are guesses."
+    if model.trace.start is not None:
+        yield from model.trace.start.warnings()
     if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
         yield (
             f"The agent with the fewest trajectories has {fewest} of them: refits and tests say little below "

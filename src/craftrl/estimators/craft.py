@@ -27,6 +27,7 @@ from craftrl.estimators.matching import Matching
 from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
 from craftrl.estimators.sharing import Shared, share_over_time
+from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.counting import CountingOracle
 from craftrl.oracles.memory import RememberingOracle
@@ -136,12 +137,20 @@ class CRAFT(Learner):
         """Algorithm 2 to the letter: known bounds, each step's encoders by themselves, the scan, no relabelling."""
         return cls(oracle, alpha=alpha, eta=eta, nu=nu, coupling="independent", clusterer=find_clusters, relabel=False)
 
-    def fit(self, x: ArrayLike | TrajectoryDataset | str | os.PathLike[str], agent: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        x: ArrayLike | TrajectoryDataset | str | os.PathLike[str],
+        agent: ArrayLike | None = None,
+        *,
+        start: ArrayLike | Literal["find"] | None = None,
+    ) -> Self:
         """Learn phi'_1..phi'_H.
 
         x      trajectories (n, H, *obs) with the agent of each in `agent` (n,); or a list with one such array per
                agent; lists of episodes where lengths differ; a `TrajectoryDataset`, or the path of one
         agent  names or numbers, one per trajectory; left out where x says so itself
+        start  names or numbers, one per trajectory: those with one name begin in one state. "find" lets the oracle find
+               out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
         """
         check_parameters(self)
         data = as_dataset(x, agent)
@@ -155,15 +164,18 @@ class CRAFT(Learner):
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free) or self.stationary)
-        best, searched = self._best_run(oracle, prepared, tau, free, reading)
+        starts, found = which_starts(start, data, prepared)
+        begun = {**reading, "start": starts}
+        best, searched = self._best_run(oracle, prepared, tau, free, begun)
         result: Result = best.result
         shared: Shared | None = None
         if self.stationary:
 
             def again(states: NDArray[np.int64]) -> Result:
-                return craft(prepared, tau, best.bounds, **reading, states=states)
+                return craft(prepared, tau, best.bounds, **begun, states=states)
 
-            result, shared = share_over_time(prepared, result, tau, best.bounds.nu, again)
+            result, shared = share_over_time(prepared, result, tau, best.bounds.nu, again, starts is None)
+        tested = prepared.test_start() if starts is None else None
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, best.bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
@@ -172,8 +184,8 @@ class CRAFT(Learner):
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.f_ = result.f
-        self.trace_ = replace(result.trace, oracle_use=prepared.use)
-        self.choices_ = (*chosen, *searched, *asked)
+        self.trace_ = replace(result.trace, oracle_use=prepared.use, start=tested)
+        self.choices_ = (*chosen, *searched, *asked, *found)
         warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
         return self
 
@@ -280,7 +292,9 @@ class CRAFT(Learner):
                 delattr(self, name)
         if shared is None:
             self.encoders_ = ByStep(result.encoders)
-            self.n_states_ = ByStep([1, *(step.n_states for step in result.trace.steps)])
+            self.n_states_ = ByStep(
+                [int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)]
+            )
             return
         self.encoder_ = shared.encoder
         self.encoders_ = ByStep([shared.encoder for _ in result.encoders])
@@ -292,7 +306,9 @@ class CRAFT(Learner):
         known = {name: getattr(self.bounds_, name) for name in BOUNDS}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AssumptionWarning)
-            return clone(self).set_params(oracle=clone(self.oracle_), **known).fit(sample)
+            again = clone(self).set_params(oracle=clone(self.oracle_), **known)
+            # Where starts were given, those of a sample are read off.
+            return again.fit(sample, start=self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None)
 
 
 def _codes(prepared: RememberingOracle, result: Result, tau: TrajectoryDataset) -> list[NDArray[np.integer]]:

@@ -60,12 +60,13 @@ class Matching(Savable):
 
 
 def match_states(
-    encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDataset, read: Read, seed: int = 0
+    encoders: Sequence[Encoder], labels: Ints, tau: TrajectoryDataset, read: Read, seed: int = 0, one_start: bool = True
 ) -> Matching:
     """Match the states of steps 2..H, and label every observation of the dataset with what comes out.
 
     `encoders` are phi'_1..phi'_H and `labels` (n, H) the states of each step, -1 for unassigned; `read(phi, tau, h)`
-    is what an encoder says of all observations at h. No training is needed.
+    is what an encoder says of all observations at h. No training is needed. Without `one_start`, the observations at
+    h = 1 are decoded as all others are.
     """
     rows = np.sort(np.random.default_rng(seed).permutation(tau.n)[:SAMPLE])
     nodes = [(h, int(s)) for h in range(2, tau.H + 1) for s in np.unique(labels[rows, h - 1]) if s >= 0]
@@ -87,6 +88,8 @@ def match_states(
     n_states = int(state_of.max()) + 1
     code = np.stack([words[state_of == s].mean(axis=0) for s in range(n_states)])
     decoded = [_decoded(reading, nodes, code, tau.present(h)) for h, reading in enumerate(readings, start=1)]
+    if not one_start:
+        return Matching(n_states, tuple(nodes), overlap, state_of, np.stack(decoded, axis=1))
     start = int(np.bincount(decoded[0]).argmax())
     common = np.minimum(_letters(readings[0], nodes, rows).mean(axis=0), code[start]).sum() / len(np.unique(step))
     if common < STRANGE:  # no other step is in the state that all trajectories start in

@@ -17,11 +17,13 @@ __all__ = ["exact_and_independent", "warn_of_failed_assumptions"]
 
 
 def warn_of_failed_assumptions(trace: Trace, may_chain: bool) -> None:
-    """Say where the log-odds know nothing, if that is so at most steps, and where no state, or too many, were found.
+    """Say where the log-odds know nothing, if that is so at most steps; where no state, or too many, were found; and
+    whether trajectories seem to begin in several states.
 
     `may_chain`: whether coupling="chain" could help.
     """
     told = [sentence for sentence in (_at_chance(trace), _failed(trace, may_chain)) if sentence]
+    told += [] if trace.start is None else trace.start.warnings()
     if told:
         warnings.warn(" ".join(told), AssumptionWarning, stacklevel=3)
 

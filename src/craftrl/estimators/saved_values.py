@@ -30,6 +30,7 @@ KINDS = {
         "core.craft": "Bounds",
         "core.encoders": "ConstantEncoder CoordinateEncoder",
         "core.grid": "Grid",
+        "core.starts": "StartTest",
         "core.trace": "Cluster Comparison OracleUse StepTrace Trace",
         "core.valleys": "Valleys",
         "oracles.base": "Choice Mixed",

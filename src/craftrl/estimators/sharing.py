@@ -55,20 +55,22 @@ def share_over_time(
     tau: TrajectoryDataset,
     nu: float,
     again: Callable[[NDArray[np.int64]], Result],
+    one_start: bool = True,
 ) -> tuple[Result, Shared]:
     """One encoder for all steps, and the run of CRAFT that it comes from.
 
     The one encoder knows the states of h better than step h itself did, and from better states of h the log-odds show
     better ones of h+1. So where the two disagree CRAFT runs `again` with the states that the one encoder reads, and
-    the states of that run are shared in turn. The run whose states tell the agents apart best is kept.
+    the states of that run are shared in turn. The run whose states tell the agents apart best is kept. With
+    `one_start` all labels at h = 1 are one state.
     """
-    result, shared = first, _share(prepared, first, tau, nu, "shared-1")
+    result, shared = first, _share(prepared, first, tau, nu, "shared-1", one_start)
     loss, best = chained_evidence(shared.labels.T, tau), (first, shared)
     for turn in range(2, TURNS + 1):
         if _agreement(result.labels, shared.labels) >= AGREED:
             break
         result, before = again(shared.labels), shared
-        shared = _share(prepared, result, tau, nu, f"shared-{turn}")
+        shared = _share(prepared, result, tau, nu, f"shared-{turn}", one_start)
         if (new := chained_evidence(shared.labels.T, tau)) < loss:
             loss, best = new, (result, shared)
         if _agreement(before.labels, shared.labels) >= SETTLED:
@@ -76,18 +78,21 @@ def share_over_time(
     return best
 
 
-def _share(prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float, name: str) -> Shared:
+def _share(
+    prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float, name: str, one_start: bool
+) -> Shared:
     """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
 
-    A state without support is dropped before each training (`_supported`). At h = 1 all labels are one state.
+    A state without support is dropped before each training (`_supported`). With `one_start` all labels at h = 1 are
+    one state.
     """
-    matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed)
+    matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed, one_start)
     labels: NDArray[np.int64] = matching.labels
     found = _found(matching)
     for turn in range(1, ROUNDS + 1):
         labels, found = _supported(labels, found, nu)
         encoder = prepared.share(labels, len(found), f"{name}-{turn}-of-{ROUNDS}").encoder
-        told, labels = labels, _read(prepared, encoder, tau, len(found))
+        told, labels = labels, _read(prepared, encoder, tau, len(found), one_start)
         if (labels == told).mean() >= SETTLED:
             break
     return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), matching)
@@ -113,10 +118,14 @@ def _found(matching: Matching) -> Bools:
     return found
 
 
-def _read(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int) -> NDArray[np.int64]:
-    """The states of all observations, -1 where the encoder names none; at h = 1 the one that most of them have."""
+def _read(
+    prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int, one_start: bool
+) -> NDArray[np.int64]:
+    """The states of all observations, -1 where the encoder names none; from one start, at h = 1 that of most."""
     read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
     labels = np.where(read < n_states, read, -1).astype(np.int64)
+    if not one_start:
+        return labels
     starts = labels[labels[:, 0] >= 0, 0]
     labels[:, 0] = np.bincount(starts).argmax() if len(starts) else 0
     return labels

@@ -20,6 +20,7 @@ from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
 from craftrl.core.seam import COUPLINGS, Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
+from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 
@@ -187,6 +188,16 @@ class _PreparedMixed(PreparedOracle):
 
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         return self._parts[2].read(encoder, tau, h)
+
+    def expect_several_starts(self) -> None:
+        for part in self._parts:
+            part.expect_several_starts()
+
+    def find_starts(self) -> Ints:
+        return self._parts[0].find_starts()
+
+    def test_start(self) -> StartTest | None:
+        return self._parts[0].test_start()
 
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         return self._parts[2].share(labels, n_states, name)

@@ -20,6 +20,7 @@ from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
+from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
@@ -32,6 +33,7 @@ from craftrl.oracles.pair_classifiers import (
 )
 from craftrl.oracles.pair_functions import ClassifierLogOdds, agent_log_p
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, calibration, check_independent, to_bins
+from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
@@ -158,6 +160,32 @@ class PreparedClassifier(PreparedOracle):
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""
         scale, shift = calibration(log_p, agent) if self.oracle.calibrate else (1.0, np.zeros(log_p.shape[1]))
         return np.asarray(log_softmax(log_p * scale + shift, axis=1)), scale, shift
+
+    def find_starts(self) -> Ints:
+        """The profiles of some first observations are grouped, an encoder reads the others."""
+        tau, rng = self.tau, np.random.default_rng(self.oracle.seed)
+        rows = np.sort(rng.permutation(tau.n)[:MOST])
+        beside = rng.choice(np.flatnonzero(tau.present(2)), REFERENCES)
+        columns = []
+        for other in beside:
+            log_p = self.pairs.of_pairs(1, rows, np.full(len(rows), other), 0)
+            columns.append(log_p[:, :1] - log_p[:, 1:])
+        label = np.full(tau.n, -1)
+        label[rows] = group_profiles(np.concatenate(columns, axis=1))
+        return read_starts(self, label, tau)
+
+    def test_start(self) -> StartTest:
+        """Classifiers of x_1 alone, of x_2 alone and of both, all on trajectories that they did not see."""
+        there = self.tau.present(2)
+        agent = self.tau.agent[there]
+        first, second = (
+            self._calibrated(self._cross_fitted(self._vectors(h)[there], agent, self.tau.K), agent)[0] for h in (1, 2)
+        )
+        right = np.arange(len(agent)), agent
+        both = self._calibrated(self.pairs.log_p(1)[there], agent)[0][right]
+        gain = both - second[right]
+        told = float(both.mean()) + chance_loss(agent)
+        return StartTest(held_out_p_value(first, agent), paired_p_value(gain), float(gain.mean()), told)
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
         chosen = (cluster >= 0) & self.tau.present(h)

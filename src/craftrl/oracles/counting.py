@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
+from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import CountMemory, group_counts, pair_counts
 from craftrl.engine.engine import Engine
@@ -27,6 +29,7 @@ from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
 from craftrl.oracles.pair_functions import FiniteLogOdds
+from craftrl.oracles.starts import counted_start_test, counted_starts
 
 Ints = NDArray[np.integer]
 
@@ -120,6 +123,7 @@ class PreparedCounting(PreparedOracle):
         self.engine = oracle.engine
         self._steps: dict[int, PackedStep] = {}
         self._start = constant_step(tau, 1)  # the constant encoder of x_1, which a chain begins with
+        self._one_start = True
         self._counts: CountMemory | None = None
 
     def keep_for_reuse(self) -> None:
@@ -185,23 +189,25 @@ class PreparedCounting(PreparedOracle):
         steps = self._all_steps()
         if coupling == "independent":
             return self.engine.best_pairs(steps, grid, self._counts)
-        # The first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
-        chain = [self._start, *steps[1:]]
+        # From one start the first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
+        chain = [self._start, *steps[1:]] if self._one_start else steps
         if coupling == "chain":
-            path = shortest_chain(self.engine.all_losses(chain, grid, self._counts))[0][1:]
+            path = list(shortest_chain(self.engine.all_losses(chain, grid, self._counts))[0])
         else:
             path = self._consensus(chain, grid)
-        return list(zip([CONSTANT, *path], path))
+        if self._one_start:
+            path[0] = CONSTANT
+        return list(pairwise(path))
 
     def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
-        """At each step from 2 on, the encoder that agrees best with all chains, each weighed by its loss."""
+        """At each step the encoder that agrees best with all chains, each weighed by its loss."""
         last_first = (
             loss.T
             for h in reversed(range(1, len(chain)))
             for loss in self.engine.all_losses(chain[h - 1 : h + 1], grid, self._counts)
         )
-        weights = chain_posterior(self.engine.all_losses(chain, grid, self._counts), last_first)[1:]
-        return [self._most_agreeing(step, weight) for step, weight in zip(chain[1:], weights)]
+        weights = chain_posterior(self.engine.all_losses(chain, grid, self._counts), last_first)
+        return [self._most_agreeing(s, weight) if s.size > 1 else 0 for s, weight in zip(chain, weights)]
 
     def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:
         candidates = np.sort(np.argsort(-weight, kind="stable")[:CANDIDATES])
@@ -228,6 +234,17 @@ class PreparedCounting(PreparedOracle):
             return super().read(encoder, tau, h)
         values = self.step(h).values(encoder.index)
         return np.append(encoder.state_of, -1)[values]  # a value of -1, where x_h is missing, picks the last
+
+    def expect_several_starts(self) -> None:
+        """A chain then begins with any encoder of x_1, not with the constant one."""
+        self._one_start = False
+
+    def find_starts(self) -> Ints:
+        """The values of the encoder of x_1 in the best chain over all steps."""
+        return counted_starts(self)
+
+    def test_start(self) -> StartTest:
+        return counted_start_test(self)
 
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         """The best encoder of the class on the observations of all steps together."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
+from craftrl.core.starts import StartTest
 from craftrl.core.trace import OracleUse
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -78,6 +79,15 @@ class RememberingOracle(PreparedOracle):
 
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         return self._answer("sharing", lambda: self.prepared.share(labels, n_states, name), labels, n_states, name)
+
+    def expect_several_starts(self) -> None:
+        self.prepared.expect_several_starts()
+
+    def find_starts(self) -> Ints:
+        return self._answer("starts", self.prepared.find_starts)
+
+    def test_start(self) -> StartTest | None:
+        return self._answer("start", self.prepared.test_start)
 
     def _answer(self, question: str, ask: Callable[[], Answer], *what: Any) -> Answer:
         use = self._use.get(question, OracleUse(question, 0, 0, 0.0))

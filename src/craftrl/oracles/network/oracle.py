@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from craftrl.core.grid import Grid
+from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
@@ -22,6 +23,7 @@ from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.shared import fit_shared
+from craftrl.oracles.network.starts import network_start_test, network_starts
 from craftrl.oracles.network.threads import with_own_threads
 from craftrl.oracles.network.training import Training
 from craftrl.oracles.network.trunks import Standardise, Trunk
@@ -166,20 +168,20 @@ class PreparedNetwork(PreparedOracle):
         pairs, rng = self.pairs(), self.training.rng("others", h)
         total = np.zeros((len(known), self.tau.K))
         for network in pairs.networks:
-            z, z_next = (self._features_of(network.trunk, step) for step in (h, h + 1))
+            z, z_next = (self.features_of(network.trunk, step) for step in (h, h + 1))
             for _ in range(turns):
                 other = known.copy()
                 for s in np.unique(label[known]):
                     mine = label[known] == s
                     other[mine] = rng.permutation(known[mine])
-                total += self._logits(network, z, z_next, other, known, h)
+                total += self.pair_logits(network, z, z_next, other, known, h)
         logits = total / (turns * len(pairs.networks)) * pairs.scale[h - 1] + pairs.shift[h - 1]
         bins = f.bins[:, h - 1].copy()
         bins[known] = to_bins(logits[:, :1] - logits[:, 1:], grid)
         return bins
 
     @torch.no_grad()
-    def _logits(self, network: PairNetwork, z: Tensor, z_next: Tensor, first: Ints, second: Ints, h: int) -> Floats:
+    def pair_logits(self, network: PairNetwork, z: Tensor, z_next: Tensor, first: Ints, second: Ints, h: int) -> Floats:
         """Agent logits of pairs of observations at h and h+1, by their rows."""
         a, b = (torch.from_numpy(rows).to(z.device).split(BATCH) for rows in (first, second))
         with self.training.precision(self.frames.device):
@@ -223,13 +225,14 @@ class PreparedNetwork(PreparedOracle):
     def features(self, h: int) -> Tensor:
         """The trunk's features of all observations at h, shape (n, dim); kept for all steps where there is room."""
         if h not in self._features:
-            z = self._features_of(self.trunk, h)
+            z = self.features_of(self.trunk, h)
             if z.nbytes * self.tau.H > self._room():
                 self._features.clear()
             self._features[h] = z
         return self._features[h]
 
-    def _features_of(self, trunk: Trunk, h: int) -> Tensor:
+    def features_of(self, trunk: Trunk, h: int) -> Tensor:
+        """The same by any trunk, not kept."""
         if trunk is self.trunk and h in self._features:
             return self._features[h]
         with torch.no_grad(), self.training.precision(self.frames.device), self.frames.at(h) as inputs:
@@ -263,6 +266,14 @@ class PreparedNetwork(PreparedOracle):
             with self.training.precision(self.frames.device), self.frames.at(h) as inputs:
                 states = encoder.read(inputs)
         return np.where(tau.present(h), states, -1)
+
+    @with_own_threads
+    def find_starts(self) -> Ints:
+        return network_starts(self)
+
+    @with_own_threads
+    def test_start(self) -> StartTest:
+        return network_start_test(self)
 
     @with_own_threads
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:

@@ -39,12 +39,14 @@ class PairFit:
     loss, chance     (H-1,): on pairs that were not learned from, the loss of the logits and that of chance
     p_value          (H-1,): of the one against the other
     networks         all that were trained, the best on held-out pairs first
+    unseen           for each network the trajectories that it did not learn from
     scale, shift     (H-1,) and (H-1, K): what calibrated the logits
     """
 
     logits: Floats
     loss: Floats
     networks: tuple[PairNetwork, ...]
+    unseen: tuple[Ints, ...]
     chance: Floats
     p_value: Floats
     scale: Floats
@@ -80,17 +82,18 @@ def fit_pairs(
         names = [f"log-odds-{fold + 1}-of-{folds}" for fold in range(folds)]
         fits = [fitted(np.flatnonzero(fold_of != fold), name, name) for fold, name in enumerate(names)]
         logits = np.empty((tau.n, tau.H - 1, tau.K))
-        for fold, (network, _, _) in enumerate(fits):
+        for fold, (network, loss_held, held) in enumerate(fits):
             own = np.flatnonzero(fold_of == fold)
             logits[own] = _pair_logits(network, frames, own, training)
+            fits[fold] = network, loss_held, np.union1d(own, held)
         unseen = np.ones(tau.n, dtype=bool)
     scale, shift = calibration(logits, target, unseen)
     logits = logits * scale[:, None] + shift
     with np.errstate(invalid="ignore"):
         loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
     chance, p_value = _beside_chance(logits, target, unseen)
-    best_first = tuple(network for network, _, _ in sorted(fits, key=lambda fit: fit[1]))
-    return PairFit(logits, loss, best_first, chance, p_value, scale, shift)
+    best_first, _, of_each = zip(*sorted(fits, key=lambda fit: fit[1]))
+    return PairFit(logits, loss, best_first, of_each, chance, p_value, scale, shift)
 
 
 def _trained(

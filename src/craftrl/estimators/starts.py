@@ -1,0 +1,41 @@
+"""The start of every trajectory where they are not all one: as the user names them, or as the oracle finds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.seam import PreparedOracle
+from craftrl.data.inputs import Grouped
+from craftrl.errors import InvalidDataError
+from craftrl.oracles.base import Choice
+
+__all__ = ["which_starts"]
+
+Starts = NDArray[np.integer] | None
+
+
+def which_starts(start: Any, data: Grouped, prepared: PreparedOracle) -> tuple[Starts, tuple[Choice, ...]]:
+    """Numbers (n,) for the starts in the order of the dataset, None where all are one; and what was found, if asked.
+
+    The oracle is told where there are several.
+    """
+    find = isinstance(start, str) and start == "find"
+    starts = prepared.find_starts() if find else None if start is None else _named(start, data)
+    n_starts = 1 if starts is None else int(starts.max()) + 1
+    if n_starts > 1:
+        prepared.expect_several_starts()
+    why = "so many groups of first observations differ in their log-odds beside any second one."
+    return starts if n_starts > 1 else None, (Choice("start", n_starts, why),) if find else ()
+
+
+def _named(start: Any, data: Grouped) -> NDArray[np.integer]:
+    given = np.asarray(start)
+    if given.shape != (data.tau.n,):
+        raise InvalidDataError(
+            f"start must be 'find' or name the start of each of {data.tau.n} trajectories; shape {given.shape} was "
+            "given."
+        )
+    return data.as_grouped(np.unique(given, return_inverse=True)[1].reshape(-1))

@@ -1,0 +1,163 @@
+"""Trajectories that begin in several states: seen, said, and learned from where that is possible."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+import craftrl
+from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, TrajectoryDataset
+from craftrl.core.seam import PreparedOracle
+from craftrl.core.starts import StartTest
+from craftrl.envs import BitsExBMDP
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.oracles.base import Mixed
+from craftrl.states.accuracy import accuracy_by_step
+
+BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.05}
+# Pr(next cell | cell) of two agents on four cells in a ring: ahead, back or stay, in an order of each cell's own.
+HABITS = np.array([[0.6, 0.3, 0.1], [0.3, 0.1, 0.6], [0.1, 0.6, 0.3], [0.3, 0.6, 0.1]])
+
+
+def bits(n, start, seed=0, H=4):
+    """The paper's world, its features and its agents, but s_1 = 1 with probability start[k]; and the states."""
+    world, rng = BitsExBMDP(horizon=H, n_features=16, seed=seed), np.random.default_rng(seed)
+    s = np.empty((2 * n, H), dtype=np.int64)
+    s[:, 0] = rng.random(2 * n) < np.repeat(start, n)
+    for h in range(1, H):
+        s[:, h] = s[:, h - 1] ^ (rng.random(2 * n) > np.repeat([0.5, 0.75], n))
+    return _seen(world, s, rng), np.repeat([0, 1], n), s
+
+
+def _seen(world, s, rng):
+    e, x = world.sample_noise(len(s), rng), []
+    for h in range(1, s.shape[1] + 1):
+        x.append(world.emit(s[:, h - 1], e, h, rng))
+        e = world.step_noise(e, h, rng)
+    return np.stack(x, axis=1)
+
+
+def ring(n, n_starts, seed=0, H=4, noise=0.1):
+    """Four cells in a ring as one-hot features, beside those of a walker that nobody controls; and the cells."""
+    rng = np.random.default_rng(seed)
+    paths = []
+    for p in (HABITS, HABITS[:, ::-1]):
+        s = np.empty((n, H), dtype=np.int64)
+        s[:, 0] = rng.integers(n_starts, size=n)
+        for h in range(1, H):
+            move = (p[s[:, h - 1]].cumsum(axis=1) < rng.random((n, 1))).sum(axis=1) - 1
+            s[:, h] = (s[:, h - 1] + move) % 4
+        paths.append(s)
+    s = np.concatenate(paths)
+    walker = (rng.integers(4, size=(2 * n, 1)) + rng.integers(-1, 2, size=s.shape).cumsum(axis=1)) % 4
+    x = np.concatenate([np.eye(4)[s], np.eye(4)[walker]], axis=-1)
+    return x + rng.normal(0, noise, x.shape), np.repeat([0, 1], n), s
+
+
+def products():
+    return ClassifierOracle(make_pipeline(PolynomialFeatures(2, interaction_only=True), LogisticRegression(C=0.1)))
+
+
+def network():
+    from craftrl import NeuralOracle, Training
+
+    training = Training(epochs=20, patience=4, batch=256, held_out=0.3, device="cpu")
+    return NeuralOracle(dim=32, networks=1, training=training, heads=training.but(epochs=8))
+
+
+def start_test(oracle, x, agent):
+    return oracle.prepare(TrajectoryDataset.from_arrays([x[agent == 0], x[agent == 1]])).test_start()
+
+
+def test_one_start_raises_no_alarm_with_coordinates_although_mimics_abound():
+    alarms = [start_test(CoordinateOracle(), *bits(300, [0, 0], seed)[:2]) for seed in range(100)]
+    assert sum(bool(list(test.warnings())) for test in alarms) <= 2
+    assert not any(test.several for test in alarms)
+
+
+@pytest.mark.parametrize("oracle", [products, network])
+def test_one_start_raises_no_alarm_and_four_do_with_features(oracle):
+    one = [start_test(oracle(), *ring(600, 1, seed)[:2]) for seed in range(2)]
+    assert not any(list(test.warnings()) for test in one)
+    four = start_test(oracle(), *ring(1500, 4)[:2])
+    assert four.several
+    assert not four.agents_differ
+    assert four.share > 0.2
+
+
+def test_fit_and_diagnose_say_that_trajectories_begin_in_several_states(tmp_path):
+    x, agent, _ = bits(1000, [0.5, 0.5])
+    with pytest.warns(AssumptionWarning, match="begin in several states: of what .* is lost without the first") as told:
+        model = CRAFT(CoordinateOracle(), **BOUNDS).fit(x, agent)
+    assert len(told) == 1
+    found = model.diagnose(x, agent, n_resamples=2)
+    assert any("begin in several states" in warning for warning in found.warnings)
+    assert found.verdict != "trust"
+    model.save(tmp_path / "model")
+    assert craftrl.load(tmp_path / "model").trace_.start == model.trace_.start
+
+
+def test_agents_that_begin_in_different_states_are_told_from_the_first_observation():
+    test = start_test(CoordinateOracle(), *bits(500, [0.3, 0.7])[:2])
+    assert test.agents_differ
+    assert "The agents' first observations differ" in next(test.warnings())
+
+
+@pytest.mark.parametrize("coupling", ["independent", "chain", "posterior"])
+def test_starts_that_are_named_are_learned_from_although_a_mimic_fits_as_well(coupling):
+    x, agent, s = bits(2000, [0.5, 0.5], seed=1)
+    rows = np.random.default_rng(0).permutation(len(x))  # in any order
+    model = CRAFT(CoordinateOracle(), coupling=coupling, alpha=1.0, eta=0.2, nu=0.05)
+    model.fit(x[rows], agent[rows], start=np.array(["left", "right"])[s[rows, 0]])
+    assert list(model.n_states_) == [2, 2, 2, 2]
+    assert np.array_equal(model.labels_[:, 0], s[rows, 0])
+    assert model.trace_.start is None
+
+
+def test_starts_are_found_by_a_network_and_the_states_then_learned():
+    x, agent, s = ring(1500, 4)
+    model = CRAFT(network(), stationary=True, **BOUNDS).fit(x, agent, start="find")
+    assert next(choice.value for choice in model.choices_ if choice.parameter == "start") == 4
+    assert model.n_states_total_ == 4
+    assert accuracy_by_step(model.labels_, s).min() > 0.98
+
+
+def test_where_there_is_one_start_one_is_found():
+    for oracle, data in ((network(), ring(600, 1)), (CoordinateOracle(), bits(500, [0, 0]))):
+        x, agent, _ = data
+        prepared = oracle.prepare(TrajectoryDataset.from_arrays([x[agent == 0], x[agent == 1]]))
+        assert not prepared.find_starts().any()
+
+
+def test_starts_found_by_coordinates_are_values_of_the_state():
+    x, agent, s = ring(1500, 4)
+    x = x.reshape(*x.shape[:2], 2, 4).argmax(axis=-1)  # the cell and the walker's, as integers
+    model = CRAFT(CoordinateOracle(n_values=4), **BOUNDS).fit(x, agent, start="find")
+    assert accuracy_by_step(model.labels_, s).min() == 1
+
+
+def test_a_mixed_oracle_asks_the_one_that_tells_agents_apart():
+    x, agent, _ = bits(200, [0.2, 0.8])
+    mixed = Mixed(CoordinateOracle(), CoordinateOracle(n_values=3), CoordinateOracle(n_values=3))
+    assert start_test(mixed, x, agent) == start_test(CoordinateOracle(), x, agent)
+
+
+def test_starts_of_the_wrong_number_are_refused():
+    x, agent, _ = bits(20, [0.5, 0.5])
+    with pytest.raises(InvalidDataError, match=r"start must be 'find' or name the start of each of 40 .*\(3,\)"):
+        CRAFT(CoordinateOracle(), **BOUNDS).fit(x, agent, start=[0, 1, 0])
+
+
+def test_an_oracle_that_cannot_find_starts_says_so():
+    class Plain(PreparedOracle):
+        log_odds = separation = encode = None
+
+    assert Plain().test_start() is None
+    with pytest.raises(InvalidParameterError, match="start='find' needs an oracle that can group"):
+        Plain().find_starts()
+
+
+def test_what_x_1_adds_must_matter_and_not_only_be_significant():
+    assert not StartTest(p_first=0.5, p_beyond=1e-9, added=0.001, told=0.1).several
+    assert StartTest(p_first=0.5, p_beyond=1e-9, added=0.05, told=0.1).several
