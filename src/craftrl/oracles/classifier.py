@@ -32,7 +32,14 @@ from craftrl.oracles.pair_classifiers import (
     stratified_folds,
 )
 from craftrl.oracles.pair_functions import ClassifierLogOdds, agent_log_p
-from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, calibration, check_independent, to_bins
+from craftrl.oracles.probabilities import (
+    SCATTERED,
+    ClassifierSeparation,
+    calibrated_by_others,
+    calibration,
+    check_independent,
+    to_bins,
+)
 from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
@@ -130,6 +137,8 @@ class PreparedClassifier(PreparedOracle):
             agent = self.tau.agent[there]
             log_p, scale[h - 1], shift[h - 1] = self._calibrated(self._log_p[there, h - 1], agent)
             bins[there, h - 1] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
+            if self.oracle.calibrate:
+                log_p = calibrated_by_others(self._log_p[there, h - 1], agent, self.pairs.fold_of[0][there])
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
             chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
         models, classes = zip(*(zip(*self.pairs.last(h)) for h in range(1, H)))
@@ -137,9 +146,11 @@ class PreparedClassifier(PreparedOracle):
         return LogOdds(bins, loss, chance=chance, p_value=p_value, f=f)
 
     def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
-        """f_h(x_h, x_{h+1}), averaged over other observations x_h of the same state, which all have the same.
+        """f_h(x_h, x_{h+1}), averaged over other observations x_h of the same state, and calibrated state by state.
 
-        The others are of the same fold, so that no clone saw either trajectory.
+        All of them have the same log-odds with x_{h+1}. They are of the same fold, so that no clone saw either
+        trajectory. Trees level out what they saw little of, and not by as much in every state: so each state has a
+        factor and offsets of its own.
         """
         turns = int(min(OTHERS, OTHERS_IN_ALL // self.tau.n))
         known = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
@@ -151,9 +162,11 @@ class PreparedClassifier(PreparedOracle):
             alike = label[known] * self.oracle.folds + fold_of[known]
             for _ in range(turns):
                 total += self.pairs.of_pairs(h, _shuffled_within(known, alike, rng), known, deal)
-        log_p, _, _ = self._calibrated(total / (turns * self.oracle.deals), self.tau.agent[known])
         bins = f.bins[:, h - 1].copy()
-        bins[known] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
+        for s in np.unique(label[known]):
+            mine = label[known] == s
+            log_p, _, _ = self._calibrated(total[mine] / (turns * self.oracle.deals), self.tau.agent[known[mine]])
+            bins[known[mine]] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
         return bins
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.pair_functions import agent_log_p, pair_features
+from craftrl.oracles.probabilities import calibrated_by_others
 
 __all__ = ["CALIBRATION_FOLDS", "Fit", "PairClassifiers", "few_threads", "fitted", "stratified_folds"]
 
@@ -81,10 +82,13 @@ class PairClassifiers:
         return [self._fitted(h, deal, self.together)[-1] for deal in range(len(self.fold_of))]
 
     def _held_out_loss(self, together: bool) -> float:
+        """Of the calibrated values: clones that are too sure of themselves may know more all the same."""
         total = 0.0
         for h in range(1, self.tau.H):
             rows = np.flatnonzero(self.tau.present(h + 1))
-            total -= float(self.of_pairs(h, rows, rows, 0, together)[np.arange(len(rows)), self.tau.agent[rows]].sum())
+            agent = self.tau.agent[rows]
+            log_p = calibrated_by_others(self.of_pairs(h, rows, rows, 0, together), agent, self.fold_of[0][rows])
+            total -= float(log_p[np.arange(len(rows)), agent].sum())
         return total
 
     def _fitted(self, h: int, deal: int, together: bool) -> list[Fit]:

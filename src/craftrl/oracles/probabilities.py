@@ -17,7 +17,7 @@ from craftrl.core.valleys import Valleys
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling
 
-__all__ = ["SCATTERED", "ClassifierSeparation", "calibration", "check_independent", "to_bins"]
+__all__ = ["SCATTERED", "ClassifierSeparation", "calibrated_by_others", "calibration", "check_independent", "to_bins"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -55,6 +55,15 @@ def calibration(log_p: Floats, target: Ints) -> tuple[float, Floats]:
     if theta[0] <= 0:
         return 0.0, np.log(own.mean(axis=0))
     return float(theta[0]), theta[1:]
+
+
+def calibrated_by_others(log_p: Floats, target: Ints, fold: Ints) -> Floats:
+    """Log-probabilities, those of each fold calibrated by what the others say: what the logits are worth."""
+    found = log_p.copy()
+    for k in np.unique(fold):
+        scale, shift = calibration(log_p[fold != k], target[fold != k])
+        found[fold == k] = log_p[fold == k] * scale + shift
+    return np.asarray(log_softmax(found, axis=1))
 
 
 def check_independent(coupling: Coupling, oracle: str, why: str) -> None:
