@@ -26,7 +26,6 @@ from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.pair_functions import ClassifierLogOdds, agent_log_p
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
-from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
@@ -115,21 +114,6 @@ class PreparedClassifier(PreparedOracle):
             chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
         _, models, classes = zip(*(self._agent_log_p(h) for h in range(1, H)))
         return LogOdds(bins, loss, chance=chance, p_value=p_value, f=ClassifierLogOdds(models, classes, K))
-
-    def find_starts(self) -> Ints:
-        """The profiles of some first observations are grouped, an encoder reads the others."""
-        tau, rng = self.tau, np.random.default_rng(self.oracle.seed)
-        _, model, classes = self._agent_log_p(1)
-        rows = np.sort(rng.permutation(tau.n)[:MOST])
-        beside = rng.choice(np.flatnonzero(tau.present(2)), REFERENCES)
-        x, x_next = self._vectors(1)[rows], self._vectors(2)
-        columns = []
-        for other in beside:
-            log_p = agent_log_p(model, classes, np.hstack([x, np.tile(x_next[other], (len(x), 1))]), tau.K)
-            columns.append(log_p[:, :1] - log_p[:, 1:])
-        label = np.full(tau.n, -1)
-        label[rows] = group_profiles(np.concatenate(columns, axis=1))
-        return read_starts(self, label, tau)
 
     def test_start(self) -> StartTest:
         """Classifiers of x_1 alone, of x_2 alone and of both, all on trajectories that they did not see."""
