@@ -40,7 +40,6 @@ from craftrl.oracles.probabilities import (
     check_independent,
     to_bins,
 )
-from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
@@ -173,19 +172,6 @@ class PreparedClassifier(PreparedOracle):
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""
         scale, shift = calibration(log_p, agent) if self.oracle.calibrate else (1.0, np.zeros(log_p.shape[1]))
         return np.asarray(log_softmax(log_p * scale + shift, axis=1)), scale, shift
-
-    def find_starts(self) -> Ints:
-        """The profiles of some first observations are grouped, an encoder reads the others."""
-        tau, rng = self.tau, np.random.default_rng(self.oracle.seed)
-        rows = np.sort(rng.permutation(tau.n)[:MOST])
-        beside = rng.choice(np.flatnonzero(tau.present(2)), REFERENCES)
-        columns = []
-        for other in beside:
-            log_p = self.pairs.of_pairs(1, rows, np.full(len(rows), other), 0)
-            columns.append(log_p[:, :1] - log_p[:, 1:])
-        label = np.full(tau.n, -1)
-        label[rows] = group_profiles(np.concatenate(columns, axis=1))
-        return read_starts(self, label, tau)
 
     def test_start(self) -> StartTest:
         """Classifiers of x_1 alone, of x_2 alone and of both, all on trajectories that they did not see."""
