@@ -174,16 +174,17 @@ class PreparedClassifier(PreparedOracle):
         return np.asarray(log_softmax(log_p * scale + shift, axis=1)), scale, shift
 
     def test_start(self) -> StartTest:
-        """Classifiers of x_1 alone, of x_2 alone and of both, all on trajectories that they did not see."""
+        """Classifiers of x_1 alone, of x_2 alone and of both, trained alike, on trajectories that they did not see."""
         there = self.tau.present(2)
         agent = self.tau.agent[there]
-        first, second = (
-            self._calibrated(self._cross_fitted(self._vectors(h)[there], agent, self.tau.K), agent)[0] for h in (1, 2)
+        x_1, x_2 = (self._vectors(h)[there] for h in (1, 2))
+        first, second, both = (
+            self._calibrated(self._cross_fitted(x, agent, self.tau.K), agent)[0]
+            for x in (x_1, x_2, np.hstack([x_1, x_2]))
         )
         right = np.arange(len(agent)), agent
-        both = self._calibrated(self.pairs.log_p(1)[there], agent)[0][right]
-        gain = both - second[right]
-        told = float(both.mean()) + chance_loss(agent)
+        gain = both[right] - second[right]
+        told = float(both[right].mean()) + chance_loss(agent)
         return StartTest(held_out_p_value(first, agent), paired_p_value(gain), float(gain.mean()), told)
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
