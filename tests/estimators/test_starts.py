@@ -88,7 +88,7 @@ def test_one_start_raises_no_alarm_and_four_do_with_features(oracle):
 
 def test_fit_and_diagnose_say_that_trajectories_begin_in_several_states(tmp_path):
     x, agent, _ = bits(1000, [0.5, 0.5])
-    with pytest.warns(AssumptionWarning, match="begin in several states: of what .* is lost without the first") as told:
+    with pytest.warns(AssumptionWarning, match="begin in several states, or agents .* lost without the first") as told:
         model = CRAFT(CoordinateOracle(), **BOUNDS).fit(x, agent)
     assert len(told) == 1
     found = model.diagnose(x, agent, n_resamples=2)

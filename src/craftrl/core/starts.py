@@ -21,7 +21,7 @@ from craftrl.core.saved import Savable
 __all__ = ["StartTest", "paired_p_value"]
 
 Floats = NDArray[np.float64]
-LEAST_SHARE = 0.05  # of what pairs tell of the agents, the share that x_1 must add for it to matter
+LEAST_SHARE = 0.1  # of what pairs tell of the agents, the share that x_1 must add for it to matter
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StartTest(Savable):
     @property
     def agents_differ(self) -> bool:
         """Whether the agents' first observations differ."""
-        return self.p_first < LEVEL / 10  # p-values of cross-fitted classifiers are a little too small
+        return self.p_first < LEVEL / 10  # no least size is asked for, so be stricter
 
     @property
     def several(self) -> bool:
@@ -64,10 +64,11 @@ class StartTest(Savable):
             )
         if self.several:
             yield (
-                f"Trajectories seem to begin in several states: of what the first two observations tell of the agent, "
-                f"{self.share:.0%} is lost without the first (p = {self.p_beyond:.1g}), where from one "
-                "start nothing would be. The states found may be wrong; cut the trajectories so that all begin in "
-                "one state, name the start of each in fit(..., start=...), or let the library look: start='find'."
+                "Trajectories seem to begin in several states, or agents to respond to noise: of what the first two "
+                f"observations tell of the agent, {self.share:.0%} is lost without the first "
+                f"(p = {self.p_beyond:.1g}), where otherwise nothing would be. The states found may be wrong; cut the "
+                "trajectories so that all begin in one state, name the start of each in fit(..., start=...), or let "
+                "the library look: start='find'."
             )
 
 
