@@ -72,7 +72,7 @@ class Trial:
 
     def search(self, start: Bounds) -> Bounds:
         """What "auto" does, from another start."""
-        return search_bounds(self.tried, start, ("alpha", "eta", "nu"))[0].bounds
+        return search_bounds(self.tried, [start], ("alpha", "eta", "nu"))[0].bounds
 
 
 def _seed(run: Run) -> Any:

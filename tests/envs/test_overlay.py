@@ -72,6 +72,25 @@ def test_an_episode_after_the_seeded_one_differs() -> None:
     assert (env.reset(seed=0)[0] != second).any()
 
 
+def test_what_is_under_a_figure_shows_through() -> None:
+    from craftrl.envs.others.overlay import MovingFigures
+
+    class Lit(Dark):
+        """The same with one row alight."""
+
+        def reset(self, **given: Any) -> Any:
+            x, info = super().reset(**given)
+            x[15] = 200
+            return x, info
+
+    def lit_row(opacity: float) -> Any:
+        images = [MovingFigures(world(), 60, opacity=opacity, seed=0).reset(seed=0)[0] for world in (Dark, Lit)]
+        return images[1][15].astype(int) - images[0][15]
+
+    assert (lit_row(0.7) > 0).all()
+    assert (lit_row(1.0) == 0).any()
+
+
 def test_figures_need_images_and_sense() -> None:
     from craftrl.envs.others.overlay import MovingFigures
 
@@ -81,6 +100,8 @@ def test_figures_need_images_and_sense() -> None:
         MovingFigures(Dark((30,)))
     with pytest.raises(InvalidParameterError, match="turn = 2"):
         MovingFigures(Dark(), turn=2)
+    with pytest.raises(InvalidParameterError, match="opacity = 0"):
+        MovingFigures(Dark(), opacity=0.0)
 
 
 def test_small_images_are_means_over_blocks() -> None:

@@ -31,7 +31,7 @@ def loss_of(encoders, tau):
 
 def best_bounds(loss, start, free=NAMES):
     """The search with nothing but a loss."""
-    return search_bounds(lambda bounds: Tried(bounds, None, loss(bounds)), start, free)[0].bounds
+    return search_bounds(lambda bounds: Tried(bounds, None, loss(bounds)), [start], free)[0].bounds
 
 
 @pytest.fixture(scope="module")

@@ -88,6 +88,19 @@ def test_encoding_learns_the_labels_it_is_given(prepared, data):
     assert fit.loss < 0.2
 
 
+def test_wrong_labels_are_not_learned_by_heart(prepared, data):
+    """One label in four is wrong: read by heads that never saw them, they are corrected."""
+    s = data.truth.states[:, 3]
+    rng = np.random.default_rng(0)
+    told = np.where(rng.random(len(s)) < 0.25, rng.integers(0, 4, len(s)), s)
+    told[::7] = -1
+    fit = prepared.encode(4, told, 4)
+    assert (fit.unseen[::7] == -1).all()
+    wrong = (told >= 0) & (told != s)
+    assert (fit.unseen == s)[wrong].mean() > 0.9
+    assert (fit.unseen == s)[wrong].mean() >= (fit.encoder(data.tau.at(4)) == s)[wrong].mean()
+
+
 def test_no_state_and_one_cluster_are_answered(prepared, data):
     none = np.full(data.tau.n, -1)
     assert prepared.encode(2, none, 0).encoder(data.tau.at(2)).shape == (data.tau.n,)

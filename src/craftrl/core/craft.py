@@ -16,7 +16,7 @@ from craftrl.core.evidence import chance_loss
 from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.core.saved import Savable
-from craftrl.core.seam import Coupling, LogOdds, PairFunction, PreparedOracle
+from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -79,11 +79,11 @@ def craft(
     for h in range(1, tau.H):  # Line 7
         threshold = heaviness_threshold(h, tau.H, bounds.nu, tau.n)  # Line 11
         before, n_before = (labels[h - 1], n_states) if states is None else _numbered(states[:, h - 1])
-        labels[h], step, encoder = _iterate(h, before, n_before, f, prepared, grid, threshold, clusterer)
+        labels[h], step, fit = _iterate(h, before, n_before, f, prepared, grid, threshold, clusterer)
         step = _beside_chance(step, f, tau)
         if relabel and step.n_states:
-            labels[h] = _relabelled(prepared, encoder, tau, h + 1, step.n_states)
-        encoders.append(encoder)
+            labels[h] = _relabelled(prepared, fit, tau, h + 1, step.n_states)
+        encoders.append(fit.encoder)
         steps.append(step)
         n_states = step.n_states
     return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models), f.f)
@@ -98,7 +98,7 @@ def _iterate(
     grid: Grid,
     threshold: float,
     clusterer: Clusterer,
-) -> tuple[Ints, StepTrace, Encoder]:
+) -> tuple[Ints, StepTrace, EncoderFit]:
     """From the states of h to those of h+1: their labels, the record of what was decided, and phi'_{h+1}.
 
     Paper: Lines 8-46
@@ -123,7 +123,7 @@ def _iterate(
         f_loss=float(f.loss[h - 1]),
         encoder_loss=fit.loss / max(len(states), 1),
     )
-    return label_next, step, fit.encoder
+    return label_next, step, fit
 
 
 def _beside_chance(step: StepTrace, f: LogOdds, tau: TrajectoryDataset) -> StepTrace:
@@ -139,9 +139,14 @@ def _numbered(state: Ints) -> tuple[Ints, int]:
     return np.where(state >= 0, np.searchsorted(occurring, state), -1), len(occurring)
 
 
-def _relabelled(prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:
-    """The states at h as the encoder reads them, -1 where it names none of the states found."""
-    label = prepared.read(encoder, tau, h)
+def _relabelled(prepared: PreparedOracle, fit: EncoderFit, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:
+    """The states at h as the encoder reads them, -1 where it names none of the states found.
+
+    Labels that it might know by heart, wrong ones included, are taken from encoders that never saw them.
+    """
+    label = prepared.read(fit.encoder, tau, h)
+    if fit.unseen is not None:
+        label = np.where(fit.unseen >= 0, fit.unseen, label)
     return np.where(label < n_states, label, -1)
 
 

@@ -70,10 +70,15 @@ class Separation(Protocol):
 
 @dataclass(frozen=True)
 class EncoderFit:
-    """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper."""
+    """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper.
+
+    unseen  int (n,): the states of the observations at h as encoders read them that did not learn from the very
+            observation, -1 where there is none; None where the class is too small to learn labels by heart
+    """
 
     encoder: Encoder
     loss: float
+    unseen: Ints | None = None
 
 
 class PreparedOracle(ABC):

@@ -19,11 +19,25 @@ from craftrl.core.craft import Bounds, Result
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.states.visits import count_visits, pair_labels
 
-__all__ = ["LIMITS", "START", "Tried", "chained_evidence", "chained_loss", "search_bounds"]
+__all__ = [
+    "LIMITS",
+    "START",
+    "STARTS",
+    "Tried",
+    "chained_evidence",
+    "chained_loss",
+    "lowered",
+    "search_bounds",
+    "worth_sharing",
+]
 
 Ints = NDArray[np.integer]
 PRIOR_VISITS = 0.5  # of each agent, in a pair of codes, before any was counted
 START = Bounds(alpha=1.0, eta=0.2, nu=0.1)
+# Where log-odds scatter, halving and doubling may end beside the best bounds: it begins at the best of these.
+STARTS = tuple(
+    Bounds(alpha, START.eta / finer, START.nu / finer**1.5) for finer in (1.0, 4.0, 16.0) for alpha in (1.0, 0.5)
+)
 # Beyond these a bound says nothing: alpha is cut off at 1 in Line 1, eta = 1/2 leaves a single bin.
 LIMITS = {"alpha": (0.05, 1.0), "eta": (0.005, 0.45), "nu": (0.001, 0.8)}
 
@@ -81,15 +95,21 @@ def _pair_counts(codes: Iterable[Ints], tau: TrajectoryDataset) -> Iterator[Ints
         code = code_next
 
 
-def search_bounds(run: Callable[[Bounds], Tried], start: Bounds, free: Sequence[str]) -> tuple[Tried, int]:
-    """Halve or double one free bound at a time while that lowers the loss; larger bounds win ties.
+def lowered(bounds: Bounds, name: str, factor: float) -> Bounds:
+    """The same with one bound divided by `factor`, within what a bound can say; those that are lower stay."""
+    value = getattr(bounds, name)
+    return replace(bounds, **{name: min(value, max(value / factor, LIMITS[name][0]))})
 
-    Returned are the best run and how many were made. Deterministic; each combination is tried once: one that was
-    not better when it was tried is not better than what was found since. A larger bound asks more of the data, and
-    where both explain it equally well it is the better guide.
+
+def search_bounds(run: Callable[[Bounds], Tried], starts: Sequence[Bounds], free: Sequence[str]) -> list[Tried]:
+    """From the best of `starts`, halve or double one free bound at a time while that lowers the loss.
+
+    Returned are all runs that were made, the best first; larger bounds win ties. Deterministic; each combination is
+    tried once: one that was not better when it was tried is not better than what was found since. A larger bound asks
+    more of the data, and where both explain it equally well it is the better guide.
     """
-    best = run(start)
-    tried = {start}
+    tried = {start: run(start) for start in dict.fromkeys(starts)}
+    best = _first_of_least(tried.values())
     while True:
         before = best
         for name in free:
@@ -97,8 +117,25 @@ def search_bounds(run: Callable[[Bounds], Tried], start: Bounds, free: Sequence[
             for factor in (2.0, 0.5):
                 moved = replace(best.bounds, **{name: min(max(getattr(best.bounds, name) * factor, low), high)})
                 if moved not in tried:
-                    tried.add(moved)
-                    attempt = run(moved)
-                    best = attempt if attempt.loss < best.loss - 1e-12 else best
+                    tried[moved] = run(moved)
+                    best = _first_of_least((best, tried[moved]))
         if best is before:
-            return best, len(tried)
+            return [best, *sorted((t for t in tried.values() if t is not best), key=lambda t: t.loss)]
+
+
+def worth_sharing(tried: Sequence[Tried], starts: Sequence[Bounds]) -> list[Tried]:
+    """The best run, and the best of `starts` for each eta and nu: of these, any may be the best once states are shared.
+
+    High bounds find few states that are surely there, low ones find rare states too and some that are none; which is
+    the better beginning shows only when the steps have been compared with each other.
+    """
+    best = {(run.bounds.eta, run.bounds.nu): run for run in reversed(tried) if run.bounds in starts}  # the best is last
+    return list({id(run): run for run in (tried[0], *best.values())}.values())
+
+
+def _first_of_least(runs: Iterable[Tried]) -> Tried:
+    """The run with the least loss; of those that are as good, the first."""
+    best, *others = runs
+    for other in others:
+        best = other if other.loss < best.loss - 1e-12 else best
+    return best

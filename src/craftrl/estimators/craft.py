@@ -6,6 +6,7 @@ Paper: Algorithm 2
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -21,7 +22,7 @@ from craftrl.data.inputs import as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.estimators.bounds import START, Tried, chained_evidence, chained_loss, search_bounds
+from craftrl.estimators.bounds import START, STARTS, Tried, chained_evidence, chained_loss, search_bounds, worth_sharing
 from craftrl.estimators.choices import choose_oracle
 from craftrl.estimators.matching import Matching
 from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
@@ -166,18 +167,23 @@ class CRAFT(Learner):
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free) or self.stationary)
         starts, found = which_starts(start, data, prepared)
         begun = {**reading, "start": starts}
-        best, searched = self._best_run(oracle, prepared, tau, free, begun)
-        result: Result = best.result
+        known = {name: float(getattr(self, name)) for name in BOUNDS if name not in free}
+        exact = isinstance(oracle, CountingOracle)
+        where = [replace(bounds, **known) for bounds in ((START,) if exact else STARTS)]
+        tried = self._runs(prepared, tau, where, free, chained_loss if exact else chained_evidence, begun)
+        result, bounds = tried[0].result, tried[0].bounds
         shared: Shared | None = None
         if self.stationary:
 
-            def again(states: NDArray[np.int64]) -> Result:
-                return craft(prepared, tau, best.bounds, **begun, states=states)
+            def again(bounds: Bounds, states: NDArray[np.int64]) -> Result:
+                return craft(prepared, tau, bounds, **begun, states=states)
 
-            result, shared = share_over_time(prepared, result, tau, best.bounds.nu, again, starts is None)
+            firsts = [(run.bounds, run.result) for run in worth_sharing(tried, () if exact else where)]
+            turn = share_over_time(prepared, firsts, tau, again, () if exact else free, starts is None)
+            result, shared, bounds = turn.result, turn.shared, turn.bounds
         tested = prepared.test_start() if starts is None else None
         # Everything is learned: only now are earlier results replaced.
-        self.oracle_, self.bounds_ = oracle, best.bounds
+        self.oracle_, self.bounds_ = oracle, bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
         self.labels_ = data.as_given(result.labels if shared is None else shared.labels)
         self._keep_encoders(result, shared)
@@ -185,7 +191,7 @@ class CRAFT(Learner):
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.f_ = result.f
         self.trace_ = replace(result.trace, oracle_use=prepared.use, start=tested)
-        self.choices_ = (*chosen, *searched, *asked, *found)
+        self.choices_ = (*chosen, *(_why(name, tried, bounds) for name in free), *asked, *found)
         warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
         return self
 
@@ -260,30 +266,23 @@ class CRAFT(Learner):
         asked = [choice for name, choice in advice.items() if getattr(self, name) == "auto"]
         return {name: getattr(self, name) for name in advice} | {c.parameter: c.value for c in asked}, asked
 
-    def _best_run(
+    def _runs(
         self,
-        oracle: Oracle,
         prepared: RememberingOracle,
         tau: TrajectoryDataset,
+        where: list[Bounds],
         free: list[str],
+        score: Callable[[Iterable[NDArray[np.integer]], TrajectoryDataset], float],
         reading: dict[str, Any],
-    ) -> tuple[Tried, list[Choice]]:
-        """One run with the bounds given, or the best of many where some are "auto"; and why those were taken."""
-        given = {name: float(getattr(START if name in free else self, name)) for name in BOUNDS}
-        score = chained_loss if isinstance(oracle, CountingOracle) else chained_evidence
+    ) -> list[Tried]:
+        """One run with the bounds given; where some are free, all that a search from `where` tried, the best first."""
 
         def run(bounds: Bounds) -> Tried:
             result = craft(prepared, tau, bounds, **reading)
             loss = score(_codes(prepared, result, tau), tau) if free else np.nan
             return Tried(bounds, result, loss)
 
-        if not free:
-            return run(Bounds(**given)), []
-        best, n_tried = search_bounds(run, Bounds(**given), free)
-        why = (
-            f"of {n_tried} combinations tried, its encoders tell the agents apart best ({best.loss:.4f} nats per pair)."
-        )
-        return best, [Choice(name, getattr(best.bounds, name), why) for name in free]
+        return search_bounds(run, where, free) if free else [run(where[0])]
 
     def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
@@ -309,6 +308,17 @@ class CRAFT(Learner):
             again = clone(self).set_params(oracle=clone(self.oracle_), **known)
             # Where starts were given, those of a sample are read off.
             return again.fit(sample, start=self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None)
+
+
+def _why(name: str, tried: list[Tried], used: Bounds) -> Choice:
+    """Why a bound was taken: the best for the steps by themselves, or the best once states were shared."""
+    best = tried[0]
+    if used == best.bounds:
+        apart = f"its encoders tell the agents apart best ({best.loss:.4f} nats per pair)"
+    else:
+        alone = getattr(best.bounds, name)
+        apart = f"these tell the agents apart best with states shared over time (step by step, {alone:.4g} is best)"
+    return Choice(name, getattr(used, name), f"of {len(tried)} combinations tried, {apart}.")
 
 
 def _codes(prepared: RememberingOracle, result: Result, tau: TrajectoryDataset) -> list[NDArray[np.integer]]:

@@ -37,7 +37,7 @@ STRANGE = 0.5  # an indecisive node that overlaps less with every state is heard
 RECOGNISED = 0.5  # how much of what is expected of an encoder that saw a state is asked for
 FLOOR = 0.01  # probability of a letter that a state was never seen with
 SAMPLE = 2000  # trajectories that words are learned from
-BLOCK = 4096  # observations decoded at once
+BLOCK = 512  # observations decoded at once: few enough that what is summed stays in the cache
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,14 @@ def _known(counts: Floats, words: Floats, step: Ints) -> NDArray[np.bool_]:
     among them that phi'_h calls a as there are among those of step h that phi'_k calls b. If it never saw a's
     state, they have none.
     """
-    known = np.zeros((len(step), len(np.unique(step))), dtype=bool)
     nodes = np.arange(len(step))
-    for column, k in enumerate(np.unique(step)):
+    steps, own = np.unique(step, return_inverse=True)
+    known = np.zeros((len(step), len(steps)), dtype=bool)
+    in_step = np.stack([counts[step == k].sum(axis=0) for k in steps])
+    for column, k in enumerate(steps):
         theirs = np.flatnonzero(step == k)
         called = theirs[words[:, theirs].argmax(axis=1)]
-        of_step = np.array([counts[step == step[a], b].sum() for a, b in zip(nodes, called)])
-        expected = counts[nodes, called] / np.maximum(of_step, 1)
+        expected = counts[nodes, called] / np.maximum(in_step[own, called], 1)
         known[:, column] = (step == k) | ((expected > 0) & (words[called, nodes] >= RECOGNISED * expected))
     return known
 
@@ -171,6 +172,8 @@ def _decoded(
     states = []
     for start in range(0, len(there), BLOCK):
         block = slice(start, start + BLOCK)
-        heard = np.sum([tables[k][said[block]] for k, said in reading.items()], axis=0)
+        heard = np.zeros((len(there[block]), len(code)), dtype=np.float32)
+        for k, said in reading.items():
+            heard += tables[k][said[block]]
         states.append(heard.argmax(axis=1))
     return np.where(there, np.concatenate(states), -1)

@@ -8,27 +8,28 @@ step, and CRAFT runs again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from craftrl.core.craft import Result
+from craftrl.core.craft import Bounds, Result
 from craftrl.core.encoders import Encoder
 from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.estimators.bounds import chained_evidence
+from craftrl.estimators.bounds import chained_evidence, lowered
 from craftrl.estimators.matching import Matching, match_states
 from craftrl.states.visits import count_visits
 
-__all__ = ["Shared", "share_over_time"]
+__all__ = ["Shared", "Turn", "share_over_time"]
 
 Bools = NDArray[np.bool_]
 TURNS = 6  # how often CRAFT runs at most, each time with the states of the one encoder before
 AGREED = 0.99  # share of the states on which a run and its one encoder agree, from which on CRAFT does not run again
 ROUNDS = 2  # how often the encoder is trained at most, each time on the labels that the last one reads
+LOWERED, FINER = ("nu", "eta", "alpha"), 4.0  # bounds that may be lowered once states are shared, and by what factor
 SETTLED = 0.995  # share of the labels that an encoder reads as it was told, from which on it is not trained again
 
 
@@ -49,32 +50,62 @@ class Shared:
     matching: Matching
 
 
+@dataclass(frozen=True)
+class Turn:
+    """One run of CRAFT and the one encoder that was made of its states.
+
+    loss  how badly those tell the agents apart (`chained_evidence`)
+    """
+
+    bounds: Bounds
+    result: Result
+    shared: Shared
+    loss: float
+
+
 def share_over_time(
     prepared: PreparedOracle,
-    first: Result,
+    firsts: Sequence[tuple[Bounds, Result]],
     tau: TrajectoryDataset,
-    nu: float,
-    again: Callable[[NDArray[np.int64]], Result],
+    again: Callable[[Bounds, NDArray[np.int64]], Result],
+    free: Collection[str] = (),
     one_start: bool = True,
-) -> tuple[Result, Shared]:
+) -> Turn:
     """One encoder for all steps, and the run of CRAFT that it comes from.
+
+    `firsts` are runs step by step; where there are several, the one whose shared states tell the agents apart best is
+    taken, which need not be the one that was best before.
 
     The one encoder knows the states of h better than step h itself did, and from better states of h the log-odds show
     better ones of h+1. So where the two disagree CRAFT runs `again` with the states that the one encoder reads, and
     the states of that run are shared in turn. The run whose states tell the agents apart best is kept. With
     `one_start` all labels at h = 1 are one state.
+
+    The bounds named in `free` were chosen for steps that stand alone. With the states of all steps behind it, a step
+    may do with less: such bounds are lowered as long as that tells the agents apart better.
     """
-    result, shared = first, _share(prepared, first, tau, nu, "shared-1", one_start)
-    loss, best = chained_evidence(shared.labels.T, tau), (first, shared)
-    for turn in range(2, TURNS + 1):
-        if _agreement(result.labels, shared.labels) >= AGREED:
+
+    def turn(bounds: Bounds, result: Result, name: str) -> Turn:
+        shared = _share(prepared, result, tau, bounds.nu, f"shared-{name}", one_start)
+        return Turn(bounds, result, shared, chained_evidence(shared.labels.T, tau))
+
+    shared_once = [turn(*first, f"1-of-run-{i}") for i, first in enumerate(firsts, start=1)]
+    last = best = min(shared_once, key=lambda found: found.loss)
+    bounds = best.bounds
+    for number in range(2, TURNS + 1):
+        if _agreement(last.result.labels, last.shared.labels) >= AGREED:
             break
-        result, before = again(shared.labels), shared
-        shared = _share(prepared, result, tau, nu, f"shared-{turn}", one_start)
-        if (new := chained_evidence(shared.labels.T, tau)) < loss:
-            loss, best = new, (result, shared)
-        if _agreement(before.labels, shared.labels) >= SETTLED:
+        before, last = last, turn(bounds, again(bounds, last.shared.labels), str(number))
+        best = min(best, last, key=lambda found: found.loss)
+        if _agreement(before.shared.labels, last.shared.labels) >= SETTLED:
             break
+    for name in (name for name in LOWERED if name in free):
+        while (lower := lowered(best.bounds, name, FINER)) != best.bounds:
+            known = best.shared.labels
+            last = turn(lower, again(lower, known), f"{name}-{getattr(lower, name):.4g}")
+            if last.loss >= best.loss:
+                break
+            best = last
     return best
 
 

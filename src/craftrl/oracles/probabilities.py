@@ -6,6 +6,7 @@ Paper: Lines 10 and 25, Equation 17
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,20 +87,19 @@ class ClassifierSeparation:
         self.scores = np.ascontiguousarray(logits.T)  # one row per cluster
         self.sizes = np.bincount(cluster, minlength=n_clusters)
         self.rows = np.split(np.argsort(cluster, kind="stable"), np.cumsum(self.sizes)[:-1])
-        self._of_state: dict[tuple[int, ...], tuple[Ints, Floats]] = {}
+        self._of_state: dict[tuple[int, ...], _Union] = {}
 
     def loss(self, new: int, state: Sequence[int]) -> float:
-        of_new, (of_state, rival) = self.rows[new], self._together(tuple(state))
-        if not len(of_new) or not len(of_state):
+        of_new, union = self.rows[new], self._union(tuple(state))
+        if not len(of_new) or not len(union.rows):
             return 0.0
         score, handicap = self.scores[new], np.log(self.sizes[new])
-        missed = score[of_new] - handicap <= rival[of_new]
-        taken = score[of_state] - handicap > rival[of_state]
-        return float(missed.mean() + taken.mean())
+        missed = np.count_nonzero(score[of_new] - handicap <= union.score[of_new])
+        taken = np.count_nonzero(score[union.rows] - handicap > union.own)
+        return missed / len(of_new) + taken / len(union.rows)
 
-    def _together(self, members: tuple[int, ...]) -> tuple[Ints, Floats]:
-        """The rows of these clusters, and the score of their union on all rows; a state grows by one cluster at a time,
-        and is asked about by many, so that both are kept."""
+    def _union(self, members: tuple[int, ...]) -> _Union:
+        """A state grows by one cluster at a time, and is asked about by many: what is known of it is kept."""
         if members not in self._of_state:
             rows = np.concatenate([self.rows[c] for c in members])
             *before, last = members
@@ -107,7 +107,17 @@ class ClassifierSeparation:
             if known is None:
                 together = np.logaddexp.reduce(self.scores[list(members)], axis=0)
             else:
-                together = np.logaddexp(known[1] + np.log(self.sizes[before].sum()), self.scores[last])
+                together = np.logaddexp(known.score + np.log(self.sizes[before].sum()), self.scores[last])
             with np.errstate(divide="ignore"):
-                self._of_state[members] = rows, together - np.log(self.sizes[list(members)].sum())
+                score = together - np.log(self.sizes[list(members)].sum())
+            self._of_state[members] = _Union(rows, score, score[rows])
         return self._of_state[members]
+
+
+@dataclass(frozen=True, eq=False)
+class _Union:
+    """A union of clusters: its rows, its score on all rows, and on its own."""
+
+    rows: Ints
+    score: Floats
+    own: Floats

@@ -19,15 +19,18 @@ TOO_DARK = 60  # figures are lighter than this in every channel's mean, so that 
 class MovingFigures(gymnasium.Wrapper):  # type: ignore[name-defined]
     """Discs and boxes of many colours and sizes that walk over the images, whatever the agent does.
 
-    n       how many
-    sizes   the least and the greatest radius, in pixels
-    speeds  the least and the greatest way per step, in pixels
-    turn    the chance that a figure takes a new direction at a step: 0 for figures that only bounce off the borders,
-            1 for random walks
-    seed    draws shapes, colours and sizes, which stay as they are; where figures start and turn is drawn in every
-            episode, from a generator of their own that the seed of `reset` starts
+    n        how many
+    sizes    the least and the greatest radius, in pixels
+    speeds   the least and the greatest way per step, in pixels
+    turn     the chance that a figure takes a new direction at a step: 0 for figures that only bounce off the borders,
+             1 for random walks
+    opacity  how much of a pixel is the figure's, above 0 and at most 1. What is below shows through, so that the
+             agent's state can be read wherever it is, as the paper assumes. Figures of opacity 1 hide it now and then,
+             and then no encoder can be right
+    seed     draws shapes, colours and sizes, which stay as they are; where figures start and turn is drawn in every
+             episode, from a generator of their own that the seed of `reset` starts
 
-    So the figures' paths are correlated over time and independent of the actions. They may cover whatever is there.
+    So the figures' paths are correlated over time and independent of the actions.
     Images are uint8 of shape (rows, columns) or (rows, columns, channels).
     """
 
@@ -39,6 +42,7 @@ class MovingFigures(gymnasium.Wrapper):  # type: ignore[name-defined]
         sizes: tuple[float, float] = (2, 4),
         speeds: tuple[float, float] = (1, 4),
         turn: float = 0.2,
+        opacity: float = 0.7,
         seed: int = 0,
     ) -> None:
         super().__init__(env)
@@ -48,12 +52,13 @@ class MovingFigures(gymnasium.Wrapper):  # type: ignore[name-defined]
                 f"MovingFigures draws on images of dtype uint8; the environment's observations are {space}; wrap it, "
                 "for instance in gymnasium.wrappers.AddRenderObservation."
             )
-        if n < 0 or not 0 <= turn <= 1 or not 0 < sizes[0] <= sizes[1] or not 0 <= speeds[0] <= speeds[1]:
+        in_range = n >= 0 and 0 <= turn <= 1 and 0 < opacity <= 1
+        if not (in_range and 0 < sizes[0] <= sizes[1] and 0 <= speeds[0] <= speeds[1]):
             raise InvalidParameterError(
-                "Figures must have n >= 0, 0 <= turn <= 1, and sizes and speeds from the least to the greatest; "
-                f"n = {n}, turn = {turn}, sizes = {sizes}, speeds = {speeds} were given."
+                "Figures must have n >= 0, 0 <= turn <= 1, 0 < opacity <= 1, and sizes and speeds from least to "
+                f"greatest; n = {n}, turn = {turn}, opacity = {opacity}, sizes = {sizes}, speeds = {speeds} were given."
             )
-        self.turn = turn
+        self.turn, self.opacity = turn, opacity
         self.borders = np.array(space.shape[:2]) - 1.0
         look = np.random.default_rng(seed)
         self.colour = look.integers(TOO_DARK, 256, size=(n, *space.shape[2:]), dtype=np.uint8)
@@ -97,5 +102,6 @@ class MovingFigures(gymnasium.Wrapper):  # type: ignore[name-defined]
         for (r, c), radius, is_round, colour in zip(self.place, self.radius, self.round, self.colour):
             down, across = np.abs(rows - r), np.abs(columns - c)
             inside = down**2 + across**2 <= radius**2 if is_round else np.maximum(down, across) <= 0.8 * radius
-            image[inside] = colour
+            shown = self.opacity * colour + (1 - self.opacity) * image[inside]
+            image[inside] = np.rint(shown).astype(np.uint8)
         return image

@@ -11,7 +11,7 @@ from craftrl.oracles.network.trunks import GROUPS, SavableModule, Standardise, T
 
 __all__ = ["Classifier", "Head", "PairNetwork"]
 
-HIDDEN = 64  # units of a head's hidden layer
+HIDDEN = (64, 512)  # units of a head's hidden layer: two for each class, between these
 READOUTS = 3  # linear readouts that the steps mix, beside the one that all have in common
 
 
@@ -87,8 +87,10 @@ def _join_vectors(dim: int) -> nn.Sequential:
 class Head(SavableModule):
     """Class logits (n, n_classes) of features (n, dim), by one hidden layer."""
 
-    def __init__(self, dim: int, n_classes: int, hidden: int = HIDDEN) -> None:
+    def __init__(self, dim: int, n_classes: int, hidden: int | None = None) -> None:
         super().__init__()
+        if hidden is None:
+            hidden = min(max(2 * n_classes, HIDDEN[0]), HIDDEN[1])
         self.arguments = {"dim": dim, "n_classes": n_classes, "hidden": hidden}
         self.layers = nn.Sequential(nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, n_classes))
 

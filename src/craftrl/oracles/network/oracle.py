@@ -35,9 +35,12 @@ Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 FEATURE_BYTES = 2**30  # features of all steps are kept in memory up to this size; on a GPU a quarter of what is free
 BATCH = 4096  # pairs whose logits are read at once
-OTHERS, OTHERS_IN_ALL = 8, 10_000  # with how many others an observation is paired at most, and all of them together
-VECTORS_IN_ALL = 100_000  # the same for feature vectors, of which a pair takes little time
+OTHERS = 8  # with how many others an observation is paired at most
+# and all of them together: with more images the log-odds of a single pair are steady, and wrong states of h do harm
+OTHERS_IN_ALL, VECTORS_IN_ALL = 10_000, 100_000
 HEAD_EPOCHS = 12  # of heads at one step
+MANY = 64  # classes
+RELABEL_FOLDS = 3  # of heads that read labels which they did not learn
 POOLED, POOLED_EPOCHS = 50_000, 6  # observations of all steps that the head of the one encoder begins with
 SHARED_EPOCHS = 3  # of that encoder as a whole
 
@@ -136,9 +139,6 @@ class PreparedNetwork(PreparedOracle):
         self.tau = tau
         self.training = oracle.training or Training()
         self.seed = self.training.seed
-        self.heads = oracle.heads or self.training.but(
-            epochs=HEAD_EPOCHS, patience=2, lr=3e-3, batch=int(np.clip(tau.n // 16, 256, 4096)), checkpoints=None
-        )
         self.frames = open_frames(tau, self.training)
         self._pairs: PairFit | None = None
         self._features: dict[int, Tensor] = {}
@@ -180,6 +180,17 @@ class PreparedNetwork(PreparedOracle):
         bins[known] = to_bins(logits[:, :1] - logits[:, 1:], grid)
         return bins
 
+    def heads(self, n_classes: int) -> Training:
+        """How the small classifiers are trained. With many classes they need more steps, so smaller minibatches."""
+        most = 4096 if n_classes <= MANY else 1024
+        return self.oracle.heads or self.training.but(
+            epochs=HEAD_EPOCHS,
+            patience=2,
+            lr=3e-3,
+            batch=int(np.clip(self.tau.n // 16, 256, most)),
+            checkpoints=None,
+        )
+
     @torch.no_grad()
     def pair_logits(self, network: PairNetwork, z: Tensor, z_next: Tensor, first: Ints, second: Ints, h: int) -> Floats:
         """Agent logits of pairs of observations at h and h+1, by their rows."""
@@ -194,7 +205,8 @@ class PreparedNetwork(PreparedOracle):
         label = cluster[chosen]
         if n_clusters < 2:
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
-        logits = cross_fitted(self.features(h)[chosen], label, n_clusters, self.scale(), self.heads, f"separation-h{h}")
+        z, heads = self.features(h)[chosen], self.heads(n_clusters)
+        logits = cross_fitted(z, label, n_clusters, self.scale(), heads, f"separation-h{h}")
         return ClassifierSeparation(logits, label, n_clusters)
 
     @with_own_threads
@@ -203,10 +215,14 @@ class PreparedNetwork(PreparedOracle):
         z, target = self.features(h)[chosen], label[chosen]
         if n_states == 0 or not len(target):
             return EncoderFit(self._encoder(Head(self.features(h).shape[1], 1)), 0.0)
-        head, held = fit_head(z, target, n_states, self.scale(), self.heads, f"encoder-h{h}")
+        heads = self.heads(n_states)
+        head, held = fit_head(z, target, n_states, self.scale(), heads, f"encoder-h{h}")
         wrong = head_logits(head, z[torch.from_numpy(held).to(z.device)]).argmax(axis=1) != target[held]
         rates = [wrong[target[held] == s].mean() for s in range(n_states) if (target[held] == s).any()]
-        return EncoderFit(self._encoder(head), float(np.sum(rates)))
+        unseen = np.full(self.tau.n, -1)
+        others = cross_fitted(z, target, n_states, self.scale(), heads, f"relabel-h{h}", RELABEL_FOLDS)
+        unseen[chosen] = others.argmax(axis=1)
+        return EncoderFit(self._encoder(head), float(np.sum(rates)), unseen)
 
     @with_own_threads
     def pairs(self) -> PairFit:
@@ -280,7 +296,8 @@ class PreparedNetwork(PreparedOracle):
         """One network for all steps: first a head on the features of the log-odds, then all of it."""
         o = self.oracle
         z, target = self._pooled(labels)
-        head, _ = fit_head(z, target, n_states, self.scale(), self.heads.but(epochs=POOLED_EPOCHS), f"{name}-head")
+        heads = self.heads(n_states).but(epochs=POOLED_EPOCHS)
+        head, _ = fit_head(z, target, n_states, self.scale(), heads, f"{name}-head")
         training = o.shared or self.training.but(epochs=SHARED_EPOCHS)
         trunk = self.trunk
         return fit_shared(
