@@ -17,6 +17,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, LogOdds, PairFunction, PreparedOracle
+from craftrl.core.splitting import split_by_profile
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -105,6 +106,8 @@ def _iterate(
     """
     bins = prepared.log_odds_given(h, label, f, grid)
     found = cluster_pairs(bins, label, n_states, grid.size, threshold, clusterer)  # Lines 12-21
+    profiles = prepared.profiles(h, label, f, grid)
+    found = found if profiles is None else split_by_profile(found, profiles)
     predecessors = [c.s_pred for c in found.clusters]
     separation = prepared.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
     states, comparisons = merge_clusters(predecessors, separation)  # Lines 22-45

@@ -40,12 +40,12 @@ from craftrl.oracles.probabilities import (
     check_independent,
     to_bins,
 )
+from craftrl.oracles.successor_profiles import MOST, profiles, smoothed
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-OTHERS, OTHERS_IN_ALL = 8, 100_000  # with how many others an observation is paired at most, and all of them together
 
 
 class ClassifierOracle(Oracle):
@@ -121,6 +121,8 @@ class PreparedClassifier(PreparedOracle):
         rng = np.random.default_rng(oracle.seed)
         self.pairs = PairClassifiers(self._with_probabilities, tau, oracle.folds, oracle.deals, rng)
         self._log_p: Floats | None = None
+        self._scale = np.ones(tau.H - 1)
+        self._last: tuple[Any, Ints, Floats] | None = None
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Steps are independent of one another, or all have one classifier; trained once, whatever the grid."""
@@ -141,32 +143,50 @@ class PreparedClassifier(PreparedOracle):
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
             chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
         models, classes = zip(*(zip(*self.pairs.last(h)) for h in range(1, H)))
+        self._scale = scale
         f = ClassifierLogOdds(models, classes, self.pairs.together, scale, shift)
         return LogOdds(bins, loss, chance=chance, p_value=p_value, f=f)
 
     def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
-        """f_h(x_h, x_{h+1}), averaged over other observations x_h of the same state, and calibrated state by state.
+        """The state's own part of the profile of x_{h+1}, calibrated state by state.
 
-        All of them have the same log-odds with x_{h+1}. They are of the same fold, so that no clone saw either
-        trajectory. Trees level out what they saw little of, and not by as much in every state: so each state has a
-        factor and offsets of its own.
+        Trees level out what they saw little of, and not by as much in every state: so each state has a factor and
+        offsets of its own.
         """
-        turns = int(min(OTHERS, OTHERS_IN_ALL // self.tau.n))
-        known = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
-        if turns < 2 or not len(known):
-            return f.bins[:, h - 1]
-        rng = np.random.default_rng([self.seed, h])
-        total = np.zeros((len(known), self.tau.K))
-        for deal, fold_of in enumerate(self.pairs.fold_of):
-            alike = label[known] * self.oracle.folds + fold_of[known]
-            for _ in range(turns):
-                total += self.pairs.of_pairs(h, _shuffled_within(known, alike, rng), known, deal)
+        rows, profile = self._profiles(h, label, f, grid)
         bins = f.bins[:, h - 1].copy()
-        for s in np.unique(label[known]):
-            mine = label[known] == s
-            log_p, _, _ = self._calibrated(total[mine] / (turns * self.oracle.deals), self.tau.agent[known[mine]])
-            bins[known[mine]] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
+        for s in np.unique(label[rows]):
+            mine = label[rows] == s
+            log_p, _, _ = self._calibrated(profile[mine, s], self.tau.agent[rows[mine]])
+            bins[rows[mine]] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
         return bins
+
+    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Floats | None:
+        rows, profile = self._profiles(h, label, f, grid)
+        if not len(rows):
+            return None
+        found = np.full((self.tau.n, profile[0].size), np.nan)
+        found[rows] = profile.reshape(len(rows), -1)
+        return found
+
+    def _profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> tuple[Ints, Floats]:
+        """Profiles (m, S, K) of x_{h+1}, steadied, and the rows that have one; the last are kept, for both questions."""
+        key = h, label.tobytes(), grid
+        if self._last is None or self._last[0] != key:
+            rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
+            if len(rows) * (label.max(initial=-1) + 1) > MOST:
+                rows = rows[:0]
+            self._last = key, rows, self._steadied(h, label, rows, f, grid)
+        return self._last[1:]
+
+    def _steadied(self, h: int, label: Ints, rows: Ints, f: LogOdds, grid: Grid) -> Floats:
+        """No further from even than the grid goes, so that a clone that is too sure of itself does not drown the rest."""
+        if not len(rows):
+            return np.empty((0, 0, self.tau.K))
+        log_p = profiles(self.pairs, h, label, rows, np.random.default_rng([self.seed, h]))
+        log_p = (log_p - log_p.mean(axis=-1, keepdims=True)) * self._scale[h - 1]
+        most = grid.xi * grid.n_xi / 4
+        return smoothed(np.clip(log_p, -most, most))
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""
@@ -255,14 +275,6 @@ class PreparedClassifier(PreparedOracle):
                 with few_threads(len(x)):
                     log_p[own] = agent_log_p(model, classes, x[own], n_classes)
         return log_p
-
-
-def _shuffled_within(rows: Ints, group: Ints, rng: np.random.Generator) -> Ints:
-    """Each row replaced by one of its group, none of them twice."""
-    order, drawn = np.argsort(group, kind="stable"), np.lexsort((rng.random(len(rows)), group))
-    shuffled = np.empty_like(rows)
-    shuffled[order] = rows[drawn]
-    return shuffled
 
 
 @dataclass(frozen=True)
