@@ -110,7 +110,7 @@ def _iterate(
     found = found if profiles is None else split_by_profile(found, profiles)
     predecessors = [c.s_pred for c in found.clusters]
     separation = prepared.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
-    states, comparisons = merge_clusters(predecessors, separation)  # Lines 22-45
+    states, comparisons = merge_clusters(predecessors, separation, strays=profiles is not None)  # Lines 22-45
     state_of = state_of_cluster(states, len(predecessors))
     label_next = state_of[found.cluster]
     fit = prepared.encode(h + 1, label_next, len(states))  # Line 46

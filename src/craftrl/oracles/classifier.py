@@ -46,6 +46,7 @@ __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
+HEARD = 6  # held-out rows of the rarest class that an error rate is measured on, at least
 
 
 class ClassifierOracle(Oracle):
@@ -227,8 +228,8 @@ class PreparedClassifier(PreparedOracle):
         label = cluster[chosen]
         if n_clusters < 2:
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
-        log_p = self._cross_fitted(self._vectors(h)[chosen], label, n_clusters)
-        return ClassifierSeparation(log_p, label, n_clusters)
+        held_out, log_p = self._held_out(self._vectors(h)[chosen], label, n_clusters)
+        return ClassifierSeparation(log_p, label[held_out], n_clusters)
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         chosen = (label >= 0) & self.tau.present(h)
@@ -244,8 +245,9 @@ class PreparedClassifier(PreparedOracle):
     def _encoder(self, x: Floats, target: Ints, n_states: int) -> EncoderFit:
         if len(np.unique(target)) < 2:
             return EncoderFit(ConstantEncoder(int(target[0]) if len(target) else 0), 0.0)
-        wrong = self._cross_fitted(x, target, n_states).argmax(axis=1) != target
-        rates = [wrong[target == s].mean() for s in np.unique(target)]
+        held_out, log_p = self._held_out(x, target, n_states)
+        wrong, tested = log_p.argmax(axis=1) != target[held_out], target[held_out]
+        rates = [wrong[tested == s].mean() for s in np.unique(tested)]
         with few_threads(len(x)):
             encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
         return EncoderFit(ClassifierEncoder(encoder), float(np.sum(rates)))
@@ -254,7 +256,10 @@ class PreparedClassifier(PreparedOracle):
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
 
     def _fresh(self) -> Any:
-        return clone(self.oracle.classifier)
+        """A clone; what it would draw at random is drawn from the oracle's seed, unless it has one of its own."""
+        fresh = clone(self.oracle.classifier)
+        unseeded = {name: self.seed for name, value in fresh.get_params().items() if _is_seed(name) and value is None}
+        return fresh.set_params(**unseeded)
 
     def _with_probabilities(self) -> Any:
         fresh = self._fresh()
@@ -266,15 +271,32 @@ class PreparedClassifier(PreparedOracle):
 
     def _cross_fitted(self, x: Floats, label: Ints, n_classes: int) -> Floats:
         """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
-        fold_of = stratified_folds(label, self.oracle.folds, np.random.default_rng(self.oracle.seed))
+        return self._held_out(x, label, n_classes, all_folds=True)[1]
+
+    def _held_out(
+        self, x: Floats, label: Ints, n_classes: int, all_folds: bool = False
+    ) -> tuple[NDArray[np.bool_], Floats]:
+        """Rows, and their log-probabilities (m, n_classes) from clones that did not see them.
+
+        As many folds take their turn as it takes to hear enough rows of the rarest class: error rates need no more,
+        and with many classes each fold is dear.
+        """
+        folds = self.oracle.folds
+        rarest = int(np.unique(label, return_counts=True)[1].min(initial=len(label)))
+        turns = folds if all_folds else min(folds, -(-HEARD * folds // max(rarest, 1)))
+        fold_of = stratified_folds(label, folds, np.random.default_rng(self.oracle.seed))
         log_p = np.empty((len(x), n_classes))
-        for fold in range(self.oracle.folds):
+        for fold in range(turns):
             own = fold_of == fold
             if own.any():
                 model, classes = fitted(self._with_probabilities, x[~own], label[~own])
                 with few_threads(len(x)):
                     log_p[own] = agent_log_p(model, classes, x[own], n_classes)
-        return log_p
+        return fold_of < turns, log_p[fold_of < turns]
+
+
+def _is_seed(name: str) -> bool:
+    return name == "random_state" or name.endswith("__random_state")
 
 
 @dataclass(frozen=True)
