@@ -99,7 +99,7 @@ class PreparedOracle(ABC):
         return f.bins[:, h - 1]
 
     def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.float64] | None:
-        """What f_h says of every x_{h+1} beside each state `label` (n,) of h: (n, D), or None for not known.
+        """Log-odds of every x_{h+1} beside each state `label` (n,) of h: (n, S, K-1), None for not known.
 
         It is the same for observations x_{h+1} of the same state, so that clusters in which it is of several kinds are
         taken apart (`craftrl.core.splitting`). Rows without x_{h+1} or without a state at h are NaN.

@@ -68,7 +68,7 @@ class ClassifierOracle(Oracle):
         Switch it off for classifiers whose probabilities can be trusted as they are. Scores that are no probabilities
         always pass through scikit-learn's CalibratedClassifierCV first.
     seed
-        Of the folds; the classifier has a `random_state` of its own.
+        Of the folds, and of a classifier whose `random_state` is None.
     """
 
     def __init__(self, classifier: Any, folds: int = 3, calibrate: bool = True, seed: int = 0, deals: int = 4) -> None:
@@ -154,7 +154,7 @@ class PreparedClassifier(PreparedOracle):
         Trees level out what they saw little of, and not by as much in every state: so each state has a factor and
         offsets of its own.
         """
-        rows, profile = self._profiles(h, label, f, grid)
+        rows, profile = self._profiles(h, label, grid)
         bins = f.bins[:, h - 1].copy()
         for s in np.unique(label[rows]):
             mine = label[rows] == s
@@ -163,31 +163,32 @@ class PreparedClassifier(PreparedOracle):
         return bins
 
     def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Floats | None:
-        rows, profile = self._profiles(h, label, f, grid)
+        rows, profile = self._profiles(h, label, grid)
         if not len(rows):
             return None
-        found = np.full((self.tau.n, profile[0].size), np.nan)
-        found[rows] = profile.reshape(len(rows), -1)
+        profile = smoothed(profile)
+        found = np.full((self.tau.n, profile.shape[1], self.tau.K - 1), np.nan)
+        found[rows] = profile[..., :1] - profile[..., 1:]
         return found
 
-    def _profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> tuple[Ints, Floats]:
-        """Profiles (m, S, K) of x_{h+1}, steadied, and the rows that have one; the last are kept, for both questions."""
+    def _profiles(self, h: int, label: Ints, grid: Grid) -> tuple[Ints, Floats]:
+        """Rows, and the profiles (m, S, K) of their x_{h+1}; the last ones are kept, for both questions."""
         key = h, label.tobytes(), grid
         if self._last is None or self._last[0] != key:
             rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
             if len(rows) * (label.max(initial=-1) + 1) > MOST:
                 rows = rows[:0]
-            self._last = key, rows, self._steadied(h, label, rows, f, grid)
+            self._last = key, rows, self._read_profiles(h, label, rows, grid)
         return self._last[1:]
 
-    def _steadied(self, h: int, label: Ints, rows: Ints, f: LogOdds, grid: Grid) -> Floats:
-        """No further from even than the grid goes, so that a clone that is too sure of itself does not drown the rest."""
+    def _read_profiles(self, h: int, label: Ints, rows: Ints, grid: Grid) -> Floats:
+        """No further from even than the grid goes: a clone that is too sure of itself must not drown the rest."""
         if not len(rows):
             return np.empty((0, 0, self.tau.K))
         log_p = profiles(self.pairs, h, label, rows, np.random.default_rng([self.seed, h]))
         log_p = (log_p - log_p.mean(axis=-1, keepdims=True)) * self._scale[h - 1]
         most = grid.xi * grid.n_xi / 4
-        return smoothed(np.clip(log_p, -most, most))
+        return np.asarray(np.clip(log_p, -most, most))
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""

@@ -3,7 +3,7 @@
 f_h depends on both observations through their states alone. So x_{h+1} is seen beside other observations x_h of one
 state, which all have the same log-odds with it; and what is said of it is averaged with what is said of observations
 that have the same profile, because they are of the same state. Many of these pairs never occur. What a classifier makes
-of them is no log-odds of anything, but as long as it looks at states and not at noise it says the same for the same state.
+of them is no log-odds of anything, but as long as it looks at states and not at noise it says the same for one state.
 
 Paper: Line 10
 """
@@ -21,7 +21,7 @@ __all__ = ["MOST", "profiles", "smoothed"]
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 MOST = 1_000_000  # observations times states that are asked about at most
-OTHERS, OTHERS_IN_ALL = 8, 100_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
+OTHERS, OTHERS_IN_ALL = 8, 25_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
 NEIGHBOURS, ROUNDS = 16, 2  # whose profiles are averaged, and how often
 DIMENSIONS = 10  # principal components in which neighbours are looked for: beyond these there is noise
 
