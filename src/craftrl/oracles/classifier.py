@@ -166,7 +166,6 @@ class PreparedClassifier(PreparedOracle):
         rows, profile = self._profiles(h, label, grid)
         if not len(rows):
             return None
-        profile = smoothed(profile)
         found = np.full((self.tau.n, profile.shape[1], self.tau.K - 1), np.nan)
         found[rows] = profile[..., :1] - profile[..., 1:]
         return found
@@ -188,7 +187,7 @@ class PreparedClassifier(PreparedOracle):
         log_p = profiles(self.pairs, h, label, rows, np.random.default_rng([self.seed, h]))
         log_p = (log_p - log_p.mean(axis=-1, keepdims=True)) * self._scale[h - 1]
         most = grid.xi * grid.n_xi / 4
-        return np.asarray(np.clip(log_p, -most, most))
+        return smoothed(np.clip(log_p, -most, most))
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""

@@ -21,8 +21,8 @@ __all__ = ["MOST", "profiles", "smoothed"]
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 MOST = 1_000_000  # observations times states that are asked about at most
-OTHERS, OTHERS_IN_ALL = 8, 25_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
-NEIGHBOURS, ROUNDS = 16, 2  # whose profiles are averaged, and how often
+OTHERS, OTHERS_IN_ALL = 8, 50_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
+NEIGHBOURS = 16  # whose profiles are averaged, once: done again, it makes clumps of an even spread
 DIMENSIONS = 10  # principal components in which neighbours are looked for: beyond these there is noise
 
 
@@ -55,7 +55,7 @@ def _drawn(of_state: Ints, fold_of: Ints, rows: Ints, rng: np.random.Generator) 
 
 
 def smoothed(profile: Floats) -> Floats:
-    """Each profile (m, S, D) averaged with those nearest to it, which are of the same state; and that once more.
+    """Each profile (m, S, D) averaged with those nearest to it, which are of the same state.
 
     Neighbours are fewer where a state has few observations.
     """
@@ -66,12 +66,10 @@ def smoothed(profile: Floats) -> Floats:
     from scipy.spatial import cKDTree
 
     flat = profile.reshape(m, -1)
-    for _ in range(ROUNDS):
-        main = _main_components(flat)
-        found = cKDTree(main).query(main, k=near)[1].ravel()
-        mean = csr_matrix((np.full(m * near, 1 / near), found, np.arange(m + 1) * near), shape=(m, m))
-        flat = mean @ flat
-    return flat.reshape(profile.shape)
+    main = _main_components(flat)
+    found = cKDTree(main).query(main, k=near)[1].ravel()
+    mean = csr_matrix((np.full(m * near, 1 / near), found, np.arange(m + 1) * near), shape=(m, m))
+    return np.asarray(mean @ flat).reshape(profile.shape)
 
 
 def _main_components(flat: Floats) -> Floats:
