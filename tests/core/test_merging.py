@@ -53,3 +53,16 @@ def test_no_cluster_no_state():
 
 def test_unclustered_trajectories_have_no_state():
     assert state_of_cluster([[0, 2], [1]], 3).tolist() == [0, 1, 0, -1]
+
+
+def test_strays_of_one_predecessor_join_their_state():
+    states, _ = merge_clusters([0, 0, 1, 1], Truth("a", "b", "b", "b"), strays=True)
+    assert states == [[0], [1, 2, 3]]
+
+
+def test_what_can_be_told_apart_a_little_is_no_stray():
+    class Weak:
+        def loss(self, new: int, state: Sequence[int]) -> float:
+            return 0.6
+
+    assert merge_clusters([0, 0, 1], Weak(), strays=True)[0] == [[0, 2], [1]]

@@ -131,3 +131,31 @@ def test_restricted_errors_correct_for_the_sizes_of_the_sets():
     cluster = np.array([0] * 100 + [1] * 900)
     prior = np.tile(np.log([0.1, 0.9]), (1000, 1)) + np.random.default_rng(0).normal(0, 1e-3, (1000, 2))
     assert ClassifierSeparation(prior, cluster, 2).loss(0, [1]) == pytest.approx(1.0, abs=0.15)
+
+
+def test_an_unseeded_classifier_gives_the_same_result_twice(data):
+    unseeded = DecisionTreeClassifier(max_features=1, min_samples_leaf=10)
+    first, second = (ClassifierOracle(unseeded).prepare(data.tau).log_odds(GRID, "independent") for _ in range(2))
+    assert (first.bins == second.bins).all()
+    other = ClassifierOracle(unseeded, seed=1).prepare(data.tau).log_odds(GRID, "independent")
+    assert (first.bins != other.bins).any()
+
+
+def test_profiles_are_alike_for_observations_of_one_state(data):
+    prepared = ClassifierOracle(TREE).prepare(data.tau)
+    f = prepared.log_odds(GRID, "independent")
+    label = data.truth.states[:, 1]
+    found = prepared.profiles(2, label, f, GRID)
+    assert found.shape == (data.tau.n, label.max() + 1, 1)
+    successor = data.truth.states[:, 2]
+    within = np.mean([found[successor == s].std(axis=0).mean() for s in np.unique(successor)])
+    assert within < 0.7 * found.std(axis=0).mean()
+
+
+def test_error_rates_use_as_few_folds_as_they_need(data):
+    prepared = ClassifierOracle(TREE).prepare(data.tau)
+    x, label = prepared._vectors(2), data.truth.states[:, 1]
+    held_out, log_p = prepared._held_out(x, label, int(label.max()) + 1)
+    assert held_out.sum() == len(log_p) < data.tau.n / 2
+    rare = np.where(np.arange(len(label)) < 4, 0, 1)
+    assert prepared._held_out(x, rare, 2)[0].all()

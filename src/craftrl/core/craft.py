@@ -17,10 +17,12 @@ from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PairFunction, PreparedOracle
+from craftrl.core.splitting import split_by_profile
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 
 Ints = NDArray[np.integer]
+APART_BINS = 2  # between the profiles of two states: alpha/2, half of what is asked of f_h beside their predecessor
 
 __all__ = ["Bounds", "Result", "craft"]
 
@@ -105,9 +107,11 @@ def _iterate(
     """
     bins = prepared.log_odds_given(h, label, f, grid)
     found = cluster_pairs(bins, label, n_states, grid.size, threshold, clusterer)  # Lines 12-21
+    profiles = prepared.profiles(h, label, f, grid)
+    found = found if profiles is None else split_by_profile(found, profiles, APART_BINS * grid.xi)
     predecessors = [c.s_pred for c in found.clusters]
     separation = prepared.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
-    states, comparisons = merge_clusters(predecessors, separation)  # Lines 22-45
+    states, comparisons = merge_clusters(predecessors, separation, strays=profiles is not None)  # Lines 22-45
     state_of = state_of_cluster(states, len(predecessors))
     label_next = state_of[found.cluster]
     fit = prepared.encode(h + 1, label_next, len(states))  # Line 46

@@ -103,6 +103,14 @@ class PreparedOracle(ABC):
         """
         return f.bins[:, h - 1]
 
+    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.float64] | None:
+        """Log-odds of every x_{h+1} beside each state `label` (n,) of h: (n, S, K-1), None for not known.
+
+        It is the same for observations x_{h+1} of the same state, so that clusters in which it is of several kinds are
+        taken apart (`craftrl.core.splitting`). Rows without x_{h+1} or without a state at h are NaN.
+        """
+        return None
+
     @abstractmethod
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
         """Tell sets of observations x_h apart (Line 25); `cluster` (n,) names each one's set, -1 for none.

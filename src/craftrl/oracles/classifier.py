@@ -40,12 +40,13 @@ from craftrl.oracles.probabilities import (
     check_independent,
     to_bins,
 )
+from craftrl.oracles.successor_profiles import MOST, profiles, smoothed
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-OTHERS, OTHERS_IN_ALL = 8, 100_000  # with how many others an observation is paired at most, and all of them together
+HEARD = 6  # held-out rows of the rarest class that an error rate is measured on, at least
 
 
 class ClassifierOracle(Oracle):
@@ -67,7 +68,7 @@ class ClassifierOracle(Oracle):
         Switch it off for classifiers whose probabilities can be trusted as they are. Scores that are no probabilities
         always pass through scikit-learn's CalibratedClassifierCV first.
     seed
-        Of the folds; the classifier has a `random_state` of its own.
+        Of the folds, and of a classifier whose `random_state` is None.
     """
 
     def __init__(self, classifier: Any, folds: int = 3, calibrate: bool = True, seed: int = 0, deals: int = 4) -> None:
@@ -121,6 +122,8 @@ class PreparedClassifier(PreparedOracle):
         rng = np.random.default_rng(oracle.seed)
         self.pairs = PairClassifiers(self._with_probabilities, tau, oracle.folds, oracle.deals, rng)
         self._log_p: Floats | None = None
+        self._scale = np.ones(tau.H - 1)
+        self._last: tuple[Any, Ints, Floats] | None = None
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Steps are independent of one another, or all have one classifier; trained once, whatever the grid."""
@@ -141,32 +144,50 @@ class PreparedClassifier(PreparedOracle):
             loss[h - 1] = -log_p[np.arange(len(agent)), agent].mean()
             chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
         models, classes = zip(*(zip(*self.pairs.last(h)) for h in range(1, H)))
+        self._scale = scale
         f = ClassifierLogOdds(models, classes, self.pairs.together, scale, shift)
         return LogOdds(bins, loss, chance=chance, p_value=p_value, f=f)
 
     def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
-        """f_h(x_h, x_{h+1}), averaged over other observations x_h of the same state, and calibrated state by state.
+        """The state's own part of the profile of x_{h+1}, calibrated state by state.
 
-        All of them have the same log-odds with x_{h+1}. They are of the same fold, so that no clone saw either
-        trajectory. Trees level out what they saw little of, and not by as much in every state: so each state has a
-        factor and offsets of its own.
+        Trees level out what they saw little of, and not by as much in every state: so each state has a factor and
+        offsets of its own.
         """
-        turns = int(min(OTHERS, OTHERS_IN_ALL // self.tau.n))
-        known = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
-        if turns < 2 or not len(known):
-            return f.bins[:, h - 1]
-        rng = np.random.default_rng([self.seed, h])
-        total = np.zeros((len(known), self.tau.K))
-        for deal, fold_of in enumerate(self.pairs.fold_of):
-            alike = label[known] * self.oracle.folds + fold_of[known]
-            for _ in range(turns):
-                total += self.pairs.of_pairs(h, _shuffled_within(known, alike, rng), known, deal)
+        rows, profile = self._profiles(h, label, grid)
         bins = f.bins[:, h - 1].copy()
-        for s in np.unique(label[known]):
-            mine = label[known] == s
-            log_p, _, _ = self._calibrated(total[mine] / (turns * self.oracle.deals), self.tau.agent[known[mine]])
-            bins[known[mine]] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
+        for s in np.unique(label[rows]):
+            mine = label[rows] == s
+            log_p, _, _ = self._calibrated(profile[mine, s], self.tau.agent[rows[mine]])
+            bins[rows[mine]] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
         return bins
+
+    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Floats | None:
+        rows, profile = self._profiles(h, label, grid)
+        if not len(rows):
+            return None
+        found = np.full((self.tau.n, profile.shape[1], self.tau.K - 1), np.nan)
+        found[rows] = profile[..., :1] - profile[..., 1:]
+        return found
+
+    def _profiles(self, h: int, label: Ints, grid: Grid) -> tuple[Ints, Floats]:
+        """Rows, and the profiles (m, S, K) of their x_{h+1}; the last ones are kept, for both questions."""
+        key = h, label.tobytes(), grid
+        if self._last is None or self._last[0] != key:
+            rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
+            if len(rows) * (label.max(initial=-1) + 1) > MOST:
+                rows = rows[:0]
+            self._last = key, rows, self._read_profiles(h, label, rows, grid)
+        return self._last[1:]
+
+    def _read_profiles(self, h: int, label: Ints, rows: Ints, grid: Grid) -> Floats:
+        """No further from even than the grid goes: a clone that is too sure of itself must not drown the rest."""
+        if not len(rows):
+            return np.empty((0, 0, self.tau.K))
+        log_p = profiles(self.pairs, h, label, rows, np.random.default_rng([self.seed, h]))
+        log_p = (log_p - log_p.mean(axis=-1, keepdims=True)) * self._scale[h - 1]
+        most = grid.xi * grid.n_xi / 4
+        return smoothed(np.clip(log_p, -most, most))
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""
@@ -207,8 +228,8 @@ class PreparedClassifier(PreparedOracle):
         label = cluster[chosen]
         if n_clusters < 2:
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
-        log_p = self._cross_fitted(self._vectors(h)[chosen], label, n_clusters)
-        return ClassifierSeparation(log_p, label, n_clusters)
+        held_out, log_p = self._held_out(self._vectors(h)[chosen], label, n_clusters)
+        return ClassifierSeparation(log_p, label[held_out], n_clusters)
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         chosen = (label >= 0) & self.tau.present(h)
@@ -224,8 +245,9 @@ class PreparedClassifier(PreparedOracle):
     def _encoder(self, x: Floats, target: Ints, n_states: int) -> EncoderFit:
         if len(np.unique(target)) < 2:
             return EncoderFit(ConstantEncoder(int(target[0]) if len(target) else 0), 0.0)
-        wrong = self._cross_fitted(x, target, n_states).argmax(axis=1) != target
-        rates = [wrong[target == s].mean() for s in np.unique(target)]
+        held_out, log_p = self._held_out(x, target, n_states)
+        wrong, tested = log_p.argmax(axis=1) != target[held_out], target[held_out]
+        rates = [wrong[tested == s].mean() for s in np.unique(tested)]
         with few_threads(len(x)):
             encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
         return EncoderFit(ClassifierEncoder(encoder), float(np.sum(rates)))
@@ -234,7 +256,10 @@ class PreparedClassifier(PreparedOracle):
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
 
     def _fresh(self) -> Any:
-        return clone(self.oracle.classifier)
+        """A clone; what it would draw at random is drawn from the oracle's seed, unless it has one of its own."""
+        fresh = clone(self.oracle.classifier)
+        unseeded = {name: self.seed for name, value in fresh.get_params().items() if _is_seed(name) and value is None}
+        return fresh.set_params(**unseeded)
 
     def _with_probabilities(self) -> Any:
         fresh = self._fresh()
@@ -246,23 +271,32 @@ class PreparedClassifier(PreparedOracle):
 
     def _cross_fitted(self, x: Floats, label: Ints, n_classes: int) -> Floats:
         """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
-        fold_of = stratified_folds(label, self.oracle.folds, np.random.default_rng(self.oracle.seed))
+        return self._held_out(x, label, n_classes, all_folds=True)[1]
+
+    def _held_out(
+        self, x: Floats, label: Ints, n_classes: int, all_folds: bool = False
+    ) -> tuple[NDArray[np.bool_], Floats]:
+        """Rows, and their log-probabilities (m, n_classes) from clones that did not see them.
+
+        As many folds take their turn as it takes to hear enough rows of the rarest class: error rates need no more,
+        and with many classes each fold is dear.
+        """
+        folds = self.oracle.folds
+        rarest = int(np.unique(label, return_counts=True)[1].min(initial=len(label)))
+        turns = folds if all_folds else min(folds, -(-HEARD * folds // max(rarest, 1)))
+        fold_of = stratified_folds(label, folds, np.random.default_rng(self.oracle.seed))
         log_p = np.empty((len(x), n_classes))
-        for fold in range(self.oracle.folds):
+        for fold in range(turns):
             own = fold_of == fold
             if own.any():
                 model, classes = fitted(self._with_probabilities, x[~own], label[~own])
                 with few_threads(len(x)):
                     log_p[own] = agent_log_p(model, classes, x[own], n_classes)
-        return log_p
+        return fold_of < turns, log_p[fold_of < turns]
 
 
-def _shuffled_within(rows: Ints, group: Ints, rng: np.random.Generator) -> Ints:
-    """Each row replaced by one of its group, none of them twice."""
-    order, drawn = np.argsort(group, kind="stable"), np.lexsort((rng.random(len(rows)), group))
-    shuffled = np.empty_like(rows)
-    shuffled[order] = rows[drawn]
-    return shuffled
+def _is_seed(name: str) -> bool:
+    return name == "random_state" or name.endswith("__random_state")
 
 
 @dataclass(frozen=True)

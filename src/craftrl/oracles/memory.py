@@ -64,6 +64,11 @@ class RememberingOracle(PreparedOracle):
             "log-odds given states", lambda: self.prepared.log_odds_given(h, label, f, grid), h, label, f.bins, grid
         )
 
+    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.float64] | None:
+        if type(self.prepared).profiles is PreparedOracle.profiles:
+            return None
+        return self._answer("profiles", lambda: self.prepared.profiles(h, label, f, grid), h, label, f.bins, grid)
+
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
         return self._answer(
             "separation", lambda: self.prepared.separation(h, cluster, n_clusters), h, cluster, n_clusters

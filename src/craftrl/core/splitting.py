@@ -1,0 +1,107 @@
+"""Clusters that hold two successors, taken apart by how these go with other predecessors.
+
+Line 17 reads the successors of s_pred off f_h beside s_pred alone. Where f_h is learned from little data, two of them
+may come out too close to be told apart there. Beside other predecessors they seldom do: f_h depends on x_{h+1} through
+its state alone, so the *profile* of x_{h+1}, its log-odds beside every state of h, is the same for all observations of
+one state, and two states have two profiles. A cluster whose profiles are of two kinds is therefore two clusters.
+
+Beside a state that never leads there, the log-odds are a guess, and may depend on anything. So a predecessor has a say
+only if trajectories do come from it to observations of one of the two kinds.
+
+Paper: Lines 17-21, for log-odds that scatter
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.clusters import FoundCluster, PairClusters
+
+__all__ = ["split_by_profile"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+APART = (
+    4.0  # distance of two kinds, in their own deviation; the halves of a normal distribution have 2.6, of an even 3.5
+)
+LEAST_SHARE = 0.1  # of a cluster that makes a kind of its own: what is rarer may be strays
+LEAST_ROWS = 10  # the same in observations; and how many of a predecessor's give it a say
+CORE = 0.9  # share of a kind's own observations that lie as near to its mean as another's must to be of it
+
+
+def split_by_profile(found: PairClusters, profiles: Floats, gap: float) -> PairClusters:
+    """The same clusters, those with profiles (n, S, K-1) of several kinds taken apart.
+
+    Two kinds differ by `gap` or more beside some predecessor. Rows of no cluster may be NaN.
+    """
+    kinds = _Kinds(profiles, found.cluster, np.array([c.s_pred for c in found.clusters], dtype=np.int64), gap)
+    cluster = np.full_like(found.cluster, -1)
+    clusters: list[FoundCluster] = []
+    order = np.argsort(found.cluster, kind="stable")
+    ends = np.searchsorted(found.cluster[order], np.arange(len(found.clusters) + 1))
+    for whole, first, last in zip(found.clusters, ends, ends[1:]):
+        for rows in kinds.of(order[first:last], whole.s_pred):
+            cluster[rows] = len(clusters)
+            clusters.append(replace(whole, size=len(rows)))
+    return replace(found, cluster=cluster, clusters=tuple(clusters))
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Profiles of all observations, their clusters, and the predecessor of each cluster."""
+
+    profiles: Floats
+    cluster: Ints
+    s_pred: Ints
+    gap: float
+
+    def of(self, rows: Ints, s_pred: int) -> list[Ints]:
+        """Rows of one kind each: halved along the main axis, again and again, as long as the halves stand apart."""
+        if len(rows) < 2 * LEAST_ROWS:
+            return [rows]
+        along = _along_main_axis(self.profiles[rows].reshape(len(rows), -1))
+        border = _border(np.sort(along))
+        if border is None:
+            return [rows]
+        halves = rows[along <= border], rows[along > border]
+        if self._difference(*halves, s_pred) < self.gap:
+            return [rows]
+        return [kind for half in halves for kind in self.of(half, s_pred)]
+
+    def _difference(self, low: Ints, high: Ints, s_pred: int) -> float:
+        """The largest one of their mean profiles, beside their own predecessor and those that lead to either."""
+        has_say = self._leads_to(low) | self._leads_to(high)
+        has_say[s_pred] = True
+        return float(np.abs(self.profiles[low].mean(axis=0) - self.profiles[high].mean(axis=0))[has_say].max())
+
+    def _leads_to(self, kind: Ints) -> NDArray[np.bool_]:
+        """Which predecessors (S,) have observations of this kind among their successors."""
+        distance = np.linalg.norm(
+            (self.profiles - self.profiles[kind].mean(axis=0)).reshape(len(self.cluster), -1), axis=1
+        )
+        near = (self.cluster >= 0) & (distance <= np.quantile(distance[kind], CORE))
+        return np.bincount(self.s_pred[self.cluster[near]], minlength=self.profiles.shape[1]) >= LEAST_ROWS
+
+
+def _along_main_axis(profiles: Floats) -> Floats:
+    centred = profiles - profiles.mean(axis=0)
+    axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    return np.asarray(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])))  # either sign would do: always the same
+
+
+def _border(value: Floats) -> float | None:
+    """Between the two parts of sorted values that vary least; None where they do not stand apart."""
+    m = len(value)
+    low = np.arange(1, m)
+    sums, squares = np.cumsum(value), np.cumsum(value**2)
+    mean = np.stack([sums[:-1] / low, (sums[-1] - sums[:-1]) / (m - low)])
+    variance = np.stack([squares[:-1] / low, (squares[-1] - squares[:-1]) / (m - low)]) - mean**2
+    cut = int((low * variance[0] + (m - low) * variance[1]).argmin())
+    deviation = np.sqrt(max(float(variance[:, cut].mean()), 0.0))
+    rarer = min(cut + 1, m - cut - 1)
+    if mean[1, cut] - mean[0, cut] < APART * deviation or rarer < max(LEAST_SHARE * m, LEAST_ROWS):
+        return None
+    return float(value[cut] + value[cut + 1]) / 2

@@ -1,0 +1,79 @@
+"""What a classifier says of x_{h+1} beside every state of h, steadied.
+
+f_h depends on both observations through their states alone. So x_{h+1} is seen beside other observations x_h of one
+state, which all have the same log-odds with it; and what is said of it is averaged with what is said of observations
+that have the same profile, because they are of the same state. Many of these pairs never occur. What a classifier makes
+of them is no log-odds of anything, but as long as it looks at states and not at noise it says the same for one state.
+
+Paper: Line 10
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from craftrl.oracles.pair_classifiers import PairClassifiers
+
+__all__ = ["MOST", "profiles", "smoothed"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+MOST = 1_000_000  # observations times states that are asked about at most
+OTHERS, OTHERS_IN_ALL = 8, 50_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
+NEIGHBOURS = 16  # whose profiles are averaged, once: done again, it makes clumps of an even spread
+DIMENSIONS = 10  # principal components in which neighbours are looked for: beyond these there is noise
+
+
+def profiles(pairs: PairClassifiers, h: int, label: Ints, rows: Ints, rng: np.random.Generator) -> Floats:
+    """Log-probabilities (m, S, K) of the agents, for x_{h+1} of trajectories `rows` beside each state in `label` (n,).
+
+    Averaged over deals and over x_h of the state. These are of the fold of x_{h+1} where it has some, so that no clone
+    saw either trajectory.
+    """
+    n_states, deals = int(label.max()) + 1, len(pairs.fold_of)
+    turns = int(np.clip(OTHERS_IN_ALL // (len(rows) * n_states), 1, OTHERS))
+    total = np.zeros((len(rows), n_states, pairs.tau.K))
+    for deal, fold_of in enumerate(pairs.fold_of):
+        for s in range(n_states):
+            of_state = np.flatnonzero(label == s)
+            for _ in range(turns):
+                beside = _drawn(of_state, fold_of, rows, rng)
+                total[:, s] += pairs.of_pairs(h, beside, rows, deal)
+    return total / (turns * deals)
+
+
+def _drawn(of_state: Ints, fold_of: Ints, rows: Ints, rng: np.random.Generator) -> Ints:
+    """For each row one trajectory of the state, of the same fold where there is one."""
+    beside = np.empty(len(rows), dtype=np.int64)
+    for fold in np.unique(fold_of[rows]):
+        mine = fold_of[rows] == fold
+        near = of_state[fold_of[of_state] == fold]
+        beside[mine] = rng.choice(near if len(near) else of_state, size=int(mine.sum()))
+    return beside
+
+
+def smoothed(profile: Floats) -> Floats:
+    """Each profile (m, S, D) averaged with those nearest to it, which are of the same state.
+
+    Neighbours are fewer where a state has few observations.
+    """
+    m, n_states = profile.shape[:2]
+    near = min(NEIGHBOURS, m // (8 * n_states))
+    if near < 2:
+        return profile
+    from scipy.spatial import cKDTree
+
+    flat = profile.reshape(m, -1)
+    main = _main_components(flat)
+    found = cKDTree(main).query(main, k=near)[1].ravel()
+    mean = csr_matrix((np.full(m * near, 1 / near), found, np.arange(m + 1) * near), shape=(m, m))
+    return np.asarray(mean @ flat).reshape(profile.shape)
+
+
+def _main_components(flat: Floats) -> Floats:
+    if flat.shape[1] <= DIMENSIONS:
+        return flat
+    centred = flat - flat.mean(axis=0)
+    return np.asarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIMENSIONS:])

@@ -1,0 +1,50 @@
+"""Clusters of two successors are taken apart by their profiles; strays of one successor come back in merging."""
+
+import numpy as np
+
+from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.core.splitting import split_by_profile
+
+
+def clusters(*s_pred: int, rows: int = 60) -> PairClusters:
+    """One cluster of `rows` trajectories for each predecessor named."""
+    found = tuple(FoundCluster(s, ((0, 1),), rows) for s in s_pred)
+    return PairClusters(np.repeat(np.arange(len(found)), rows), found, np.zeros((max(s_pred) + 1, 2), dtype=np.int64))
+
+
+def profiles(*means: tuple[float, float], rows: int = 60) -> np.ndarray:
+    """Log-odds beside two predecessors that scatter by 0.2, `rows` for each mean."""
+    centres = np.repeat(np.array(means), rows, axis=0)
+    return (centres + 0.2 * np.random.default_rng(0).normal(size=centres.shape))[..., None]
+
+
+def test_a_cluster_of_two_successors_is_two():
+    mixed = clusters(0, 1)
+    half = profiles((0, -2), (0, 2), rows=30)  # alike beside their own predecessor 0
+    found = split_by_profile(mixed, np.concatenate([half, profiles((0, 2))]), gap=0.5)
+    assert [(c.s_pred, c.size) for c in found.clusters] == [(0, 30), (0, 30), (1, 60)]
+    assert len(np.unique(found.cluster[:30])) == len(np.unique(found.cluster[30:60])) == 1
+
+
+def test_a_cluster_of_one_successor_stays_whole():
+    whole = clusters(0, 1)
+    assert split_by_profile(whole, profiles((0, 2), (1, 2)), gap=0.1).clusters == whole.clusters
+
+
+def test_a_predecessor_that_leads_to_neither_has_no_say():
+    half = profiles((0, -2), (0, 2), rows=30)
+    elsewhere = profiles((9, 9))  # nothing comes from predecessor 1 to what is in the first cluster
+    assert len(split_by_profile(clusters(0, 1), np.concatenate([half, elsewhere]), gap=0.5).clusters) == 2
+
+
+def test_kinds_differ_by_the_gap():
+    half = profiles((0, -2), (0, 2), rows=30)
+    assert len(split_by_profile(clusters(0, 1), np.concatenate([half, profiles((0, 2))]), gap=6.0).clusters) == 2
+
+
+def test_rows_without_a_profile_belong_to_no_cluster():
+    found = clusters(0)
+    found.cluster[:5] = -1
+    values = profiles((0, 0))
+    values[:5] = np.nan
+    assert (split_by_profile(found, values, gap=0.5).cluster[:5] == -1).all()
