@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.policies import AdaptivePolicy, Policy, choose_actions
 from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.progress import progress_bar
 
 __all__ = ["Episodes", "step_episodes"]
 
@@ -183,7 +184,5 @@ def _progress(n: int, shown: bool) -> Iterator[Callable[[int], Any]]:
     if not shown:
         yield lambda done: None
         return
-    from tqdm import tqdm
-
-    with tqdm(total=n, desc="collect", unit="episode") as bar:
+    with progress_bar(total=n, desc="collect", unit="episode") as bar:
         yield bar.update

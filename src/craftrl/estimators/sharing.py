@@ -82,21 +82,20 @@ def share_over_time(
     `one_start` all labels at h = 1 are one state.
 
     The bounds named in `free` were chosen for steps that stand alone. With the states of all steps behind it, a step
-    may do with less: such bounds are lowered as long as that tells the agents apart better.
+    may do with less: where steps and encoder disagreed, such bounds are lowered as long as that tells the agents
+    apart better.
     """
 
     def turn(bounds: Bounds, result: Result, name: str) -> Turn:
         shared = _share(prepared, result, tau, bounds.nu, f"shared-{name}", one_start)
         return Turn(bounds, result, shared, chained_evidence(shared.labels.T, tau))
 
-    shared_once = [turn(*first, f"1-of-run-{i}") for i, first in enumerate(firsts, start=1)]
-    last = best = min(shared_once, key=lambda found: found.loss)
-    bounds = best.bounds
+    last = best = min((turn(*first, f"1-of-run-{i}") for i, first in enumerate(_different(firsts), start=1)), key=_loss)
     for number in range(2, TURNS + 1):
         if _agreement(last.result.labels, last.shared.labels) >= AGREED:
-            break
-        before, last = last, turn(bounds, again(bounds, last.shared.labels), str(number))
-        best = min(best, last, key=lambda found: found.loss)
+            return best
+        before, last = last, turn(last.bounds, again(last.bounds, last.shared.labels), str(number))
+        best = min(best, last, key=_loss)
         if _agreement(before.shared.labels, last.shared.labels) >= SETTLED:
             break
     for name in (name for name in LOWERED if name in free):
@@ -127,6 +126,19 @@ def _share(
         if (labels == told).mean() >= SETTLED:
             break
     return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), matching)
+
+
+def _loss(turn: Turn) -> float:
+    return turn.loss
+
+
+def _different(runs: Sequence[tuple[Bounds, Result]]) -> list[tuple[Bounds, Result]]:
+    """The runs, without those whose states are those of an earlier one."""
+    kept: list[tuple[Bounds, Result]] = []
+    for bounds, result in runs:
+        if all(_agreement(result.labels, other.labels) < AGREED for _, other in kept):
+            kept.append((bounds, result))
+    return kept
 
 
 def _agreement(by_step: NDArray[np.int64], shared: NDArray[np.int64]) -> float:

@@ -24,6 +24,7 @@ from typing import Any
 
 from craftrl.data.files import write_json, write_text
 from craftrl.errors import AssumptionWarning, InvalidParameterError
+from craftrl.progress import progress_bar
 from craftrl.reproduce.folder import Row, finished_rows, prepare_folder, row_key
 
 __all__ = ["RunOne", "run_sweep", "seed_of"]
@@ -102,9 +103,7 @@ def _progress(name: str, total: int, done: int, shown: bool) -> Iterator[Callabl
     if not shown:
         yield lambda: None
         return
-    from tqdm import tqdm
-
-    with tqdm(total=total, initial=done, desc=name, unit="run") as bar:
+    with progress_bar(total=total, initial=done, desc=name, unit="run") as bar:
         yield bar.update
 
 

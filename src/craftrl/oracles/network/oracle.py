@@ -143,7 +143,7 @@ class PreparedNetwork(PreparedOracle):
         self.seed = self.training.seed
         self.frames = open_frames(tau, self.training)
         self._pairs: PairFit | None = None
-        self._features: dict[int, Tensor] = {}
+        self._features: dict[tuple[int, int], Tensor] = {}
         self._scale: Standardise | None = None
         self._given: OrderedDict[tuple[int, bytes], Floats] = OrderedDict()
 
@@ -182,8 +182,9 @@ class PreparedNetwork(PreparedOracle):
         """Calibrated logits (m, K) of the pairs of trajectories `known`, averaged over networks and other x_h."""
         pairs, rng = self.pairs(), self.training.rng("others", h)
         total = np.zeros((len(known), self.tau.K))
-        for network in pairs.networks:
-            z, z_next = (self.features_of(network.trunk, step) for step in (h, h + 1))
+        turns = max(2, min(turns, 2 * turns // len(pairs.networks)))  # several networks average by themselves
+        for i, network in enumerate(pairs.networks):
+            z, z_next = self.features_of(i, h), self.features_of(i, h + 1)
             for _ in range(turns):
                 other = known.copy()
                 for s in np.unique(label[known]):
@@ -251,20 +252,23 @@ class PreparedNetwork(PreparedOracle):
 
     @with_own_threads
     def features(self, h: int) -> Tensor:
-        """The trunk's features of all observations at h, shape (n, dim); kept for all steps where there is room."""
-        if h not in self._features:
-            z = self.features_of(self.trunk, h)
-            if z.nbytes * self.tau.H > self._room():
-                self._features.clear()
-            self._features[h] = z
-        return self._features[h]
+        """The trunk's features of all observations at h, shape (n, dim)."""
+        return self.features_of(0, h)
 
-    def features_of(self, trunk: Trunk, h: int) -> Tensor:
-        """The same by any trunk, not kept."""
-        if trunk is self.trunk and h in self._features:
-            return self._features[h]
+    def features_of(self, number: int, h: int) -> Tensor:
+        """The same by the trunk of any of the networks. They are kept where there is room for all steps and networks,
+        those of the best network also where there is room for its own; else the last of it."""
+        if (number, h) in self._features:
+            return self._features[number, h]
+        networks = self.pairs().networks
         with torch.no_grad(), self.training.precision(self.frames.device), self.frames.at(h) as inputs:
-            return torch.cat([trunk(x) for x in inputs])
+            z = torch.cat([networks[number].trunk(x) for x in inputs])
+        steps, room = z.nbytes * self.tau.H, self._room()
+        if number == 0 and steps > room:
+            self._features.clear()
+        if number == 0 or steps * len(networks) <= room:
+            self._features[number, h] = z
+        return z
 
     def _room(self) -> float:
         """How many bytes of features are kept."""

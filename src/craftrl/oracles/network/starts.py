@@ -23,7 +23,6 @@ from craftrl.oracles.network.pairs import calibrated
 from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
 
 if TYPE_CHECKING:
-    from craftrl.oracles.network.networks import PairNetwork
     from craftrl.oracles.network.oracle import PreparedNetwork
 
 __all__ = ["network_start_test", "network_starts"]
@@ -40,7 +39,7 @@ def network_start_test(prepared: PreparedNetwork) -> StartTest:
     pairs = prepared.pairs()
     for i, (network, unseen) in enumerate(zip(pairs.networks, pairs.unseen)):
         rows = unseen[tau.present(2)[unseen]]
-        z, z_next = (prepared.features_of(network.trunk, h) for h in (1, 2))
+        z, z_next = (prepared.features_of(i, h) for h in (1, 2))
         both[rows] += prepared.pair_logits(network, z, z_next, rows, rows, 1)
         for other in _others(rows, prepared.training.rng("start", i)):
             alone[rows] += prepared.pair_logits(network, z, z_next, other, rows, 1) / OTHERS
@@ -63,17 +62,17 @@ def network_starts(prepared: PreparedNetwork) -> Ints:
     rows = np.sort(rng.permutation(tau.n)[:MOST])
     label = np.full(tau.n, -1)
     label[rows] = group_profiles(
-        np.concatenate([_profiles(prepared, n, rows, rng) for n in prepared.pairs().networks], 1)
+        np.concatenate([_profiles(prepared, i, rows, rng) for i in range(len(prepared.pairs().networks))], 1)
     )
     return read_starts(prepared, label, tau)
 
 
-def _profiles(prepared: PreparedNetwork, network: PairNetwork, rows: Ints, rng: np.random.Generator) -> Floats:
+def _profiles(prepared: PreparedNetwork, number: int, rows: Ints, rng: np.random.Generator) -> Floats:
     """Log-odds of first observations, given by their rows, beside others, by one network: (rows, references)."""
-    tau, columns = prepared.tau, []
-    z = prepared.features_of(network.trunk, 1)
+    tau, network, columns = prepared.tau, prepared.pairs().networks[number], []
+    z = prepared.features_of(number, 1)
     for h in range(1, tau.H + 1):
-        z_h = prepared.features_of(network.trunk, h)
+        z_h = prepared.features_of(number, h)
         for i, other in enumerate(rng.choice(np.flatnonzero(tau.present(h)), -(-REFERENCES // tau.H))):
             beside = np.full_like(rows, other)
             if i % 2:

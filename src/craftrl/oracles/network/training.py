@@ -24,6 +24,7 @@ from craftrl.oracles.network.allowance import to_bytes
 from craftrl.oracles.network.averaging import WeightAverage
 from craftrl.oracles.network.checkpoints import Checkpoint
 from craftrl.oracles.network.minibatches import Feed, Minibatches
+from craftrl.progress import progress_bar
 
 __all__ = ["Training", "TrainingError", "seeded", "train"]
 
@@ -291,6 +292,4 @@ def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training,
 def _bar(training: Training, name: str, start: int) -> Any:
     if training.progress is False or (training.progress is None and not sys.stderr.isatty()):
         return None
-    from tqdm import tqdm
-
-    return tqdm(total=training.epochs, initial=start, desc=name, leave=False)
+    return progress_bar(total=training.epochs, initial=start, desc=name, leave=False)
