@@ -20,7 +20,7 @@ GRIDS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(a=st.integers(0, 3000), b=st.integers(0, 3000), grid=st.sampled_from(GRIDS))
 def test_the_two_neighbours_hold_the_best_bin_of_the_whole_grid(a, b, grid):
     _, loss = best_bins(np.array([a, b]), grid)

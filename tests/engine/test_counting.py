@@ -30,7 +30,7 @@ def packed(problem):
     return [pack_functions(problem.tau, h, problem.functions(h), problem.N_s) for h in range(1, problem.tau.H + 1)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), K=st.integers(2, 4), N_s=st.integers(2, 6), unequal=st.booleans())
 def test_counts_agree_with_the_literal_ones(seed, K, N_s, unequal):
     problem = random_problem(seed, K, N_s, unequal=unequal)
@@ -39,7 +39,7 @@ def test_counts_agree_with_the_literal_ones(seed, K, N_s, unequal):
         assert np.array_equal(pair_counts(steps[h - 1], steps[h]), count_pairs(problem, h))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), N_s=st.integers(2, 6), unequal=st.booleans())
 def test_losses_agree_with_the_literal_ones(seed, N_s, unequal):
     problem = random_problem(seed, 2, N_s, unequal=unequal)
@@ -48,7 +48,7 @@ def test_losses_agree_with_the_literal_ones(seed, N_s, unequal):
         assert np.array_equal(pair_losses(steps[h - 1], steps[h], GRID), losses_of_pairs(count_pairs(problem, h), GRID))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), K=st.integers(2, 4), N_s=st.integers(2, 6), unequal=st.booleans())
 def test_groups_and_values_agree_with_the_literal_ones(seed, K, N_s, unequal):
     problem = random_problem(seed, K, N_s, unequal=unequal)

@@ -10,7 +10,7 @@ from craftrl.errors import InvalidParameterError
 
 
 @given(horizon=st.integers(2, 7), n_features=st.integers(2, 20), seed=st.integers(0, 1000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_features_are_the_state_and_its_xors_in_an_order_of_each_step(horizon: int, n_features: int, seed: int) -> None:
     world = BitsExBMDP(horizon, n_features, seed)
     rng = np.random.default_rng(seed)

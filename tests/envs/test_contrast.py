@@ -37,7 +37,7 @@ def test_coverage_is_far_better_than_uniform_play_and_never_worse() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_on_any_dynamics_coverage_beats_uniform_play_and_agents_are_alpha_apart(data: st.DataObject) -> None:
     world = RandomTables(data.draw(st.integers(2, 4)), data.draw(st.integers(0, 10_000)))
     cover = coverage_policy(world)

@@ -41,7 +41,7 @@ def test_the_true_graph_counts_actions_and_stops_at_what_is_reachable() -> None:
 
 
 @given(seed=st.integers(0, 10_000), world=st.sampled_from([LOCK, MultiMazeExBMDP(4), BitsExBMDP(5, 4)]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_true_labels_under_any_names_recover_the_true_graph(
     seed: int, world: LockExBMDP | MultiMazeExBMDP | BitsExBMDP
 ) -> None:

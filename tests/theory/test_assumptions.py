@@ -112,7 +112,7 @@ def literal_two_agents(agent: np.ndarray, states: np.ndarray) -> dict[str, float
 
 
 class TestEmpirical:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(2, 4), st.integers(1, 3))
     def test_agrees_with_the_definitions(self, seed: int, n: int, H: int, n_states: int) -> None:
         rng = np.random.default_rng(seed)
@@ -122,7 +122,7 @@ class TestEmpirical:
         found = values(empirical_assumptions(agent, states))
         assert found == pytest.approx(literal_two_agents(agent, states))
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32 - 1), st.integers(2, 4))
     def test_agents_and_states_may_be_renamed(self, seed: int, K: int) -> None:
         rng = np.random.default_rng(seed)
@@ -201,7 +201,7 @@ class TestManyAgents:
         assert found.alpha.value == pytest.approx(min(math.log(3), math.log(4), math.log(9)))
         assert (found.alpha.h, found.alpha.states, set(found.alpha.agents)) == (1, (0, 0, 1), {1, 0})
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32 - 1))
     def test_alpha_is_the_best_pairs_and_eta_the_worst_pairs(self, seed: int) -> None:
         """With one state and two successors, K agents are as good as their best pair and as rare as their worst."""
