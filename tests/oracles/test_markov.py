@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import product
 
+import literal_markov
 import numpy as np
 import pytest
+from literal_counting import random_problem
 
 import craftrl
-from craftrl import CRAFT, CoordinateOracle, FiniteOracle
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.engine import dependence as engine
 from craftrl.engine.engine import Engine
@@ -17,58 +19,62 @@ from craftrl.errors import InvalidParameterError
 from craftrl.oracles import markov
 from craftrl.oracles.chain import shortest_chain
 from craftrl.oracles.markov import MarkovChain, through_costs
-from tests.engine.literal_counting import random_problem
-from tests.oracles import literal_markov
+from studies.efficiency.population import sticky_agents
 
 GRID = Grid.from_bounds(1.0, 0.1)
 BOUNDS = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
 EXAMPLES = [(0, 2, 2, False), (1, 2, 2, True), (2, 3, 3, False), (3, 3, 2, True), (4, 2, 4, True), (5, 4, 3, False)]
 
 
-def both_ways(seed, K, N_s, unequal, one_start=True):
-    """The prepared engine's chain and the literal charges, on random trajectories and random encoders."""
-    problem = random_problem(seed, K=K, N_s=N_s, H=4, unequal=unequal, scale=80)
-    prepared = FiniteOracle(problem.functions, n_values=N_s).prepare(problem.tau)
-    seen = [prepared.step(h) for h in range(1, 5)]
+def problem_of(seed, K, N_s, unequal):
+    return random_problem(seed, K=K, N_s=N_s, H=4, unequal=unequal, scale=60)
+
+
+def prepared_steps(problem):
+    prepared = FiniteOracle(problem.functions, n_values=problem.N_s).prepare(problem.tau)
+    return prepared._start, [prepared.step(h) for h in range(1, 5)]
+
+
+def chain_of(problem, one_start=True):
+    start, seen = prepared_steps(problem)
+    return MarkovChain([start, *seen[1:]] if one_start else seen, seen, Engine(n_threads=1))
+
+
+def literal_charges(problem, one_start):
+    _, seen = prepared_steps(problem)
     values = [[step.values(i).astype(int) for i in range(step.size)] for step in seen]
-    start = [prepared._start] if one_start else seen[:1]
-    codes = [np.zeros_like(values[0][0])] if one_start else values[0]
-    literal = literal_markov.charges([codes, *values[1:]], values, problem.tau.agent, K, GRID)
-    return MarkovChain([*start, *seen[1:]], seen, Engine(n_threads=1)), literal
+    codes = [[np.zeros_like(values[0][0])], *values[1:]] if one_start else values
+    return literal_markov.charges(codes, values, problem.tau.agent, problem.tau.K, GRID)
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-@pytest.mark.parametrize("one_start", [True, False])
+@pytest.mark.parametrize(("example", "one_start"), [(e, k % 3 > 0) for k, e in enumerate(EXAMPLES)])
 def test_charges_and_chain_are_the_literal_ones(example, one_start):
-    chain, literal = both_ways(*example, one_start)
+    problem = problem_of(*example)
+    chain, literal = chain_of(problem, one_start), literal_charges(problem, one_start)
     assert chain.shortest(GRID) == shortest_chain(literal)[0]
-    for h, charge in enumerate(chain._charges(GRID, None)):
-        bound = charge + chain.dependences[h]
+    for h in range(3):
+        charge = chain._charge(h, GRID, None)
+        bound, settled = charge + chain.dependences[h], chain.settled[h].copy()
         assert (bound <= literal[h]).all()
-        assert np.array_equal(bound[chain.settled[h]], literal[h][chain.settled[h]])
-        chain._settle(h, *map(np.arange, bound.shape))
+        assert np.array_equal(bound[settled], literal[h][settled])
+        chain._settle_pair((h, *map(np.arange, bound.shape)))
         assert np.array_equal(charge + chain.dependences[h], literal[h])
 
 
 @pytest.mark.parametrize("example", EXAMPLES[2:4])
-def test_small_tiles_change_nothing(example, monkeypatch):
-    large, _ = both_ways(*example)
-    monkeypatch.setattr(MarkovChain, "__init__", lambda *args: None)
-    small, _ = both_ways(*example)
-    monkeypatch.undo()
-    del small
-    before, others, after = large.before[1], large.seen_before[1], large.after[1]
+def test_small_tiles_change_nothing(example):
+    chain = chain_of(problem_of(*example))
+    before, others, after = chain.before[1], chain.seen_before[1], chain.after[1]
     for function in (engine.dependence, engine.likely_dependence):
         assert np.array_equal(function(before, others, after, tile_bytes=1), function(before, others, after))
     assert np.array_equal(engine.agent_dependence(before, others, 1), engine.agent_dependence(before, others))
 
 
-def test_settling_one_pair_at_a_time_gives_the_same_chain(monkeypatch):
-    for example in EXAMPLES:
-        monkeypatch.setattr(markov, "AT_ONCE", 8)
-        expected = both_ways(*example)[0].shortest(GRID)
-        monkeypatch.setattr(markov, "AT_ONCE", 1)
-        assert both_ways(*example)[0].shortest(GRID) == expected
+def test_settling_one_encoder_at_a_time_gives_the_same_chain(monkeypatch):
+    problems = [problem_of(*example) for example in EXAMPLES]
+    expected = [chain_of(problem).shortest(GRID) for problem in problems]
+    monkeypatch.setattr(markov, "AT_ONCE", 1)
+    assert [chain_of(problem).shortest(GRID) for problem in problems] == expected
 
 
 def test_costs_through_an_encoder_are_those_of_the_best_path():
@@ -141,37 +147,41 @@ def test_states_depend_on_nothing_but_the_state_before_and_the_agent():
 
 def test_chance_exceeds_its_allowance_as_often_as_the_level_says():
     rng = np.random.default_rng(3)
-    exceeded = []
-    for _ in range(300):
-        given, target = rng.integers(0, 2, size=(2, 400))
-        others = list(rng.integers(0, 2, size=(20, 400)))
-        exceeded.append(literal_markov.dependence(given, others, target, np.repeat([0, 1], 200)) > 0)
-    assert 0.05 < np.mean(exceeded) < 0.16
+    # Thirty codes that have nothing to do with each other, nor with a hundred others.
+    x = rng.integers(0, 2, size=(2, 400, 3, 100), dtype=np.uint8)
+    prepared = CoordinateOracle().prepare(TrajectoryDataset.from_arrays(list(x)))
+    given, target = (prepared.step(h).take(np.arange(30)) for h in (1, 3))
+    exceeded = engine.dependence(given, prepared.step(2), target) > 0
+    assert 0.07 < exceeded.mean() < 0.15
 
 
 # -- in CRAFT ----------------------------------------------------------------------------------------------------
 
 
 def sticky(n, seed=0):
-    from studies.efficiency.population import sticky_agents
-
-    world = BitsExBMDP(horizon=8, n_features=32, seed=seed, entangled=False)
+    """Agents that part at the first step and then hardly move, so that pairs say little."""
+    world = BitsExBMDP(horizon=10, n_features=64, seed=seed, entangled=False)
     return world, collect(world, sticky_agents(world), n, seed=seed).tau
+
+
+@pytest.fixture(scope="module")
+def tau():
+    world = BitsExBMDP(horizon=5, n_features=32, seed=0)
+    return collect(world, world.paper_policies(), 1000, seed=0).tau
 
 
 def test_it_finds_what_the_chain_does_not():
     right = {"chain": 0, "markov": 0}
     for seed in range(3):
-        world, tau = sticky(150, seed)
+        world, tau = sticky(120, seed)
         truth = [world.controllable_feature(h) for h in range(2, world.H + 1)]
         for coupling in right:
             f = CoordinateOracle().prepare(tau).log_odds(Grid.from_bounds(0.7, 0.05), coupling)
             right[coupling] += sum(model.j == s for model, s in zip(f.models, truth))
-    assert right["markov"] == 21 > right["chain"] + 4
+    assert right["markov"] == 27 > right["chain"] + 6
 
 
-def test_a_model_is_saved_with_its_coupling(tmp_path):
-    world, tau = sticky(150)
+def test_a_model_is_saved_with_its_coupling(tmp_path, tau):
     model = CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)
     model.save(tmp_path / "model")
     again = craftrl.load(tmp_path / "model")
@@ -179,15 +189,14 @@ def test_a_model_is_saved_with_its_coupling(tmp_path):
     assert np.array_equal(again.transform(tau), model.transform(tau))
 
 
-def test_a_class_too_large_is_refused_and_the_chain_taken_by_default(monkeypatch):
-    world, tau = sticky(60)
+def test_a_class_too_large_is_refused_and_the_chain_taken_by_default(monkeypatch, tau):
     monkeypatch.setattr(markov, "LARGE", 1000)
     model = CRAFT(CoordinateOracle(), **BOUNDS).fit(tau)
     (choice,) = [choice for choice in model.choices_ if choice.parameter == "coupling"]
     assert str(choice).startswith('coupling = chain: the class is finite; "markov" may need less data, but would take')
     CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)  # who asks for it gets it
     monkeypatch.setattr(markov, "TOO_LARGE", 2000)
-    with pytest.raises(InvalidParameterError, match="must do with .* up to 32 encoders of 2 values on 8 steps would"):
+    with pytest.raises(InvalidParameterError, match=r"must do with .* up to 32 encoders of 2 values on 5 steps would"):
         CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)
 
 

@@ -74,9 +74,7 @@ def dependence(
     return worst
 
 
-def likely_dependence(
-    given: PackedStep, others: PackedStep, target: PackedStep, tile_bytes: int = TILE_BYTES
-) -> Int64:
+def likely_dependence(given: PackedStep, others: PackedStep, target: PackedStep, tile_bytes: int = TILE_BYTES) -> Int64:
     """A lower bound of `dependence` for all pairs of encoders: (I, J).
 
     For each target only those of `others` are tried that it depends on most by itself; that costs as little as

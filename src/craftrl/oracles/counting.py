@@ -82,7 +82,9 @@ class CountingOracle(Oracle):
 
     def suits(self) -> tuple[Choice, ...]:
         return (
-            Choice("coupling", "markov", "the class is finite, and encoders that form a Markov chain need the least data."),
+            Choice(
+                "coupling", "markov", "the class is finite, and codes that form a Markov chain need the least data."
+            ),
             Choice("clusterer", find_clusters, "the paper's scan: log-odds of a finite class take few values."),
             Choice("relabel", True, RELABEL),
         )
@@ -213,7 +215,7 @@ class PreparedCounting(PreparedOracle):
     def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
         if coupling != "markov" or (cost := dear(self._all_steps())) is None:
             return None
-        return "chain", f"the class is finite; \"markov\" may need less data, but would take {cost}."
+        return "chain", f'the class is finite; "markov" may need less data, but would take {cost}.'
 
     def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
         """At each step the encoder that agrees best with all chains, each weighed by its loss."""

@@ -44,7 +44,7 @@ Int64 = NDArray[np.int64]
 class MarkovChain:
     """The shortest Markov chain of one dataset, for any grid; dependences do not depend on the grid and are kept.
 
-    codes   the encoders to choose from at each step; the constant one at the first where all episodes start in one state
+    codes   the encoders to choose from at each step; at the first the constant one, if all episodes start in one state
     seen    all encoders of each step: what the codes may depend on
     engine  where to count
     """
@@ -52,9 +52,10 @@ class MarkovChain:
     def __init__(self, codes: Sequence[PackedStep], seen: Sequence[PackedStep], engine: Engine) -> None:
         self.engine = engine
         # Pair h is of those trajectories that have both steps.
-        self.before = [code.among(after) for code, after in zip(codes, codes[1:])]
+        self.before = [code.among(after) for code, after in pairwise(codes)]
         self.seen_before = [all_.among(after) for all_, after in zip(seen, codes[1:])]
         self.after, self.seen_after = codes[1:], seen[1:]
+        self.nothing = [PackedStep(step.planes[:0, :1], step.present, step.counts) for step in self.before]
         pairs = range(len(self.after))
         tile = engine.tile_bytes
         self.left_out = list(engine.map(lambda h: agent_dependence(self.before[h], self.seen_before[h], tile), pairs))
@@ -72,26 +73,24 @@ class MarkovChain:
         Dependences are bounded from below for all pairs and settled, round by round, for the most promising encoders of
         each step. Once the shortest chain has settled pairs only, no other chain can be shorter.
         """
-        charges = self._charges(grid, counts)
+        charges = list(self.engine.map(lambda h: self._charge(h, grid, counts), range(len(self.after))))
         while True:
             costs = [charge + bound for charge, bound in zip(charges, self.dependences)]
             path, _ = shortest_chain(costs)
             if all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
                 return path
             best = [np.sort(np.argsort(cost, kind="stable")[:AT_ONCE]) for cost in through_costs(costs)]
-            list(self.engine.map(lambda h: self._settle(h, best[h], best[h + 1]), range(len(costs))))
+            list(self.engine.map(self._settle_pair, list(zip(range(len(costs)), best, best[1:]))))
 
-    def _charges(self, grid: Grid, counts: CountMemory | None) -> list[Int64]:
-        """What each pair of codes says about the agent beyond the first code, and what the first leaves out."""
-        charges = []
-        for before, after, left_out in zip(self.before, self.after, self.left_out):
-            nothing = PackedStep(before.planes[:0, :1], before.present, before.counts)
-            (pair,) = self.engine.all_losses([before, after], grid, counts)
-            (alone,) = self.engine.all_losses([nothing, before], grid, counts)
-            charges.append(pair - alone[0][:, None] + left_out[:, None])
-        return charges
+    def _charge(self, h: int, grid: Grid, counts: CountMemory | None) -> Int64:
+        """What pairs of codes do not say about the agent beyond the first code, and what the first one leaves out."""
+        (pair,) = self.engine.all_losses([self.before[h], self.after[h]], grid, counts)
+        (alone,) = self.engine.all_losses([self.nothing[h], self.before[h]], grid, counts)
+        return pair - alone[0][:, None] + self.left_out[h][:, None]
 
-    def _settle(self, h: int, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> None:
+    def _settle_pair(self, what: tuple[int, NDArray[np.intp], NDArray[np.intp]]) -> None:
+        """The exact dependences of some encoders of one step and some of the next."""
+        h, rows, columns = what
         block = np.ix_(rows, columns)
         wanted = ~self.settled[h][block]
         if not wanted.any():
