@@ -11,7 +11,7 @@ from typing import Any
 from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import Estimate, estimate
 from studies.efficiency.population import limits
-from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, NAMES, WORLDS
+from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, NAMES, OTHERS, WORLDS
 
 __all__ = ["Curve", "curves", "curves_json", "format_curves", "gain_over_independent", "report"]
 
@@ -94,7 +94,7 @@ def format_curves(found: Sequence[Curve]) -> str:
 def _title(world: str) -> str:
     if world in EXCESS:
         return f"class of four values, balanced agents: {world}"
-    return f"{WORLDS[FRESH[world]]}; fresh seeds" if world in FRESH else WORLDS[world]
+    return f"{WORLDS[FRESH[world]]}; fresh seeds" if world in FRESH else (WORLDS | OTHERS)[world]
 
 
 def _gain_lines(found: Sequence[Curve], world: str) -> list[str]:

@@ -16,9 +16,10 @@ from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import population_accuracy
 from craftrl.theory import population_assumptions
 from studies.efficiency.excess import run_excess
+from studies.efficiency.others import run_other
 from studies.efficiency.population import sticky_agents
 from studies.efficiency.references import PairLosses
-from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, Run
+from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, OTHERS, Run
 
 __all__ = ["run_one"]
 
@@ -35,6 +36,8 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     if run.world in EXCESS:
         return run_excess(run)
+    if run.world in OTHERS:
+        return run_other(run)
     kind = FRESH.get(run.world, run.world)
     world = BitsExBMDP(run.horizon, run.n_features, run.seed, entangled=kind == "paper")
     agents, bounds = _agents(kind, world)

@@ -15,6 +15,7 @@ __all__ = [
     "FULL_SIZES",
     "LEARNERS",
     "NAMES",
+    "OTHERS",
     "SEEDS",
     "SHAPES",
     "SIZES",
@@ -60,6 +61,12 @@ WORLDS = {
 }
 # The same worlds once more, with seeds that nothing was chosen on.
 FRESH = {f"{name}, fresh seeds": name for name in WORLDS}
+# So that nothing rests on bits, two agents and assumptions that hold.
+OTHERS = {
+    "lock": "combination lock: three states a step",
+    "three agents": "control, three agents that take turns in being different",
+    "guided by noise": "control, the noise decides one move in twenty",
+}
 # Classes of four values, all bits and all ordered pairs of bits, at these steps (None: all); elsewhere all bits.
 EXCESS: Mapping[str, int | None] = {"excess at h = 2": 2, "excess at every h": None}
 
@@ -75,9 +82,17 @@ FULL_SIZES: Mapping[str, tuple[int, ...]] = {
     "sticky": (100, 200, 500, 2000),
     **dict.fromkeys(EXCESS, (500, 2000, 8000, 20_000)),
     **dict.fromkeys(FRESH, (100, 200, 500)),
+    "lock": (250, 500, 1000),
+    "three agents": (50, 100, 200),
+    "guided by noise": (100, 200, 1000),
 }
 # Horizon and features.
-SHAPES = {**dict.fromkeys([*WORLDS, *FRESH], (30, 128)), **dict.fromkeys(EXCESS, (10, 8))}
+SHAPES = {
+    **dict.fromkeys([*WORLDS, *FRESH], (30, 128)),
+    **dict.fromkeys(EXCESS, (10, 8)),
+    **dict.fromkeys(OTHERS, (15, 64)),
+    "lock": (6, 10),
+}
 SEEDS, FULL_SEEDS = 4, 20
 
 
