@@ -2,10 +2,10 @@
 
     python benchmarks/markov_chain.py    # about two minutes on one core
 
-Times are of the log-odds (Lines 9-10) alone, from bit planes that are packed already, at one grid: `log_odds` with a fresh
-oracle each time. They are the thread's own processor time, the best of several runs, so that other work does not count.
-`again` is a second grid with what was kept from the first, as in a search over bounds. `settled` is the share of pairs of
-encoders whose dependences had to be counted exactly.
+Times are of the log-odds (Lines 9-10) alone, from bit planes that are packed already, at one grid: `log_odds` with a
+fresh oracle each time. They are the thread's own processor time, the best of several runs, so that other work does not
+count. `again` is a second grid with what was kept from the first, as in a search over bounds. `settled` is the share of
+pairs of encoders whose dependences had to be counted exactly.
 """
 
 from __future__ import annotations

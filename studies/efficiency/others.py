@@ -1,4 +1,4 @@
-"""Other worlds, so that nothing rests on bits and two agents: three states, three agents, and agents that noise guides."""
+"""Other worlds, so that nothing rests on bits and two agents: three states, three agents, agents that noise guides."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LEAK = 0.05  # share of the moves that noise decides
 
 
 def run_other(run: Run) -> dict[str, Any]:
-    """Accuracy of every learner on fresh data, averaged over h = 1..H, given the bounds of the world as it should be."""
+    """Accuracy of every learner on fresh data, averaged over h = 1..H. The bounds given are those without a leak."""
     lock = run.world == "lock"
     world = LockExBMDP(run.horizon, run.n_features, seed=run.seed) if lock else _bits(run)
     agents = _agents(run, world)
     known = population_assumptions(world, agents)
-    bounds = {"alpha": known.alpha.value, "eta": known.eta.value, "nu": known.nu.value}
+    bounds: dict[str, Any] = {"alpha": known.alpha.value, "eta": known.eta.value, "nu": known.nu.value}
     data, fresh = _data(run, world, agents), collect(world, agents, HELD_OUT, seed=_seed(run, "held out"))
     found: dict[str, dict[str, float]] = {"accuracy": {}, "right_counts": {}, "assigned": {}}
     for name, options in LEARNERS.items():

@@ -20,10 +20,11 @@ from craftrl.core.losses import FIXED_POINT
 from craftrl.engine.counting import TILE_BYTES, Int64, count_planes, pair_counts
 from craftrl.engine.packing import PackedStep
 
-__all__ = ["LEVEL", "LIKELY", "agent_dependence", "chance_ratios", "dependence", "likely_dependence", "n_log_n"]
+__all__ = ["LEVEL", "agent_dependence", "chance_ratios", "dependence", "likely_dependence", "n_log_n"]
 
 LEVEL = 0.1  # how often the largest of all ratios that are compared exceeds its allowance by chance
-LIKELY = 2  # encoders tried first for each target: those that it depends on most when no code is given
+
+Ints = NDArray[np.integer]
 
 
 def agent_dependence(given: PackedStep, others: PackedStep, tile_bytes: int = TILE_BYTES) -> Int64:
@@ -77,46 +78,42 @@ def dependence(
 def likely_dependence(given: PackedStep, others: PackedStep, target: PackedStep, tile_bytes: int = TILE_BYTES) -> Int64:
     """A lower bound of `dependence` for all pairs of encoders: (I, J).
 
-    For each target only those of `others` are tried that it depends on most by itself; that costs as little as
-    counting pairs.
+    For each target only that one of `others` is tried which it depends on most by itself, so that the two of them are
+    like one encoder, and pairs are all that is to be counted.
     """
     bound = np.zeros((given.size, target.size), dtype=np.int64)
     if target.N_s == 1:
         return bound
     allowed, table = _allowed(given, others, target), n_log_n(int(target.totals.max()))
-    K, V, W = len(given.counts), target.N_s - 1, others.N_s - 1
-    row_bytes = 16 * K * given.N_s * others.N_s * target.N_s * target.size
-    for likely in _most_dependent(others, target, table, allowed, tile_bytes):
-        partners = others.take(likely)
-        joint = (partners.planes[:, None] & target.planes).reshape(W * V, *target.planes.shape[1:])
-        wv = target.value_counts_among(joint).reshape(K, W, V, 1, target.size)
-        for rows in _slices(given.size, tile_bytes // row_bytes):
-            inner = _inner_counts(given.planes[:, rows], joint, target)
-            inner = inner.reshape(*inner.shape[:2], W, V, *inner.shape[3:])
-            uw, uv = _by_agent(pair_counts(given, partners, rows)), _by_agent(pair_counts(given, target, rows))
-            excess = _excess(_complete(inner, uw, uv, wv), table, allowed)
-            bound[rows] = np.maximum(bound[rows], excess)
+    K, W, V = len(given.counts), others.N_s - 1, target.N_s - 1
+    partners = others.take(_most_dependent(others, target, table, allowed, tile_bytes))
+    joint = (partners.planes[:, None] & target.planes).reshape(W * V, *target.planes.shape[1:])
+    wv = target.value_counts_among(joint).reshape(K, W, V, 1, target.size)
+    for rows in _slices(given.size, tile_bytes // (16 * K * given.N_s * (W + 1) * (V + 1) * target.size)):
+        inner = _inner_counts(given.planes[:, rows], joint, target)
+        inner = inner.reshape(*inner.shape[:2], W, V, *inner.shape[3:])
+        uw, uv = _by_agent(pair_counts(given, partners, rows)), _by_agent(pair_counts(given, target, rows))
+        bound[rows] = _excess(_complete(inner, uw, uv, wv), table, allowed)
     return bound
 
 
 def _most_dependent(
     others: PackedStep, target: PackedStep, table: Int64, allowed: Int64, tile_bytes: int
-) -> list[NDArray[np.intp]]:
-    """For each target the LIKELY encoders of `others` that it depends on most, given the agent alone: each (J,)."""
+) -> NDArray[np.intp]:
+    """For each target the encoder of `others` that it depends on most, given the agent alone: (J,)."""
     found = np.empty((others.size, target.size), dtype=np.int64)
     for rows in _slices(others.size, tile_bytes // (16 * len(others.counts) * others.N_s * target.N_s * target.size)):
         found[rows] = _excess(_by_agent(pair_counts(others, target, rows)), table, allowed, least=None)
-    order = np.argsort(-found, axis=0, kind="stable")
-    return list(order[:LIKELY])
+    return np.argmax(found, axis=0)
 
 
-def _complete(inner: NDArray[np.integer], uw: Int64, uv: Int64, wv: NDArray[np.integer]) -> Int64:
+def _complete(inner: Ints, uw: Ints, uv: Ints, wv: Ints) -> NDArray[np.int32]:
     """Counts of all values of three encoders (K, U, W, V, I, J) from those of values >= 1, `inner`.
 
     uw, uv, wv are pair counts (K, ., ., I, J), `wv` for values >= 1 only; what is missing in a sum has value 0.
     """
     K, U, W, V, I, J = inner.shape
-    cells = np.empty((K, U + 1, W + 1, V + 1, I, J), dtype=np.int64)
+    cells = np.empty((K, U + 1, W + 1, V + 1, I, J), dtype=np.int32)
     cells[:, 1:, 1:, 1:] = inner
     cells[:, 0, 1:, 1:] = wv - inner.sum(axis=1)
     cells[:, :, 0, 1:] = uv[:, :, 1:] - cells[:, :, 1:, 1:].sum(axis=2)
@@ -124,11 +121,11 @@ def _complete(inner: NDArray[np.integer], uw: Int64, uv: Int64, wv: NDArray[np.i
     return cells
 
 
-def _excess(cells: Int64, table: Int64, allowed: Int64, least: int | None = 0) -> Int64:
+def _excess(cells: Ints, table: Int64, allowed: Int64, least: int | None = 0) -> Int64:
     """The ratios of tables (..., A, B, I, J), added up over what comes first, less what chance allows: (I, J)."""
     from craftrl.engine.table_kernel import table_ratios
 
-    cells = np.ascontiguousarray(cells, dtype=np.int64).reshape(-1, *cells.shape[-4:])
+    cells = np.ascontiguousarray(cells, dtype=np.int32).reshape(-1, *cells.shape[-4:])
     ratio, freedom = np.empty((2, *cells.shape[-2:]), dtype=np.int64)
     table_ratios(cells, table, ratio, freedom)
     excess = ratio - allowed[freedom]

@@ -15,7 +15,7 @@ __all__ = ["table_ratios"]
 def table_ratios(cells, n_log_n, ratio, freedom):  # type: ignore[no-untyped-def]
     """How far the rows of tables depend on their columns: log-likelihood ratios, and their degrees of freedom.
 
-    cells    int64 (S, A, B, I, J): S tables of A rows and B columns for each (i, j), whose ratios are added up
+    cells    int32 (S, A, B, I, J): S tables of A rows and B columns for each (i, j), whose ratios are added up
     n_log_n  int64 (n + 1,): n ln n in fixed point, for every count up to the largest total
     ratio    int64 (I, J), written: the sum of n ln n over cells, less that over rows and over columns, plus totals'
     freedom  int64 (I, J), written: the sum of (rows - 1)(columns - 1), of those that are not empty

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import CountMemory
-from craftrl.engine.dependence import LIKELY, agent_dependence, dependence, likely_dependence
+from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import LANES, PackedStep
 from craftrl.errors import InvalidParameterError
@@ -34,7 +34,7 @@ __all__ = ["MarkovChain", "check_cost", "dear", "through_costs"]
 
 LONG, TOO_LONG = 60.0, 3600.0  # seconds on one core: where it is no longer the default, and where it is refused
 LARGE, TOO_LARGE = 2**30, 2**33  # bytes, likewise
-SECONDS_EACH = 20e-9  # for a cell of a table or a vector of bits, measured
+SECONDS_EACH = 25e-9  # for a cell of a table or a vector of bits, measured
 BYTES_EACH = 25  # for each pair of encoders: its charge, its dependences, their sum, and whether they are settled
 AT_ONCE = 8  # encoders of a step whose dependences are settled together, the most promising first
 
@@ -123,7 +123,7 @@ def check_cost(codes: Sequence[PackedStep]) -> None:
 def _cost(codes: Sequence[PackedStep]) -> tuple[float, int]:
     """Seconds on one core and bytes, roughly: bounds for all pairs of encoders, and one round of settling them."""
     pairs = [a.size * b.size for a, b in pairwise(codes)]
-    triples = sum(LIKELY * pair + AT_ONCE**2 * b.size for pair, b in zip(pairs, codes[1:]))
+    triples = sum(pair + AT_ONCE**2 * b.size for pair, b in zip(pairs, codes[1:]))
     step = codes[-1]
     each = len(step.counts) * step.N_s**3 + (step.N_s - 1) ** 3 * int(step.segments[-1]) / LANES
     return 2 * triples * each * SECONDS_EACH, BYTES_EACH * sum(pairs)
