@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from craftrl.reproduce.statistics import Estimate, estimate
 from studies.efficiency.report import Curve
 
-__all__ = ["BEFORE_CLUSTERING", "CODES", "EXCESS_ROWS", "LEARNED", "page_tables", "table_rows"]
+__all__ = ["BEFORE_CLUSTERING", "CODES", "EXCESS_ROWS", "LEARNED", "fresh_rows", "page_tables", "table_rows"]
 
 LEARNED = {
     "independent": '`coupling="independent"`: the paper\'s',
@@ -44,13 +44,25 @@ def page_tables(found: Sequence[Curve]) -> list[str]:
     for world in ("paper", "control", "sticky"):
         lines += table_rows(found, world, {k: v for k, v in LEARNED.items() if (k, world) != ("hub", "paper")})
         lines.append(_gain(found, world, "markov, relabelled", "chain, relabelled"))
-    for world in ("paper", "control", "sticky"):
-        lines += table_rows(found, world, BEFORE_CLUSTERING if world != "sticky" else CODES)
-        lines += table_rows(found, f"{world}, fresh seeds", CODES)
+    lines += fresh_rows(found)
     for world in ("lock", "three agents", "guided by noise"):
         lines += table_rows(found, world, {k: v for k, v in LEARNED.items() if k not in ("genie", "hub")})
+    for world in ("paper", "control"):
+        lines += table_rows(found, world, BEFORE_CLUSTERING)
     for world in ("excess at h = 2", "excess at every h"):
         lines += table_rows(found, world, EXCESS_ROWS)
+    return lines
+
+
+def fresh_rows(found: Sequence[Curve]) -> list[str]:
+    """The codes of every world that was run on fresh seeds: on the seeds of all tables, then on those."""
+    by_name = {(curve.world, curve.method): curve for curve in found}
+    lines = []
+    for world in ("paper", "control", "sticky"):
+        for method, title in CODES.items():
+            old, new = by_name[world, method], by_name[f"{world}, fresh seeds", method]
+            cells = [_cell(old.accuracy[old.sizes.index(size)]) for size in new.sizes]
+            lines.append(_line(f"{world}: {title}", [*cells, *map(_cell, new.accuracy)]))
     return lines
 
 

@@ -35,9 +35,9 @@ def prepared_steps(problem):
     return prepared._start, [prepared.step(h) for h in range(1, 5)]
 
 
-def chain_of(problem, one_start=True):
+def chain_of(problem, one_start=True, n_threads=1):
     start, seen = prepared_steps(problem)
-    return MarkovChain([start, *seen[1:]] if one_start else seen, seen, Engine(n_threads=1))
+    return MarkovChain([start, *seen[1:]] if one_start else seen, seen, Engine(n_threads=n_threads))
 
 
 def literal_charges(problem, one_start):
@@ -70,11 +70,12 @@ def test_small_tiles_change_nothing(example):
     assert np.array_equal(engine.agent_dependence(before, others, 1), engine.agent_dependence(before, others))
 
 
-def test_settling_one_encoder_at_a_time_gives_the_same_chain(monkeypatch):
+def test_settling_one_encoder_at_a_time_or_on_two_threads_gives_the_same_chain(monkeypatch):
     problems = [problem_of(*example) for example in EXAMPLES]
     expected = [chain_of(problem).shortest(GRID) for problem in problems]
     monkeypatch.setattr(markov, "AT_ONCE", 1)
     assert [chain_of(problem).shortest(GRID) for problem in problems] == expected
+    assert [chain_of(problem, n_threads=2).shortest(GRID) for problem in problems] == expected
 
 
 def test_costs_through_an_encoder_are_those_of_the_best_path():
