@@ -13,8 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
-from scipy.stats import chi2
+from scipy.special import chdtri, xlogy
 
 from craftrl.core.losses import FIXED_POINT
 from craftrl.engine.counting import TILE_BYTES, Int64, count_planes, pair_counts
@@ -157,7 +156,7 @@ def chance_ratios(most_freedom: int, n_tried: int, level: float = LEVEL) -> Int6
     Entry d is for d degrees of freedom, in fixed point: half a quantile of the chi-squared distribution (Wilks 1938).
     """
     each = -np.expm1(np.log1p(-level) / n_tried)
-    nats = chi2.isf(each, np.arange(1, most_freedom + 1)) / 2
+    nats = chdtri(np.arange(1, most_freedom + 1), each) / 2
     table = np.concatenate([[0], np.rint(nats * FIXED_POINT).astype(np.int64)])
     table.flags.writeable = False
     return table

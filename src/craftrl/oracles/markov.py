@@ -73,7 +73,8 @@ class MarkovChain:
         Dependences are bounded from below for all pairs and settled, round by round, for the most promising encoders of
         each step. Once the shortest chain has settled pairs only, no other chain can be shorter.
         """
-        charges = list(self.engine.map(lambda h: self._charge(h, grid, counts), range(len(self.after))))
+        run = self.engine.map if self.engine.device == "cpu" else map  # a GPU does one pair of steps at a time
+        charges = list(run(lambda h: self._charge(h, grid, counts), range(len(self.after))))
         while True:
             costs = [charge + bound for charge, bound in zip(charges, self.dependences)]
             path, _ = shortest_chain(costs)
