@@ -78,6 +78,15 @@ def test_settling_one_encoder_at_a_time_or_on_two_threads_gives_the_same_chain(m
     assert [chain_of(problem, n_threads=2).shortest(GRID) for problem in problems] == expected
 
 
+def test_it_ends_where_everything_ties(monkeypatch):
+    monkeypatch.setattr(markov, "AT_ONCE", 1)
+    x = np.zeros((20, 4, 30), dtype=np.uint8)
+    x[::2, 1:, ::3] = 1  # ten equal encoders that know nothing of the agents, and twenty that are constant
+    for sample in (x, np.zeros_like(x)):
+        f = CoordinateOracle().prepare(TrajectoryDataset.from_arrays([sample, sample])).log_odds(GRID, "markov")
+        assert [model.j for model in f.models] == [0, 0, 0]
+
+
 def test_costs_through_an_encoder_are_those_of_the_best_path():
     rng = np.random.default_rng(0)
     costs = [rng.integers(100, size=shape) for shape in ((2, 3), (3, 4), (4, 2))]

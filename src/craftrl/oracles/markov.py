@@ -80,7 +80,8 @@ class MarkovChain:
             path, _ = shortest_chain(costs)
             if all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
                 return path
-            best = [np.sort(np.argsort(cost, kind="stable")[:AT_ONCE]) for cost in through_costs(costs)]
+            # With the path itself: where many tie, it need not be among the first.
+            best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through_costs(costs), path)]
             list(self.engine.map(self._settle_pair, list(zip(range(len(costs)), best, best[1:]))))
 
     def _charge(self, h: int, grid: Grid, counts: CountMemory | None) -> Int64:
