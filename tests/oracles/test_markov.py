@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
+from pathlib import Path
 
 import literal_markov
 import numpy as np
@@ -208,6 +210,16 @@ def test_a_class_too_large_is_refused_and_the_chain_taken_by_default(monkeypatch
     monkeypatch.setattr(markov, "TOO_LARGE", 2000)
     with pytest.raises(InvalidParameterError, match=r"must do with .* up to 32 encoders of 2 values on 5 steps would"):
         CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)
+
+
+def test_the_page_of_the_engine_has_the_measured_times():
+    root = Path(__file__).parents[2]
+    rows = json.loads((root / "benchmarks/results/markov_chain.json").read_text())["rows"]
+    page = (root / "docs/engine.md").read_text()
+    for row in rows:
+        times = " | ".join(f"{1000 * row[name]:,.0f}" for name in ("chain", "markov", "again"))
+        settled = f"{100 * row['settled']:.2f}%"
+        assert f"| {row['M']} | {row['values']} | {row['n']:,} | {times} | {settled} |" in page
 
 
 def test_costs_are_said_in_words():
