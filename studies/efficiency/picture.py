@@ -22,6 +22,7 @@ __all__ = ["draw", "draw_curves", "draw_excess"]
 SHOWN = {
     "genie": ("genie: knows the neighbours' states", GREY, "--"),
     "hub": ("hub: looks at no agent", ORANGE, ":"),
+    "markov, relabelled": ("Markov chain, relabelled", PURPLE, "-"),
     "posterior, relabelled": ("posterior, relabelled", GREEN, "-"),
     "chain": ("chain", BLUE, "-"),
     "independent": ("CRAFT as in the paper", RED, "-"),
@@ -30,8 +31,10 @@ SHOWN_EXCESS = {
     "independent": ("independent", RED, "-"),
     "chain": ("chain", BLUE, "-"),
     "posterior": ("posterior", GREEN, "-"),
+    "markov": ("Markov chain", PURPLE, "-"),
     "chain, raw": ("the chain's own codes", BLUE, ":"),
-    "posterior, raw": ("the posterior's own codes", PURPLE, ":"),
+    "posterior, raw": ("the posterior's own codes", GREEN, ":"),
+    "markov, raw": ("the Markov chain's own codes", PURPLE, ":"),
 }
 
 YARDSTICKS = ("genie", "hub")

@@ -11,7 +11,7 @@ from typing import Any
 from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import Estimate, estimate
 from studies.efficiency.population import limits
-from studies.efficiency.spec import EXCESS, LEARNERS, NAMES, WORLDS
+from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, NAMES, OTHERS, WORLDS
 
 __all__ = ["Curve", "curves", "curves_json", "format_curves", "gain_over_independent", "report"]
 
@@ -80,15 +80,21 @@ def format_curves(found: Sequence[Curve]) -> str:
     blocks = []
     for world in dict.fromkeys(curve.world for curve in found):
         mine = [curve for curve in found if curve.world == world]
-        title = WORLDS.get(world, f"class of four values, balanced agents: {world}")
+        title = _title(world)
         lines = [" ".join([title.ljust(58), *(f"{size:>12,}" for size in mine[0].sizes)])]
         for curve in mine:
             name = curve.method if world in EXCESS else NAMES[curve.method]
             lines.append(" ".join([f"  {name}".ljust(58), *map(_text, curve.accuracy)]))
-        if world in WORLDS:
+        if world not in EXCESS:
             lines += _gain_lines(found, world)
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _title(world: str) -> str:
+    if world in EXCESS:
+        return f"class of four values, balanced agents: {world}"
+    return f"{WORLDS[FRESH[world]]}; fresh seeds" if world in FRESH else (WORLDS | OTHERS)[world]
 
 
 def _gain_lines(found: Sequence[Curve], world: str) -> list[str]:

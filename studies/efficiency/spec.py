@@ -10,10 +10,12 @@ from craftrl.reproduce.study import Later, Study
 
 __all__ = [
     "EXCESS",
+    "FRESH",
     "FULL_SEEDS",
     "FULL_SIZES",
     "LEARNERS",
     "NAMES",
+    "OTHERS",
     "SEEDS",
     "SHAPES",
     "SIZES",
@@ -31,6 +33,8 @@ LEARNERS: Mapping[str, dict[str, Any]] = {
     "chain, relabelled": {"coupling": "chain", "relabel": True},
     "posterior": {"coupling": "posterior", "relabel": False},
     "posterior, relabelled": {"coupling": "posterior", "relabel": True},
+    "markov": {"coupling": "markov", "relabel": False},
+    "markov, relabelled": {"coupling": "markov", "relabel": True},
 }
 # What is only a yardstick or was tried and left: encoders read off the losses, with no clustering after them.
 NAMES = {
@@ -40,28 +44,55 @@ NAMES = {
     "chain, relabelled": "chain, relabelled",
     "posterior": "posterior",
     "posterior, relabelled": "posterior, relabelled",
+    "markov": "Markov chain",
+    "markov, relabelled": "Markov chain, relabelled",
     "genie": "genie: knows the neighbours' states",
     "hub": "hub: looks at no agent",
     "chain, raw": "chain, before clustering",
     "posterior, raw": "posterior, before clustering",
+    "markov, raw": "Markov chain, before clustering",
     "tempered, raw": "posterior at temperature 2, before clustering",
     "conditional, raw": "conditional chain, before clustering",
 }
-WORLDS = {"paper": "the paper's world", "control": "control: noise bits not XORed with the state"}
+WORLDS = {
+    "paper": "the paper's world",
+    "control": "control: noise bits not XORed with the state",
+    "sticky": "control, agents that part at the first step and then hardly move",
+}
+# The same worlds once more, with seeds that nothing was chosen on.
+FRESH = {f"{name}, fresh seeds": name for name in WORLDS}
+# So that nothing rests on bits, two agents and assumptions that hold.
+OTHERS = {
+    "lock": "combination lock: three states a step",
+    "three agents": "control, three agents that take turns in being different",
+    "guided by noise": "control, the noise decides one move in twenty",
+}
 # Classes of four values, all bits and all ordered pairs of bits, at these steps (None: all); elsewhere all bits.
 EXCESS: Mapping[str, int | None] = {"excess at h = 2": 2, "excess at every h": None}
 
 SIZES: Mapping[str, tuple[int, ...]] = {
     "paper": (50, 100, 200, 500, 1000),
     "control": (50, 100, 200, 500),
+    "sticky": (200, 500),
     **dict.fromkeys(EXCESS, (2000,)),
 }
 FULL_SIZES: Mapping[str, tuple[int, ...]] = {
     "paper": (50, 100, 200, 500, 1000, 2000, 5000),
     "control": (50, 100, 200, 500, 1000, 2000, 5000),
+    "sticky": (100, 200, 500, 2000),
     **dict.fromkeys(EXCESS, (500, 2000, 8000, 20_000)),
+    **dict.fromkeys(FRESH, (100, 200, 500)),
+    "lock": (250, 500, 1000),
+    "three agents": (50, 100, 200),
+    "guided by noise": (100, 200, 1000),
 }
-SHAPES = {"paper": (30, 128), "control": (30, 128), **dict.fromkeys(EXCESS, (10, 8))}  # horizon, features
+# Horizon and features.
+SHAPES = {
+    **dict.fromkeys([*WORLDS, *FRESH], (30, 128)),
+    **dict.fromkeys(EXCESS, (10, 8)),
+    **dict.fromkeys(OTHERS, (15, 64)),
+    "lock": (6, 10),
+}
 SEEDS, FULL_SEEDS = 4, 20
 
 
@@ -77,9 +108,12 @@ class Run:
 
 
 def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, shapes: Mapping[str, tuple[int, int]]) -> list[Run]:
-    """Every world at every size, seed by seed."""
+    """Every world at every size, seed by seed; fresh seeds begin where those that anything was chosen on end."""
     return [
-        Run(world, size, seed, *shapes[world]) for seed in range(n_seeds) for world in sizes for size in sizes[world]
+        Run(world, size, seed + (FULL_SEEDS if world in FRESH else 0), *shapes[world])
+        for seed in range(n_seeds)
+        for world in sizes
+        for size in sizes[world]
     ]
 
 

@@ -23,6 +23,7 @@ EXACT = {
     "CRAFT of the paper": lambda: CRAFT.paper(CoordinateOracle(), **PAPER),
     "CRAFT chained": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="chain", relabel=True),
     "CRAFT by posterior": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="posterior", relabel=False),
+    "CRAFT by Markov chain": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="markov", relabel=True),
     "CRAFT without bounds": lambda: CRAFT(CoordinateOracle(), coupling="independent", relabel=False),
     "CRAFT left to itself": CRAFT,
     "CRAFT of functions without a name": lambda: CRAFT(

@@ -105,12 +105,12 @@ def test_choices_are_those_that_were_left_to_the_library():
 @pytest.mark.parametrize(
     ("oracle", "coupling", "clusterer"),
     [
-        (CoordinateOracle(), "chain", find_clusters),
-        (FiniteOracle([Bit(0)]), "chain", find_clusters),
+        (CoordinateOracle(), "markov", find_clusters),
+        (FiniteOracle([Bit(0)]), "markov", find_clusters),
         (ClassifierOracle(tree()), "independent", Valleys()),
         (network(), "independent", Valleys()),
         (Mixed(network(), CoordinateOracle(), CoordinateOracle()), "independent", Valleys()),
-        (Mixed(CoordinateOracle(), network(), network()), "chain", find_clusters),
+        (Mixed(CoordinateOracle(), network(), network()), "markov", find_clusters),
     ],
 )
 def test_every_oracle_says_how_its_answers_are_read(oracle, coupling, clusterer):
@@ -126,7 +126,7 @@ def test_choices_read_as_sentences():
     assert lines[1].startswith("alpha = ")
     assert ", eta = " in lines[1]
     assert "tell the agents apart best" in lines[1]
-    assert "coupling = chain: the class is finite" in lines[2]
+    assert "coupling = markov: the class is finite" in lines[2]
     assert "clusterer = find_clusters: the paper's scan" in lines[3]
     assert all(line.endswith(".") for line in lines)
     assert [str(choice) for choice in model.choices_ if choice.parameter == "coupling"] == [lines[2]]

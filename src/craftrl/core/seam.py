@@ -24,7 +24,7 @@ from craftrl.errors import InvalidParameterError
 
 __all__ = ["COUPLINGS", "Coupling", "EncoderFit", "LogOdds", "PairFunction", "PreparedOracle", "Separation"]
 
-Coupling = Literal["independent", "chain", "posterior"]
+Coupling = Literal["independent", "chain", "posterior", "markov"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
 Ints = NDArray[np.integer]
 
@@ -124,6 +124,10 @@ class PreparedOracle(ABC):
 
     def keep_for_reuse(self) -> None:  # noqa: B027
         """The same questions will come again with other bounds: keep what does not depend on them."""
+
+    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
+        """Another coupling, and why, where the one that suits the oracle would cost too much on this dataset."""
+        return None
 
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         """What an encoder of this oracle's says of every trajectory at h, -1 where one is over.

@@ -71,6 +71,17 @@ class PackedStep:
         counts = count_planes(planes, self.present[None, None], self.segments)
         return counts[:, :, 0, : planes.shape[1], 0].astype(np.int64)
 
+    def take(self, encoders: Ints) -> PackedStep:
+        """Some of the encoders, in the order given."""
+        return PackedStep(np.ascontiguousarray(self.planes[:, encoders]), self.present, self.counts)
+
+    def among(self, other: PackedStep) -> PackedStep:
+        """All encoders on those trajectories alone that `other` has an observation of."""
+        present = self.present & other.present
+        if np.array_equal(present, self.present):
+            return self
+        return PackedStep(self.planes & present, present, self.counts)
+
     def values(self, index: int) -> NDArray[np.int16]:
         """One encoder's values in the order of the dataset, -1 where there is no observation, shape (n,)."""
         values = np.zeros(int(self.counts.sum()), dtype=np.int16)

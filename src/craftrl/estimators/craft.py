@@ -66,7 +66,9 @@ class CRAFT(Learner):
     coupling
         How the encoders behind the log-odds of all steps are chosen. "independent": each pair of steps by itself, as in
         the paper. "chain": all steps at once, which needs a third of the data or so (docs/chain.md). "posterior": all
-        chains weighed. The last two need a finite class. "auto" asks the oracle.
+        chains weighed. "markov": a chain whose codes depend on nothing but the code before and the agent, as states do;
+        it needs the least data and takes the longest (docs/markov.md). The last three need a finite class. "auto" asks
+        the oracle, and takes "chain" where "markov" would take minutes.
     clusterer
         Reads clusters off a spectrum of log-odds: `craftrl.core.clusters.find_clusters`, the paper's scan, or
         `Valleys()` for log-odds that scatter. "auto" asks the oracle.
@@ -165,6 +167,8 @@ class CRAFT(Learner):
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free) or self.stationary)
+        asked = [_affordable(choice, prepared) for choice in asked]
+        reading |= {choice.parameter: choice.value for choice in asked}
         starts, found = which_starts(start, data, prepared)
         begun = {**reading, "start": starts}
         known = {name: float(getattr(self, name)) for name in BOUNDS if name not in free}
@@ -319,6 +323,12 @@ def _why(name: str, tried: list[Tried], used: Bounds) -> Choice:
         alone = getattr(best.bounds, name)
         apart = f"these tell the agents apart best with states shared over time (step by step, {alone:.4g} is best)"
     return Choice(name, getattr(used, name), f"of {len(tried)} combinations tried, {apart}.")
+
+
+def _affordable(choice: Choice, prepared: RememberingOracle) -> Choice:
+    """What suits the oracle in general, or what to take instead on this dataset."""
+    instead = prepared.instead_of(choice.value) if choice.parameter == "coupling" else None
+    return choice if instead is None else Choice("coupling", *instead)
 
 
 def _codes(prepared: RememberingOracle, result: Result, tau: TrajectoryDataset) -> list[NDArray[np.integer]]:

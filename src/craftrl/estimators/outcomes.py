@@ -20,7 +20,7 @@ def warn_of_failed_assumptions(trace: Trace, may_chain: bool) -> None:
     """Say where the log-odds know nothing, if that is so at most steps; where no state, or too many, were found; and
     whether trajectories seem to begin in several states.
 
-    `may_chain`: whether coupling="chain" could help.
+    `may_chain`: whether choosing the encoders of all steps together could help.
     """
     told = [sentence for sentence in (_at_chance(trace), _failed(trace, may_chain)) if sentence]
     told += [] if trace.start is None else trace.start.warnings()
@@ -48,7 +48,7 @@ def _failed(trace: Trace, may_chain: bool) -> str:
     if not failed:
         return ""
     what = "; ".join(f"{kind} at h = {_ranges(steps)}" for kind, steps in failed.items())
-    hint = "; with an exact class, try coupling='chain'" if may_chain else ""
+    hint = "; with an exact class, try coupling='markov'" if may_chain else ""
     return (
         f"CRAFT found {what}. The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders "
         f"there are guesses. See trace_ for what was decided{hint}."

@@ -186,6 +186,9 @@ class _PreparedMixed(PreparedOracle):
             if part not in self._parts[:i]:
                 part.keep_for_reuse()
 
+    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
+        return self._parts[0].instead_of(coupling)
+
     def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
         return self._parts[2].read(encoder, tau, h)
 

@@ -5,8 +5,10 @@ encoders agree. The controllable state is one thing: whatever encodes it at h mu
 pair after. Choosing phi_2..phi_H together, with phi_1 constant (all episodes start in one state), minimises the
 sum of the same pairwise losses along a path, which is a shortest path through layers of encoders.
 
-A distractor that mimics a pair of states, as (s_h XOR e^1, s_{h+1} XOR e^1) does, can win one pair; to stay in the
-chain it would have to win all pairs up to the start, where s_1 is known and mimicry fails.
+A distractor that mimics a pair of states, as (s_h XOR e^1, s_{h+1} XOR e^1) does, can win one pair. To get into the
+chain it must lose one: the first, where s_1 is known, or the one at which the chain changes over from s to it. With
+little data a chain that fails does so there, at its weakest link somewhere in the middle, and keeps the mimic from
+then on; `craftrl.oracles.markov` charges for that.
 
 What is proved of this, and what is not, is in docs/chain.md.
 """

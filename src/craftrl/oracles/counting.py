@@ -28,6 +28,7 @@ from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+from craftrl.oracles.markov import MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
 from craftrl.oracles.starts import counted_start_test, counted_starts
 
@@ -81,7 +82,9 @@ class CountingOracle(Oracle):
 
     def suits(self) -> tuple[Choice, ...]:
         return (
-            Choice("coupling", "chain", "the class is finite, and choosing all encoders together needs less data."),
+            Choice(
+                "coupling", "markov", "the class is finite, and codes that form a Markov chain need the least data."
+            ),
             Choice("clusterer", find_clusters, "the paper's scan: log-odds of a finite class take few values."),
             Choice("relabel", True, RELABEL),
         )
@@ -125,6 +128,7 @@ class PreparedCounting(PreparedOracle):
         self._start = constant_step(tau, 1)  # the constant encoder of x_1, which a chain begins with
         self._one_start = True
         self._counts: CountMemory | None = None
+        self._markov: MarkovChain | None = None
 
     def keep_for_reuse(self) -> None:
         """Keep the counts of pairs, which do not depend on the grid, where there is room for them."""
@@ -193,11 +197,25 @@ class PreparedCounting(PreparedOracle):
         chain = [self._start, *steps[1:]] if self._one_start else steps
         if coupling == "chain":
             path = list(shortest_chain(self.engine.all_losses(chain, grid, self._counts))[0])
+        elif coupling == "markov":
+            path = self._markov_chain(chain).shortest(grid, self._counts)
         else:
             path = self._consensus(chain, grid)
         if self._one_start:
             path[0] = CONSTANT
         return list(pairwise(path))
+
+    def _markov_chain(self, chain: list[PackedStep]) -> MarkovChain:
+        """What does not depend on the grid is counted once."""
+        if self._markov is None:
+            check_cost(chain)
+            self._markov = MarkovChain(chain, self._all_steps(), self.engine)
+        return self._markov
+
+    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
+        if coupling != "markov" or (cost := dear(self._all_steps())) is None:
+            return None
+        return "chain", f'the class is finite; "markov" may need less data, but would take {cost}.'
 
     def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
         """At each step the encoder that agrees best with all chains, each weighed by its loss."""
@@ -237,7 +255,7 @@ class PreparedCounting(PreparedOracle):
 
     def expect_several_starts(self) -> None:
         """A chain then begins with any encoder of x_1, not with the constant one."""
-        self._one_start = False
+        self._one_start, self._markov = False, None
 
     def find_starts(self) -> Ints:
         """The values of the encoder of x_1 in the best chain over all steps."""

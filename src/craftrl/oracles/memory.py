@@ -85,6 +85,9 @@ class RememberingOracle(PreparedOracle):
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         return self._answer("sharing", lambda: self.prepared.share(labels, n_states, name), labels, n_states, name)
 
+    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
+        return self.prepared.instead_of(coupling)
+
     def expect_several_starts(self) -> None:
         self.prepared.expect_several_starts()
 

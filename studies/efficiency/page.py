@@ -1,0 +1,91 @@
+"""The tables of docs/efficiency.md, so that a test can tell whether the page still says what the rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from craftrl.reproduce.statistics import Estimate, estimate
+from studies.efficiency.report import Curve
+
+__all__ = ["BEFORE_CLUSTERING", "CODES", "EXCESS_ROWS", "LEARNED", "fresh_rows", "page_tables", "table_rows"]
+
+LEARNED = {
+    "independent": '`coupling="independent"`: the paper\'s',
+    "independent, relabelled": "the same, `relabel=True`",
+    "chain": '`coupling="chain"`',
+    "chain, relabelled": "the same, `relabel=True`",
+    "posterior": '`coupling="posterior"`',
+    "posterior, relabelled": "the same, `relabel=True`",
+    "markov": '`coupling="markov"`',
+    "markov, relabelled": "the same, `relabel=True`",
+    "genie": "genie",
+    "hub": "hub",
+}
+CODES = {"chain, raw": "chain", "markov, raw": "Markov chain", "genie": "genie"}
+BEFORE_CLUSTERING = {
+    "chain, raw": "chain",
+    "posterior, raw": "posterior",
+    "tempered, raw": "posterior, losses halved",
+    "conditional, raw": "conditional chain",
+    "markov, raw": "Markov chain",
+}
+EXCESS_ROWS = {
+    "chain, raw": "the chain's codes",
+    "markov, raw": "the Markov chain's codes",
+    "independent": "CRAFT, independent",
+    "chain": "CRAFT on the chain",
+    "markov": "CRAFT on the Markov chain",
+}
+
+
+def page_tables(found: Sequence[Curve]) -> list[str]:
+    """Every line of every table of results on the page, in its order."""
+    lines = []
+    for world in ("paper", "control", "sticky"):
+        lines += table_rows(found, world, {k: v for k, v in LEARNED.items() if (k, world) != ("hub", "paper")})
+        lines.append(_gain(found, world, "markov, relabelled", "chain, relabelled"))
+    lines += fresh_rows(found)
+    for world in ("lock", "three agents", "guided by noise"):
+        lines += table_rows(found, world, {k: v for k, v in LEARNED.items() if k not in ("genie", "hub")})
+    for world in ("paper", "control"):
+        lines += table_rows(found, world, BEFORE_CLUSTERING)
+    for world in ("excess at h = 2", "excess at every h"):
+        lines += table_rows(found, world, EXCESS_ROWS)
+    return lines
+
+
+def fresh_rows(found: Sequence[Curve]) -> list[str]:
+    """The codes of every world that was run on fresh seeds: on the seeds of all tables, then on those."""
+    by_name = {(curve.world, curve.method): curve for curve in found}
+    lines = []
+    for world in ("paper", "control", "sticky"):
+        for method, title in CODES.items():
+            old, new = by_name[world, method], by_name[f"{world}, fresh seeds", method]
+            cells = [_cell(old.accuracy[old.sizes.index(size)]) for size in new.sizes]
+            lines.append(_line(f"{world}: {title}", [*cells, *map(_cell, new.accuracy)]))
+    return lines
+
+
+def table_rows(found: Sequence[Curve], world: str, methods: Mapping[str, str]) -> list[str]:
+    """One line per method: means in percent with half of the 95% interval, where that shows."""
+    curves = {curve.method: curve for curve in found if curve.world == world}
+    return [_line(title, map(_cell, curves[method].accuracy)) for method, title in methods.items()]
+
+
+def _gain(found: Sequence[Curve], world: str, method: str, other: str) -> str:
+    """The difference of two methods on the same data, seed by seed."""
+    ours, theirs = (next(c for c in found if (c.world, c.method) == (world, name)) for name in (method, other))
+    gains = [estimate([a - b for a, b in zip(*two)]) for two in zip(ours.seeds, theirs.seeds)]
+    return _line("Markov chain less chain, both relabelled, same data", (_cell(gain, signed=True) for gain in gains))
+
+
+def _line(title: str, cells: Iterable[str]) -> str:
+    return f"| {' | '.join([title, *cells])} |"
+
+
+def _cell(of: Estimate, signed: bool = False) -> str:
+    mean, half = 100 * of.mean, 100 * (of.high - of.mean)
+    sign = "+" if signed and round(mean, 1) > 0 else ""
+    if half >= 0.05:
+        return f"{sign}{mean:.1f} ± {half:.1f}"
+    return f"{sign}{mean:.2f}" if 99.95 <= mean < 99.995 else f"{sign}{mean:.1f}"
