@@ -12,7 +12,16 @@ from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, TrajectoryDatase
 from craftrl.core.craft import Bounds
 from craftrl.core.encoders import ConstantEncoder, read_states
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.estimators.bounds import LIMITS, START, Tried, chained_loss, search_bounds
+from craftrl.estimators.bounds import (
+    LIMITS,
+    START,
+    STARTS,
+    Tried,
+    chained_loss,
+    lowered,
+    search_bounds,
+    worth_sharing,
+)
 
 NAMES = ("alpha", "eta", "nu")
 
@@ -123,3 +132,40 @@ def test_what_is_chosen_is_never_worse_by_its_own_measure_than_the_start(toy, st
         low, high = LIMITS[name]
         neighbour = replace(found, **{name: min(max(getattr(found, name) * factor, low), high)})
         assert loss(neighbour) >= loss(found) - 1e-12
+
+
+def two_valleys(bounds):
+    """A shallow one at START and a deep one at low bounds, with a ridge between them."""
+    low = np.log(bounds.eta / 0.0125) ** 2 + np.log(bounds.nu / 0.0016) ** 2
+    high = np.log(bounds.eta / START.eta) ** 2 + np.log(bounds.nu / START.nu) ** 2
+    return float(min(low, high + 0.5))
+
+
+def test_several_starts_reach_a_valley_that_one_does_not():
+    def run(bounds):
+        return Tried(bounds, None, two_valleys(bounds))
+
+    alone = search_bounds(run, [START], NAMES)
+    assert alone[0].loss == 0.5
+    tried = search_bounds(run, STARTS, NAMES)
+    assert tried[0].loss < 0.1
+    assert tried[0].loss == min(t.loss for t in tried)
+    assert len({t.bounds for t in tried}) == len(tried)  # none twice
+
+
+def test_runs_worth_sharing_are_the_best_and_the_best_of_each_level():
+    tried = search_bounds(lambda bounds: Tried(bounds, None, two_valleys(bounds) - bounds.alpha), STARTS, NAMES)
+    kept = worth_sharing(tried, STARTS)
+    assert kept[0] is tried[0]
+    levels = {(bounds.eta, bounds.nu) for bounds in STARTS}
+    assert {(t.bounds.eta, t.bounds.nu) for t in kept} >= levels
+    assert all(t.bounds.alpha == 1.0 for t in kept[1:])  # the better alpha of each
+    assert worth_sharing(tried, ()) == tried[:1]
+
+
+def test_a_bound_is_lowered_within_its_limits():
+    assert lowered(START, "nu", 4.0).nu == START.nu / 4
+    least = LIMITS["eta"][0]
+    assert lowered(Bounds(1.0, 1.5 * least, 0.1), "eta", 4.0).eta == least
+    below = Bounds(1.0, least / 10, 0.1)
+    assert lowered(below, "eta", 4.0) == below
