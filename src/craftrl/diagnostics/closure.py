@@ -1,0 +1,95 @@
+"""Are the states closed: does x_h say more of s_{h+1} than s_h does, or x_{h+1} more of s_h than s_{h+1} does?
+
+If policies see no noise (Equation 1), noise knows nothing of the moves. So given the state s_h and the agent, s_{h+1} is
+independent of everything else in x_h; and given s_{h+1} and the agent, s_h is independent of everything else in x_{h+1}.
+States that were fused fail this: what x_h says beyond the fused state tells where the agent goes next. So do codes that
+follow noise at one step and the state at the next. For every function psi of a probing class that is a chi-square
+test of psi(x_h) against s_{h+1} within each cell (s_h, agent), and backwards; the strongest is reported.
+
+Paper: Equation 1 (the noise-free policy property), Section 2.2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.engine.counting import group_counts
+from craftrl.oracles.counting import CountingOracle, PreparedCounting
+
+__all__ = ["Closure", "closure_test"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+LEAST_EXPECTED = 2.0  # entries of a table of which fewer counts are expected are taken together
+
+
+@dataclass(frozen=True)
+class Closure:
+    """What observations say of the neighbouring state beyond their own, one entry for each h = 1..H-1.
+
+    p_value  of the strongest probe of either direction, times the number of probes, at most 1
+    nats     conditional mutual information of that probe and the neighbouring state, less what chance alone gives
+    """
+
+    p_value: Floats
+    nats: Floats
+
+
+def closure_test(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | PreparedCounting) -> Closure:
+    """Test the states `codes` (n, H), -1 for none, with every function of the probing class, step by step."""
+    prepared = probe if isinstance(probe, PreparedCounting) else probe.prepare(tau)
+    found = [_at_step(codes[:, h - 1], codes[:, h], tau, prepared, h) for h in range(1, tau.H)]
+    p_value, nats = np.array(found).T
+    return Closure(p_value, nats)
+
+
+def _at_step(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, prepared: PreparedCounting, h: int) -> tuple[float, float]:
+    both = [
+        strongest_within(s_h, s_next, tau, prepared, h),
+        strongest_within(s_next, s_h, tau, prepared, h + 1),
+    ]
+    log_p, nats = min(both)
+    n_probes = prepared.step(h).size + prepared.step(h + 1).size
+    return float(np.exp(min(log_p + np.log(n_probes), 0.0))), max(nats, 0.0)
+
+
+def strongest_within(
+    own: Ints, other: Ints, tau: TrajectoryDataset, prepared: PreparedCounting, h: int
+) -> tuple[float, float]:
+    """ln p and nats of the probe of x_h that depends most on the state `other` given (own, agent)."""
+    n_other, n_own = int(other.max()) + 1, int(own.max()) + 1
+    known = (own >= 0) & (other >= 0)
+    if n_own < 1 or n_other < 2:
+        return 0.0, 0.0
+    group = np.where(known, (own * tau.K + tau.agent) * n_other + other, -1)
+    counts = group_counts(prepared.step(h), group, n_own * tau.K * n_other)  # (groups, F, V)
+    tables = counts.reshape(n_own * tau.K, n_other, *counts.shape[1:])
+    statistic, free = (np.sum(parts, axis=0) for parts in zip(*map(_pearson, tables)))
+    with np.errstate(divide="ignore"):  # p may be too small for a float
+        log_p = np.where(free > 0, np.log(chdtrc(np.maximum(free, 1), statistic)), 0.0)
+    best = int(np.argmin(log_p))
+    return float(log_p[best]), float((statistic[best] - free[best]) / (2 * max(int(known.sum()), 1)))
+
+
+def _pearson(table: Ints) -> tuple[Floats, Floats]:
+    """Pearson's statistic and degrees of freedom of tables (R, F, V), for each of the F.
+
+    Entries of which little is expected are pooled: the chi-square law does not hold for them by themselves.
+    """
+    rows, columns = table.sum(axis=2), table.sum(axis=0)
+    total = columns.sum(axis=1)
+    expected = rows[:, :, None] * columns[None] / np.maximum(total, 1)[None, :, None]
+    large = expected >= LEAST_EXPECTED
+    off = np.divide((table - expected) ** 2, expected, out=np.zeros_like(expected), where=large)
+    pooled, of_pooled = (np.where(large, 0.0, each).sum(axis=(0, 2)) for each in (expected, table))
+    enough = pooled >= LEAST_EXPECTED
+    rest = np.divide((of_pooled - pooled) ** 2, pooled, out=np.zeros_like(pooled), where=enough)
+    possible = ((rows > 0).sum(axis=0) - 1).clip(0) * ((columns > 0).sum(axis=1) - 1).clip(0)
+    small = (~large & (rows > 0)[:, :, None] & (columns > 0)[None]).sum(axis=(0, 2))
+    free = np.minimum(possible, np.maximum(possible - small + enough, large.any(axis=(0, 2)) & (possible > 0)))
+    return off.sum(axis=(0, 2)) + rest, free.astype(np.float64)
