@@ -46,9 +46,13 @@ class TabularExBMDP(ExBMDP):
         self.stay = np.append(rng.choice([0.0, 0.5, 0.9, 0.98, 1.0], size=m), 1.0)
         blurred = self.mixes & (rng.random(m) < 0.5) | self.shares
         self.stay[:-1][blurred] = 0.0
-        self.marginal = np.stack([_near_zero(states, rng) if b else rng.dirichlet(np.full(states, 5.0)) for b in blurred])
+        self.marginal = np.stack(
+            [_near_zero(states, rng) if b else rng.dirichlet(np.full(states, 5.0)) for b in blurred]
+        )
         self.marginal = np.concatenate([self.marginal, np.full((1, states), 1 / states)])
-        self.place = np.stack([rng.permutation(features) for _ in range(H)])  # where coordinate i of (s, noise) is shown
+        self.place = np.stack(
+            [rng.permutation(features) for _ in range(H)]
+        )  # where coordinate i of (s, noise) is shown
 
     def n_states(self, h: int) -> int:
         return 1 if h == 1 else int(self.tables[h - 2].max()) + 1

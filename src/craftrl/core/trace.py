@@ -19,11 +19,12 @@ from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
+__all__ = ["CONTRADICTED", "Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
 
 # Calibrated on random worlds (docs/diagnostics.md).
 CONTRADICTED = 1e-3  # how likely a test may be to fail by chance, over all steps of one model together
 MISREAD = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
+MISREAD_AT_CHANCE = 0.1  # the same where the log-odds that led to the states are no better than chance
 Outcome = Literal["ok", "no state", "one state", "too many states"]
 
 
@@ -168,8 +169,13 @@ class Trace(Savable):
         return [step.h for step, p in zip(self.steps, p_value) if p * len(self.steps) < CONTRADICTED]
 
     def misread(self) -> list[int]:
-        """The steps h+1 whose encoder does not read the states that were found: a large loss of Line 46."""
-        return [step.h + 1 for step in self.steps if step.encoder_loss > MISREAD]
+        """The steps h+1 whose encoder does not read the states that were found: a large loss of Line 46.
+
+        Where the log-odds are no better than chance, less of a loss is enough.
+        """
+        at_chance = set(self.at_chance())
+        most = {step.h: MISREAD_AT_CHANCE if step.h in at_chance else MISREAD for step in self.steps}
+        return [step.h + 1 for step in self.steps if step.encoder_loss > most[step.h]]
 
     def outcomes(self) -> dict[str, list[int]]:
         """For each kind of outcome but "ok", the steps h+1 at which it occurred."""

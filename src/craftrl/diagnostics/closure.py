@@ -48,7 +48,9 @@ def closure_test(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | Pr
     return Closure(p_value, nats)
 
 
-def _at_step(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, prepared: PreparedCounting, h: int) -> tuple[float, float]:
+def _at_step(
+    s_h: Ints, s_next: Ints, tau: TrajectoryDataset, prepared: PreparedCounting, h: int
+) -> tuple[float, float]:
     both = [
         strongest_within(s_h, s_next, tau, prepared, h),
         strongest_within(s_next, s_h, tau, prepared, h + 1),

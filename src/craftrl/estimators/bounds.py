@@ -152,14 +152,20 @@ def search_bounds(
     starts: Sequence[Bounds],
     free: Sequence[str],
     limits: Mapping[str, tuple[float, float]] = LIMITS,
+    one_will_do: bool = False,
 ) -> list[Tried]:
     """From the best of `starts`, halve or double one free bound at a time while that lowers the loss.
+
+    Where `one_will_do` and the run at the first start names just the states that its encoders read, the others are left
+    out: with more to choose from, a loss can be lower by chance.
 
     Returned are all runs that were made, the best first; larger bounds win ties. Deterministic; each combination is
     tried once: one that was not better when it was tried is not better than what was found since. A larger bound asks
     more of the data, and where both explain it equally well it is the better guide.
     """
-    tried = {start: run(start) for start in dict.fromkeys(starts)}
+    tried = {starts[0]: run(starts[0])}
+    if not (one_will_do and tried[starts[0]].unnamed == 0):
+        tried |= {start: run(start) for start in dict.fromkeys(starts[1:]) if start not in tried}
     best = _first_of_least(tried.values())
     while True:
         before = best

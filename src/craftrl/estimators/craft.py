@@ -5,7 +5,6 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -19,9 +18,9 @@ from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.seam import Coupling
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import as_block, as_dataset
+from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
-from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import (
     Tried,
@@ -164,7 +163,10 @@ class CRAFT(Learner):
                out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
         """
         check_parameters(self)
-        data = as_dataset(x, agent)
+        return self._learn(as_dataset(x, agent), start, judged=True)
+
+    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
+        """`fit` on data in one form; `judged`: whether what was learned is tested, and warned of."""
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -191,8 +193,8 @@ class CRAFT(Learner):
             firsts = [(run.bounds, run.result) for run in worth_sharing(tried, () if exact else where)]
             turn = share_over_time(prepared, firsts, tau, again, () if exact else free, starts is None)
             result, shared, bounds = turn.result, turn.shared, turn.bounds
-        start_test = prepared.test_start() if starts is None else None
-        trace = _tested(result, shared, prepared, tau)
+        start_test = prepared.test_start() if judged and starts is None else None
+        trace = _tested(result, shared, prepared, tau) if judged else result.trace
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
@@ -203,7 +205,8 @@ class CRAFT(Learner):
         self.f_ = result.f
         self.trace_ = replace(trace, oracle_use=prepared.use, start=start_test)
         self.choices_ = (*chosen, *(_why(name, tried, bounds) for name in free), *asked, *found)
-        warn_of_failed_assumptions(self.trace_, exact_and_independent(oracle, reading), exact)
+        if judged:
+            warn_of_failed_assumptions(self.trace_, exact_and_independent(oracle, reading), exact)
         return self
 
     def log_odds(self, x: Any) -> NDArray[np.float64]:
@@ -256,6 +259,7 @@ class CRAFT(Learner):
             trace=self.trace_,
             bounds=self.bounds_,
             refit=self._refit,
+            chosen=tuple(name for name in BOUNDS if getattr(self, name) == "auto"),
         )
         if probe is None and isinstance(self.oracle_, CountingOracle):
             probe = self.oracle_
@@ -295,7 +299,10 @@ class CRAFT(Learner):
             codes = _codes(prepared, result, tau)
             return Tried(bounds, result, score(codes, tau), unnamed(codes, _n_states(result)))
 
-        return search_bounds(run, where, free, limits_for(tau)) if free else [run(where[0])]
+        if not free:
+            return [run(where[0])]
+        exact = isinstance(prepared.prepared, PreparedCounting)
+        return search_bounds(run, where, free, limits_for(tau), one_will_do=exact)
 
     def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
@@ -314,11 +321,10 @@ class CRAFT(Learner):
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
         known = {name: getattr(self.bounds_, name) for name in BOUNDS}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)
-            again = clone(self).set_params(oracle=clone(self.oracle_), **known)
-            # Where starts were given, those of a sample are read off.
-            return again.fit(sample, start=self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None)
+        again = clone(self).set_params(oracle=clone(self.oracle_), **known)
+        # Where starts were given, those of a sample are read off.
+        start = self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None
+        return again._learn(as_dataset(sample, None), start, judged=False)
 
 
 def _tested(result: Result, shared: Shared | None, prepared: RememberingOracle, tau: TrajectoryDataset) -> Trace:

@@ -41,10 +41,10 @@ def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> No
 
     `may_chain`: whether coupling="chain" could help; `exact`: whether the class is finite, so that Line 46 is exact.
     """
-    told = [_at_chance(trace), _failed(trace, may_chain), _misread(trace) if exact else "", _contradicted(trace)]
+    told = [_at_chance(trace), _misread(trace) if exact else "", _contradicted(trace), _failed(trace, may_chain)]
     told += [] if trace.start is None else trace.start.warnings()
     if any(told):
-        warnings.warn(" ".join(filter(None, told)), AssumptionWarning, stacklevel=3)
+        warnings.warn(" ".join(filter(None, told)), AssumptionWarning, stacklevel=4)
 
 
 def _at_chance(trace: Trace) -> str:
