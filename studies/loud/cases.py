@@ -1,8 +1,8 @@
 """Which random worlds, agents, sizes and violations: one case from one number.
 
-Calibration worlds have random tables and noises that know nothing of one another. Check worlds are of other kinds as well:
-rings, whose steps are all alike; worlds in which half of the coordinates share one frozen noise; and the paper's bits,
-whose agents treat both states alike.
+Calibration worlds have random tables and noises that know nothing of one another. Check worlds are of other kinds as
+well: rings, whose steps are all alike; worlds in which half of the coordinates share one frozen noise; and the paper's
+bits, whose agents treat both states alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from craftrl.envs.policies import MarkovPolicy
 from craftrl.envs.violations import VIOLATIONS
 from studies.loud.world import TabularExBMDP, random_agents
 
-__all__ = ["Case", "draw_case"]
+__all__ = ["CLEAN", "Case", "draw_case"]
 
 CLEAN = "none"
 CHECKED = ("random", "ring", "chorus", "bits")

@@ -11,10 +11,11 @@ from typing import Any
 from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import grouped
 
-__all__ = ["counts", "group_of", "report"]
+__all__ = ["beside_known", "counts", "group_of", "report"]
 
 GOOD = 0.95  # of every state's observations read right
 SEEN = ("leaks", "corrupted")  # violations of Equation 1, or of the block assumption: worth a warning by themselves
+COMPARED = ("worst_state", "worst_named", "known_state", "known_named")
 GROUPS = ("wrong", "too few states", "right, broken", "right")
 
 
@@ -37,12 +38,12 @@ def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
         "kind": lambda row: f"{row['worlds']}, {row['kind']}",
         "bounds": lambda row: f"{row['worlds']}, {row['bounds']}",
         "agents": lambda row: f"{row['worlds']}, {row['agents']} agents",
-        "balance": lambda row: f"{row['worlds']}, 1:{round(max(row['sizes']) / min(row['sizes']))}",
+        "balance": lambda row: f"{row['worlds']}, {_balance(row)}",
     }
     by_part = {name: counts(rows, of) for name, of in parts.items()}
-    why = _reasons(rows)
-    write_json(out / "table.json", {"all": table, **by_part, "warned of": why})
-    texts = [_format(table), *(_format(part) for part in by_part.values()), _format_reasons(why)]
+    why, beside = _reasons(rows), beside_known(rows)
+    write_json(out / "table.json", {"all": table, **by_part, "warned of": why, "beside known bounds": beside})
+    texts = [_format(table), *map(_format, by_part.values()), _format_reasons(why), _format_beside(beside)]
     return "\n\n".join(texts)
 
 
@@ -62,6 +63,34 @@ def counts(rows: Sequence[Row], of: Callable[[Row], str]) -> list[dict[str, Any]
         for group in GROUPS
         if (mine := found.get((name, group), []))
     ]
+
+
+def beside_known(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Unbroken worlds by balance of the agents: how many models are right with chosen and with known bounds.
+
+    read: the encoders read every state; named: and every state was found.
+    """
+    paired = [{**row, "_of": _balance(row)} for row in rows if row["known_state"] is not None]
+    return [
+        {
+            "balance": name,
+            "models": len(mine),
+            **{of: sum(row[of] >= GOOD for row in mine) for of in COMPARED},
+        }
+        for (name,), mine in sorted(grouped(paired, ("_of",)).items())
+    ]
+
+
+def _balance(row: Row) -> str:
+    return f"1:{round(max(row['sizes']) / min(row['sizes']))}"
+
+
+def _format_beside(table: Sequence[dict[str, Any]]) -> str:
+    lines = ["agents  models  chosen: read, named  known: read, named"]
+    for cell in table:
+        read, named, known_read, known_named = (cell[name] for name in COMPARED)
+        lines.append(f"{cell['balance']:7} {cell['models']:6}  {read:12}, {named:5}  {known_read:11}, {known_named:5}")
+    return "\n".join(lines)
 
 
 def _reasons(rows: Sequence[Row]) -> dict[str, dict[str, int]]:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl import CRAFT, CoordinateOracle
+from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import Collection
 from craftrl.errors import AssumptionWarning
 from craftrl.states.accuracy import confusion
 from craftrl.theory import population_assumptions
-from studies.loud.cases import Case, draw_case
+from studies.loud.cases import CLEAN, Case, draw_case
 from studies.loud.spec import Run
 
 __all__ = ["run_one", "worst_state"]
@@ -28,13 +28,15 @@ def run_one(run: Run) -> dict[str, Any]:
 
     worst_state  of all states that are visited, the least share that the encoders read right
     worst_named  the same if only codes count that stand for a state that was found
-    warned       how often `fit` warned, by what for
+    known_state, known_named  the same with the bounds of the unbroken world on the same data, for comparison; None
+                 where bounds were known anyway, or something is broken
+    warned       whether `fit` warned; told: what of
     """
     case = draw_case(run.seed, run.worlds == "check", run.n)
     tau, fresh = case.data().tau, case.fresh(FRESH)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
-        model = CRAFT(CoordinateOracle(case.n_values, n_threads=1), **_bounds(run, case)).fit(tau)
+        model = _fitted(case, tau, {} if run.bounds == "chosen" else _bounds(case))
     found = model.diagnose(tau, n_resamples=run.n_resamples, seed=run.seed)
     return {
         "kind": case.kind,
@@ -46,6 +48,7 @@ def run_one(run: Run) -> dict[str, Any]:
         "size": case.size,
         "worst_state": worst_state(model, fresh, named=False),
         "worst_named": worst_state(model, fresh, named=True),
+        **_beside_known(run, case, tau, fresh),
         "warned": bool(caught),
         "told": _told(model),
         "verdict": found.verdict,
@@ -71,10 +74,21 @@ def _told(model: CRAFT) -> list[str]:
     return [name for name, warned in seen.items() if warned]
 
 
-def _bounds(run: Run, case: Case) -> dict[str, float]:
-    """None, or those of the unbroken world, with eta for as many trajectories as each agent has."""
-    if run.bounds == "chosen":
-        return {}
+def _fitted(case: Case, tau: TrajectoryDataset, bounds: dict[str, float]) -> CRAFT:
+    return CRAFT(CoordinateOracle(case.n_values, n_threads=1), **bounds).fit(tau)
+
+
+def _beside_known(run: Run, case: Case, tau: TrajectoryDataset, fresh: Collection) -> dict[str, float | None]:
+    if run.bounds == "known" or case.violation != CLEAN:
+        return {"known_state": None, "known_named": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        model = _fitted(case, tau, _bounds(case))
+    return {"known_state": worst_state(model, fresh, named=False), "known_named": worst_state(model, fresh, named=True)}
+
+
+def _bounds(case: Case) -> dict[str, float]:
+    """Those of the unbroken world, with eta for as many trajectories as each agent has."""
     known = population_assumptions(case.world, case.agents)
     odds = known.eta.value / (1 - known.eta.value) * min(case.sizes) / max(case.sizes)
     return {"alpha": known.alpha.value, "eta": odds / (1 + odds), "nu": known.nu.value}

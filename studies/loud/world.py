@@ -1,8 +1,8 @@
 """Small random Ex-BMDPs of many kinds, whose coordinates are the hypothesis class.
 
-One coordinate is the state. Each other one is (m s + c b + e) mod V: with m = 0 it is noise, with m = 1 a blurred copy of
-the state, or a mimic of it where e is sticky; with b = 1 it shares a noise c with others, so that many coordinates agree
-on what is wrong.
+One coordinate is the state. Each other one is (m s + c b + e) mod V: with m = 0 it is noise, with m = 1 a blurred copy
+of the state, or a mimic of it where e is sticky; with b = 1 it shares a noise c with others, so that many coordinates
+agree on what is wrong.
 """
 
 from __future__ import annotations

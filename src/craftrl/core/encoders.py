@@ -143,8 +143,8 @@ def encode_dataset(encoders: Collection[Callable[[NDArray[Any]], Ints]], tau: Tr
 def named_states(codes: Ints, n_states: Iterable[int]) -> NDArray[np.int64]:
     """Codes (n, H), those that stand for none of the `n_states` found at their step read as the state of most.
 
-    An encoder of a finite class has a value for every observation, also where CRAFT found fewer states than it has values.
-    What it reads there was never found: who takes the states at their word takes such observations for a common one.
+    An encoder of a finite class has a value for every observation, also where CRAFT found fewer states than it has
+    values. What it reads there was never found: who takes the states at their word takes it for the commonest one.
     """
     named = []
     for code, n in zip(codes.T, n_states):

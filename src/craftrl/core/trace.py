@@ -74,8 +74,8 @@ class StepTrace(Savable):
                   pairs not learned from, or corrected for the choice of encoders; None where the oracle does not say
     p_residual    how likely it is by chance alone that something in x_h or x_{h+1} tells the agents apart beyond the
                   states of h and h+1 as well as it does (`craftrl.diagnostics.residual`); None for not tested
-    p_closure     how likely it is by chance alone that something in x_h tells of the state of h+1 beyond that of h, or the
-                  other way round, as well as it does (`craftrl.diagnostics.closure`); None for not tested
+    p_closure     how likely it is by chance alone that something in x_h tells of the state of h+1 beyond that of h, or
+                  the other way round, as well as it does (`craftrl.diagnostics.closure`); None for not tested
     """
 
     h: int

@@ -1,10 +1,10 @@
 """Are the states closed: does x_h say more of s_{h+1} than s_h does, or x_{h+1} more of s_h than s_{h+1} does?
 
-If policies see no noise (Equation 1), noise knows nothing of the moves. So given the state s_h and the agent, s_{h+1} is
-independent of everything else in x_h; and given s_{h+1} and the agent, s_h is independent of everything else in x_{h+1}.
-States that were fused fail this: what x_h says beyond the fused state tells where the agent goes next. So do codes that
-follow noise at one step and the state at the next. For every function psi of a probing class that is a chi-square
-test of psi(x_h) against s_{h+1} within each cell (s_h, agent), and backwards; the strongest is reported.
+If policies see no noise (Equation 1), noise knows nothing of the moves. So given the state s_h and the agent, s_{h+1}
+is independent of everything else in x_h; and given s_{h+1} and the agent, s_h is independent of everything else in
+x_{h+1}. States that were fused fail this: what x_h says beyond the fused state tells where the agent goes next. So do
+codes that follow noise at one step and the state at the next. For every function psi of a probing class that is a
+chi-square test of psi(x_h) against s_{h+1} within each cell (s_h, agent), and backwards; the strongest is reported.
 
 Paper: Equation 1 (the noise-free policy property), Section 2.2
 """

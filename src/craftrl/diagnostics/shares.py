@@ -36,7 +36,7 @@ class AgentShares:
 
 
 def agent_shares(codes: Ints, tau: TrajectoryDataset, eta: float | None) -> AgentShares:
-    """Compare the agents' visits to every pair of the states `codes` (n, H), -1 for none, with eta; None for no test."""
+    """Compare the agents' visits to every pair of the states `codes` (n, H), -1 for none, with a given eta."""
     return AgentShares(*np.array([_at_step(codes[:, h - 1], codes[:, h], tau, eta) for h in range(1, tau.H)]).T)
 
 

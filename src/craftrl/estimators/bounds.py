@@ -62,7 +62,7 @@ class Tried:
 
 
 def starts_for(tau: TrajectoryDataset, exact: bool) -> tuple[Bounds, ...]:
-    """Where to begin: `EXACT_STARTS` or `STARTS`, with eta as far below the rarest agent's share as it is below 1/2 in there.
+    """Where to begin: `EXACT_STARTS` or `STARTS`, but eta is set for the agents' own shares rather than for equal ones.
 
     Of agents with 20,000 and 1,000 trajectories the second makes one visit in 21 where both act alike: with eta = 0.2
     all log-odds would lie beyond the grid.
@@ -71,7 +71,7 @@ def starts_for(tau: TrajectoryDataset, exact: bool) -> tuple[Bounds, ...]:
 
 
 def limits_for(tau: TrajectoryDataset) -> dict[str, tuple[float, float]]:
-    """`LIMITS`, with the least eta as far below the rarest agent's share as it is below 1/2 in there."""
+    """`LIMITS`, but the least eta is set for the agents' own shares rather than for equal ones."""
     return {**LIMITS, "eta": (_beside(tau, LIMITS["eta"][0]), LIMITS["eta"][1])}
 
 

@@ -36,8 +36,10 @@ def tested(trace: Trace, codes: Ints, n_states: Sequence[int], prepared: Prepare
 
 
 def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> None:
-    """Say where the log-odds know nothing, if that is so at most steps; where no state, or too many, were found, or one at
-    most steps; where the data contradicts the states; and whether trajectories seem to begin in several states.
+    """Say what speaks against the states, in one warning.
+
+    Log-odds that know nothing at most steps; no state, or too many; one state at most steps; states that no encoder
+    reads, or that the data contradicts; trajectories that seem to begin in several states.
 
     `may_chain`: whether coupling="chain" could help; `exact`: whether the class is finite, so that Line 46 is exact.
     """
@@ -81,7 +83,7 @@ def _misread(trace: Trace) -> str:
     worst = max(trace[h - 1].encoder_loss for h in steps)
     return (
         f"No encoder of the class reads the states found at h = {_ranges(steps)} (Line 46 loses up to {worst:.0%} of a "
-        "state): the states are mixtures, or the class is too small. More trajectories, or a larger class, usually help."
+        "state): the states are mixtures, or the class is too small; more trajectories, or a larger class, may help."
     )
 
 
@@ -96,7 +98,7 @@ def _contradicted(trace: Trace) -> str:
         return ""
     return (
         f"The data contradicts the states: {'; '.join(told)} (trace_[h].p_closure, p_residual). States are fused or "
-        "follow noise, or the policies see noise; more trajectories, smaller bounds, or agents that differ more may help."
+        "follow noise, or policies see noise; more trajectories, smaller bounds, or agents that differ more may help."
     )
 
 
