@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import MarkovPolicy, tilted
+from craftrl.errors import InvalidParameterError
 
 __all__ = ["TabularExBMDP", "random_agents"]
 
@@ -77,8 +78,9 @@ class TabularExBMDP(ExBMDP):
         return x_h[:, self.place[h - 1][0]].astype(np.int64)
 
     def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[Any]:
-        """All noises but c, which only shows together with others."""
-        raise NotImplementedError("The common noise of this world cannot be read off one observation.")
+        raise InvalidParameterError(
+            "The noise that coordinates share cannot be read off one observation of this world; no learner needs it."
+        )
 
     def noise_marginal(self, h: int) -> NDArray[np.floating]:
         return self.marginal

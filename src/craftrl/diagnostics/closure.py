@@ -25,7 +25,7 @@ __all__ = ["Closure", "closure_test"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
-LEAST_EXPECTED = 2.0  # entries of a table of which fewer counts are expected are taken together
+LEAST_EXPECTED = 5.0  # entries of a table of which fewer counts are expected are taken together: the usual rule
 
 
 @dataclass(frozen=True)

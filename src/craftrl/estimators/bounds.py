@@ -77,6 +77,8 @@ def limits_for(tau: TrajectoryDataset) -> dict[str, tuple[float, float]]:
 
 def _beside(tau: TrajectoryDataset, eta: float) -> float:
     """An eta meant for agents with equally many trajectories, at the odds of the rarest and the most frequent one."""
+    if tau.counts.min() == tau.counts.max():
+        return eta
     odds = eta / (1 - eta) * float(tau.counts.min() / tau.counts.max())
     return odds / (1 + odds)
 
