@@ -74,7 +74,7 @@ def _told(model: CRAFT) -> list[str]:
     return [name for name, warned in seen.items() if warned]
 
 
-def _fitted(case: Case, tau: TrajectoryDataset, bounds: dict[str, float]) -> CRAFT:
+def _fitted(case: Case, tau: TrajectoryDataset, bounds: dict[str, Any]) -> CRAFT:
     return CRAFT(CoordinateOracle(case.n_values, n_threads=1), **bounds).fit(tau)
 
 

@@ -121,7 +121,8 @@ def _random_tables(H: int, states: int, actions: int, rng: np.random.Generator) 
 
 def _ring(H: int, states: int, actions: int) -> list[Ints]:
     """Action a moves by a, from state 0 on; states are numbered in the order in which they are reached."""
-    tables, reached = [], [0]
+    tables: list[Ints] = []
+    reached = [0]
     for _ in range(H - 1):
         goals = [[(s + a) % states for a in range(actions)] for s in reached]
         order = sorted({s for row in goals for s in row})

@@ -144,7 +144,7 @@ def test_the_search_starts_from_the_agents_sizes():
     assert starts_for(of_sizes(7, 7), exact=True) == EXACT_STARTS
     assert starts_for(of_sizes(7, 7), exact=False) == STARTS
     assert starts_for(of_sizes(100, 20, 5), exact=True)[0].eta == pytest.approx(1 / 81)  # odds of 1 to 4, and 1 to 20
-    assert limits_for(of_sizes(7, 7)) == pytest.approx(LIMITS)
+    assert limits_for(of_sizes(7, 7)) == LIMITS
     assert limits_for(of_sizes(1, 50))["eta"][0] < LIMITS["eta"][0] / 40
 
 
