@@ -10,7 +10,7 @@ __all__ = ["FULL_SEEDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
 
 SEEDS, FULL_SEEDS = 20, 150
 SIZES = (1000, 3000)  # geometric mean of the largest and the smallest agent's trajectories
-FIRST = {"calibration": 10_000, "check": 20_000}  # the first number of a case; others were looked at on the way
+FIRST = {"calibration": 10_000, "check": 30_000}  # the first number of a case; others were looked at on the way
 
 
 @dataclass(frozen=True)

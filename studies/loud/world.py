@@ -105,15 +105,13 @@ def random_agents(world: TabularExBMDP, n_agents: int, alpha: float, seed: int) 
 
 def _random_tables(H: int, states: int, actions: int, rng: np.random.Generator) -> list[Ints]:
     """Every action leads elsewhere, and every state of the next step is reached."""
-    tables, n = [], 1
+    tables: list[Ints] = []
+    n = 1
     for _ in range(H - 1):
         n_next = min(states, n * actions)
-        while True:
-            table = np.stack([rng.permutation(n_next)[:actions] for _ in range(n)]) if n_next >= actions else None
-            if table is None:
-                table = rng.integers(n_next, size=(n, actions))
-            if len(np.unique(table)) == n_next:
-                break
+        table = np.zeros((n, actions), dtype=np.int64)
+        while len(np.unique(table)) < n_next:
+            table = np.stack([rng.permutation(n_next)[:actions] for _ in range(n)])
         tables.append(table)
         n = n_next
     return tables

@@ -27,8 +27,8 @@ __all__ = ["diagnose"]
 LEAST_ASSIGNED = 0.5
 LEAST_TRAJECTORIES = 20
 LEAST_GAP = 2.5
-LEAST_SAME_COUNT = 0.8  # in the mean over all steps: at single ones, resampling by itself makes light bins heavy
-LEAST_STABILITY = 0.9
+LEAST_SAME_COUNT = 0.5  # in the mean over all steps: at single ones, resampling by itself makes light bins heavy
+LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
 
 
 def diagnose(
