@@ -64,13 +64,15 @@ def strongest_within(
     own: Ints, other: Ints, tau: TrajectoryDataset, prepared: PreparedCounting, h: int
 ) -> tuple[float, float]:
     """ln p and nats of the probe of x_h that depends most on the state `other` given (own, agent)."""
-    n_other, n_own = int(other.max()) + 1, int(own.max()) + 1
+    n_other = int(other.max()) + 1
     known = (own >= 0) & (other >= 0)
-    if n_own < 1 or n_other < 2:
+    if n_other < 2 or not known.any():
         return 0.0, 0.0
-    group = np.where(known, (own * tau.K + tau.agent) * n_other + other, -1)
-    counts = group_counts(prepared.step(h), group, n_own * tau.K * n_other)  # (groups, F, V)
-    tables = counts.reshape(n_own * tau.K, n_other, *counts.shape[1:])
+    group = np.full(len(own), -1)
+    visited = (own[known] * tau.K + tau.agent[known]) * n_other + other[known]
+    found, group[known] = np.unique(visited, return_inverse=True)  # in order: those of one cell are neighbours
+    counts = group_counts(prepared.step(h), group, len(found))  # (groups, F, V)
+    tables = np.split(counts, np.flatnonzero(np.diff(found // n_other)) + 1)
     statistic, free = (np.sum(parts, axis=0) for parts in zip(*map(_pearson, tables)))
     with np.errstate(divide="ignore"):  # p may be too small for a float
         log_p = np.where(free > 0, np.log(chdtrc(np.maximum(free, 1), statistic)), 0.0)
