@@ -25,7 +25,7 @@ __all__ = ["Closure", "closure_test"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
-LEAST_EXPECTED = 5.0  # entries of a table of which fewer counts are expected are taken together: the usual rule
+LEAST_EXPECTED = 5.0  # entries of a table of which fewer counts are expected are left out: the usual rule
 
 
 @dataclass(frozen=True)
@@ -75,25 +75,22 @@ def strongest_within(
     tables = np.split(counts, np.flatnonzero(np.diff(found // n_other)) + 1)
     statistic, free = (np.sum(parts, axis=0) for parts in zip(*map(_pearson, tables)))
     with np.errstate(divide="ignore"):  # p may be too small for a float
-        log_p = np.where(free > 0, np.log(chdtrc(np.maximum(free, 1), statistic)), 0.0)
+        log_p = np.where(free > 1e-9, np.log(chdtrc(np.maximum(free, 1e-9), statistic)), 0.0)
     best = int(np.argmin(log_p))
     return float(log_p[best]), float((statistic[best] - free[best]) / (2 * max(int(known.sum()), 1)))
 
 
 def _pearson(table: Ints) -> tuple[Floats, Floats]:
-    """Pearson's statistic and degrees of freedom of tables (R, F, V), for each of the F.
+    """Pearson's statistic of tables (R, F, V) and its mean where rows and columns are independent, for each of the F.
 
-    Entries of which little is expected are pooled: the chi-square law does not hold for them by themselves.
+    Entries of which little is expected are left out: the chi-square law does not hold for them. The mean of an entry is
+    (1 - row share) (1 - column share) N / (N - 1), whichever others are left out; of all of them it is the degrees of
+    freedom times N / (N - 1).
     """
-    rows, columns = table.sum(axis=2), table.sum(axis=0)
-    total = columns.sum(axis=1)
-    expected = rows[:, :, None] * columns[None] / np.maximum(total, 1)[None, :, None]
+    rows, columns = table.sum(axis=2)[:, :, None], table.sum(axis=0)[None]
+    total = np.maximum(columns.sum(axis=2, keepdims=True), 2)
+    expected = rows * columns / total
     large = expected >= LEAST_EXPECTED
     off = np.divide((table - expected) ** 2, expected, out=np.zeros_like(expected), where=large)
-    pooled, of_pooled = (np.where(large, 0.0, each).sum(axis=(0, 2)) for each in (expected, table))
-    enough = pooled >= LEAST_EXPECTED
-    rest = np.divide((of_pooled - pooled) ** 2, pooled, out=np.zeros_like(pooled), where=enough)
-    possible = ((rows > 0).sum(axis=0) - 1).clip(0) * ((columns > 0).sum(axis=1) - 1).clip(0)
-    small = (~large & (rows > 0)[:, :, None] & (columns > 0)[None]).sum(axis=(0, 2))
-    free = np.minimum(possible, np.maximum(possible - small + enough, large.any(axis=(0, 2)) & (possible > 0)))
-    return off.sum(axis=(0, 2)) + rest, free.astype(np.float64)
+    mean = np.where(large, (1 - rows / total) * (1 - columns / total), 0.0) * total / (total - 1)
+    return off.sum(axis=(0, 2)), mean.sum(axis=(0, 2))

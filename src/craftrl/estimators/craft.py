@@ -113,7 +113,8 @@ class CRAFT(Learner):
     their encoders are the first of their class; with one state, the most constant encoder is returned; with more
     states than an encoder has values, as many states as possible get a value of their own. Each is recorded in
     `trace_[h].outcome`. Where the log-odds are no better than chance at most steps, whatever was found is a guess:
-    `trace_[h]` has their loss, that of chance and a p-value. `fit` warns once, of all of it.
+    `trace_[h]` has their loss, that of chance and a p-value. Every function of a finite class is used to test the
+    states against the data (`p_closure`, `p_residual`). `fit` warns once, of all of it (docs/diagnostics.md).
 
     Paper: Algorithm 2
     """
