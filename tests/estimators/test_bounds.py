@@ -13,13 +13,17 @@ from craftrl.core.craft import Bounds
 from craftrl.core.encoders import ConstantEncoder, read_states
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.estimators.bounds import (
+    EXACT_STARTS,
     LIMITS,
     START,
     STARTS,
     Tried,
     chained_loss,
+    limits_for,
     lowered,
     search_bounds,
+    starts_for,
+    unnamed,
     worth_sharing,
 )
 
@@ -169,3 +173,38 @@ def test_a_bound_is_lowered_within_its_limits():
     assert lowered(Bounds(1.0, 1.5 * least, 0.1), "eta", 4.0).eta == least
     below = Bounds(1.0, least / 10, 0.1)
     assert lowered(below, "eta", 4.0) == below
+
+
+def of_sizes(*sizes):
+    return TrajectoryDataset.from_arrays([np.zeros((n, 2, 1), dtype=int) for n in sizes])
+
+
+def test_the_search_starts_from_the_agents_sizes():
+    assert starts_for(of_sizes(7, 7), exact=True) == EXACT_STARTS
+    assert starts_for(of_sizes(7, 7), exact=False) == STARTS
+    assert starts_for(of_sizes(100, 20, 5), exact=True)[0].eta == pytest.approx(1 / 81)  # odds of 1 to 4, and 1 to 20
+    assert limits_for(of_sizes(7, 7)) == LIMITS
+    assert limits_for(of_sizes(1, 50))["eta"][0] < LIMITS["eta"][0] / 40
+
+
+def test_unnamed_counts_codes_without_a_state_and_states_without_a_code():
+    codes = [np.array([0, 0, 0, -1]), np.array([0, 1, 2, 2])]
+    assert unnamed(codes, [1, 3]) == 0
+    assert unnamed(codes, [1, 2]) == pytest.approx(0.5)
+    assert unnamed(codes, [2, 4]) == 2
+
+
+def test_between_equal_losses_the_states_that_encoders_read_decide():
+    def run(bounds):
+        return Tried(bounds, None, 1.0, unnamed=abs(np.log2(bounds.eta / START.eta) + 2))
+
+    assert search_bounds(run, [START], NAMES)[0].bounds == replace(START, eta=START.eta / 4)
+
+
+@pytest.mark.parametrize(("of_first", "expected"), [(0.0, 1.0), (0.5, 0.25)])
+def test_other_starts_are_tried_only_where_the_first_names_other_states(of_first, expected):
+    def run(bounds):
+        return Tried(bounds, None, 0.9 if bounds.alpha == 0.25 else 1.0, unnamed=of_first * (bounds.alpha == 1))
+
+    found = search_bounds(run, EXACT_STARTS, ["nu"], one_will_do=True)
+    assert found[0].bounds.alpha == expected

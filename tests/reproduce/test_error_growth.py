@@ -46,6 +46,7 @@ def test_the_corruption_spoils_noise_and_never_states() -> None:
     assert (world.phi_e(tau.at(4), 4)[:, 0] == bad).all()
 
 
+@pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
 def test_drafts_mistakes_multiply_and_crafts_do_not() -> None:
     """Paper: Section 3.1.1"""
     wrong = {

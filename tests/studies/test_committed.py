@@ -22,6 +22,7 @@ TABLES = {
     "bounds": "table.json",
     "efficiency": "curves.json",
     "error-growth": "curves.json",
+    "loud": "table.json",
     "robustness": "tables.json",
     "worlds": "table.json",
 }  # table1 has tests of its own, and the rows of pixels were made on other machines

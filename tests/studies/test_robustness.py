@@ -128,6 +128,7 @@ def test_planted_codes_are_the_states_xor_the_frozen_factor() -> None:
     assert np.array_equal(codes, data.truth.states ^ (e_1[:, None] * flipped))
 
 
+@pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
 @pytest.mark.parametrize(
     "run",
     [

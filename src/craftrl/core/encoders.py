@@ -10,7 +10,7 @@ Paper: Lines 6 and 46
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ __all__ = [
     "FeatureEncoder",
     "ValueEncoder",
     "encode_dataset",
+    "named_states",
     "read_states",
 ]
 
@@ -137,3 +138,16 @@ def encode_dataset(encoders: Collection[Callable[[NDArray[Any]], Ints]], tau: Tr
             f"Model and data must have the same number of steps; {len(encoders)} and {tau.H} were given."
         )
     return np.stack([read_states(phi_h, tau, h) for h, phi_h in enumerate(encoders, start=1)], axis=1)
+
+
+def named_states(codes: Ints, n_states: Iterable[int]) -> NDArray[np.int64]:
+    """Codes (n, H), those that stand for none of the `n_states` found at their step read as the state of most.
+
+    An encoder of a finite class has a value for every observation, also where CRAFT found fewer states than it has
+    values. What it reads there was never found: who takes the states at their word takes it for the commonest one.
+    """
+    named = []
+    for code, n in zip(codes.T, n_states):
+        visits = np.bincount(code[(code >= 0) & (code < n)], minlength=1)
+        named.append(np.where(code < n, code, visits.argmax()))
+    return np.stack(named, axis=1)

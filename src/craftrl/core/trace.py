@@ -19,8 +19,12 @@ from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
+__all__ = ["CONTRADICTED", "Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
 
+# Calibrated on random worlds (docs/diagnostics.md).
+CONTRADICTED = 1e-3  # how likely a test may be to fail by chance, over all steps of one model together
+MISREAD = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
+MISREAD_AT_CHANCE = 0.1  # the same where the log-odds that led to the states are no better than chance
 Outcome = Literal["ok", "no state", "one state", "too many states"]
 
 
@@ -68,6 +72,10 @@ class StepTrace(Savable):
     chance        the loss of knowing the agents' shares alone, on the same pairs; None in models of older versions
     p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`): on
                   pairs not learned from, or corrected for the choice of encoders; None where the oracle does not say
+    p_residual    how likely it is by chance alone that something in x_h or x_{h+1} tells the agents apart beyond the
+                  states of h and h+1 as well as it does (`craftrl.diagnostics.residual`); None for not tested
+    p_closure     how likely it is by chance alone that something in x_h tells of the state of h+1 beyond that of h, or
+                  the other way round, as well as it does (`craftrl.diagnostics.closure`); None for not tested
     """
 
     h: int
@@ -82,6 +90,8 @@ class StepTrace(Savable):
     encoder_loss: float
     chance: float | None = None
     p_value: float | None = None
+    p_residual: float | None = None
+    p_closure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +157,25 @@ class Trace(Savable):
     def mostly_at_chance(self) -> bool:
         """Whether that is so at most of the steps: single steps at which agents act alike are no failure."""
         return len(self.at_chance()) > len(self.steps) / 2
+
+    @property
+    def mostly_one_state(self) -> bool:
+        """Whether one state was found at most of the steps: at single ones it may be all there is."""
+        return len(self.outcomes().get("one state", [])) > len(self.steps) / 2
+
+    def contradicted(self, test: Literal["p_residual", "p_closure"]) -> list[int]:
+        """The iterations h at which the data contradicts the states by this test, all steps taken together."""
+        p_value = [1.0 if getattr(step, test) is None else getattr(step, test) for step in self.steps]
+        return [step.h for step, p in zip(self.steps, p_value) if p * len(self.steps) < CONTRADICTED]
+
+    def misread(self) -> list[int]:
+        """The steps h+1 whose encoder does not read the states that were found: a large loss of Line 46.
+
+        Where the log-odds are no better than chance, less of a loss is enough.
+        """
+        at_chance = set(self.at_chance())
+        most = {step.h: MISREAD_AT_CHANCE if step.h in at_chance else MISREAD for step in self.steps}
+        return [step.h + 1 for step in self.steps if step.encoder_loss > most[step.h]]
 
     def outcomes(self) -> dict[str, list[int]]:
         """For each kind of outcome but "ok", the steps h+1 at which it occurred."""

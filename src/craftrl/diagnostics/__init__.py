@@ -10,6 +10,7 @@ How well each of these predicts true accuracy is measured in docs/diagnostics.md
 """
 
 from craftrl.diagnostics.checks import diagnose
+from craftrl.diagnostics.closure import Closure, closure_test
 from craftrl.diagnostics.diagnosis import Diagnosis
 from craftrl.diagnostics.gaps import cluster_gaps
 from craftrl.diagnostics.resamples import Resamples, resample
@@ -19,11 +20,13 @@ from craftrl.diagnostics.subject import Subject
 
 __all__ = [
     "AgentShares",
+    "Closure",
     "Diagnosis",
     "Resamples",
     "Residual",
     "Subject",
     "agent_shares",
+    "closure_test",
     "cluster_gaps",
     "diagnose",
     "resample",

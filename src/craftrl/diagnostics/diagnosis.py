@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.diagnostics.closure import Closure
 from craftrl.diagnostics.resamples import Resamples
 from craftrl.diagnostics.residual import Residual
 from craftrl.diagnostics.shares import AgentShares
@@ -32,6 +33,7 @@ class Diagnosis:
     shares     how often the rarest agent visits a pair of states, against eta
     resamples  refits on resampled trajectories; None if none were asked for
     residual   what tells the agents apart beyond the states; None without a class of probes
+    closure    what tells of the neighbouring state beyond a state; None without a class of probes
     warnings   everything that asks for attention, in words
     at_chance  whether the log-odds are no better than chance at most steps, so that there is nothing to trust
     """
@@ -44,6 +46,7 @@ class Diagnosis:
     residual: Residual | None
     warnings: tuple[str, ...]
     at_chance: bool = False
+    closure: Closure | None = None
 
     @property
     def same_count(self) -> Floats:

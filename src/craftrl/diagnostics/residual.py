@@ -52,9 +52,9 @@ class Residual:
         return np.divide(self.known, total, out=np.ones_like(total), where=left_over > 0)
 
 
-def residual_information(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle) -> Residual:
+def residual_information(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | PreparedCounting) -> Residual:
     """Test the states `codes` (n, H), -1 for none, against every function of the probing class, step by step."""
-    prepared = probe.prepare(tau)
+    prepared = probe if isinstance(probe, PreparedCounting) else probe.prepare(tau)
     known, nats, p_value, found = zip(*(_at_step(h, codes, tau, prepared) for h in range(1, tau.H)))
     return Residual(np.array(known), np.array(nats), np.array(p_value), found)
 

@@ -26,6 +26,7 @@ class Subject:
     labels    int (n, H): the states of the trajectories, in the order of the dataset
     trace     what `fit` decided
     bounds    the alpha, eta and nu that were used
+    chosen    the names of those that were chosen from this very data, which cannot be tested against it
     refit     the same model fitted to other data at these bounds: anything with `encoders_`, `n_states_`, `trace_`
     """
 
@@ -35,3 +36,4 @@ class Subject:
     trace: Trace
     bounds: Bounds
     refit: Callable[[TrajectoryDataset], Any]
+    chosen: tuple[str, ...] = ()

@@ -3,12 +3,12 @@
 The paper takes them as known. What they are for is to read states off the log-odds, and how well that went shows in
 the data: the encoders that come out, each shared by the pairs on both its sides, tell the agents apart as well as
 any chain of encoders can only if they are right (`docs/chain.md`). So `auto` bounds are those whose encoders have
-the least chained loss, found by halving and doubling one bound at a time.
+the least chained loss, found by halving and doubling one bound at a time, from several starting points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,21 +20,27 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = [
+    "EXACT_STARTS",
     "LIMITS",
     "START",
     "STARTS",
     "Tried",
     "chained_evidence",
     "chained_loss",
+    "limits_for",
     "lowered",
     "search_bounds",
+    "starts_for",
+    "unnamed",
     "worth_sharing",
 ]
 
 Ints = NDArray[np.integer]
 PRIOR_VISITS = 0.5  # of each agent, in a pair of codes, before any was counted
 START = Bounds(alpha=1.0, eta=0.2, nu=0.1)
-# Where log-odds scatter, halving and doubling may end beside the best bounds: it begins at the best of these.
+# Halving and doubling may end beside the best bounds, or on a plateau: the search begins at the best of several.
+EXACT_STARTS = tuple(replace(START, alpha=alpha) for alpha in (1.0, 0.5, 0.25))  # for finite classes
+# Where log-odds scatter, the other bounds matter as well.
 STARTS = tuple(
     Bounds(alpha, START.eta / finer, START.nu / finer**1.5) for finer in (1.0, 4.0, 16.0) for alpha in (1.0, 0.5)
 )
@@ -44,11 +50,53 @@ LIMITS = {"alpha": (0.05, 1.0), "eta": (0.005, 0.45), "nu": (0.001, 0.8)}
 
 @dataclass(frozen=True)
 class Tried:
-    """One run of CRAFT in a search: the bounds, what came out, and its chained loss."""
+    """One run of CRAFT in a search: the bounds, what came out, and its chained loss.
+
+    unnamed  how far its states are from those that its encoders read; decides between runs with one loss
+    """
 
     bounds: Bounds
     result: Result
     loss: float
+    unnamed: float = 0.0
+
+
+def starts_for(tau: TrajectoryDataset, exact: bool) -> tuple[Bounds, ...]:
+    """Where to begin: `EXACT_STARTS` or `STARTS`, but eta is set for the agents' own shares rather than for equal ones.
+
+    Of agents with 20,000 and 1,000 trajectories the second makes one visit in 21 where both act alike: with eta = 0.2
+    all log-odds would lie beyond the grid.
+    """
+    return tuple(replace(start, eta=_beside(tau, start.eta)) for start in (EXACT_STARTS if exact else STARTS))
+
+
+def limits_for(tau: TrajectoryDataset) -> dict[str, tuple[float, float]]:
+    """`LIMITS`, but the least eta is set for the agents' own shares rather than for equal ones."""
+    return {**LIMITS, "eta": (_beside(tau, LIMITS["eta"][0]), LIMITS["eta"][1])}
+
+
+def _beside(tau: TrajectoryDataset, eta: float) -> float:
+    """An eta meant for agents with equally many trajectories, at the odds of the rarest and the most frequent one."""
+    if tau.counts.min() == tau.counts.max():
+        return eta
+    odds = eta / (1 - eta) * float(tau.counts.min() / tau.counts.max())
+    return odds / (1 + odds)
+
+
+def unnamed(codes: Iterable[Ints], n_states: Iterable[int]) -> float:
+    """How far the states that CRAFT found are from those that its encoders read, from 0 on; lower is better.
+
+    An encoder of a finite class has a value for every observation, also where CRAFT found fewer states than it has
+    values: it may be right by luck, but the user is told of fewer states. Counted are, summed over steps, the share of
+    codes that stand for no state, and the states that no code stands for.
+    """
+    total = 0.0
+    for code, n in zip(codes, n_states):
+        there = code[code >= 0]
+        read = len(np.unique(there[there < n]))
+        total += float((there >= n).mean()) if len(there) else 0.0
+        total += n - read
+    return total
 
 
 def chained_loss(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
@@ -101,19 +149,30 @@ def lowered(bounds: Bounds, name: str, factor: float) -> Bounds:
     return replace(bounds, **{name: min(value, max(value / factor, LIMITS[name][0]))})
 
 
-def search_bounds(run: Callable[[Bounds], Tried], starts: Sequence[Bounds], free: Sequence[str]) -> list[Tried]:
+def search_bounds(
+    run: Callable[[Bounds], Tried],
+    starts: Sequence[Bounds],
+    free: Sequence[str],
+    limits: Mapping[str, tuple[float, float]] = LIMITS,
+    one_will_do: bool = False,
+) -> list[Tried]:
     """From the best of `starts`, halve or double one free bound at a time while that lowers the loss.
+
+    Where `one_will_do` and the run at the first start names just the states that its encoders read, the others are left
+    out: with more to choose from, a loss can be lower by chance.
 
     Returned are all runs that were made, the best first; larger bounds win ties. Deterministic; each combination is
     tried once: one that was not better when it was tried is not better than what was found since. A larger bound asks
     more of the data, and where both explain it equally well it is the better guide.
     """
-    tried = {start: run(start) for start in dict.fromkeys(starts)}
+    tried = {starts[0]: run(starts[0])}
+    if not (one_will_do and tried[starts[0]].unnamed == 0):
+        tried |= {start: run(start) for start in dict.fromkeys(starts[1:]) if start not in tried}
     best = _first_of_least(tried.values())
     while True:
         before = best
         for name in free:
-            low, high = LIMITS[name]
+            low, high = limits[name]
             for factor in (2.0, 0.5):
                 moved = replace(best.bounds, **{name: min(max(getattr(best.bounds, name) * factor, low), high)})
                 if moved not in tried:
@@ -134,8 +193,14 @@ def worth_sharing(tried: Sequence[Tried], starts: Sequence[Bounds]) -> list[Trie
 
 
 def _first_of_least(runs: Iterable[Tried]) -> Tried:
-    """The run with the least loss; of those that are as good, the first."""
+    """The run with the least loss; of those that are as good, the one with the states that its encoders read."""
     best, *others = runs
     for other in others:
-        best = other if other.loss < best.loss - 1e-12 else best
+        best = other if _better(other, best) else best
     return best
+
+
+def _better(one: Tried, other: Tried) -> bool:
+    if abs(one.loss - other.loss) > 1e-12:
+        return one.loss < other.loss
+    return one.unnamed < other.unnamed - 1e-12

@@ -5,7 +5,6 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -17,20 +16,30 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.seam import Coupling
+from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import as_block, as_dataset
+from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
-from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.estimators.bounds import START, STARTS, Tried, chained_evidence, chained_loss, search_bounds, worth_sharing
+from craftrl.estimators.bounds import (
+    Tried,
+    chained_evidence,
+    chained_loss,
+    limits_for,
+    search_bounds,
+    starts_for,
+    unnamed,
+    worth_sharing,
+)
 from craftrl.estimators.choices import choose_oracle
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
+from craftrl.estimators.outcomes import exact_and_independent, tested, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
 from craftrl.estimators.sharing import Shared, share_over_time
 from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle
+from craftrl.oracles.counting import CountingOracle, PreparedCounting
 from craftrl.oracles.memory import RememberingOracle
 
 if TYPE_CHECKING:
@@ -106,7 +115,8 @@ class CRAFT(Learner):
     their encoders are the first of their class; with one state, the most constant encoder is returned; with more
     states than an encoder has values, as many states as possible get a value of their own. Each is recorded in
     `trace_[h].outcome`. Where the log-odds are no better than chance at most steps, whatever was found is a guess:
-    `trace_[h]` has their loss, that of chance and a p-value. `fit` warns once, of all of it.
+    `trace_[h]` has their loss, that of chance and a p-value. Every function of a finite class is used to test the
+    states against the data (`p_closure`, `p_residual`). `fit` warns once, of all of it (docs/diagnostics.md).
 
     Paper: Algorithm 2
     """
@@ -156,7 +166,10 @@ class CRAFT(Learner):
                out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
         """
         check_parameters(self)
-        data = as_dataset(x, agent)
+        return self._learn(as_dataset(x, agent), start, judged=True)
+
+    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
+        """`fit` on data in one form; `judged`: whether what was learned is tested, and warned of."""
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -173,7 +186,7 @@ class CRAFT(Learner):
         begun = {**reading, "start": starts}
         known = {name: float(getattr(self, name)) for name in BOUNDS if name not in free}
         exact = isinstance(oracle, CountingOracle)
-        where = [replace(bounds, **known) for bounds in ((START,) if exact else STARTS)]
+        where = [replace(bounds, **known) for bounds in starts_for(tau, exact)]
         tried = self._runs(prepared, tau, where, free, chained_loss if exact else chained_evidence, begun)
         result, bounds = tried[0].result, tried[0].bounds
         shared: Shared | None = None
@@ -185,7 +198,8 @@ class CRAFT(Learner):
             firsts = [(run.bounds, run.result) for run in worth_sharing(tried, () if exact else where)]
             turn = share_over_time(prepared, firsts, tau, again, () if exact else free, starts is None)
             result, shared, bounds = turn.result, turn.shared, turn.bounds
-        tested = prepared.test_start() if starts is None else None
+        start_test = prepared.test_start() if judged and starts is None else None
+        trace = _tested(result, shared, prepared, tau) if judged else result.trace
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
@@ -194,9 +208,10 @@ class CRAFT(Learner):
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.f_ = result.f
-        self.trace_ = replace(result.trace, oracle_use=prepared.use, start=tested)
+        self.trace_ = replace(trace, oracle_use=prepared.use, start=start_test)
         self.choices_ = (*chosen, *(_why(name, tried, bounds) for name in free), *asked, *found)
-        warn_of_failed_assumptions(self.trace_, may_chain=exact_and_independent(oracle, reading))
+        if judged:
+            warn_of_failed_assumptions(self.trace_, exact_and_independent(oracle, reading), exact)
         return self
 
     def log_odds(self, x: Any) -> NDArray[np.float64]:
@@ -249,6 +264,7 @@ class CRAFT(Learner):
             trace=self.trace_,
             bounds=self.bounds_,
             refit=self._refit,
+            chosen=tuple(name for name in BOUNDS if getattr(self, name) == "auto"),
         )
         if probe is None and isinstance(self.oracle_, CountingOracle):
             probe = self.oracle_
@@ -283,10 +299,15 @@ class CRAFT(Learner):
 
         def run(bounds: Bounds) -> Tried:
             result = craft(prepared, tau, bounds, **reading)
-            loss = score(_codes(prepared, result, tau), tau) if free else np.nan
-            return Tried(bounds, result, loss)
+            if not free:
+                return Tried(bounds, result, np.nan)
+            codes = _codes(prepared, result, tau)
+            return Tried(bounds, result, score(codes, tau), unnamed(codes, _n_states(result)))
 
-        return search_bounds(run, where, free) if free else [run(where[0])]
+        if not free:
+            return [run(where[0])]
+        exact = isinstance(prepared.prepared, PreparedCounting)
+        return search_bounds(run, where, free, limits_for(tau), one_will_do=exact)
 
     def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
@@ -295,9 +316,7 @@ class CRAFT(Learner):
                 delattr(self, name)
         if shared is None:
             self.encoders_ = ByStep(result.encoders)
-            self.n_states_ = ByStep(
-                [int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)]
-            )
+            self.n_states_ = ByStep(_n_states(result))
             return
         self.encoder_ = shared.encoder
         self.encoders_ = ByStep([shared.encoder for _ in result.encoders])
@@ -307,11 +326,25 @@ class CRAFT(Learner):
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
         known = {name: getattr(self.bounds_, name) for name in BOUNDS}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)
-            again = clone(self).set_params(oracle=clone(self.oracle_), **known)
-            # Where starts were given, those of a sample are read off.
-            return again.fit(sample, start=self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None)
+        again = clone(self).set_params(oracle=clone(self.oracle_), **known)
+        # Where starts were given, those of a sample are read off.
+        start = self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None
+        return again._learn(as_dataset(sample, None), start, judged=False)
+
+
+def _tested(result: Result, shared: Shared | None, prepared: RememberingOracle, tau: TrajectoryDataset) -> Trace:
+    """The trace with tests of the states that the encoders, or the one encoder, read."""
+    if not isinstance(prepared.prepared, PreparedCounting):
+        return result.trace
+    if shared is not None:
+        return tested(result.trace, shared.labels, [shared.n_states] * tau.H, prepared.prepared)
+    codes = np.stack(_codes(prepared, result, tau), axis=1)
+    return tested(result.trace, codes, _n_states(result), prepared.prepared)
+
+
+def _n_states(result: Result) -> list[int]:
+    """|S_1|..|S_H|."""
+    return [int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)]
 
 
 def _why(name: str, tried: list[Tried], used: Bounds) -> Choice:

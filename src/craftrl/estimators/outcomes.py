@@ -1,31 +1,53 @@
-"""One warning for all steps at which the paper's assumptions seem not to hold."""
+"""Tests of what was learned, and one warning for all steps at which the paper's assumptions seem not to hold."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from craftrl.core.encoders import named_states
 from craftrl.core.trace import Trace
+from craftrl.diagnostics import closure_test, residual_information
 from craftrl.errors import AssumptionWarning
 from craftrl.oracles.base import Oracle
-from craftrl.oracles.counting import CountingOracle
+from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
-__all__ = ["exact_and_independent", "warn_of_failed_assumptions"]
+__all__ = ["exact_and_independent", "tested", "warn_of_failed_assumptions"]
+
+Ints = NDArray[np.integer]
 
 
-def warn_of_failed_assumptions(trace: Trace, may_chain: bool) -> None:
-    """Say where the log-odds know nothing, if that is so at most steps; where no state, or too many, were found; and
-    whether trajectories seem to begin in several states.
+def tested(trace: Trace, codes: Ints, n_states: Sequence[int], prepared: PreparedCounting) -> Trace:
+    """The trace with two tests of the states at every step, by every function of the class; no ground truth enters.
 
-    `may_chain`: whether choosing the encoders of all steps together could help.
+    Right states hold all that observations tell of the agent (`residual_information`) and of each other
+    (`closure_test`). The states are taken at their word: a code that stands for none is a code of the commonest.
     """
-    told = [sentence for sentence in (_at_chance(trace), _failed(trace, may_chain)) if sentence]
+    named = named_states(codes, n_states)
+    p_residual = residual_information(named, prepared.tau, prepared).p_value
+    p_closure = closure_test(named, prepared.tau, prepared).p_value
+    both = zip(trace.steps, p_residual, p_closure)
+    return replace(trace, steps=tuple(replace(s, p_residual=float(r), p_closure=float(c)) for s, r, c in both))
+
+
+def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> None:
+    """Say what speaks against the states, in one warning.
+
+    Log-odds that know nothing at most steps; no state, or too many; one state at most steps; states that no encoder
+    reads, or that the data contradicts; trajectories that seem to begin in several states.
+
+    `may_chain`: whether choosing the encoders of all steps together could help; `exact`: whether the class is finite, so
+    that Line 46 is exact.
+    """
+    told = [_at_chance(trace), _misread(trace) if exact else "", _contradicted(trace), _failed(trace, may_chain)]
     told += [] if trace.start is None else trace.start.warnings()
-    if told:
-        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=3)
+    if any(told):
+        warnings.warn(" ".join(filter(None, told)), AssumptionWarning, stacklevel=4)
 
 
 def _at_chance(trace: Trace) -> str:
@@ -43,7 +65,7 @@ def _at_chance(trace: Trace) -> str:
 
 def _failed(trace: Trace, may_chain: bool) -> str:
     failed = trace.outcomes()
-    if len(failed.get("one state", [])) < len(trace):
+    if not trace.mostly_one_state:
         failed.pop("one state", None)  # at some steps one state may be all there is
     if not failed:
         return ""
@@ -52,6 +74,32 @@ def _failed(trace: Trace, may_chain: bool) -> str:
     return (
         f"CRAFT found {what}. The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders "
         f"there are guesses. See trace_ for what was decided{hint}."
+    )
+
+
+def _misread(trace: Trace) -> str:
+    steps = trace.misread()
+    if not steps:
+        return ""
+    worst = max(trace[h - 1].encoder_loss for h in steps)
+    return (
+        f"No encoder of the class reads the states found at h = {_ranges(steps)} (Line 46 loses up to {worst:.0%} of a "
+        "state): the states are mixtures, or the class is too small; more trajectories, or a larger class, may help."
+    )
+
+
+def _contradicted(trace: Trace) -> str:
+    closure, residual = trace.contradicted("p_closure"), trace.contradicted("p_residual")
+    told = []
+    if closure:
+        told.append(f"observations foretell the neighbouring state beyond their own state at h = {_ranges(closure)}")
+    if residual:
+        told.append(f"observations tell the agents apart beyond the states at h = {_ranges(residual)}")
+    if not told:
+        return ""
+    return (
+        f"The data contradicts the states: {'; '.join(told)} (trace_[h].p_closure, p_residual). States are fused or "
+        "follow noise, or policies see noise; more trajectories, smaller bounds, or agents that differ more may help."
     )
 
 
