@@ -41,8 +41,8 @@ def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> No
     Log-odds that know nothing at most steps; no state, or too many; one state at most steps; states that no encoder
     reads, or that the data contradicts; trajectories that seem to begin in several states.
 
-    `may_chain`: whether choosing the encoders of all steps together could help; `exact`: whether the class is finite, so
-    that Line 46 is exact.
+    `may_chain`: whether choosing the encoders of all steps together could help; `exact`: whether the class is finite,
+    so that Line 46 is exact.
     """
     told = [_at_chance(trace), _misread(trace) if exact else "", _contradicted(trace), _failed(trace, may_chain)]
     told += [] if trace.start is None else trace.start.warnings()
