@@ -50,6 +50,9 @@ def test_order_of_features(seed, coupling):
     order = np.random.default_rng(seed).permutation(7)
     model, moved = fit(arrays, coupling), fit([x[..., order] for x in arrays], coupling)
     assume(not _ties(model) and not _ties(moved))
+    pairs = [[(f.i, f.j) for f in learner.trace_.models] for learner in (model, moved)]
+    named = np.append(order, -1)  # the constant encoder of h = 1 is number -1
+    assume(pairs[0] == [(named[i], named[j]) for i, j in pairs[1]])  # else two pairs of features have the same loss
     assert np.array_equal(moved.labels_, model.labels_)
     features = [[phi.feature for phi in list(learner.encoders_)[1:]] for learner in (model, moved)]
     assert features[0] == [order[i] for i in features[1]]
