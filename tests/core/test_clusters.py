@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl.core import clusters
@@ -72,7 +72,6 @@ def test_pairs_are_clustered_within_their_predecessor():
 
 @pytest.mark.parametrize("clusterer", [find_clusters, Valleys(min_share=0.2)], ids=["scan", "valleys"])
 @given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(1, 25), st.integers(4, 9))
-@settings(deadline=None)
 def test_boxes_about_occupied_bins_give_the_clusters_of_the_whole_grid(clusterer, seed, n_axes, n_values, grid_size):
     rng = np.random.default_rng(seed)
     values = rng.integers(0, grid_size, size=(n_values, n_axes))

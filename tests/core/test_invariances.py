@@ -30,7 +30,7 @@ def fit(arrays, coupling):
         )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, couplings)
 def test_order_of_trajectories(seed, coupling):
     arrays = data(seed)
@@ -42,7 +42,7 @@ def test_order_of_trajectories(seed, coupling):
     assert [shuffled.encoders_[h].feature for h in range(2, 6)] == [model.encoders_[h].feature for h in range(2, 6)]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, couplings)
 def test_order_of_features(seed, coupling):
     """Another order of the features is the same problem, as long as nothing ties: so there is data enough."""
@@ -58,7 +58,7 @@ def test_order_of_features(seed, coupling):
     assert features[0] == [order[i] for i in features[1]]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, couplings)
 def test_names_of_the_agents(seed, coupling):
     """Agents swapped, log-odds change sign: the first spectrum is mirrored, and the same groups are found.

@@ -49,7 +49,7 @@ def test_hills_of_three_agents_lie_in_the_plane():
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=20), st.floats(0.1, 0.9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_clusters_are_runs_of_bins_numbered_from_left_to_right(counts, depth):
     spectrum = np.array(counts)
     cluster = Valleys(depth=depth, min_share=0.0)(spectrum, 0.0)

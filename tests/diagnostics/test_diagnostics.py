@@ -251,7 +251,7 @@ def test_information_is_measured_in_nats_and_without_bias() -> None:
     assert abs(np.mean([strongest_dependence(table)[1] for table in independent])) < 3e-4
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_names_of_cells_agents_and_values_do_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)

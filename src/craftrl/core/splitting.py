@@ -24,9 +24,8 @@ __all__ = ["split_by_profile"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
-APART = (
-    4.0  # distance of two kinds, in their own deviation; the halves of a normal distribution have 2.6, of an even 3.5
-)
+# Distance of two kinds, in their own deviation; the halves of a normal distribution have 2.6, of an even one 3.5.
+APART = 4.0
 LEAST_SHARE = 0.1  # of a cluster that makes a kind of its own: what is rarer may be strays
 LEAST_ROWS = 10  # the same in observations; and how many of a predecessor's give it a say
 CORE = 0.9  # share of a kind's own observations that lie as near to its mean as another's must to be of it

@@ -5,7 +5,6 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -14,32 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 
 from craftrl.core.clusters import Clusterer, find_clusters
-from craftrl.core.craft import Bounds, Result, craft
+from craftrl.core.craft import Result
 from craftrl.core.seam import Coupling
-from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.estimators.bounds import (
-    Tried,
-    chained_evidence,
-    chained_loss,
-    limits_for,
-    search_bounds,
-    starts_for,
-    unnamed,
-    worth_sharing,
-)
 from craftrl.estimators.choices import choose_oracle
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.outcomes import exact_and_independent, tested, warn_of_failed_assumptions
+from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
-from craftrl.estimators.sharing import Shared, share_over_time
+from craftrl.estimators.runs import Runs, state_counts, why_taken
+from craftrl.estimators.sharing import Shared
 from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle, PreparedCounting
+from craftrl.oracles.counting import CountingOracle
 from craftrl.oracles.memory import RememberingOracle
 
 if TYPE_CHECKING:
@@ -183,23 +172,16 @@ class CRAFT(Learner):
         asked = [_affordable(choice, prepared) for choice in asked]
         reading |= {choice.parameter: choice.value for choice in asked}
         starts, found = which_starts(start, data, prepared)
-        begun = {**reading, "start": starts}
         known = {name: float(getattr(self, name)) for name in BOUNDS if name not in free}
-        exact = isinstance(oracle, CountingOracle)
-        where = [replace(bounds, **known) for bounds in starts_for(tau, exact)]
-        tried = self._runs(prepared, tau, where, free, chained_loss if exact else chained_evidence, begun)
+        runs = Runs(prepared, tau, known, free, {**reading, "start": starts})
+        tried = runs.tried()
         result, bounds = tried[0].result, tried[0].bounds
         shared: Shared | None = None
         if self.stationary:
-
-            def again(bounds: Bounds, states: NDArray[np.int64]) -> Result:
-                return craft(prepared, tau, bounds, **begun, states=states)
-
-            firsts = [(run.bounds, run.result) for run in worth_sharing(tried, () if exact else where)]
-            turn = share_over_time(prepared, firsts, tau, again, () if exact else free, starts is None)
+            turn = runs.shared(tried)
             result, shared, bounds = turn.result, turn.shared, turn.bounds
         start_test = prepared.test_start() if judged and starts is None else None
-        trace = _tested(result, shared, prepared, tau) if judged else result.trace
+        trace = runs.tested(result, shared) if judged else result.trace
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, bounds
         self.agents_, self.obs_shape_ = data.names, tau.obs_shape
@@ -209,9 +191,9 @@ class CRAFT(Learner):
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.f_ = result.f
         self.trace_ = replace(trace, oracle_use=prepared.use, start=start_test)
-        self.choices_ = (*chosen, *(_why(name, tried, bounds) for name in free), *asked, *found)
+        self.choices_ = (*chosen, *(why_taken(name, tried, bounds) for name in free), *asked, *found)
         if judged:
-            warn_of_failed_assumptions(self.trace_, exact_and_independent(oracle, reading), exact)
+            warn_of_failed_assumptions(self.trace_, exact_and_independent(oracle, reading), runs.counting is not None)
         return self
 
     def log_odds(self, x: Any) -> NDArray[np.float64]:
@@ -286,29 +268,6 @@ class CRAFT(Learner):
         asked = [choice for name, choice in advice.items() if getattr(self, name) == "auto"]
         return {name: getattr(self, name) for name in advice} | {c.parameter: c.value for c in asked}, asked
 
-    def _runs(
-        self,
-        prepared: RememberingOracle,
-        tau: TrajectoryDataset,
-        where: list[Bounds],
-        free: list[str],
-        score: Callable[[Iterable[NDArray[np.integer]], TrajectoryDataset], float],
-        reading: dict[str, Any],
-    ) -> list[Tried]:
-        """One run with the bounds given; where some are free, all that a search from `where` tried, the best first."""
-
-        def run(bounds: Bounds) -> Tried:
-            result = craft(prepared, tau, bounds, **reading)
-            if not free:
-                return Tried(bounds, result, np.nan)
-            codes = _codes(prepared, result, tau)
-            return Tried(bounds, result, score(codes, tau), unnamed(codes, _n_states(result)))
-
-        if not free:
-            return [run(where[0])]
-        exact = isinstance(prepared.prepared, PreparedCounting)
-        return search_bounds(run, where, free, limits_for(tau), one_will_do=exact)
-
     def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
         for name in ("encoder_", "n_states_total_", "matching_"):
@@ -316,7 +275,7 @@ class CRAFT(Learner):
                 delattr(self, name)
         if shared is None:
             self.encoders_ = ByStep(result.encoders)
-            self.n_states_ = ByStep(_n_states(result))
+            self.n_states_ = ByStep(state_counts(result))
             return
         self.encoder_ = shared.encoder
         self.encoders_ = ByStep([shared.encoder for _ in result.encoders])
@@ -332,38 +291,7 @@ class CRAFT(Learner):
         return again._learn(as_dataset(sample, None), start, judged=False)
 
 
-def _tested(result: Result, shared: Shared | None, prepared: RememberingOracle, tau: TrajectoryDataset) -> Trace:
-    """The trace with tests of the states that the encoders, or the one encoder, read."""
-    if not isinstance(prepared.prepared, PreparedCounting):
-        return result.trace
-    if shared is not None:
-        return tested(result.trace, shared.labels, [shared.n_states] * tau.H, prepared.prepared)
-    codes = np.stack(_codes(prepared, result, tau), axis=1)
-    return tested(result.trace, codes, _n_states(result), prepared.prepared)
-
-
-def _n_states(result: Result) -> list[int]:
-    """|S_1|..|S_H|."""
-    return [int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)]
-
-
-def _why(name: str, tried: list[Tried], used: Bounds) -> Choice:
-    """Why a bound was taken: the best for the steps by themselves, or the best once states were shared."""
-    best = tried[0]
-    if used == best.bounds:
-        apart = f"its encoders tell the agents apart best ({best.loss:.4f} nats per pair)"
-    else:
-        alone = getattr(best.bounds, name)
-        apart = f"these tell the agents apart best with states shared over time (step by step, {alone:.4g} is best)"
-    return Choice(name, getattr(used, name), f"of {len(tried)} combinations tried, {apart}.")
-
-
 def _affordable(choice: Choice, prepared: RememberingOracle) -> Choice:
     """What suits the oracle in general, or what to take instead on this dataset."""
     instead = prepared.instead_of(choice.value) if choice.parameter == "coupling" else None
     return choice if instead is None else Choice("coupling", *instead)
-
-
-def _codes(prepared: RememberingOracle, result: Result, tau: TrajectoryDataset) -> list[NDArray[np.integer]]:
-    """What the encoders of all steps say of all trajectories."""
-    return [prepared.read(encoder, tau, h) for h, encoder in enumerate(result.encoders, start=1)]

@@ -20,7 +20,7 @@ from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.oracles.network.heads import fit_head, head_logits
 from craftrl.oracles.network.pairs import calibrated
-from craftrl.oracles.profiles import MOST, REFERENCES, group_profiles, read_starts
+from craftrl.oracles.start_profiles import MOST, REFERENCES, group_profiles, read_starts
 
 if TYPE_CHECKING:
     from craftrl.oracles.network.oracle import PreparedNetwork

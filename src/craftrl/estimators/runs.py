@@ -1,0 +1,114 @@
+"""Runs of Algorithm 2 on one dataset: with the bounds given, or with several, of which the data takes the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.craft import Bounds, Result, craft
+from craftrl.core.trace import Trace
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.estimators.bounds import (
+    Tried,
+    chained_evidence,
+    chained_loss,
+    limits_for,
+    search_bounds,
+    starts_for,
+    unnamed,
+    worth_sharing,
+)
+from craftrl.estimators.outcomes import tested
+from craftrl.estimators.sharing import Shared, Turn, share_over_time
+from craftrl.oracles.base import Choice
+from craftrl.oracles.counting import PreparedCounting
+from craftrl.oracles.memory import RememberingOracle
+
+__all__ = ["Runs", "state_counts", "why_taken"]
+
+Ints = NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """All runs of one fit.
+
+    known    the bounds that are given, by name; the others are chosen
+    free     the names of those others
+    reading  what `craft` takes beside the bounds: coupling, clusterer, relabel, start
+    """
+
+    prepared: RememberingOracle
+    tau: TrajectoryDataset
+    known: Mapping[str, float]
+    free: Sequence[str]
+    reading: Mapping[str, Any]
+
+    @property
+    def counting(self) -> PreparedCounting | None:
+        """The oracle, if its class is finite."""
+        return self.prepared.prepared if isinstance(self.prepared.prepared, PreparedCounting) else None
+
+    @property
+    def starts(self) -> list[Bounds]:
+        """Where a search for bounds begins."""
+        return [replace(start, **self.known) for start in starts_for(self.tau, exact=self.counting is not None)]
+
+    def run(self, bounds: Bounds, states: Ints | None = None) -> Result:
+        """Algorithm 2; with `states`, from these."""
+        return craft(self.prepared, self.tau, bounds, **self.reading, states=states)
+
+    def tried(self) -> list[Tried]:
+        """One run with the bounds given; where some are free, all that a search made, the best first."""
+        exact = self.counting is not None
+        score = chained_loss if exact else chained_evidence
+
+        def scored(bounds: Bounds) -> Tried:
+            result = self.run(bounds)
+            codes = self.codes(result)
+            return Tried(bounds, result, score(codes, self.tau), unnamed(codes, state_counts(result)))
+
+        if not self.free:
+            bounds = self.starts[0]
+            return [Tried(bounds, self.run(bounds), np.nan)]
+        return search_bounds(scored, self.starts, self.free, limits_for(self.tau), one_will_do=exact)
+
+    def shared(self, tried: Sequence[Tried]) -> Turn:
+        """One encoder for all steps. Where log-odds scatter, several runs are worth a trial, and lower bounds too."""
+        exact = self.counting is not None
+        firsts = [(run.bounds, run.result) for run in worth_sharing(tried, () if exact else self.starts)]
+        one_start = self.reading["start"] is None
+        return share_over_time(self.prepared, firsts, self.tau, self.run, () if exact else self.free, one_start)
+
+    def tested(self, result: Result, shared: Shared | None) -> Trace:
+        """The trace with tests of the states that the encoders, or the one encoder, read; for finite classes."""
+        if self.counting is None:
+            return result.trace
+        if shared is not None:
+            return tested(result.trace, shared.labels, [shared.n_states] * self.tau.H, self.counting)
+        codes = np.stack(self.codes(result), axis=1)
+        return tested(result.trace, codes, state_counts(result), self.counting)
+
+    def codes(self, result: Result) -> list[Ints]:
+        """What the encoders of all steps say of all trajectories."""
+        return [self.prepared.read(encoder, self.tau, h) for h, encoder in enumerate(result.encoders, start=1)]
+
+
+def state_counts(result: Result) -> list[int]:
+    """|S_1|..|S_H|."""
+    return [int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)]
+
+
+def why_taken(name: str, tried: Sequence[Tried], used: Bounds) -> Choice:
+    """Why a bound was taken: the best for the steps by themselves, or the best once states were shared."""
+    best = tried[0]
+    if used == best.bounds:
+        apart = f"its encoders tell the agents apart best ({best.loss:.4f} nats per pair)"
+    else:
+        alone = getattr(best.bounds, name)
+        apart = f"these tell the agents apart best with states shared over time (step by step, {alone:.4g} is best)"
+    return Choice(name, getattr(used, name), f"of {len(tried)} combinations tried, {apart}.")
