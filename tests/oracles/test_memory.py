@@ -11,7 +11,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.seam import PreparedOracle
 from craftrl.engine.counting import CountMemory
 from craftrl.engine.engine import Engine
-from craftrl.estimators import craft as estimator
+from craftrl.estimators import runs as all_runs
 from craftrl.oracles.memory import RememberingOracle
 from random_worlds import random_problem
 from shipped import BOUNDS, ORACLES, data, fitted, rows_of
@@ -187,8 +187,8 @@ def test_a_mixed_oracle_passes_on_that_questions_will_come_again():
 
 def test_the_winner_is_not_fitted_again(monkeypatch):
     runs = []
-    run = estimator.craft
-    monkeypatch.setattr(estimator, "craft", lambda *given, **more: runs.append(given[2]) or run(*given, **more))
+    run = all_runs.craft
+    monkeypatch.setattr(all_runs, "craft", lambda *given, **more: runs.append(given[2]) or run(*given, **more))
     model = fitted(CRAFT(), *rows_of("bits"))
     assert len(runs) == len(set(runs))
     assert model.bounds_ in runs
