@@ -25,7 +25,7 @@ from craftrl.oracles.network import Training
 from craftrl.oracles.network.probe import linear_probe
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.training import TrainingError
-from craftrl.states.accuracy import encoder_accuracy
+from craftrl.states.accuracy import accuracy, encoder_accuracy, state_accuracies
 from craftrl.states.visits import count_visits
 
 __all__ = ["FEWEST_PAIRS", "Data", "Fitted", "fit_craft", "fit_rival", "scores"]
@@ -35,6 +35,7 @@ Features = Callable[[NDArray[Any]], NDArray[Any]]
 FEWEST_PAIRS = 10  # nu is taken no smaller than this many pairs: fewer cannot be told from strays
 PROBED = 20_000  # frames whose true states the linear probe learns from
 WIDEST = 256  # features that the probe reads; of more, it reads so many principal components
+FEWEST_FRAMES = 20  # held-out frames of a state at a step, below which its own accuracy is not scored
 CLASSES = {
     "autoencoder": baselines.Autoencoder,
     "contrastive": baselines.TemporalContrastive,
@@ -156,11 +157,22 @@ def _cluster(rival: baselines.TrainedBaseline, data: Data) -> bool:
 
 
 def scores(fitted: Fitted, data: Data) -> dict[str, Any]:
-    """A row: accuracy up to relabelling on held-out frames, mean over h = 2..H; a linear probe; states found."""
-    by_step = _accuracies(fitted.model, data.test)
+    """A row: accuracy up to relabelling on held-out frames, mean over h = 2..H; a linear probe; states found.
+
+    `state_mean` and `state_worst` are of the accuracies of single states at single steps, each relabelled on its own;
+    `one_state` is the accuracy of naming one state at every step, which is what knowing nothing scores.
+    """
+    tau, true = data.test.tau, data.test.truth.states
+    labels = [fitted.model.encode(tau.at(h), h) for h in range(1, tau.H + 1)]
+    by_step = [accuracy(label, true[:, h]) for h, label in enumerate(labels)]
+    fewest = min(FEWEST_FRAMES, tau.n // 10)
+    of_states = np.concatenate([state_accuracies(labels[h], true[:, h], fewest) for h in range(1, tau.H)])
     return {
         "accuracy": float(np.mean(by_step[1:])),
         "accuracy_by_step": [round(a, 5) for a in by_step],
+        "state_mean": round(float(of_states.mean()), 5),
+        "state_worst": round(float(of_states.min()), 5),
+        "one_state": round(float(np.mean([accuracy(0 * label, true[:, h]) for h, label in enumerate(labels)][1:])), 5),
         "probe": round(_probe(fitted.features, data), 5),
         "n_states": fitted.n_states,
         "n_states_true": data.n_states,

@@ -22,6 +22,7 @@ __all__ = [
     "confusion",
     "encoder_accuracy",
     "population_accuracy",
+    "state_accuracies",
 ]
 
 Floats = NDArray[np.float64]
@@ -41,6 +42,22 @@ def accuracy(labels: ArrayLike, states: ArrayLike) -> float:
     table = confusion(labels, states)
     hits = sum(int(table[r, c]) for r, c in best_matching(table).items())
     return hits / max(int((np.asarray(states) >= 0).sum()), 1)
+
+
+def state_accuracies(labels: ArrayLike, states: ArrayLike, at_least: int = 1) -> Floats:
+    """Of each true state, the share of its labels that is right, under the relabelling of `accuracy`.
+
+    Theorem 4.6 bounds the error of every state, however rare, where `accuracy` weighs states by how often they occur.
+    States with fewer than `at_least` labels are left out: of a handful of labels the share is mostly chance. States
+    stand in the order of their numbers.
+    """
+    table, state = confusion(labels, states), np.asarray(states).ravel()
+    visits = np.bincount(state[state >= 0], minlength=table.shape[1])
+    hits = np.zeros(len(visits))
+    for r, c in best_matching(table).items():
+        hits[c] = table[r, c]
+    kept = visits >= max(at_least, 1)
+    return np.asarray(hits[kept] / visits[kept])
 
 
 def accuracy_by_step(labels: ArrayLike, states: ArrayLike) -> Floats:
