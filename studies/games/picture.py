@@ -19,8 +19,8 @@ import craftrl
 from craftrl import CRAFT
 from craftrl.oracles.network.saliency import saliency
 from craftrl.plots.style import BLUE, GREY, INK, picture
+from craftrl.states.visits import count_visits
 from studies.games.run import FRAMES
-from studies.pixels.example import grid_layout, transitions
 
 __all__ = ["draw_episode", "order_of_states"]
 
@@ -74,18 +74,18 @@ def _draw_frames(figure: Any, x: NDArray[Any], heat: NDArray[np.float64], steps:
 
 
 def _draw_path(figure: Any, state: Ints, true: Ints, place: NDArray[np.float64], steps: Ints) -> None:
-    """The learned state over time beside the true one; learned states stand in the order of their transitions."""
+    """The learned state over time beside the true one; the states of the episode stand in the order of `place`."""
     panel = figure.subplots()
     h = np.arange(1, len(state) + 1)
-    rank = np.argsort(np.argsort(place))
-    learned = rank[state]
+    visited = np.unique(state)
+    names = visited[np.argsort(place[visited])]
+    learned = _rank(names, state)
     if (learned - learned.mean()) @ (true - true.mean()) < 0:  # a chain of states has no up and down of its own
-        rank = rank.max() - rank
-        learned = rank[state]
-    panel.step(h, true - true.min() + learned[0], where="mid", color=GREY, lw=5, alpha=0.5, label="true row")
+        names = names[::-1]
+        learned = _rank(names, state)
+    panel.step(h, true - true.min(), where="mid", color=GREY, lw=5, alpha=0.5, label="true row")
     panel.step(h, learned, where="mid", color=BLUE, lw=1.6, label="learned state")
     panel.plot(h[steps], learned[steps], "o", color=BLUE, ms=4)
-    names = np.argsort(rank)
     panel.set_yticks(range(len(names)), [str(name) for name in names], fontsize=7)
     panel.tick_params(axis="y", labelcolor=BLUE)
     panel.set_xlabel("step h")
@@ -93,9 +93,22 @@ def _draw_path(figure: Any, state: Ints, true: Ints, place: NDArray[np.float64],
     panel.set_title("states placed by learned transitions alone", fontsize=9, color=INK)
 
 
+def _rank(names: Ints, state: Ints) -> Ints:
+    """Where each state stands in the list of names."""
+    return np.argmax(state[:, None] == names, axis=1)
+
+
 def order_of_states(model: CRAFT) -> NDArray[np.float64]:
-    """A place on a line for each learned state, by which one follows which."""
-    return np.asarray(grid_layout(transitions(model.labels_, model.n_states_total_))[:, -1])
+    """A place on a line for each learned state: states that often follow each other stand close together.
+
+    It is the second eigenvector of how often states are neighbours in time, scaled by how often they occur (spectral
+    ordering).
+    """
+    n = model.n_states_total_
+    follows = count_visits(model.labels_[:, :-1].ravel(), model.labels_[:, 1:].ravel(), sizes=(n, n))
+    near = follows + follows.T - 2 * np.diag(np.diag(follows))
+    often = np.sqrt(np.maximum(near.sum(axis=1), 1))
+    return np.asarray(np.linalg.eigh(near / np.outer(often, often))[1][:, -2] / often)
 
 
 def _shown(image: NDArray[Any]) -> NDArray[Any]:

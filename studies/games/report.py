@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import estimate, grouped
+from craftrl.reproduce.statistics import grouped
+from studies.cells import HEAD, ONE_STATE, Cell, cell, markdown_table, one_state, text
 from studies.games.spec import NAMES
-from studies.pixels.report import states_right
 
 __all__ = ["cells", "format_table", "markdown", "report"]
-
-Cell = dict[str, Any]
 
 
 def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
@@ -25,27 +23,11 @@ def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """Means over seeds for each world and technique."""
-    return [_cell({"world": world, "technique": t}, mine) for (world, t), mine in _groups(rows).items()]
+    return [cell({"world": world, "technique": t}, mine) for (world, t), mine in _groups(rows).items()]
 
 
 def _groups(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
     return grouped(rows, ("world", "technique"))
-
-
-def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
-    e = estimate([r["accuracy"] for r in mine])
-    means = {name: sum(r[name] for r in mine) / e.n for name in ("probe", "loss", "table_loss", "seconds")}
-    right = sum(map(states_right, mine)) / e.n
-    return {
-        **settings,
-        "seeds": e.n,
-        "accuracy": e.mean,
-        "interval": [e.low, e.high],
-        **means,
-        "steps": len(mine[0]["n_states"]) - 1,
-        "steps_with_right_number_of_states": right,
-        "rates": [r["lr"] for r in mine if "lr" in r],
-    }
 
 
 def format_table(rows: Sequence[Row]) -> str:
@@ -56,24 +38,23 @@ def format_table(rows: Sequence[Row]) -> str:
     for (world, technique), mine in _groups(rows).items():
         c, row = table[world, technique], mine[0]
         if not lines or lines[-1][0] != world:
-            head = f"{world}: states {_list(row['n_states_true'])}; table of the true states {c['table_loss']:.3f} nats"
+            head = f"{world}: states {_list(row['n_states_true'])}; one state named at every step: "
+            head += f"{100 * c['one_state']:.1f} %; table of the true states {c['table_loss']:.3f} nats"
             lines.append((world, f"\n{head}"))
         own = f"lr {', '.join(f'{lr:g}' for lr in c['rates'])}" if c["rates"] else f"states {_list(row['n_states'])}"
-        text = f"{100 * c['accuracy']:6.2f} %  probe {100 * c['probe']:5.1f} %  loss {c['loss']:7.3f}  {own}"
-        lines.append((world, f"  {NAMES[technique].ljust(width)} {text}"))
+        shares = (f"{name} {100 * c[key]:5.1f} %" for name, key in (("worst state", "state_worst"), ("probe", "probe")))
+        line = f"{100 * c['accuracy']:6.2f} %  {'  '.join(shares)}  loss {c['loss']:7.3f}  {own}"
+        lines.append((world, f"  {NAMES[technique].ljust(width)} {line}"))
     return "\n".join(text for _, text in lines).lstrip("\n")
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table of docs/worlds.md: accuracy in percent by world, the linear probe's in brackets."""
+    """The table of docs/worlds.md: one line for each technique, the last says what knowing nothing scores."""
     table = {(c["world"], c["technique"]): c for c in cells(rows)}
     worlds, techniques = (list(dict.fromkeys(key[i] for key in table)) for i in (0, 1))
-    lines = [["held-out accuracy, % (linear probe, %)", *worlds], ["---"] * (1 + len(worlds))]
-    for t in techniques:
-        mine = [table.get((world, t)) for world in worlds]
-        texts = ["-" if c is None else f"{100 * c['accuracy']:.1f} ({100 * c['probe']:.0f})" for c in mine]
-        lines.append([NAMES[t], *texts])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines = [[NAMES[t], *(text(table.get((world, t))) for world in worlds)] for t in techniques]
+    lines.append([ONE_STATE, *(one_state([table[key] for key in table if key[0] == world]) for world in worlds)])
+    return markdown_table([HEAD, *worlds], lines)
 
 
 def _list(counts: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 from craftrl.reproduce.folder import Row
+from studies.cells import ONE_STATE
 from studies.pixels.report import cells
 from studies.pixels.spec import NAMES, Run
 
@@ -59,6 +60,8 @@ def _draw(panel: Any, table: Sequence[dict[str, Any]], axis: str) -> None:
             x, y = zip(*mine)
             style = "--" if technique == "ac-state" else "-"
             panel.plot(x, [100 * v for v in y], style, marker="o", ms=4, color=colour, label=NAMES[technique])
+    chance = sorted({c[axis]: 100 * c["one_state"] for c in table if c[other] == fixed}.items())
+    panel.plot(*zip(*chance), ":", color=INK, lw=1, label=ONE_STATE)
     if axis == "n":
         panel.set_xscale("log")
     panel.set_xlabel("walkers" if axis == "walkers" else "trajectories per agent")

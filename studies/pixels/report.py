@@ -8,24 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import estimate, grouped
+from craftrl.reproduce.statistics import grouped
+from studies.cells import ONE_STATE, Cell, cell
 from studies.pixels.spec import NAMES
 
-__all__ = ["cells", "format_table", "label", "report", "states_right", "table_json"]
+__all__ = ["cells", "format_table", "label", "report", "table_json"]
 
+READING = "accuracy in percent / worst state / linear probe / steps h >= 2 with the right number of states"
 SETTINGS = ("technique", "bounds", "size", "walkers", "n")
-Cell = dict[str, Any]
 
 
 def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
     """Write table.json; accuracy, probe and states of each technique."""
     write_json(out / "table.json", table_json(rows))
     return format_table(rows)
-
-
-def states_right(row: Row) -> int:
-    """At how many of the steps 2..H the number of states found is the true one."""
-    return sum(a == b for a, b in zip(row["n_states"][1:], row["n_states_true"][1:]))
 
 
 def label(technique: str, bounds: str) -> str:
@@ -35,29 +31,7 @@ def label(technique: str, bounds: str) -> str:
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """Means over seeds for each technique, kind of bounds, size of the grid, number of walkers and of trajectories."""
-    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, SETTINGS).items()]
-
-
-def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
-    e = estimate([r["accuracy"] for r in mine])
-    return {
-        **settings,
-        "seeds": e.n,
-        "accuracy": e.mean,
-        "interval": [e.low, e.high],
-        "accuracies": [r["accuracy"] for r in mine],
-        "probe": _mean(mine, "probe"),
-        "steps": len(mine[0]["n_states"]) - 1,
-        "steps_with_right_number_of_states": sum(map(states_right, mine)) / e.n,
-        "loss": _mean(mine, "loss"),
-        "table_loss": _mean(mine, "table_loss"),
-        "rates": [r["lr"] for r in mine if "lr" in r],
-        "seconds": _mean(mine, "seconds"),
-    }
-
-
-def _mean(rows: Sequence[Row], name: str) -> float:
-    return sum(r[name] for r in rows) / len(rows)
+    return [cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, SETTINGS).items()]
 
 
 def table_json(rows: Sequence[Row]) -> dict[str, Any]:
@@ -66,16 +40,22 @@ def table_json(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """Accuracy in percent, then the linear probe's, then the steps with the right number of states."""
+    """A line for each technique, one for naming one state everywhere, a column for each world."""
     table = cells(rows)
     columns = sorted({_column(c) for c in table})
     found = {(c["technique"], c["bounds"], *_column(c)): c for c in table}
     lines = dict.fromkeys((c["technique"], c["bounds"]) for c in table)
-    width = max(len(label(*line)) for line in lines)
-    head = [" " * width, *(f"{w} walkers, n={n}".rjust(22) for _, w, n in columns)]
-    body = [[label(*line).ljust(width), *(_text(found.get((*line, *c))).rjust(22) for c in columns)] for line in lines]
-    text = [" ".join(line) for line in [head, *body]]
-    return "\n".join([*text, "", "accuracy in percent / linear probe / steps h >= 2 with the right number of states"])
+    width = max(len(ONE_STATE), *(len(label(*line)) for line in lines))
+    head = [" " * width, *(f"{w} walkers, n={n}".rjust(30) for _, w, n in columns)]
+    body = [[label(*line).ljust(width), *(_text(found.get((*line, *c))).rjust(30) for c in columns)] for line in lines]
+    chance = [ONE_STATE.ljust(width), *(f"{_chance(table, c):.2f}".rjust(30) for c in columns)]
+    text = [" ".join(line) for line in [head, *body, chance]]
+    return "\n".join([*text, "", READING])
+
+
+def _chance(table: Sequence[Cell], column: tuple[int, int, int]) -> float:
+    mine = [c["one_state"] for c in table if _column(c) == column]
+    return 100 * sum(mine) / len(mine)
 
 
 def _column(cell: Cell) -> tuple[int, int, int]:
@@ -86,4 +66,4 @@ def _text(cell: Cell | None) -> str:
     if cell is None:
         return ""
     right = f"{cell['steps_with_right_number_of_states']:g}/{cell['steps']}"
-    return f"{100 * cell['accuracy']:.2f} / {100 * cell['probe']:.1f} / {right}"
+    return f"{100 * cell['accuracy']:.2f} / {100 * cell['state_worst']:.1f} / {100 * cell['probe']:.1f} / {right}"

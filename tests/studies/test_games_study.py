@@ -1,6 +1,7 @@
 """The study of games, on a small recording that no game is needed for."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from craftrl.envs import collect
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.errors import InvalidDataError
 from craftrl.oracles.network import Training
+from studies.cells import HEAD
 from studies.games import data
 from studies.games.report import markdown
 from studies.games.run import bounds_of
@@ -64,11 +66,17 @@ def test_the_study_needs_no_game_where_recordings_are_there(folder, tmp_path, mo
     assert all(row["n_states_true"] == [1, 3, 4] and row["table_loss"] < np.log(2) + 0.1 for row in rows)
     assert rows[1]["lr"] == 0.001
     printed = capsys.readouterr().out
-    assert "freeway: states 1, 3, 4; table of the true states" in printed
+    assert "freeway: states 1, 3, 4; one state named at every step" in printed
     assert NAMES["single"] in printed
-    assert markdown(rows).splitlines()[0] == "| held-out accuracy, % (linear probe, %) | freeway |"
+    assert markdown(rows).splitlines()[0] == f"| {HEAD} | freeway |"
 
     from studies.games.picture import draw_episode
 
     draw_episode(tmp_path / "models" / "freeway-craft-bounds-0", tmp_path / "strip.png")
     assert (tmp_path / "strip.png").stat().st_size > 10_000
+
+
+def test_the_page_has_the_table_of_the_committed_rows():
+    root = Path(__file__).parents[2]
+    rows = [json.loads(line) for line in (root / "studies" / "games" / "rows.jsonl").read_text().splitlines()]
+    assert markdown(rows) in (root / "docs" / "worlds.md").read_text()
