@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import craftrl
 from craftrl import CRAFT
-from craftrl.oracles.network.saliency import saliency
+from craftrl.oracles.network.saliency import deciding
 from craftrl.plots.style import BLUE, GREY, INK, picture
 from craftrl.states.visits import count_visits
 from studies.games.run import FRAMES
@@ -26,7 +26,6 @@ __all__ = ["draw_episode", "order_of_states"]
 
 Ints = NDArray[np.integer]
 SHOWN = 6  # frames
-NOISE = 0.005  # of the copies whose gradients are averaged: small, as pixels that hardly change are
 FAINT = 0.08  # heat below this share of the largest is not drawn
 STRIP = 3.4  # inches, height of the picture
 
@@ -37,24 +36,13 @@ def draw_episode(folder: Path, path: Path, episode: int = 0) -> None:
     assert isinstance(model, CRAFT)
     with np.load(folder / FRAMES) as kept:
         x, true = kept["x"][episode], kept["states"][episode]
-        middle = np.median(kept["x"], axis=(0, 1))
     state = model.encode(x)
     steps = np.unique(np.linspace(1, len(x) - 1, SHOWN).round().astype(int))
     aspect = x.shape[2] / x.shape[1]
     with picture(path, len(steps) * aspect * STRIP / 2.4 + 3, STRIP) as figure:
         halves: Any = figure.subfigures(1, 2, width_ratios=[len(steps) * aspect * STRIP / 2.4, 3])
-        _draw_frames(halves[0], x[steps], deciding(model, x[steps], middle), steps, state[steps])
+        _draw_frames(halves[0], x[steps], deciding(model.encoder_, x[steps]), steps, state[steps])
         _draw_path(halves[1], state, true, order_of_states(model), steps)
-
-
-def deciding(model: CRAFT, x: NDArray[Any], middle: NDArray[Any]) -> NDArray[np.float64]:
-    """How much the log-odds of the state owe to each pixel's not being as in the middle frame, to first order.
-
-    The gradient alone is largest where pixels never change, since inputs are standardised.
-    """
-    gradient = saliency(model.encoder_, x, noise=NOISE)  # type: ignore[arg-type]
-    heat = gradient * np.abs(x - middle).sum(axis=-1)
-    return np.asarray(heat / np.maximum(heat.max(axis=(1, 2), keepdims=True), 1e-12))
 
 
 def _draw_frames(figure: Any, x: NDArray[Any], heat: NDArray[np.float64], steps: Ints, state: Ints) -> None:
@@ -108,7 +96,7 @@ def order_of_states(model: CRAFT) -> NDArray[np.float64]:
     follows = count_visits(model.labels_[:, :-1].ravel(), model.labels_[:, 1:].ravel(), sizes=(n, n))
     near = follows + follows.T - 2 * np.diag(np.diag(follows))
     often = np.sqrt(np.maximum(near.sum(axis=1), 1))
-    return np.asarray(np.linalg.eigh(near / np.outer(often, often))[1][:, -2] / often)
+    return np.asarray(np.linalg.eigh(near / np.outer(often, often))[1][:, max(n - 2, 0)] / often)
 
 
 def _shown(image: NDArray[Any]) -> NDArray[Any]:

@@ -21,6 +21,9 @@ COMMANDS = {
     "collect": ("craftrl.cli.collect", "sample action-free trajectories of several agents in a world"),
     "fit": ("craftrl.cli.fit", "learn encoders of the controllable state from trajectories"),
     "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
+    "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
+    "render": ("craftrl.cli.render", "draw the learned state into a video of trajectories"),
+    "export": ("craftrl.cli.export", "write a network's encoder to an ONNX file"),
     "theory": ("craftrl.cli.theory", "the paper's assumptions and sample sizes in numbers"),
 }
 

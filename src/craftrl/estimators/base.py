@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from numbers import Integral
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,6 +112,23 @@ class Learner(TransformerMixin, BaseEstimator):
 
         self._check_fitted()
         save_model(self, path, overwrite)
+
+    def save_pretrained(self, path: str | os.PathLike[str]) -> None:
+        """`save`, by the name that other libraries give it; a model that is there already is replaced."""
+        self.save(path, overwrite=True)
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike[str], **given: Any) -> Self:
+        """`craftrl.load`, by the name that other libraries give it; the folder must hold a model of this class."""
+        from craftrl.estimators.saving import load
+
+        model = load(path, **given)
+        if not isinstance(model, cls):
+            raise InvalidDataError(
+                f"{path} must hold a {cls.__name__}; it holds a {type(model).__name__}; call "
+                f"{type(model).__name__}.from_pretrained, or craftrl.load."
+            )
+        return model
 
     def _encoder_at(self, h: int | None) -> Encoder:
         shared: Encoder | None = getattr(self, "encoder_", None)

@@ -16,6 +16,7 @@ from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Result
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.fingerprint import described
 from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -97,8 +98,8 @@ class CRAFT(Learner):
         the oracle was asked, how much of that was answered from memory, and how long it took.
     f_
         f_1..f_{H-1} for new data, which `log_odds` reads; None where the oracle does not keep them.
-    agents_
-        The agents as they were called in the labels.
+    agents_, data_
+        The agents as they were called in the labels; sizes, type and fingerprint of the data.
 
     What happens where the paper's assumptions fail: with no state at h+1, all later steps have none either and
     their encoders are the first of their class; with one state, the most constant encoder is returned; with more
@@ -184,7 +185,7 @@ class CRAFT(Learner):
         trace = runs.tested(result, shared) if judged else result.trace
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, bounds
-        self.agents_, self.obs_shape_ = data.names, tau.obs_shape
+        self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, described(tau)
         self.labels_ = data.as_given(result.labels if shared is None else shared.labels)
         self._keep_encoders(result, shared)
         if shared is not None:

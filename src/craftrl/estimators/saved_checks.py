@@ -38,6 +38,9 @@ def _check_parts(model: Any) -> None:
     for name, kind in kinds.items():
         if not isinstance(getattr(model, name, None), kind):
             raise Altered(f"{name} must be a {kind.__name__}, and is {getattr(model, name, None)!r:.40}")
+    described = getattr(model, "data_", {"fingerprint": ""})  # models of earlier versions have none
+    if not (isinstance(described, dict) and isinstance(described.get("fingerprint"), str)):
+        raise Altered(f"data_ must describe the data fitted, and is {described!r:.40}")
     if not (getattr(model, "f_", None) is None or callable(model.f_)):
         raise Altered(f"f_ must be a function of trajectories, and is {model.f_!r:.40}")
     for name in ("labels_", "oracle_"):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from craftrl.core.encoders import encode_dataset
 from craftrl.core.relabelling import best_matching
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.states.accuracy import confusion
 from craftrl.states.visits import count_visits
 
@@ -81,6 +81,21 @@ class LatentGraph:
             raise InvalidParameterError(f"min_share must lie in [0, 1]; {min_share} was given.")
         total = self.counts[h - 1].sum(axis=0)
         return (total > 0) & (total >= min_share * total.sum())
+
+    def to_networkx(self, min_share: float = 0.0) -> Any:
+        """A `networkx.DiGraph` with a node (h, state) for each state and an edge for each transition that occurs.
+
+        Nodes have `h` and `state`; edges have `count`, and `counts`, a list with one entry per agent. `min_share` as in
+        `edges`.
+        """
+        graph = require("networkx", "graphs").DiGraph()
+        for h in range(1, self.H + 1):
+            graph.add_nodes_from(((h, s), {"h": h, "state": s}) for s in range(self.n_states(h)))
+        for h in range(1, self.H):
+            for s, t in zip(*np.nonzero(self.edges(h, min_share))):
+                by_agent = self.counts[h - 1][:, s, t].tolist()
+                graph.add_edge((h, int(s)), (h + 1, int(t)), count=sum(by_agent), counts=by_agent)
+        return graph
 
     def pi_emp(self, h: int) -> NDArray[np.floating]:
         """pi^emp_k(s_{h+1} | s_h), shape (K, n_states(h), n_states(h+1)); NaN where agent k never was at s_h.

@@ -13,7 +13,9 @@ from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.trunks import Standardise
 
-__all__ = ["saliency"]
+__all__ = ["deciding", "saliency"]
+
+FINE = 0.005  # noise of the copies where pixels that hardly ever change may decide
 
 
 def saliency(
@@ -40,6 +42,22 @@ def saliency(
         total += noisy.grad.abs().cpu() * deviation
     heat = total.sum(dim=1).double().numpy()
     return heat / np.maximum(heat.max(axis=(1, 2), keepdims=True), 1e-12)
+
+
+def deciding(encoder: NetworkEncoder, x: NDArray[Any]) -> NDArray[np.float64]:
+    """What the log-odds of the state owe to each pixel's not being as in the mean image, to first order.
+
+    Saliency alone is large where a change would matter most, which may be a place that never changes. What is there to
+    be seen in an image is what differs from the others: here gradients are multiplied by it. The largest value of each
+    image is 1. A trunk of the user's own has no mean image; its saliency is returned.
+    """
+    standardise = getattr(encoder.trunk, "standardise", None)
+    if not isinstance(standardise, Standardise):
+        return saliency(encoder, x)
+    seen = to_input(torch.from_numpy(np.ascontiguousarray(x)))
+    apart = (seen - standardise.mean.cpu()).abs().sum(dim=1).double().numpy()
+    heat = saliency(encoder, x, noise=FINE) * apart
+    return np.asarray(heat / np.maximum(heat.max(axis=(1, 2), keepdims=True), 1e-12))
 
 
 def _deviation(encoder: NetworkEncoder) -> Tensor:

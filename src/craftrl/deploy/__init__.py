@@ -1,0 +1,30 @@
+"""A fitted model where it is used: in a table of states, a video, a PyTorch module, an ONNX file, an environment.
+
+Nothing is imported before it is used: each part needs a package of its own.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from craftrl.deploy.module import StateModule
+    from craftrl.deploy.onnx_file import export_onnx
+    from craftrl.deploy.tables import write_states
+    from craftrl.deploy.videos import render
+    from craftrl.deploy.wrapper import StateObservation
+
+__all__ = ["StateModule", "StateObservation", "export_onnx", "render", "write_states"]
+
+WHERE = {
+    "StateModule": "module",
+    "export_onnx": "onnx_file",
+    "render": "videos",
+    "write_states": "tables",
+    "StateObservation": "wrapper",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in WHERE:
+        raise AttributeError(f"module 'craftrl.deploy' has no attribute {name!r}")
+    return getattr(import_module(f"craftrl.deploy.{WHERE[name]}"), name)

@@ -1,0 +1,278 @@
+"""A fitted model where it is used: tables, a PyTorch module, an ONNX file, a Gymnasium environment, a graph."""
+
+import copy
+from functools import cache
+
+import av
+import gymnasium
+import networkx
+import numpy as np
+import onnxruntime
+import pyarrow.parquet
+import pytest
+import torch
+
+from craftrl import CRAFT, InvalidDataError, InvalidParameterError, NotFittedError
+from craftrl.cli import main
+from craftrl.deploy import StateModule, StateObservation, export_onnx, render, write_states
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
+from craftrl.envs.gym import ExBMDPEnv
+from craftrl.errors import CraftError
+from craftrl.oracles.network.heads import NetworkEncoder
+from craftrl.oracles.network.networks import Head
+from craftrl.states.graph import LatentGraph
+from shipped import BOUNDS, data, fitted, network, rows_of
+
+WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
+
+
+@pytest.fixture(scope="module")
+def bits():
+    return CRAFT().fit(collect(WORLD, WORLD.paper_policies(), 500, seed=0).tau)
+
+
+@cache
+def network_model(stationary):
+    return fitted(CRAFT(network(), **BOUNDS, stationary=stationary), *rows_of("images"))
+
+
+@pytest.fixture(scope="module")
+def video():
+    """A model of images with five states, whatever they mean."""
+    model = copy.copy(network_model(stationary=True))
+    torch.manual_seed(0)
+    trunk = model.encoder_.trunk
+    model.encoder_ = NetworkEncoder(trunk, Head(trunk.dim, 5), torch.device("cpu"))
+    assert len(np.unique(model.encode(frames_of(40)))) > 1
+    return model
+
+
+def frames_of(n=5):
+    return data("images").tau.at(2)[:n]
+
+
+# -- tables ------------------------------------------------------------------------------------------------------
+
+
+STATES, AGENT = np.array([[0, 1, 2], [0, 1, -1]]), np.array([0, 1])
+LINES = [(0, 0, 1, 0), (0, 0, 2, 1), (0, 0, 3, 2), (1, 1, 1, 0), (1, 1, 2, 1)]
+
+
+def test_states_are_written_in_every_format(tmp_path):
+    for name in ("s.parquet", "s.csv", "s.npz"):
+        write_states(tmp_path / name, STATES, AGENT)
+    table = pyarrow.parquet.read_table(tmp_path / "s.parquet")
+    assert table.column_names == ["trajectory", "agent", "h", "state"]
+    assert list(zip(*table.to_pydict().values())) == LINES
+    assert (tmp_path / "s.csv").read_text().splitlines() == [
+        "trajectory,agent,h,state",
+        *(",".join(map(str, line)) for line in LINES),
+    ]
+    with np.load(tmp_path / "s.npz") as arrays:
+        assert np.array_equal(arrays["states"], STATES)
+        assert np.array_equal(arrays["agent"], AGENT)
+
+
+def test_tables_of_other_names_and_shapes_are_refused(tmp_path):
+    with pytest.raises(InvalidParameterError, match=r"\.parquet, \.csv, \.npz; .*states\.txt was given"):
+        write_states(tmp_path / "states.txt", STATES, AGENT)
+    with pytest.raises(InvalidDataError, match="one agent per trajectory"):
+        write_states(tmp_path / "states.csv", STATES, AGENT[:1])
+    assert not list(tmp_path.iterdir())
+
+
+def test_encode_writes_what_the_model_says_and_replaces_nothing_unasked(bits, tmp_path, capsys):
+    tau = record(WORLD, WORLD.paper_policies(), 30, tmp_path / "new.h5", seed=1).tau
+    bits.save(tmp_path / "model")
+    argv = ["encode", str(tmp_path / "model"), str(tmp_path / "new.h5"), "--out", str(tmp_path / "states.npz")]
+    assert main(argv) == 0
+    assert "240 states of 60 trajectories" in capsys.readouterr().out
+    with np.load(tmp_path / "states.npz") as arrays:
+        assert np.array_equal(arrays["states"], bits.transform(tau))
+        assert np.array_equal(arrays["agent"], tau.agent)
+    assert main(argv) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main([*argv, "--force"]) == 0
+
+
+# -- networks ----------------------------------------------------------------------------------------------------
+
+
+def test_a_module_names_the_states_that_the_model_names(video):
+    x = frames_of(40)
+    module = StateModule(video)
+    log_p = module(torch.from_numpy(x))
+    assert torch.allclose(log_p.exp().sum(dim=1), torch.ones(40), atol=1e-5)
+    assert np.array_equal(log_p.argmax(dim=1).numpy(), video.encode(x))
+
+
+def test_training_a_module_leaves_the_model_alone(video):
+    x = torch.from_numpy(frames_of())
+    before = StateModule(video)(x).detach()
+    module = StateModule(video)
+    module(x)[:, 0].sum().backward()
+    with torch.no_grad():
+        for p in module.parameters():
+            p.sub_(p.grad if p.grad is not None else 0)
+    assert not torch.allclose(module(x), before)
+    assert torch.equal(StateModule(video)(x), before)
+
+
+def test_a_module_of_each_step_and_what_has_none(bits):
+    steps = network_model(stationary=False)
+    x = frames_of()
+    assert np.array_equal(StateModule(steps, h=2)(torch.from_numpy(x)).argmax(dim=1).numpy(), steps.encode(x, 2))
+    with pytest.raises(InvalidParameterError, match=r"must be a network.*CoordinateEncoder at h = 2"):
+        StateModule(bits, h=2)
+    with pytest.raises(NotFittedError):
+        StateModule(CRAFT())
+
+
+@pytest.fixture(scope="module")
+def exported(video, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("onnx")
+    export_onnx(video, folder / "encoder.onnx")
+    assert [p.name for p in folder.iterdir()] == ["encoder.onnx"]  # weights inside, nothing beside it
+    return folder / "encoder.onnx"
+
+
+def test_an_onnx_file_runs_without_the_library_and_agrees(video, exported):
+    session = onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
+    for n in (1, 37):
+        x = frames_of(n)
+        (log_p,) = session.run(["log_probabilities"], {"observations": x})
+        assert np.array_equal(log_p.argmax(axis=1), video.encode(x))
+
+
+def test_an_onnx_file_that_differs_is_not_written(video, exported, tmp_path, monkeypatch):
+    other = copy.copy(video)
+    trunk = video.encoder_.trunk
+    other.encoder_ = NetworkEncoder(trunk, Head(trunk.dim, 5), torch.device("cpu"))  # other weights
+    write = lambda module, x, path: path.write_bytes(exported.read_bytes())  # noqa: E731
+    monkeypatch.setattr("craftrl.deploy.onnx_file._export", write)
+    export_onnx(video, tmp_path / "right.onnx")
+    with pytest.raises(CraftError, match="must give what the model gives"):
+        export_onnx(other, tmp_path / "wrong.onnx")
+    assert [p.name for p in tmp_path.iterdir()] == ["right.onnx"]
+
+
+def test_export_from_the_command_line(bits, tmp_path, capsys):
+    network_model(stationary=True).save(tmp_path / "video")
+    bits.save(tmp_path / "bits")
+    assert main(["export", str(tmp_path / "video"), "--out", str(tmp_path / "e.onnx")]) == 0
+    assert main(["export", str(tmp_path / "video"), "--out", str(tmp_path / "e.onnx")]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "bits"), "--h", "2", "--out", str(tmp_path / "f.onnx")]) == 2
+    assert "must be a network" in capsys.readouterr().err
+    assert not (tmp_path / "f.onnx").exists()
+
+
+# -- videos ------------------------------------------------------------------------------------------------------
+
+
+def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
+    tau = data("images").tau
+    render(video, tau, tmp_path / "states.mkv", [0, 50])
+    with av.open(str(tmp_path / "states.mkv")) as container:
+        shown = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    assert len(shown) == 2 * tau.H
+    pixels = tau.obs_shape[0]
+    scale = -(-256 // pixels)
+    assert shown[0].shape == (pixels * scale + 28, 2 * pixels * scale, 3)
+    seen = shown[0][: pixels * scale, : pixels * scale].reshape(pixels, scale, pixels, scale, 3).mean(axis=(1, 3))
+    assert np.abs(seen - tau.at(1)[0]).mean() < 8  # the codec loses a little
+    assert shown[0][pixels * scale :].max() > 60  # text
+
+
+def test_videos_need_images_a_known_name_and_trajectories_that_exist(video, bits, tmp_path):
+    tau = data("images").tau
+    with pytest.raises(InvalidParameterError, match=r"\.mp4, \.mkv, \.gif"):
+        render(video, tau, tmp_path / "states.avi", [0])
+    with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79; 80 was given"):
+        render(video, tau, tmp_path / "states.gif", [80])
+    with pytest.raises(InvalidDataError, match="needs images"):
+        render(bits, data("bits").tau, tmp_path / "states.gif", [0])
+    assert not list(tmp_path.iterdir())
+
+
+def test_render_from_the_command_line(tmp_path, capsys):
+    world = PixelsExBMDP(3, 2, 1, seed=0)
+    record(world, world.policies(), 4, tmp_path / "frames.h5", seed=0)
+    network_model(stationary=True).save(tmp_path / "model")
+    argv = ["render", str(tmp_path / "model"), str(tmp_path / "frames.h5"), "--out", str(tmp_path / "states.gif")]
+    assert main(argv) == 0
+    assert "trajectories 0, 4" in capsys.readouterr().out
+    with av.open(str(tmp_path / "states.gif")) as container:
+        assert sum(1 for _ in container.decode(video=0)) == 6
+    assert main(argv) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+# -- environments ------------------------------------------------------------------------------------------------
+
+
+def test_an_environment_shows_the_learned_state(bits):
+    env = StateObservation(ExBMDPEnv(WORLD), bits)
+    raw = ExBMDPEnv(WORLD)
+    assert env.observation_space == gymnasium.spaces.Discrete(2)
+    state, _ = env.reset(seed=3)
+    x, _ = raw.reset(seed=3)
+    for h in range(1, WORLD.H):
+        assert state == bits.encode(x[None], h)[0]
+        assert env.observation_space.contains(state)
+        state, x = env.step(0)[0], raw.step(0)[0]
+
+
+def test_an_environment_may_keep_what_it_showed(bits):
+    env = StateObservation(ExBMDPEnv(WORLD), bits, keep=True)
+    seen, _ = env.reset(seed=0)
+    assert env.observation_space.contains({**seen, "state": np.int64(seen["state"])})
+    assert seen["observation"].shape == bits.obs_shape_
+
+
+class Endless(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 1, (6,), np.uint8)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(6, np.uint8), {}
+
+    def step(self, action):
+        return np.zeros(6, np.uint8), 0.0, False, False, {}
+
+
+def test_episodes_longer_than_those_fitted_and_other_shapes_are_refused(bits):
+    env = StateObservation(Endless(), bits)
+    env.reset()
+    for _ in range(3):
+        env.step(0)
+    with pytest.raises(InvalidDataError, match=r"at most 4 steps.*step 5 was reached"):
+        env.step(0)
+    with pytest.raises(InvalidDataError, match=r"shape \(6,\); its have shape \(8,\)"):
+        StateObservation(ExBMDPEnv(BitsExBMDP(horizon=4, n_features=8, seed=0)), bits)
+
+
+# -- the graph ---------------------------------------------------------------------------------------------------
+
+
+def test_the_latent_graph_as_a_networkx_graph(bits):
+    tau = collect(WORLD, WORLD.paper_policies(), 500, seed=0).tau
+    latent = LatentGraph.from_model(bits, tau)
+    graph = latent.to_networkx()
+    assert isinstance(graph, networkx.DiGraph)
+    assert graph.number_of_nodes() == sum(latent.n_states(h) for h in range(1, 5))
+    assert graph.nodes[(2, 1)] == {"h": 2, "state": 1}
+    for h in range(1, 4):
+        edges = [(u, v, d) for u, v, d in graph.edges(data=True) if u[0] == h]
+        assert sum(d["count"] for *_, d in edges) == tau.n
+        assert all(v[0] == h + 1 and d["counts"] == latent.counts[h - 1][:, u[1], v[1]].tolist() for u, v, d in edges)
+    assert networkx.is_directed_acyclic_graph(graph)
+    assert latent.to_networkx(min_share=1.0).number_of_edges() < graph.number_of_edges()
+
+
+def test_everything_is_exported_by_its_name():
+    import craftrl.deploy
+
+    assert all(callable(getattr(craftrl.deploy, name)) for name in craftrl.deploy.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        craftrl.deploy.nothing  # noqa: B018
