@@ -38,10 +38,11 @@ def draw_episode(folder: Path, path: Path, episode: int = 0) -> None:
         x, true = kept["x"][episode], kept["states"][episode]
     state = model.encode(x)
     steps = np.unique(np.linspace(1, len(x) - 1, SHOWN).round().astype(int))
+    heat = deciding(model.encoder_, x[steps])  # type: ignore[arg-type]
     aspect = x.shape[2] / x.shape[1]
     with picture(path, len(steps) * aspect * STRIP / 2.4 + 3, STRIP) as figure:
         halves: Any = figure.subfigures(1, 2, width_ratios=[len(steps) * aspect * STRIP / 2.4, 3])
-        _draw_frames(halves[0], x[steps], deciding(model.encoder_, x[steps]), steps, state[steps])
+        _draw_frames(halves[0], x[steps], heat, steps, state[steps])
         _draw_path(halves[1], state, true, order_of_states(model), steps)
 
 
