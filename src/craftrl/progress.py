@@ -1,13 +1,19 @@
-"""One kind of progress bar for everything that takes long."""
+"""One kind of progress bar for everything that takes long, and a way to watch a fit from outside."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["progress_bar"]
+__all__ = ["progress_bar", "tell", "watched_by"]
 
 IN_A_FILE = 30.0  # seconds between two states of a bar where nobody watches: a log should stay short
+
+Watcher = Callable[[str, int | None], None]
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 def progress_bar(**given: Any) -> Any:
@@ -15,3 +21,21 @@ def progress_bar(**given: Any) -> Any:
     from tqdm import tqdm
 
     return tqdm(mininterval=0.1 if sys.stderr.isatty() else IN_A_FILE, **given)
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Iterator[None]:
+    """Within the block, `watcher(what, h)` is called whenever a fit begins with something: "run", "separation" and so
+    on, at step h where it is about one. A watcher sees what happens and changes nothing."""
+    before = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(before)
+
+
+def tell(what: str, h: int | None = None) -> None:
+    """Tell whoever watches, if anybody does."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(what, h)

@@ -17,6 +17,7 @@ from craftrl import (
     TrajectoryDataset,
 )
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.progress import watched_by
 from craftrl.states.accuracy import accuracy_by_step, encoder_accuracy
 
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}
@@ -238,3 +239,17 @@ def test_an_empty_class_is_refused():
         CRAFT.paper(FiniteOracle([]), **BOUNDS).fit(tau)
     with pytest.raises(InvalidParameterError, match="n_values must be an integer of at least 2; n_values = 1 was"):
         CRAFT.paper(CoordinateOracle(n_values=1), **BOUNDS).fit(tau)
+
+
+def test_a_fit_can_be_watched_and_does_not_change_by_it(toy, fitted):
+    tau = toy[1].tau
+    seen = []
+    with watched_by(lambda what, h: seen.append((what, h))):
+        watched = CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(tau)
+    assert seen[0] == ("run", None)
+    assert ("log-odds", None) in seen
+    assert [h for what, h in seen if what == "encoding"] == list(range(2, tau.H + 1))
+    before = len(seen)
+    CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(tau)
+    assert len(seen) == before
+    assert np.array_equal(fitted.labels_, watched.labels_)

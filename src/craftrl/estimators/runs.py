@@ -27,6 +27,7 @@ from craftrl.estimators.sharing import Shared, Turn, share_over_time
 from craftrl.oracles.base import Choice
 from craftrl.oracles.counting import PreparedCounting
 from craftrl.oracles.memory import RememberingOracle
+from craftrl.progress import tell
 
 __all__ = ["Runs", "state_counts", "why_taken"]
 
@@ -60,6 +61,7 @@ class Runs:
 
     def run(self, bounds: Bounds, states: Ints | None = None) -> Result:
         """Algorithm 2; with `states`, from these."""
+        tell("run")
         return craft(self.prepared, self.tau, bounds, **self.reading, states=states)
 
     def tried(self) -> list[Tried]:

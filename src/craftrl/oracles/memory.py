@@ -22,11 +22,13 @@ from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Sep
 from craftrl.core.starts import StartTest
 from craftrl.core.trace import OracleUse
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.progress import tell
 
 __all__ = ["RememberingOracle"]
 
 Ints = NDArray[np.integer]
 Answer = TypeVar("Answer")
+ABOUT_A_STEP = ("log-odds given states", "profiles", "separation", "encoding")
 MEMORY_BYTES = 2**30  # beyond this the answers that were not asked for longest are forgotten
 
 
@@ -106,6 +108,7 @@ class RememberingOracle(PreparedOracle):
             self._answers.move_to_end(key)
             self._use[question] = OracleUse(question, use.asked + 1, use.reused + 1, use.seconds)
             return self._answers[key][0]
+        tell(question, what[0] if what and isinstance(what[0], int) and question in ABOUT_A_STEP else None)
         start = time.perf_counter()
         answer = ask()
         seconds = time.perf_counter() - start
