@@ -1,4 +1,4 @@
-"""NumPy files. One file is all trajectories of an agent, (n, steps, ...); a file in a folder is one episode, (steps, ...).
+"""NumPy files. One file is all trajectories of an agent, (n, steps, ...); in a folder, each is one episode.
 
 An NPZ file may hold more: `lengths` (n,) where trajectories end early, `agent` (n,) where it holds several agents, and
 `actions`. Without a known name for the observations, each array in it is an episode.
@@ -23,18 +23,8 @@ __all__ = ["SUFFIXES", "array_file", "array_folder"]
 SUFFIXES = (".npz", ".npy")
 OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "image")
 ACTIONS = ("actions", "action")
-NOT_OBSERVED = (
-    *ACTIONS,
-    "lengths",
-    "agent",
-    "reward",
-    "rewards",
-    "terminal",
-    "done",
-    "is_first",
-    "is_last",
-    "discount",
-)
+ENDS = ("terminal", "terminals", "done", "dones", "is_first", "is_last", "is_terminal", "discount")
+NOT_OBSERVED = (*ACTIONS, *ENDS, "lengths", "agent", "reward", "rewards")
 
 
 def array_file(path: Path, options: Options) -> list[Agent]:
@@ -104,14 +94,13 @@ class _Arrays:
 
     def _load(self, take: Any) -> Any:
         try:
-            loaded = np.load(self.path, mmap_mode="r" if self.path.suffix == ".npy" else None)
-            if isinstance(loaded, np.ndarray):
-                return take(loaded)
-            with loaded:
+            if self.path.suffix == ".npy":
+                return take(np.load(self.path, mmap_mode="r"))
+            with self.path.open("rb") as file, np.load(file) as loaded:
                 return take(loaded)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise InvalidDataError(
-                f"{self.path} must be a NumPy file of plain arrays; it cannot be read ({error}); write or copy it again."
+                f"{self.path} must be a NumPy file of numbers; it cannot be read ({error}); write or copy it again."
             ) from error
 
 

@@ -83,7 +83,10 @@ def _lossy(notes: dict[str, Any], names: list[str]) -> Iterator[str]:
     which = [f"{name}: {kind}" for name, kind in zip(names, kinds) if kind]
     if not which:
         return
-    text = f"Lossy compression ({'; '.join(which)}) blurs small figures and leaves traces of earlier frames; record without loss if you can."
+    text = (
+        f"Lossy compression ({'; '.join(which)}) blurs small figures and leaves traces of earlier frames; record "
+        "without loss if you can."
+    )
     if len(set(kinds)) > 1:
         text += " The agents were compressed differently, which alone tells them apart: compress all of them alike."
     yield text
@@ -99,8 +102,8 @@ def _twice(sample: Sample, names: list[str]) -> Iterator[str]:
             common = len(set(seen[a]) & set(seen[b]))
             if common > 0.1 * min(len(seen[a]), len(seen[b])):
                 yield (
-                    f"{names[a]} and {names[b]} share episodes: {common} of the first {min(len(seen[a]), len(seen[b]))} "
-                    "are the same; one agent's data may have been given twice."
+                    f"{names[a]} and {names[b]} share episodes: {common} of the first "
+                    f"{min(len(seen[a]), len(seen[b]))} are the same; one agent's data may have been given twice."
                 )
 
 
@@ -110,8 +113,9 @@ def _told_by_start(sample: Sample, names: list[str]) -> Iterator[str]:
     which = [f"{names[a]} and {names[b]}" for a, b, difference in found if difference is not None and difference > 1]
     if which:
         yield (
-            f"The first observations of these agents differ: {', '.join(which)}. They begin in different states, or were "
-            "recorded under different conditions. Then whatever differs passes for what they control; record them alike."
+            f"The first observations of these agents differ: {', '.join(which)}. They begin in different states, or "
+            "were recorded under different conditions. Then whatever differs passes for what they control; record them "
+            "alike."
         )
 
 
@@ -126,8 +130,8 @@ def _varying_start(sample: Sample, notes: dict[str, Any]) -> Iterator[str]:
     share = settled_share(sample)
     if share is not None and share > SETTLED:
         yield (
-            f"The first observation seems to vary as the later ones do: no entry has less than {share:.0%} of its later "
-            'variance. CRAFT assumes one start state; if the agents begin in several, fit with start="find" '
+            f"The first observation seems to vary as the later ones do: no entry has less than {share:.0%} of its "
+            'later variance. CRAFT assumes one start state; if the agents begin in several, fit with start="find" '
             "(docs/starts.md)."
         )
 
@@ -150,8 +154,8 @@ def _too_alike(sample: Sample, names: list[str]) -> Iterator[str]:
     which = [f"{names[a]} and {names[b]}" for a, b, difference in found if difference is not None and difference <= 1]
     if which:
         yield (
-            f"These agents look alike: {', '.join(which)}. No entry of the observation differs between them by more than "
-            "chance. CRAFT learns from what they do differently; choose agents with other habits, or collect more."
+            f"These agents look alike: {', '.join(which)}. No entry of the observation differs between them by more "
+            "than chance. CRAFT learns from what they do differently; choose agents with other habits, or collect more."
         )
 
 

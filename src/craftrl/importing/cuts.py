@@ -146,8 +146,8 @@ def _length(episode: Episode, row: _Row) -> Any:
         return episode.count()
     if episode.seconds is None:
         raise InvalidDataError(
-            f"Boundaries in seconds need recordings that know their time, such as videos; {row.file} in {row.line} does "
-            "not; give `start` and `stop` in steps."
+            f"Boundaries in seconds need recordings that know their time, such as videos; {row.file} in {row.line} "
+            "does not; give `start` and `stop` in steps."
         )
     return episode.seconds()
 

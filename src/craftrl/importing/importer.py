@@ -53,8 +53,8 @@ def import_data(
     Parquet tables, videos, folders of frames, Minari and LeRobot (v3) datasets. Agents are called as their files or
     folders are, or as the keys of a mapping. The other parameters are those of `Options`.
 
-    Actions in the sources are written to `actions_path(out)`. The same call again goes on with an unfinished import, and
-    returns at once where it is finished.
+    Actions in the sources are written to `actions_path(out)`. The same call again goes on with an unfinished import,
+    and returns at once where it is finished.
     """
     options = Options.of(
         stride=stride, crop=crop, resize=resize, grey=grey, keys=keys, boundaries=boundaries, clip=clip
@@ -67,8 +67,8 @@ def import_data(
     if not target.exists():
         check_writable(target.parent)
         with log:
-            records = _read_all(plan, log, options, progress)
-            _write_store(plan, records, log, target, options)
+            records = _read_all(plan, log, progress)
+            _write_store(plan, records, log, target)
     elif read_notes(target).get("import") != plan.fingerprint:
         raise InvalidParameterError(
             f"{target} exists already and holds other data than these sources give; remove it, or choose another name."
@@ -77,14 +77,14 @@ def import_data(
     return TrajectoryDataset.open(target)
 
 
-def _read_all(plan: Plan, log: ImportLog, options: Options, progress: bool) -> list[list[Record]]:
+def _read_all(plan: Plan, log: ImportLog, progress: bool) -> list[list[Record]]:
     """The record of every episode of every agent; those in the log are not read again."""
     first: tuple[str, tuple[int, ...]] | None = None
     with _bar(plan, log, progress) as done:
         for episode in plan.in_reading_order():
             record = log.records.get((episode.key, episode.stamp))
             if record is None:
-                record = _read_one(episode, log, options)
+                record = _read_one(episode, log, plan.options)
                 done()
             shape = record.observations.shape[1:]
             first = first or (episode.key, shape)
@@ -136,32 +136,35 @@ def _check_different(plan: Plan, found: list[list[Record]]) -> None:
         seen[digests] = agent.name
 
 
-def _write_store(plan: Plan, records: list[list[Record]], log: ImportLog, target: Path, options: Options) -> None:
+def _write_store(plan: Plan, records: list[list[Record]], log: ImportLog, target: Path) -> None:
     """The store from the log, and the actions before it: where the store is, its actions are too."""
     everything = [record for mine in records for record in mine]
     H = max(record.observations.shape[0] for record in everything)
     if H < 2:
         raise InvalidDataError("One episode at least must have two steps; all of them have one; CRAFT compares pairs.")
     dtype = np.result_type(*{np.dtype(record.observations.dtype) for record in everything})
-    notes = {
-        "agents": [agent.name for agent in plan.agents],
-        "formats": [agent.format for agent in plan.agents],
-        "lossy": ["; ".join(sorted({record.lossy for record in mine} - {""})) for mine in records],
-        "clip": options.clip,
-        "import": plan.fingerprint,
-    }
     try:
-        writer = Hdf5Writer(target, H, everything[0].observations.shape[1:], dtype, notes)
+        writer = Hdf5Writer(target, H, everything[0].observations.shape[1:], dtype, _notes(plan, records))
         check_room(target, len(everything) * H * writer.row_bytes)
-        write_actions(target, [[r.actions and log.array(r.actions) for r in mine] for mine in records])
+        write_actions(target, [[r.actions if r.actions is None else log.array(r.actions) for r in m] for m in records])
         with writer:
             for k, mine in enumerate(records):
                 for start in range(0, len(mine), writer.block):
                     _append(writer, k, [log.array(r.observations) for r in mine[start : start + writer.block]])
     except CraftError as error:
-        raise type(error)(
-            f"{error} What was read is kept in {log.folder}; the same command goes on with it."
-        ) from error
+        kept = f"What was read is kept in {log.folder}; the same command goes on with it."
+        raise type(error)(f"{error} {kept}") from error
+
+
+def _notes(plan: Plan, records: list[list[Record]]) -> dict[str, Any]:
+    """What the store remembers about its agents, for `inspect` and for reruns."""
+    return {
+        "agents": [agent.name for agent in plan.agents],
+        "formats": [agent.format for agent in plan.agents],
+        "lossy": ["; ".join(sorted({record.lossy for record in mine} - {""})) for mine in records],
+        "clip": plan.options.clip,
+        "import": plan.fingerprint,
+    }
 
 
 def _append(writer: Hdf5Writer, k: int, episodes: list[NDArray[Any]]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -63,14 +64,16 @@ class ImportLog:
         self._committed = monotonic()
 
     def __enter__(self) -> ImportLog:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lines = (self.folder / "episodes.jsonl").open("ab+", buffering=0)
-            self._data = (self.folder / "data").open("ab+", buffering=0)
-        except OSError as error:
-            raise self._cannot_write(error) from error
-        _lock(self._lines, self.folder)
-        self._recover()
+        with ExitStack() as opened:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                self._lines = opened.enter_context((self.folder / "episodes.jsonl").open("ab+", buffering=0))
+                self._data = opened.enter_context((self.folder / "data").open("ab+", buffering=0))
+            except OSError as error:
+                raise self._cannot_write(error) from error
+            _lock(self._lines, self.folder)
+            self._recover()
+            opened.pop_all()
         return self
 
     def __exit__(
@@ -205,7 +208,6 @@ def _lock(file: Any, folder: Path) -> None:
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        file.close()
         raise InvalidParameterError(
             f"Only one import may write to a store; another one is at work in {folder}; wait for it."
         ) from error

@@ -20,7 +20,7 @@ def changed_picture(frame: NDArray[Any], options: Options, name: str) -> NDArray
     if frame.dtype != np.uint8 or not (frame.ndim == 2 or (frame.ndim == 3 and frame.shape[-1] in (1, 3))):
         raise InvalidDataError(
             "Only pictures of 8 bits, (rows, columns) or (rows, columns, 1 or 3), can be cropped, resized or made "
-            f"grey; {name} has shape {frame.shape} and dtype {frame.dtype}; leave these options out, or convert it first."
+            f"grey; {name} has shape {frame.shape} and dtype {frame.dtype}; leave these options out, or convert it."
         )
     picture = frame if frame.ndim == 3 else frame[..., None]
     if options.crop is not None:

@@ -121,13 +121,13 @@ class VideoReader:
 
     def _damaged(self, reason: str) -> InvalidDataError:
         return InvalidDataError(
-            f"{self.path} must be a video that can be decoded to its end; it cannot ({reason}); copy it again, or leave "
-            "it out."
+            f"{self.path} must be a video that can be decoded to its end; it cannot ({reason}); copy it again, or "
+            "leave it out."
         )
 
 
 def _ends_early(container: Any, stream: Any, last: float) -> bool:
-    """Whether the file says that it is longer: a copy that was cut off. Sound may outlast pictures, so none is allowed."""
+    """Whether the file says that it is longer, as one that was cut off does; with sound, which may run on, never."""
     if not container.duration or not stream.average_rate or len(container.streams) > 1:
         return False
     return last + 2.5 / float(stream.average_rate) < container.duration / 1e6
