@@ -22,6 +22,8 @@ COMMANDS = [
     ["reproduce"],
     *(["reproduce", study] for study in available_studies()),
     ["collect"],
+    ["import"],
+    ["inspect"],
     ["fit"],
     ["evaluate"],
     ["theory"],

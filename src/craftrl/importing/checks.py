@@ -21,6 +21,7 @@ ROWS = 512  # trajectories of each agent that are looked at
 STEPS = 16  # steps that are looked at
 ENTRIES = 4096  # entries of an observation that are looked at
 FEW = 200  # trajectories per agent, below which even the smallest worlds were not learned well
+ROWS_PER_ENTRY = 20  # trajectories for each entry, above which mixtures of entries are looked at
 FEWEST = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
 FALSE_ALARMS = 0.001
@@ -80,8 +81,8 @@ def _too_few(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
 
 def _lossy(notes: dict[str, Any], names: list[str]) -> Iterator[str]:
     kinds = list(notes.get("lossy") or [])
-    which = [f"{name}: {kind}" for name, kind in zip(names, kinds) if kind]
-    if not which:
+    which = kinds[:1] if len(set(kinds)) == 1 else [f"{name}: {kind or 'none'}" for name, kind in zip(names, kinds)]
+    if not any(kinds):
         return
     text = (
         f"Lossy compression ({'; '.join(which)}) blurs small figures and leaves traces of earlier frames; record "
@@ -137,14 +138,36 @@ def _varying_start(sample: Sample, notes: dict[str, Any]) -> Iterator[str]:
 
 
 def settled_share(sample: Sample) -> float | None:
-    """The least ratio, over entries, of the variance at h = 1 to that at later steps; None if nothing can be said."""
+    """The least ratio of the variance at h = 1 to that at later steps; None if nothing can be said.
+
+    Over single entries; and where there are few enough of them, over all their linear mixtures, for a state may not
+    stand in any one of them.
+    """
     first = np.concatenate([x[:, 0] for x in sample.x])
     later = np.concatenate([x[:, 1:][there[:, 1:]] for x, there in zip(sample.x, sample.there)])
     if len(first) < FEWEST:
         return None
     moving = later.var(axis=0)
     much = moving > 0.1 * moving.max(initial=0.0)  # rare events settle nothing
-    return float((first.var(axis=0)[much] / moving[much]).min()) if much.any() else None
+    if not much.any():
+        return None
+    single = float((first.var(axis=0)[much] / moving[much]).min())
+    mixed = _mixtures(first, later) if len(first) >= ROWS_PER_ENTRY * first.shape[1] > ROWS_PER_ENTRY else 1.0
+    return min(single, mixed)
+
+
+def _mixtures(first: NDArray[np.float32], later: NDArray[np.float32]) -> float:
+    """The least ratio over linear mixtures, among those that vary enough later: an eigenvalue.
+
+    Divided by what it is in a sample of this size if all of them vary as later (the edge of Marchenko-Pastur's law).
+    """
+    scale = np.maximum(later.std(axis=0), 1e-12)
+    value, axis = np.linalg.eigh(np.cov(later / scale, rowvar=False))
+    much = value > 0.01 * value.max()
+    white = axis[:, much] / np.sqrt(value[much])
+    least = np.linalg.eigvalsh(white.T @ np.cov(first / scale, rowvar=False) @ white)[0]
+    edge = (1 - np.sqrt(white.shape[1] / len(first))) ** 2
+    return max(float(least / edge), 0.0)
 
 
 def _too_alike(sample: Sample, names: list[str]) -> Iterator[str]:

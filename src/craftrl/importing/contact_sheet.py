@@ -1,7 +1,8 @@
 """A contact sheet: a few episodes of every agent as rows of frames, and where frames change.
 
-The last two tiles of an agent say more than frames do. "first frames" is bright where the first frames of its episodes
-differ: with one start, the agent's figure is dark there. "movement" is bright where neighbouring frames differ.
+The last two tiles of an agent say more than frames do. "varies at h = 1" is bright where the first frames of its
+episodes differ: with one start, the agent's figure leaves a dark place there. "changes at h = 2" is bright where the
+second frame differs from the first.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ __all__ = ["draw_contact_sheet", "write_contact_sheet"]
 
 EPISODES, STEPS = 4, 8  # rows and columns of frames for every agent
 SPREAD_ROWS = 256  # episodes behind the two tiles of change
-SMALL, LARGE = 96, 192  # the longer side of a tile, in pixels
+SMALL, LARGE = 96, 192  # the longer side of a tile lies between them, in pixels
 GAP, LEFT, TOP = 6, 96, 22
+LABEL = 100  # pixels that the longest title takes
 PAPER, INK = (250, 250, 250), (40, 40, 40)
 
 
@@ -47,12 +49,12 @@ def _block(tau: TrajectoryDataset, k: int, name: str, steps: list[int], scale: _
     mine = tau.agent_slice(k)
     shown = np.unique(np.linspace(mine.start, mine.stop - 1, min(EPISODES, mine.stop - mine.start)).astype(int))
     changes = _changes(tau, mine)
-    width = LEFT + (len(steps) + len(changes)) * (scale.size[0] + GAP) + 2 * GAP
+    width = LEFT + (len(steps) + len(changes)) * scale.pitch + 2 * GAP
     sheet = Image.new("RGB", (width, 2 * TOP + len(shown) * (scale.size[1] + GAP)), PAPER)
     pen = ImageDraw.Draw(sheet)
     pen.text((GAP, GAP), f"{name}: {mine.stop - mine.start} episodes", fill=INK)
     for column, h in enumerate(steps):
-        x = LEFT + column * (scale.size[0] + GAP)
+        x = LEFT + column * scale.pitch
         pen.text((x, TOP), f"h = {h}", fill=INK)
         for line, row in enumerate(shown):
             if tau.lengths[row] >= h:
@@ -61,7 +63,7 @@ def _block(tau: TrajectoryDataset, k: int, name: str, steps: list[int], scale: _
     for line, row in enumerate(shown):
         pen.text((GAP, 2 * TOP + line * (scale.size[1] + GAP)), f"episode {row - mine.start}", fill=INK)
     for column, (title, change) in enumerate(changes.items(), start=len(steps)):
-        x = LEFT + column * (scale.size[0] + GAP) + 2 * GAP
+        x = LEFT + column * scale.pitch + 2 * GAP
         pen.text((x, TOP), title, fill=INK)
         sheet.paste(scale.heat(change), (x, 2 * TOP))
     return sheet
@@ -73,7 +75,7 @@ def _changes(tau: TrajectoryDataset, mine: slice) -> dict[str, NDArray[np.float3
     first, second = (tau.steps.read(step, mine.start, stop).astype(np.float32) for step in (0, 1))
     goes_on = tau.lengths[mine.start : stop] >= 2
     movement = np.abs(second - first)[goes_on].mean(axis=0) if goes_on.any() else np.zeros_like(first[0])
-    return {"first frames": first.std(axis=0), "movement": movement}
+    return {"varies at h = 1": first.std(axis=0), "changes at h = 2": movement}
 
 
 def _pasted(blocks: list[Any]) -> Any:
@@ -94,9 +96,10 @@ class _Scale:
         require("PIL.Image", "video")
         rows, columns = self._flat_shape(tau.obs_shape)
         longer = max(rows, columns)
-        factor = max(1, (SMALL if longer <= SMALL else LARGE) // longer)
+        factor = -(-SMALL // longer)
         shrink = max(1.0, longer / LARGE)
         self.size = (max(1, round(columns * factor / shrink)), max(1, round(rows * factor / shrink)))
+        self.pitch = max(self.size[0], LABEL) + GAP
         sample = tau.steps.read(tau.H - 1, 0, min(tau.n, 64))
         first = tau.steps.read(0, 0, min(tau.n, 64))
         low, high = min(sample.min(), first.min()), max(sample.max(), first.max())
@@ -126,7 +129,7 @@ class _Scale:
             image = Image.fromarray(np.ascontiguousarray(values))
         else:
             flat = values[..., 0] if x.ndim == 3 else values
-            padded = np.zeros(rows * columns, dtype=np.uint8)
+            padded = np.full(rows * columns, PAPER[0], dtype=np.uint8)
             padded[: flat.size] = flat.ravel()
             image = Image.fromarray(padded.reshape(rows, columns)).convert("RGB")
         shrinks = self.size[0] < columns

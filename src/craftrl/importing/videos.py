@@ -145,4 +145,4 @@ def _loss(codec: Any) -> str:
         return ""
     pixels = codec.format.name if codec.format is not None else "unknown pixels"
     full_colours = pixels.startswith(("gbr", "rgb", "bgr", GREY))
-    return f"{codec.name} {pixels}" + (", unless written without loss" if codec.codec.lossless and full_colours else "")
+    return f"{codec.name} {pixels}" + (", possibly without loss" if codec.codec.lossless and full_colours else "")
