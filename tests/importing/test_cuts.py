@@ -111,5 +111,5 @@ def test_seconds_need_a_clock(tmp_path):
 
 def test_clips_longer_than_everything(tmp_path):
     paths = [write_videos(tmp_path / agent, episodes(k)) for k, agent in enumerate(("ann", "ben"))]
-    with pytest.raises(InvalidDataError, match="none of ann is as long as 6 steps; choose shorter clips"):
+    with pytest.raises(InvalidDataError, match="an episode of 6 steps; ann has none; leave it out, or choose"):
         import_data(paths, tmp_path / "data.h5", clip=6)

@@ -5,7 +5,7 @@ import pytest
 
 from craftrl.data import TrajectoryDataset
 from craftrl.data.hdf5 import read_notes
-from craftrl.importing import import_data, inspect, read_actions
+from craftrl.importing import Agent, Episode, Recording, import_data, inspect, read_actions
 from recordings import (
     action_labels,
     assert_same,
@@ -160,3 +160,29 @@ def test_grey_videos_have_one_channel(tmp_path):
         write_video(tmp_path / agent / "a.mkv", frames, "ffv1", "gray")
     tau = import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data.h5")
     assert tau.obs_shape == (16, 16, 1)
+
+
+def test_agents_in_code(tmp_path):
+    """A format of one's own, and names of one's own for paths."""
+    given = [episodes(k, VECTORS) for k in (0, 1)]
+
+    def agent(k):
+        made = [
+            Episode(str(i), "1", lambda steps, x=x: Recording(x[steps]), lambda x=x: len(x))
+            for i, x in enumerate(given[k])
+        ]
+        return Agent("walker", "my own", made)
+
+    import_data([agent(0), agent(1)], tmp_path / "data.h5")
+    assert_same(stored(tmp_path / "data.h5"), given)
+    paths = {name: write_table(tmp_path / f"{k}.csv", given[k]) for k, name in enumerate(("ann", "ben"))}
+    import_data(paths, tmp_path / "named.h5")
+    assert read_notes(tmp_path / "named.h5")["agents"] == ["ann", "ben"]
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path):
+    given = [episodes(k) for k in (0, 1)]
+    paths = [write_videos(tmp_path / agent / "videos", x) for agent, x in zip(("ann", "ben"), given)]
+    import_data(paths, tmp_path / "data.h5")
+    assert read_notes(tmp_path / "data.h5")["agents"] == ["ann/videos", "ben/videos"]
+    assert_same(stored(tmp_path / "data.h5"), given)

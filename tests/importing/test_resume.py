@@ -118,18 +118,27 @@ def test_new_and_changed_videos_are_read_and_no_others(stopped, reads):
     assert_same(stored(folder / "data.h5"), [[extra[0], *ann[1:], extra[1]], ben])
 
 
-def test_other_options_are_refused(agents):
+def test_other_options_read_again(stopped, reads):
+    """As after frames of unequal size, which a crop makes equal."""
+    folder, given = stopped
+    import_data([folder / "ann", folder / "ben"], folder / "data.h5", crop=(0, 0, 8, 8))
+    assert_same(stored(folder / "data.h5"), [[x[:, :8, :8] for x in agent] for agent in given])
+    assert len(reads) == 8
+
+
+def test_a_foreign_folder_is_left_alone(agents):
     folder, _ = agents
-    with ImportLog(folder / "data.h5.importing", {"stride": 2}):
-        pass
-    with pytest.raises(InvalidParameterError, match=r"go on with the options that it began with.*remove that folder"):
+    (folder / "data.h5.importing").mkdir()
+    (folder / "data.h5.importing/episodes.jsonl").write_text("my own notes\n")
+    with pytest.raises(InvalidParameterError, match="it is something else, or of another version"):
         import_data([folder / "ann", folder / "ben"], folder / "data.h5")
+    assert (folder / "data.h5.importing/episodes.jsonl").read_text() == "my own notes\n"
 
 
 def test_a_second_import_at_once_is_refused(agents):
     folder, _ = agents
     with (
-        ImportLog(folder / "data.h5.importing", {}),
+        ImportLog(folder / "data.h5.importing"),
         pytest.raises(InvalidParameterError, match="another one is at work"),
     ):
         import_data([folder / "ann", folder / "ben"], folder / "data.h5")
@@ -169,15 +178,15 @@ def test_a_disk_that_fills_up(agents, reads, limit):
 
 def test_arrays_come_back_from_the_log(tmp_path):
     x, actions = np.arange(24).reshape(4, 3, 2), np.linspace(0, 1, 4)
-    with ImportLog(tmp_path / "log", {}) as book:
-        book.add("a", "1", x, actions, "JPEG", "0")
-    with ImportLog(tmp_path / "log", {}) as book:
+    with ImportLog(tmp_path / "log") as book:
+        book.add(("a", "1"), x, actions, "JPEG")
+    with ImportLog(tmp_path / "log") as book:
         record = book.records["a", "1"]
         assert np.array_equal(book.array(record.observations), x)
         assert record.actions is not None
         assert np.array_equal(book.array(record.actions), actions)
         assert record.lossy == "JPEG"
-    assert json.loads(log_header(tmp_path))["format"] == log.FORMAT
+    assert json.loads(log_header(tmp_path)) == log.HEADER
 
 
 def log_header(folder):

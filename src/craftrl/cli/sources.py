@@ -45,7 +45,7 @@ def refuse_import_options(args: argparse.Namespace) -> None:
     given = [name for name, value in import_options(args).items() if value not in (1, None, False, [])]
     if given:
         raise InvalidParameterError(
-            f"--{given[0].removesuffix('s') if given[0] == 'keys' else given[0]} is for recordings that are imported; "
+            f"--{'key' if given[0] == 'keys' else given[0]} is for recordings that are imported; "
             f"{args.data[0]} is a store already; leave it out, or import again."
         )
 

@@ -102,15 +102,9 @@ class _Scale:
         self.pitch = max(self.size[0], LABEL) + GAP
         sample = tau.steps.read(tau.H - 1, 0, min(tau.n, 64))
         first = tau.steps.read(0, 0, min(tau.n, 64))
-        low, high = min(sample.min(), first.min()), max(sample.max(), first.max())
-        self.low, self.range = (
-            (0.0, 255.0)
-            if tau.dtype == np.uint8 and len(tau.obs_shape) == 3
-            else (
-                float(low),
-                max(float(high) - float(low), 1e-12),
-            )
-        )
+        low, high = float(min(sample.min(), first.min())), float(max(sample.max(), first.max()))
+        is_picture = tau.dtype == np.uint8 and len(tau.obs_shape) == 3
+        self.low, self.range = (0.0, 255.0) if is_picture else (low, max(high - low, 1e-12))
 
     def tile(self, x: NDArray[Any]) -> Any:
         return self._image((x.astype(np.float64) - self.low) / self.range)
@@ -124,7 +118,7 @@ class _Scale:
         from PIL import Image
 
         rows, columns = self._flat_shape(x.shape)
-        values = np.clip(x * 255, 0, 255).astype(np.uint8)
+        values = np.rint(np.clip(x * 255, 0, 255)).astype(np.uint8)
         if x.ndim == 3 and x.shape[-1] == 3:
             image = Image.fromarray(np.ascontiguousarray(values))
         else:

@@ -27,34 +27,32 @@ def cut(agents: Sequence[Agent], options: Options) -> list[Agent]:
     found = list(agents)
     if options.boundaries is not None:
         found = _by_table(found, options.boundaries)
-    if options.clip is None and options.stride == 1:
+    if options.clip is None:
         return found
+    clip, stride = options.clip, options.stride
     return [
-        replace(agent, episodes=[part for episode in agent.episodes for part in _parts(episode, options)])
+        replace(agent, episodes=[part for episode in agent.episodes for part in _clips(episode, clip, stride)])
         for agent in found
     ]
 
 
-def _parts(episode: Episode, options: Options) -> Iterator[Episode]:
-    """An episode with a stride, and in clips; what is left over at its end and shorter than a clip is dropped."""
-    if options.clip is None:
-        yield replace(episode, read=lambda steps: episode.read(slice(None, None, options.stride)))
-        return
-    span, n = options.clip * options.stride, episode.count()
-    for start in range(0, n - (options.clip - 1) * options.stride, span):
-        yield _part(episode, start, min(start + span, n), options.stride)
+def _clips(episode: Episode, clip: int, stride: int) -> Iterator[Episode]:
+    """Parts that have `clip` steps when read with the stride; what is left over at the end and shorter is dropped."""
+    n = episode.count()
+    for start in range(0, n - (clip - 1) * stride, clip * stride):
+        yield _part(episode, start, min(start + clip * stride, n))
 
 
-def _part(episode: Episode, start: int, stop: int, stride: int = 1) -> Episode:
+def _part(episode: Episode, start: int, stop: int) -> Episode:
     """Steps start..stop-1 of an episode as one of its own."""
-    name, n = f"{episode.name} {start}:{stop}", len(range(start, stop, stride))
+    name = f"{episode.name} {start}:{stop}"
 
     def read(steps: slice) -> Recording:
-        wanted = range(start, stop, stride)[steps]
+        wanted = range(start, stop)[steps]
         recording = episode.read(slice(wanted.start, wanted.stop, wanted.step))
         return Recording(exactly(len(wanted), recording.observations, name), recording.actions, recording.lossy)
 
-    return replace(episode, name=name, read=read, count=lambda: n, seconds=None)
+    return replace(episode, name=name, read=read, count=lambda: stop - start, seconds=None)
 
 
 # -- the table ---------------------------------------------------------------------------------------------------
@@ -73,12 +71,13 @@ class _Row:
 def _by_table(agents: list[Agent], table: Path) -> list[Agent]:
     """Agents as the table names them, else as their recordings were found; recordings not in the table are left out."""
     cut_out: dict[str, list[Episode]] = {}
-    known: dict[tuple[str, str], Any] = {}
+    by_name = _by_name(agents)
+    lengths: dict[str, Any] = {}
     for row in _rows(table):
-        agent, episode = _find(agents, row)
-        if (agent.name, episode.name) not in known:
-            known[agent.name, episode.name] = _length(episode, row)
-        start, stop = _in_steps(row, known[agent.name, episode.name])
+        agent, episode = _find(by_name, row)
+        if episode.key not in lengths:
+            lengths[episode.key] = _length(episode, row)
+        start, stop = _in_steps(row, lengths[episode.key])
         cut_out.setdefault(row.agent or agent.name, []).append(_part(episode, start, stop))
     formats = " and ".join(dict.fromkeys(agent.format for agent in agents))
     if not cut_out:
@@ -101,7 +100,7 @@ def _rows(table: Path) -> Iterator[_Row]:
 def _parsed(row: dict[str, Any], line: str) -> _Row:
     in_seconds = "start_seconds" in row
     try:
-        first, last = (float(row["start_seconds" if in_seconds else "start"]), float(row[_stop_name(in_seconds)]))
+        first, last = (float(row[f"{name}_seconds" if in_seconds else name]) for name in ("start", "stop"))
         if not in_seconds and (first != int(first) or last != int(last)):
             raise ValueError
         return _Row(line, row["file"].strip(), first, last, in_seconds, (row.get("agent") or "").strip() or None)
@@ -112,18 +111,19 @@ def _parsed(row: dict[str, Any], line: str) -> _Row:
         ) from error
 
 
-def _stop_name(in_seconds: bool) -> str:
-    return "stop_seconds" if in_seconds else "stop"
+def _by_name(agents: list[Agent]) -> dict[str, list[tuple[Agent, Episode]]]:
+    """Recordings by their name, and by AGENT/NAME for where two agents have one of that name."""
+    found: dict[str, list[tuple[Agent, Episode]]] = {}
+    for agent in agents:
+        for episode in agent.episodes:
+            for name in (f"{agent.name}/{episode.name}", episode.name):
+                found.setdefault(name, []).append((agent, episode))
+    return found
 
 
-def _find(agents: list[Agent], row: _Row) -> tuple[Agent, Episode]:
-    """The recording that a row means: by its name, or by AGENT/NAME where two agents have one of that name."""
-    found = [
-        (agent, episode)
-        for agent in agents
-        for episode in agent.episodes
-        if row.file in (episode.name, f"{agent.name}/{episode.name}")
-    ]
+def _find(by_name: dict[str, list[tuple[Agent, Episode]]], row: _Row) -> tuple[Agent, Episode]:
+    """The one recording that a row means."""
+    found = by_name.get(row.file, [])
     mine = [pair for pair in found if pair[0].name == row.agent]
     found = mine if len(found) > 1 and mine else found
     if len(found) == 1:
@@ -133,7 +133,7 @@ def _find(agents: list[Agent], row: _Row) -> tuple[Agent, Episode]:
             f"Every row of boundaries must name one recording; {row.file} in {row.line} is one of "
             f"{' and '.join(agent.name for agent, _ in found)}; write {found[0][0].name}/{row.file}."
         )
-    first = next((f"{agent.name}/{episode.name}" for agent in agents for episode in agent.episodes), "none")
+    first = next(iter(by_name), "none")
     raise InvalidDataError(
         f"Every row of boundaries must name a recording; {row.file} in {row.line} is none of them; names are relative "
         f"to the agent's folder, such as {first}."

@@ -6,7 +6,6 @@ whole or not at all, and the log removed. So an import that was killed goes on w
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,24 +25,24 @@ from craftrl.importing.log import ImportLog, Record
 from craftrl.importing.options import Options
 from craftrl.importing.pictures import changed_picture
 from craftrl.importing.plan import Plan, make_plan
-from craftrl.importing.source import Episode
+from craftrl.importing.source import Agent, Episode
 from craftrl.progress import progress_bar
 
 __all__ = ["import_data"]
 
-Path_ = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 
 def import_data(
-    agents: Sequence[Path_] | Mapping[str, Path_],
-    out: Path_,
+    agents: Sequence[PathLike | Agent] | Mapping[str, PathLike],
+    out: PathLike,
     *,
     stride: int = 1,
     crop: Sequence[int] | None = None,
     resize: Sequence[int] | int | None = None,
     grey: bool = False,
     keys: Sequence[str] | str = (),
-    boundaries: Path_ | None = None,
+    boundaries: PathLike | None = None,
     clip: int | None = None,
     progress: bool = False,
 ) -> TrajectoryDataset:
@@ -51,7 +50,8 @@ def import_data(
 
     A path is a file or a folder in one of these formats, which is recognised: NumPy files, craftrl's own stores, CSV or
     Parquet tables, videos, folders of frames, Minari and LeRobot (v3) datasets. Agents are called as their files or
-    folders are, or as the keys of a mapping. The other parameters are those of `Options`.
+    folders are, or as the keys of a mapping. An `Agent` in place of a path brings episodes of a format of your own. The
+    other parameters are those of `Options`.
 
     Actions in the sources are written to `actions_path(out)`. The same call again goes on with an unfinished import,
     and returns at once where it is finished.
@@ -63,7 +63,7 @@ def import_data(
     if target.suffix not in HDF5_SUFFIXES:
         raise InvalidParameterError(f"The store must be an HDF5 file, NAME.h5; {target} was given; choose that name.")
     plan = make_plan(agents, options)
-    log = ImportLog(target.with_name(f"{target.name}.importing"), options.as_json())
+    log = ImportLog(target.with_name(f"{target.name}.importing"))
     if not target.exists():
         check_writable(target.parent)
         with log:
@@ -82,9 +82,9 @@ def _read_all(plan: Plan, log: ImportLog, progress: bool) -> list[list[Record]]:
     first: tuple[str, tuple[int, ...]] | None = None
     with _bar(plan, log, progress) as done:
         for episode in plan.in_reading_order():
-            record = log.records.get((episode.key, episode.stamp))
+            record = log.records.get(plan.key(episode))
             if record is None:
-                record = _read_one(episode, log, plan.options)
+                record = log.add(plan.key(episode), *_read_one(episode, plan.options))
                 done()
             shape = record.observations.shape[1:]
             first = first or (episode.key, shape)
@@ -93,13 +93,14 @@ def _read_all(plan: Plan, log: ImportLog, progress: bool) -> list[list[Record]]:
                     f"All observations must have one shape; those of {episode.key} have {shape}, those of {first[0]} "
                     f"{first[1]}; crop or resize them to one."
                 )
-    found = [[log.records[episode.key, episode.stamp] for episode in agent.episodes] for agent in plan.agents]
+    found = [[log.records[plan.key(episode)] for episode in agent.episodes] for agent in plan.agents]
     _check_different(plan, found)
     return found
 
 
-def _read_one(episode: Episode, log: ImportLog, options: Options) -> Record:
-    recording = episode.read(slice(None))
+def _read_one(episode: Episode, options: Options) -> tuple[NDArray[Any], NDArray[Any] | None, str]:
+    """Observations, actions and the kind of loss of one episode, checked."""
+    recording = episode.read(slice(None, None, options.stride))
     frames = recording.observations
     if options.changes_pictures or not isinstance(frames, np.ndarray):
         frames = _stacked([changed_picture(x, options, episode.key) for x in frames], episode.key)
@@ -109,8 +110,7 @@ def _read_one(episode: Episode, log: ImportLog, options: Options) -> Record:
     actions = None if recording.actions is None else np.asarray(recording.actions)
     if actions is not None and actions.dtype.kind not in "biuf":
         raise InvalidDataError(f"Actions must be numbers; those of {episode.key} have dtype {actions.dtype}.")
-    digest = hashlib.blake2b(np.ascontiguousarray(x).tobytes(), digest_size=12).hexdigest()
-    return log.add(episode.key, episode.stamp, x, actions, recording.lossy, digest)
+    return x, actions, recording.lossy
 
 
 def _stacked(frames: list[NDArray[Any]], key: str) -> NDArray[Any]:
@@ -182,6 +182,6 @@ def _bar(plan: Plan, log: ImportLog, shown: bool) -> Iterator[Callable[[], Any]]
         yield lambda: None
         return
     episodes = list(plan.in_reading_order())
-    done = sum((episode.key, episode.stamp) in log.records for episode in episodes)
+    done = sum(plan.key(episode) in log.records for episode in episodes)
     with progress_bar(total=len(episodes), initial=done, desc="import", unit="episode") as bar:
         yield bar.update

@@ -7,6 +7,7 @@ off when the import goes on. (An HDF5 file cannot be used so: killed between two
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = ["ImportLog", "Place", "Record"]
 
-FORMAT = "craftrl import 1"
+HEADER = {"format": "craftrl import 1"}
 COMMIT_SECONDS = 1.0  # at most this much reading is lost with a machine that loses power
 
 
@@ -56,9 +57,8 @@ class Record:
 class ImportLog:
     """The log of one import, in a folder of its own; use it in a `with` statement."""
 
-    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.header = {"format": FORMAT, "options": options}
         self.records: dict[tuple[str, str], Record] = {}
         self._pending: list[Record] = []
         self._committed = monotonic()
@@ -88,13 +88,12 @@ class ImportLog:
             self._data.close()
             self._lines.close()
 
-    def add(
-        self, key: str, stamp: str, x: NDArray[Any], actions: NDArray[Any] | None, lossy: str, digest: str
-    ) -> Record:
+    def add(self, key: tuple[str, str], x: NDArray[Any], actions: NDArray[Any] | None, lossy: str) -> Record:
         """Write an episode down; it is safe after the next `commit`."""
         aside = None if actions is None else self._write(actions)
-        record = Record(key, stamp, self._write(x), aside, lossy, digest)
-        self.records[key, stamp] = record
+        digest = hashlib.blake2b(np.ascontiguousarray(x).tobytes(), digest_size=12).hexdigest()
+        record = Record(*key, self._write(x), aside, lossy, digest)
+        self.records[key] = record
         self._pending.append(record)
         if monotonic() - self._committed >= COMMIT_SECONDS:
             self.commit()
@@ -137,10 +136,10 @@ class ImportLog:
         if not lines:
             self._start()
             return
-        if _parsed(lines[0]) != self.header:
+        if _parsed(lines[0]) != HEADER:
             raise InvalidParameterError(
-                f"An unfinished import must go on with the options that it began with; {self.folder} began with "
-                f"{lines[0].decode(errors='replace')}; give those, or remove that folder to begin again."
+                f"{self.folder} must be what an unfinished import left; it is something else, or of another version; "
+                "remove it, or choose another name."
             )
         size, end, good = self._data.seek(0, os.SEEK_END), 0, len(lines[0]) + 1
         for line in lines[1:]:
@@ -156,7 +155,7 @@ class ImportLog:
         self._lines.truncate(0)
         self._data.truncate(0)
         try:
-            _write_all(self._lines, (json.dumps(self.header) + "\n").encode())
+            _write_all(self._lines, (json.dumps(HEADER) + "\n").encode())
         except OSError as error:
             raise self._cannot_write(error) from error
 

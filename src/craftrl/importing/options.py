@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ class Options:
     def changes_pictures(self) -> bool:
         return self.grey or self.crop is not None or self.resize is not None
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, as they stand in the log of an import; `boundaries` is in the episodes already."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return {name: value for name, value in plain.items() if name != "boundaries"}
+    def __str__(self) -> str:
+        """What was asked for about the reading of an episode; where it begins and ends is in the episode's name."""
+        given = {name: getattr(self, name) for name in ("stride", "crop", "resize", "grey", "keys")}
+        return " ".join(f"{name}={value}" for name, value in given.items() if value not in (1, None, False, ()))

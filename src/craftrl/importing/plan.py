@@ -31,9 +31,12 @@ class Plan:
     @cached_property
     def fingerprint(self) -> str:
         """The same for the same names, options and unchanged files."""
-        episodes = [[agent.name, [[e.key, e.stamp] for e in agent.episodes]] for agent in self.agents]
-        text = json.dumps([self.options.as_json(), episodes])
+        text = json.dumps([[agent.name, [self.key(episode) for episode in agent.episodes]] for agent in self.agents])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def key(self, episode: Episode) -> tuple[str, str]:
+        """What the log knows an episode by: which one it is; the state of its file, and how it is read."""
+        return episode.key, f"{episode.stamp} {self.options}".strip()
 
     def in_reading_order(self) -> Iterator[Episode]:
         """The first episode of every agent, then all others: agents that do not fit together are noticed at once."""
@@ -41,21 +44,18 @@ class Plan:
         yield from (episode for agent in self.agents for episode in agent.episodes[1:])
 
 
-def make_plan(given: Sequence[str | os.PathLike[str]] | Mapping[str, Any], options: Options) -> Plan:
+def make_plan(given: Sequence[str | os.PathLike[str] | Agent] | Mapping[str, Any], options: Options) -> Plan:
     """Recognise what lies at the paths, cut it, and make sure that it can be a dataset."""
-    named = dict(given) if isinstance(given, Mapping) else None
-    paths = list(given.values()) if isinstance(given, Mapping) else list(given)
-    _check_paths(paths)
-    found: list[Agent] = []
-    for name, path in zip(named or [None] * len(paths), paths):
-        agents = [_placed(agent, path) for agent in agents_at(os.fspath(path), options)]
-        found += [replace(agents[0], name=name)] if name and len(agents) == 1 else agents
+    named = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
+    _check_paths([path for path in named.values() if not isinstance(path, Agent)])
+    found = [agent for name, path in named.items() for agent in _found(name, path, options)]
     agents = cut(_together(found), options)
     for agent in agents:
         if not agent.episodes:
+            long = "" if options.clip is None else f" of {options.clip} steps"
             raise InvalidDataError(
-                f"Every agent must have an episode; none of {agent.name} is as long as {options.clip} steps; choose "
-                "shorter clips."
+                f"Every agent must have an episode{long}; {agent.name} has none; leave it out"
+                f"{', or choose shorter clips' if long else ''}."
             )
     if len(agents) < 2:
         names = ", ".join(agent.name for agent in agents)
@@ -64,6 +64,20 @@ def make_plan(given: Sequence[str | os.PathLike[str]] | Mapping[str, Any], optio
             "agent."
         )
     return Plan(agents, options)
+
+
+def _found(name: str | int, path: Any, options: Options) -> list[Agent]:
+    """The agents of one path, or one that the caller made, with episodes that know where they come from."""
+    if isinstance(path, Agent):
+        return [_placed(path, f"{path.name} ({name})")]
+    where = Path(os.path.realpath(path))
+    origin = str(path) if str(path).startswith(MINARI) else str(where.parent if where.is_file() else where)
+    agents = [_placed(agent, origin) for agent in agents_at(os.fspath(path), options)]
+    return [replace(agents[0], name=name)] if isinstance(name, str) and len(agents) == 1 else agents
+
+
+def _placed(agent: Agent, origin: str) -> Agent:
+    return replace(agent, episodes=[replace(episode, origin=origin) for episode in agent.episodes])
 
 
 def _check_paths(paths: Sequence[Any]) -> None:
@@ -76,13 +90,6 @@ def _check_paths(paths: Sequence[Any]) -> None:
                 "leave one out."
             )
         seen[where] = path
-
-
-def _placed(agent: Agent, path: str | os.PathLike[str]) -> Agent:
-    """The agent with episodes that know where they come from."""
-    where = Path(os.path.realpath(path))
-    origin = str(path) if str(path).startswith(MINARI) else str(where.parent if where.is_file() else where)
-    return replace(agent, episodes=[replace(episode, origin=origin) for episode in agent.episodes])
 
 
 def _together(agents: list[Agent]) -> list[Agent]:
