@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -73,6 +74,12 @@ def write_frames(folder, given):
     return folder
 
 
+def png_bytes(frame):
+    file = io.BytesIO()
+    Image.fromarray(frame).save(file, format="PNG")
+    return file.getvalue()
+
+
 def write_table(path, given, actions=None, agent=None):
     """One row per step: episode, step, features, and actions if there are any."""
     rows = [(i, h) for i, x in enumerate(given) for h in range(len(x))]
@@ -91,14 +98,15 @@ def write_table(path, given, actions=None, agent=None):
     return path
 
 
-def write_minari(folder, given, actions, **how):
-    """A Minari dataset; the action after the last observation is not recorded there."""
+def write_minari(folder, given, actions, key=None, **how):
+    """A Minari dataset; the action after the last observation is not recorded there. With a key, parts are named."""
     low, high = (0, 255) if given[0].dtype == np.uint8 else (-np.inf, np.inf)
+    space = gymnasium.spaces.Box(low, high, given[0].shape[1:], given[0].dtype)
     data = folder / "data"
     data.mkdir(parents=True)
     storage = minari.dataset.minari_storage.MinariStorage.new(
         data,
-        observation_space=gymnasium.spaces.Box(low, high, given[0].shape[1:], given[0].dtype),
+        observation_space=space if key is None else gymnasium.spaces.Dict({key: space, "mission": space}),
         action_space=gymnasium.spaces.Box(-np.inf, np.inf, actions[0].shape[1:], np.float32),
         **how,
     )
@@ -106,7 +114,7 @@ def write_minari(folder, given, actions, **how):
     storage.update_episodes(
         EpisodeBuffer(
             id=i,
-            observations=list(x),
+            observations=list(x) if key is None else {key: list(x), "mission": list(x * 0)},
             actions=list(a[:-1]),
             rewards=[0.0] * (len(x) - 1),
             terminations=[False] * (len(x) - 1),
@@ -118,8 +126,8 @@ def write_minari(folder, given, actions, **how):
     return folder
 
 
-def write_lerobot(root: Path, given, actions, camera="observation.images.front", version="v3.0"):
-    """The on-disk layout of LeRobot v3: all episodes in one file of rows, and in one video where they are pictures.
+def write_lerobot(root: Path, given, actions, camera="observation.images.front", version="v3.0", kind="video"):
+    """The on-disk layout of LeRobot v3: all episodes in one file of rows, pictures there too or in one video.
 
     https://huggingface.co/docs/lerobot/lerobot-dataset-v3
     """
@@ -127,7 +135,7 @@ def write_lerobot(root: Path, given, actions, camera="observation.images.front",
     starts = np.concatenate([[0], np.cumsum([len(x) for x in given])])
     features = {"action": {"dtype": "float32", "shape": [2], "names": None}}
     if pictures:
-        features[camera] = {"dtype": "video", "shape": list(given[0].shape[1:]), "names": None}
+        features[camera] = {"dtype": kind, "shape": list(given[0].shape[1:]), "names": None}
     else:
         features["observation.state"] = {"dtype": "float32", "shape": list(given[0].shape[1:]), "names": None}
     info = {
@@ -153,7 +161,9 @@ def write_lerobot(root: Path, given, actions, camera="observation.images.front",
         "index": np.arange(starts[-1]),
         "task_index": np.zeros(starts[-1], dtype=np.int64),
     }
-    if pictures:
+    if pictures and kind == "image":
+        rows[camera] = [{"bytes": png_bytes(frame), "path": None} for x in given for frame in x]
+    elif pictures:
         place = root / f"videos/{camera}/chunk-000/file-000.mp4"
         write_video(place, np.concatenate(given), "libx264rgb", "rgb24", qp="0")
     else:
@@ -168,7 +178,7 @@ def write_lerobot(root: Path, given, actions, camera="observation.images.front",
         "dataset_from_index": starts[:-1],
         "dataset_to_index": starts[1:],
     }
-    if pictures:
+    if pictures and kind == "video":
         table |= {f"videos/{camera}/{name}": [0] * len(given) for name in ("chunk_index", "file_index")}
         table[f"videos/{camera}/from_timestamp"] = starts[:-1] / FPS
         table[f"videos/{camera}/to_timestamp"] = starts[1:] / FPS

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from craftrl import InvalidDataError
 from craftrl.data import TrajectoryDataset
 from craftrl.data.hdf5 import read_notes
 from craftrl.importing import Agent, Episode, Recording, import_data, inspect, read_actions
@@ -55,6 +56,7 @@ FORMATS = {
     "minari": (VECTORS, True, write_minari),
     "minari pictures": (PICTURES, True, lambda path, x, a: write_minari(path, x, a, jpeg_encoding=False)),
     "lerobot": (PICTURES, True, write_lerobot),
+    "lerobot images": (PICTURES, True, lambda path, x, a: write_lerobot(path, x, a, kind="image")),
     "lerobot state": (VECTORS, True, write_lerobot),
 }
 
@@ -106,12 +108,39 @@ def test_one_table_of_several_agents(tmp_path):
     assert_same([[x.astype(np.float32) for x in agent] for agent in stored(tmp_path / "data.h5")], expected)
 
 
+def test_agents_of_one_table_may_number_their_episodes_alike(tmp_path):
+    rows = ["agent,episode,x", "ann,0,1", "ann,0,2", "ben,0,3", "ben,0,4", "ann,1,5", "ann,1,6"]
+    (tmp_path / "steps.csv").write_text("\n".join(rows) + "\n")
+    import_data([tmp_path / "steps.csv"], tmp_path / "data.h5")
+    expected = [[[[1], [2]], [[5], [6]]], [[[3], [4]]]]
+    assert_same(stored(tmp_path / "data.h5"), [[np.array(x) for x in agent] for agent in expected])
+
+
 def test_chosen_columns(tmp_path):
     given = [episodes(k, VECTORS) for k in (0, 1)]
     paths = [write_table(tmp_path / f"{k}.csv", x) for k, x in enumerate(given)]
     import_data(paths, tmp_path / "data.h5", keys=["f2", "f0"])
     found = [[x.astype(np.float32) for x in agent] for agent in stored(tmp_path / "data.h5")]
     assert_same(found, [[x[:, [2, 0]] for x in agent] for agent in given])
+
+
+def test_one_part_of_minari_observations(tmp_path):
+    given = [episodes(k, VECTORS) for k in (0, 1)]
+    paths = [write_minari(tmp_path / str(k), x, action_labels(k), key="place") for k, x in enumerate(given)]
+    with pytest.raises(InvalidDataError, match=r"has mission, place; name one with --key|has place, mission"):
+        import_data(paths, tmp_path / "data.h5")
+    import_data(paths, tmp_path / "data.h5", keys="place")
+    assert_same(stored(tmp_path / "data.h5"), given)
+
+
+def test_minari_by_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    given = [episodes(k, VECTORS) for k in (0, 1)]
+    for k, x in enumerate(given):
+        write_minari(tmp_path / f"tests/{k}-v0", x, action_labels(k))
+    import_data(["minari:tests/0-v0", "minari:tests/1-v0"], tmp_path / "data.h5")
+    assert_same(stored(tmp_path / "data.h5"), given)
+    assert read_notes(tmp_path / "data.h5")["agents"] == ["tests/0-v0", "tests/1-v0"]
 
 
 def test_small_integers_stay_integers(tmp_path):
@@ -173,6 +202,9 @@ def test_agents_in_code(tmp_path):
         ]
         return Agent("walker", "my own", made)
 
+    alike = Agent("twins", "my own", [agent(0).episodes[0]] * 2)
+    with pytest.raises(InvalidDataError, match="two are called twins"):
+        import_data([agent(0), alike], tmp_path / "data.h5")
     import_data([agent(0), agent(1)], tmp_path / "data.h5")
     assert_same(stored(tmp_path / "data.h5"), given)
     paths = {name: write_table(tmp_path / f"{k}.csv", given[k]) for k, name in enumerate(("ann", "ben"))}

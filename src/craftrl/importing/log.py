@@ -26,7 +26,7 @@ from craftrl.errors import CraftError, InvalidParameterError
 __all__ = ["ImportLog", "Place", "Record"]
 
 HEADER = {"format": "craftrl import 1"}
-COMMIT_SECONDS = 1.0  # at most this much reading is lost with a machine that loses power
+COMMIT_SECONDS = 1.0  # a kill loses at most this much reading, and the episode that is being read
 
 
 @dataclass(frozen=True)

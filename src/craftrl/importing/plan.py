@@ -49,6 +49,7 @@ def make_plan(given: Sequence[str | os.PathLike[str] | Agent] | Mapping[str, Any
     named = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
     _check_paths([path for path in named.values() if not isinstance(path, Agent)])
     found = [agent for name, path in named.items() for agent in _found(name, path, options)]
+    _check_names(found)
     agents = cut(_together(found), options)
     for agent in agents:
         if not agent.episodes:
@@ -74,6 +75,14 @@ def _found(name: str | int, path: Any, options: Options) -> list[Agent]:
     origin = str(path) if str(path).startswith(MINARI) else str(where.parent if where.is_file() else where)
     agents = [_placed(agent, origin) for agent in agents_at(os.fspath(path), options)]
     return [replace(agents[0], name=name)] if isinstance(name, str) and len(agents) == 1 else agents
+
+
+def _check_names(agents: list[Agent]) -> None:
+    """The log knows episodes by their names, so no two may have the same."""
+    times = Counter(episode.key for agent in agents for episode in agent.episodes)
+    twice = next((key for key, n in times.items() if n > 1), None)
+    if twice is not None:
+        raise InvalidDataError(f"Every episode must have a name of its own; two are called {twice}; rename one.")
 
 
 def _placed(agent: Agent, origin: str) -> Agent:

@@ -34,7 +34,8 @@ def table_files(files: Iterable[Path], root: Path, options: Options) -> list[Age
         table, name = _Table(file, stamp(file), options.keys), name_in(root, file)
         for agent, episode, rows in table.groups():
             mine = episodes.setdefault(agent, [])
-            mine.append(_episode(table, name if episode is None else f"{name}[{episode}]", rows))
+            labels = ", ".join(label for label in (agent, episode) if label is not None)
+            mine.append(_episode(table, f"{name}[{labels}]" if labels else name, rows))
     return [Agent(agent or root.stem, "table", found, agent is not None) for agent, found in episodes.items()]
 
 
