@@ -76,6 +76,24 @@ def test_killed_in_the_middle_of_an_episode(agents, reads):
     assert not (folder / "data.h5.importing").exists()
 
 
+def test_killed_while_the_store_is_written(agents, reads):
+    """Nothing is read again, and what the kill left half-written is gone."""
+    folder, given = agents
+    script = """
+import os, signal
+from craftrl.importing import import_data, importer
+importer._append = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
+import_data(["ann", "ben"], "data.h5")
+"""
+    code = subprocess.run([sys.executable, "-c", script], cwd=folder, check=False).returncode
+    assert code == -signal.SIGKILL
+    assert len(list(folder.glob(".data.h5.*.tmp"))) == 1
+    import_data([folder / "ann", folder / "ben"], folder / "data.h5")
+    assert_same(stored(folder / "data.h5"), given)
+    assert sorted(path.name for path in folder.iterdir()) == ["ann", "ben", "data.h5"]
+    assert reads == []
+
+
 @pytest.fixture
 def stopped(agents, monkeypatch):
     """An import that was interrupted by hand when all episodes were read."""
