@@ -22,6 +22,8 @@ COMMANDS = [
     ["reproduce"],
     *(["reproduce", study] for study in available_studies()),
     ["collect"],
+    ["import"],
+    ["inspect"],
     ["fit"],
     ["evaluate"],
     ["theory"],
@@ -341,3 +343,25 @@ def test_an_interruption_is_no_traceback(
     monkeypatch.setattr("craftrl.reproduce.table1.run.run_one", interrupted)
     assert main(["reproduce", "table1", "--seeds", "1", "--quiet", "--out", str(tmp_path / "t")]) == 130
     assert "the same command continues" in capsys.readouterr().err
+
+
+def test_fit_from_one_file_per_agent(data: Path, model: Path, tmp_path: Path) -> None:
+    """Recordings go into a store beside the model; the same command again finds it done; the model is the same."""
+    tau = TrajectoryDataset.open(data)
+    x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+    for k, name in enumerate(("ann", "ben")):
+        np.savez(tmp_path / f"{name}.npz", x=x[tau.agent == k])
+    fit = ["fit", str(tmp_path / "ann.npz"), str(tmp_path / "ben.npz"), *BOUNDS, "--out", str(tmp_path / "model")]
+    assert main(fit) == 0
+    written = (tmp_path / "model.data.h5").stat().st_mtime_ns
+    assert main([*fit, "--force"]) == 0
+    assert (tmp_path / "model.data.h5").stat().st_mtime_ns == written
+    assert (craftrl.load(tmp_path / "model").transform(tau) == craftrl.load(model).transform(tau)).all()
+
+
+def test_a_store_is_not_read_in_another_way(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = complaint(capsys, "fit", str(data), "--key", "x", "--out", str(tmp_path / "model"))
+    assert (
+        text
+        == f"--key is for recordings that are imported; {data} is a store already; leave it out, or import again.\n"
+    )

@@ -8,11 +8,15 @@ import pytest
 import craftrl
 import craftrl.baselines
 import craftrl.envs
+import craftrl.importing
 import craftrl.oracles
 import craftrl.theory
 
 
-@pytest.mark.parametrize("module", [craftrl, craftrl.baselines, craftrl.envs, craftrl.oracles, craftrl.theory])
+@pytest.mark.parametrize(
+    "module",
+    [craftrl, craftrl.baselines, craftrl.envs, craftrl.importing, craftrl.oracles, craftrl.theory],
+)
 def test_everything_promised_is_there(module):
     for name in module.__all__:
         assert getattr(module, name) is not None

@@ -19,6 +19,8 @@ __all__ = ["main"]
 COMMANDS = {
     "reproduce": ("craftrl.cli.reproduce", "run a study again: the paper's table, its figures, and more"),
     "collect": ("craftrl.cli.collect", "sample action-free trajectories of several agents in a world"),
+    "import": ("craftrl.cli.import_", "read recordings of several agents, in any known format, into one store"),
+    "inspect": ("craftrl.cli.inspect", "what a store holds, and what may be wrong with it"),
     "fit": ("craftrl.cli.fit", "learn encoders of the controllable state from trajectories"),
     "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
     "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
@@ -31,6 +33,8 @@ EXAMPLES = """\
 examples:
   craftrl reproduce table1 --seeds 4 --workers 2
   craftrl collect --world bits --n 1000 --out data.h5
+  craftrl import alice/ bob/ --out data.h5
+  craftrl inspect data.h5
   craftrl fit data.h5 --out model
   craftrl evaluate model data.h5 --truth data.truth.npz
   craftrl theory assumptions --world bits

@@ -1,4 +1,4 @@
-"""`craftrl fit`: CRAFT on a dataset on disk, whatever it holds; the model in a folder."""
+"""`craftrl fit`: CRAFT on a dataset on disk, or on recordings of several agents; the model in a folder."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.cli.parser import bound
+from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
 from craftrl.errors import InvalidParameterError
 from craftrl.reproduce.arguments import natural, positive
 
@@ -18,6 +19,10 @@ examples:
   craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --relabel no --out model
   craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model
   craftrl fit data.h5 --diagnose 10 --out model
+  craftrl fit alice/ bob/ --resize 64 --out model
+
+With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
+same command again goes on with that, or finds it done.
 
 Everything but DATA and --out may be left out: the data chooses, and what was chosen is printed with the reason. The
 second example is the paper's algorithm to the letter. craftrl theory assumptions computes alpha, eta and nu where the
@@ -37,9 +42,12 @@ NETWORK = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, metavar="DATA", help="trajectories, as craftrl collect writes them")
+    parser.add_argument(
+        "data", nargs="+", metavar="DATA", help="a store, as craftrl collect or import writes it, or one path per agent"
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the model, a folder")
     parser.add_argument("--force", action="store_true", help="replace a model that is there already")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="where recordings go (default: DIR.data.h5)")
     parser.add_argument(
         "--oracle",
         choices=["auto", "coordinates", "classifier", "network"],
@@ -69,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="ask the data, without ground truth, whether to trust the result: N refits on resampled trajectories",
     )
+    add_import_options(parser)
     parser.epilog = EXAMPLES
 
 
@@ -86,13 +95,30 @@ def main(args: argparse.Namespace) -> None:
         relabel=RELABEL[args.relabel],
         stationary=args.stationary,
     )
+    data = _store(args)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
-        model.fit(args.data)
+        model.fit(data)
     model.save(args.out, overwrite=args.force)
     print(f"{model.summary()}\nWritten to {args.out}")
     if args.diagnose is not None:
-        print(f"\n{model.diagnose(args.data, n_resamples=args.diagnose)}")
+        print(f"\n{model.diagnose(data, n_resamples=args.diagnose)}")
+
+
+def _store(args: argparse.Namespace) -> Path:
+    """The dataset to fit: the one that was given, or the one that the recordings are imported into."""
+    from craftrl.importing.recognise import is_store
+
+    first = Path(args.data[0])
+    if len(args.data) == 1 and (is_store(first) or not first.exists()):
+        refuse_import_options(args)
+        return first
+    from craftrl.importing import import_data, inspect
+
+    store = args.store or args.out.with_name(f"{args.out.name}.data.h5")
+    import_data(args.data, store, **import_options(args), progress=True)
+    print(f"{inspect(store)}\n")
+    return store
 
 
 def _oracle(args: argparse.Namespace) -> Any:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from craftrl.data.raw import RawRows, Run
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError, require
 
-__all__ = ["Hdf5Steps", "Hdf5Writer", "open_hdf5"]
+__all__ = ["Hdf5Steps", "Hdf5Writer", "open_hdf5", "read_notes"]
 
 FORMAT = "craftrl trajectories 1"
 CHUNK_BYTES = 2**20
@@ -92,6 +94,20 @@ def open_hdf5(path: Path) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int6
     return steps, agent.astype(np.int64), lengths.astype(np.int64)
 
 
+def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the writer noted about where the data comes from; empty for a store without notes, and for shards."""
+    if not Path(path).is_file():
+        return {}
+    try:
+        with require("h5py", "storage").File(path, "r") as file:
+            notes = json.loads(file.attrs.get("notes", "{}"))
+    except (OSError, ValueError) as error:
+        raise InvalidDataError(
+            f"The notes in {path} cannot be read ({error}); write or copy the file again."
+        ) from error
+    return notes if isinstance(notes, dict) else {}
+
+
 class _GuardedFile(io.FileIO):
     """A file that keeps its first error for later: the HDF5 library crashes where a full disk stops it from closing."""
 
@@ -122,7 +138,21 @@ class _GuardedFile(io.FileIO):
 
 
 class Hdf5Writer(DatasetWriter):
-    """Appends blocks of trajectories to one HDF5 file; see `DatasetWriter`."""
+    """Appends blocks of trajectories to one HDF5 file; see `DatasetWriter`.
+
+    `notes` are plain values about where the data comes from, such as the agents' names; no learner reads them.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        H: int,
+        obs_shape: Sequence[int],
+        dtype: DTypeLike,
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(path, H, obs_shape, dtype)
+        self.notes = dict(notes or {})
 
     def _begin(self) -> None:
         h5py = require("h5py", "storage")
@@ -161,6 +191,8 @@ class Hdf5Writer(DatasetWriter):
                 self._file["agent"] = np.concatenate(self._agent)
                 self._file["lengths"] = np.concatenate(self._lengths)
             self._file.attrs["format"] = FORMAT
+            if self.notes:
+                self._file.attrs["notes"] = json.dumps(self.notes)
         finally:
             self._file.close()
             self._guard.close()

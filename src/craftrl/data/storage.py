@@ -26,7 +26,7 @@ from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset, as_observations
 from craftrl.data.files import replacing, told_plainly
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 
-__all__ = ["DatasetWriter", "open_dataset", "save_dataset", "write_hdf5", "write_shards"]
+__all__ = ["HDF5_SUFFIXES", "DatasetWriter", "check_room", "open_dataset", "save_dataset", "write_hdf5", "write_shards"]
 
 HDF5_SUFFIXES = (".h5", ".hdf5")
 
@@ -142,7 +142,7 @@ def write_shards(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
 
 
 def _copy(tau: TrajectoryDataset, writer: DatasetWriter) -> None:
-    _check_room(writer.path, tau.n * tau.H * writer.row_bytes)
+    check_room(writer.path, tau.n * tau.H * writer.row_bytes)
     with writer:
         for k in range(tau.K):
             mine = tau.agent_slice(k)
@@ -152,7 +152,7 @@ def _copy(tau: TrajectoryDataset, writer: DatasetWriter) -> None:
                 writer.append(k, np.moveaxis(x, 0, 1), tau.lengths[start:stop])
 
 
-def _check_room(path: Path, needed: int) -> None:
+def check_room(path: Path, needed: int) -> None:
     """Raise before writing what cannot fit."""
     folder = next(p for p in path.absolute().parents if p.exists())
     free = shutil.disk_usage(folder).free

@@ -1,0 +1,69 @@
+"""Action labels, kept aside: a file beside the store, which nothing in the library learns from."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.data.files import written_whole
+from craftrl.errors import InvalidDataError
+
+__all__ = ["actions_path", "read_actions", "write_actions"]
+
+
+def actions_path(store: str | os.PathLike[str]) -> Path:
+    """Where a store's actions lie: data.h5 goes with data.actions.npz, beside it."""
+    path = Path(store)
+    return path.with_name(f"{path.stem}.actions.npz")
+
+
+def write_actions(store: str | os.PathLike[str], agents: Sequence[Sequence[NDArray[Any] | None]]) -> bool:
+    """The actions of every agent's episodes, in the order of the store; False where there are none at all.
+
+    Episodes lie one after the other in `actions_K` of agent K; `offsets_K` says where each begins.
+    """
+    if not any(actions is not None for episodes in agents for actions in episodes):
+        return False
+    arrays: dict[str, NDArray[Any]] = {}
+    for k, episodes in enumerate(agents):
+        known = [actions for actions in episodes if actions is not None]
+        if len({actions.shape[1:] for actions in known}) > 1:
+            shapes = " and ".join(sorted({str(actions.shape[1:]) for actions in known}))
+            raise InvalidDataError(
+                f"The actions of one agent must have one shape; agent {k} has {shapes}; name the columns or arrays "
+                "differently, so that they are not taken for actions."
+            )
+        arrays[f"actions_{k}"] = np.concatenate(known) if known else np.empty(0)
+        lengths = [0 if actions is None else len(actions) for actions in episodes]
+        arrays[f"offsets_{k}"] = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    path = actions_path(store)
+    with written_whole(path, "actions") as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return True
+
+
+def read_actions(store: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:
+    """For every agent of a store, the actions of each of its episodes; an empty list where none were imported.
+
+    An episode of n steps has n actions, or n - 1 where the source leaves out the one after the last observation, or
+    none.
+    """
+    path = actions_path(store)
+    if not path.is_file():
+        return []
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            n_agents = sum(name.startswith("actions_") for name in arrays.files)
+            found = [(arrays[f"actions_{k}"], arrays[f"offsets_{k}"]) for k in range(n_agents)]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidDataError(
+            f"{path} must be the actions that craftrl import wrote; it cannot be read ({error}); import again."
+        ) from error
+    return [[actions[a:b] for a, b in pairwise(offsets)] for actions, offsets in found]

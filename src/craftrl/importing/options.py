@@ -1,0 +1,77 @@
+"""How recordings are read: which steps, which part of the picture, which of several arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `import_data` was asked to do with what it reads.
+
+    stride      every so many steps, one is kept
+    crop        (left, top, width, height) in pixels; the rest of the picture is cut away, before anything else
+    resize      (width, height) in pixels, by averaging over areas
+    grey        pictures in one channel
+    keys        which array, camera or columns are the observations, where the source has several
+    boundaries  a table that says where episodes begin and end
+    clip        cut every episode into pieces of this many steps, counted after `stride`
+    """
+
+    stride: int = 1
+    crop: tuple[int, int, int, int] | None = None
+    resize: tuple[int, int] | None = None
+    grey: bool = False
+    keys: tuple[str, ...] = ()
+    boundaries: Path | None = None
+    clip: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.stride < 1:
+            raise InvalidParameterError(f"stride must be at least 1; {self.stride} was given.")
+        if self.clip is not None and self.clip < 2:
+            raise InvalidParameterError(
+                f"clip must be at least 2 steps, for CRAFT compares neighbouring steps; {self.clip} was given."
+            )
+        if self.crop is not None and not (len(self.crop) == 4 and min(self.crop[:2]) >= 0 and min(self.crop[2:]) >= 1):
+            raise InvalidParameterError(
+                f"crop must be (left, top, width, height) in pixels, the last two positive; {self.crop} was given."
+            )
+        if self.resize is not None and not (len(self.resize) == 2 and min(self.resize) >= 1):
+            raise InvalidParameterError(f"resize must be (width, height), both positive; {self.resize} was given.")
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        crop: Sequence[int] | None = None,
+        resize: Sequence[int] | int | None = None,
+        keys: Sequence[str] | str = (),
+        boundaries: str | os.PathLike[str] | None = None,
+        **more: Any,
+    ) -> Options:
+        """The same from looser types: one number for a square, one name, a path as text."""
+        return cls(
+            crop=None if crop is None else tuple(crop),  # type: ignore[arg-type]
+            resize=(resize, resize) if isinstance(resize, int) else None if resize is None else tuple(resize),  # type: ignore[arg-type]
+            keys=(keys,) if isinstance(keys, str) else tuple(keys),
+            boundaries=None if boundaries is None else Path(boundaries),
+            **more,
+        )
+
+    @property
+    def changes_pictures(self) -> bool:
+        return self.grey or self.crop is not None or self.resize is not None
+
+    def __str__(self) -> str:
+        """What was asked for about the reading of an episode; where it begins and ends is in the episode's name."""
+        given = {name: getattr(self, name) for name in ("stride", "crop", "resize", "grey", "keys")}
+        return " ".join(f"{name}={value}" for name, value in given.items() if value not in (1, None, False, ()))
