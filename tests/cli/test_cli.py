@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import craftrl
+from craftrl import envs
 from craftrl.cli import main
 from craftrl.data import TrajectoryDataset
 from craftrl.envs import WORLDS, BitsExBMDP
@@ -194,23 +195,81 @@ def test_fit_writes_a_model_that_python_reads(model: Path, data: Path) -> None:
 def test_fit_says_what_it_chose_and_why(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", str(data), "--coupling", "chain", "--relabel", "yes", "--out", str(tmp_path / "model")]) == 0
     out = capsys.readouterr().out
-    assert "Chosen: oracle = CoordinateOracle(): observations are integers in 0..1" in out
+    assert out.startswith("Data: 1500 + 1500 trajectories of 2 agents, all 5 steps, observations 12.\n")
+    assert "Learner: one entry of each observation, since observations are integers in 0..1" in out
+    assert "Bounds: alpha, eta, nu chosen from the data." in out
     assert re.search(r"Chosen: alpha = [\d.]+, eta = [\d.]+, nu = [\d.]+: of \d+ combinations tried", out)
     assert "Chosen: coupling" not in out
     assert craftrl.load(tmp_path / "model").alpha == "auto"
 
 
-def test_fit_learns_from_images_that_collect_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
+    path = tmp_path_factory.mktemp("frames") / "x.h5"
     world = ["--world", "pixels", "--size", "2", "--walkers", "0", "--horizon", "3"]
-    assert main(["collect", *world, "--n", "200", "--out", str(tmp_path / "x.h5")]) == 0
+    assert main(["collect", *world, "--n", "200", "--out", str(path)]) == 0
+    return path
+
+
+def fit_of_frames(frames: Path, out: Path) -> list[str]:
     bounds = ["--alpha", "1", "--eta", "0.1", "--nu", "0.05"]
-    network = ["--oracle", "network", "--epochs", "1", "--device", "cpu", "--seed", "3", "--stationary"]
-    argv = ["fit", str(tmp_path / "x.h5"), *bounds, *network, "--out", str(tmp_path / "model")]
-    assert main(argv) == 0
-    assert "One encoder for all steps tells" in capsys.readouterr().out
-    assert main(["evaluate", str(tmp_path / "model"), str(tmp_path / "x.h5")]) == 0
+    return ["fit", str(frames), *bounds, "--epochs", "1", "--device", "cpu", "--seed", "3", "--out", str(out)]
+
+
+def test_fit_learns_from_images_that_collect_wrote(
+    frames: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(fit_of_frames(frames, tmp_path / "model")) == 0
+    out = capsys.readouterr().out
+    assert "Learner: a network, since observations are images of shape (12, 12, 3), on the CPU; one encoder" in out
+    assert "One encoder for all steps tells" in out
+    assert main(["evaluate", str(tmp_path / "model"), str(frames)]) == 0
     assert craftrl.load(tmp_path / "model").oracle.training.seed == 3
+
+
+def test_an_interrupted_fit_goes_on_and_ends_with_the_same_model(
+    frames: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from craftrl.oracles.network import oracle, training
+
+    minibatches = []
+    guarded = training._guarded
+    monkeypatch.setattr(training, "_guarded", lambda *given: minibatches.append(1) or guarded(*given))
+    assert main(fit_of_frames(frames, tmp_path / "whole")) == 0
+    in_all = len(minibatches)
+    share = oracle.PreparedNetwork.share
+    with monkeypatch.context() as patch:
+        patch.setattr(oracle.PreparedNetwork, "share", _interrupted)
+        assert main(fit_of_frames(frames, tmp_path / "model")) == 130
+    assert "the same command continues" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+    assert oracle.PreparedNetwork.share is share
+    minibatches.clear()
+    assert main(fit_of_frames(frames, tmp_path / "model")) == 0
+    assert 0 < len(minibatches) < in_all  # the log-odds were not learned again
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "whole"]  # nothing is left beside the model
+    whole, model = (craftrl.load(tmp_path / name) for name in ("whole", "model"))
+    assert (whole.labels_ == model.labels_).all()
+
+
+def _interrupted(*given: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_steps_that_few_reach_are_left_out_unless_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = BitsExBMDP(horizon=5, n_features=6, seed=0)
+    tau = envs.collect(world, world.paper_policies(), 600, seed=0).tau
+    x = [[tau.at(h)[i] for h in range(1, 6)] for i in range(tau.n)]
+    cut = [x[i][: 5 if i % 40 == 0 else 4] for i in range(tau.n)]
+    TrajectoryDataset.from_episodes([cut[:600], cut[600:]]).save(tmp_path / "data.h5")
+    assert main(["fit", str(tmp_path / "data.h5"), "--out", str(tmp_path / "model")]) == 0
+    assert "the first 4 of 5 steps, which enough of all agents reach" in capsys.readouterr().out
+    assert len(craftrl.load(tmp_path / "model").encoders_) == 4
+    argv = ["fit", str(tmp_path / "data.h5"), "--out", str(tmp_path / "other"), "--horizon"]
+    assert main([*argv, "3"]) == 0
+    assert len(craftrl.load(tmp_path / "other").encoders_) == 3
+    assert "The horizon must lie in 2..5" in complaint(capsys, *argv, "9", "--force")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
-from craftrl.errors import InvalidParameterError
 from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
@@ -34,11 +33,6 @@ BOUNDS = {
     "nu": "least share of trajectories that visit a pair of states",
 }
 RELABEL: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
-NETWORK = {
-    "device": "cpu, cuda or auto",
-    "epochs": "passes over the data at most",
-    "seed": "of weights and minibatches",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,10 +61,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--relabel", choices=RELABEL, default="auto", help="read states off each encoder once it is trained (auto: yes)"
     )
-    parser.add_argument("--stationary", action="store_true", help="one encoder for all steps")
-    for name, meaning in NETWORK.items():
-        kind: Any = {"device": str, "epochs": positive, "seed": natural}[name]
-        parser.add_argument(f"--{name}", type=kind, metavar=name.upper(), help=f"network: {meaning}")
+    parser.add_argument(
+        "--stationary",
+        action=argparse.BooleanOptionalAction,
+        help="one encoder for all steps, or one for each (default: one for all steps if observations are images)",
+    )
+    parser.add_argument(
+        "--horizon", type=positive, metavar="H", help="steps to learn from (default: those that enough reach)"
+    )
+    parser.add_argument("--device", metavar="DEVICE", help="network: cpu, cuda or auto (default: auto)")
+    parser.add_argument("--epochs", type=positive, metavar="N", help="network: passes over the data at most")
+    parser.add_argument("--seed", type=natural, metavar="N", help="network: of weights and minibatches")
     parser.add_argument(
         "--diagnose",
         type=natural,
@@ -82,27 +83,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    import shutil
     import warnings
 
-    from craftrl import CRAFT, AssumptionWarning
+    from craftrl import CRAFT, AssumptionWarning, TrajectoryDataset
+    from craftrl.cli.fit_plan import planned
+    from craftrl.cli.fit_progress import shown
+    from craftrl.estimators.parameters import check_parameters
     from craftrl.estimators.saving import check_target
 
     check_target(args.out, args.force)
+    plan = planned(args, TrajectoryDataset.open(_store(args)))
     model = CRAFT(
-        _oracle(args),
+        plan.oracle,
         **{name: getattr(args, name) for name in BOUNDS},
         coupling=args.coupling,
         relabel=RELABEL[args.relabel],
-        stationary=args.stationary,
+        stationary=plan.stationary,
     )
-    data = _store(args)
-    with warnings.catch_warnings():
+    check_parameters(model)
+    print(*plan.lines, sep="\n", flush=True)
+    with warnings.catch_warnings(), shown(plan.tau.H):
         warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
-        model.fit(data)
+        model.fit(plan.tau)
     model.save(args.out, overwrite=args.force)
-    print(f"{model.summary()}\nWritten to {args.out}")
+    if plan.scratch is not None:
+        shutil.rmtree(plan.scratch.parent, ignore_errors=True)
+    print(f"\n{model.summary()}\nWritten to {args.out}")
     if args.diagnose is not None:
-        print(f"\n{model.diagnose(data, n_resamples=args.diagnose)}")
+        print(f"\n{model.diagnose(plan.tau, n_resamples=args.diagnose)}")
 
 
 def _store(args: argparse.Namespace) -> Path:
@@ -119,21 +128,3 @@ def _store(args: argparse.Namespace) -> Path:
     import_data(args.data, store, **import_options(args), progress=True)
     print(f"{inspect(store)}\n")
     return store
-
-
-def _oracle(args: argparse.Namespace) -> Any:
-    """The oracle by name, or made with the options that were given for it."""
-    settings = {name: getattr(args, name) for name in NETWORK if getattr(args, name) is not None}
-    if settings and args.oracle != "network":
-        raise InvalidParameterError(f"--{next(iter(settings))} is for networks; add --oracle network, or leave it out.")
-    if args.values is not None and args.oracle != "coordinates":
-        raise InvalidParameterError("--values is for coordinates; add --oracle coordinates, or leave it out.")
-    if settings:
-        from craftrl import NeuralOracle, Training
-
-        return NeuralOracle(training=Training(**settings))
-    if args.values is not None:
-        from craftrl import CoordinateOracle
-
-        return CoordinateOracle(args.values)
-    return args.oracle

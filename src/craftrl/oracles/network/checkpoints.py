@@ -14,11 +14,16 @@ __all__ = ["Checkpoint"]
 
 
 class Checkpoint:
-    """One file per training run, replaced in one move, so that a kill leaves the last whole one."""
+    """One file per training run, replaced in one move, so that a kill leaves the last whole one.
 
-    def __init__(self, folder: str | Path | None, name: str, settings: str) -> None:
+    settings  how is trained; a file with others is refused
+    targets   a digest of what is learned; a file with another one is of another run, and nothing is taken from it
+    """
+
+    def __init__(self, folder: str | Path | None, name: str, settings: str, targets: str = "") -> None:
         self.path = None if folder is None else Path(folder) / f"{name}.pt"
         self.settings = settings
+        self.targets = targets
 
     def load(self, device: torch.device) -> dict[str, Any] | None:
         if self.path is None or not self.path.exists():
@@ -35,10 +40,10 @@ class Checkpoint:
             raise InvalidDataError(
                 f"The checkpoint {self.path} belongs to other settings; use them again, or give an empty folder."
             )
-        return saved
+        return saved if saved.get("targets", "") == self.targets else None
 
     def save(self, state: dict[str, Any]) -> None:
         if self.path is None:
             return
         with written_whole(self.path, "checkpoint") as temporary:
-            torch.save({**state, "settings": self.settings}, temporary)
+            torch.save({**state, "settings": self.settings, "targets": self.targets}, temporary)

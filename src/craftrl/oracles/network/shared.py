@@ -56,7 +56,7 @@ def fit_shared(
     network = Classifier(copy.deepcopy(trunk), scale, head.scaled(scale))
     loss = _loss(network, frames, labels, n_states, agent_weight)
     rows = frames.split(np.arange(tau.n), training, name)
-    held_out = train(network, loss, rows, training, name, per_row=tau.H, feed=frames)
+    held_out = train(network, loss, rows, training, name, per_row=tau.H, feed=frames, targets=labels)
     return EncoderFit(NetworkEncoder(network.trunk, network.head.unscaled(scale), frames.device), held_out)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import math
 import os
 import sys
@@ -173,12 +174,14 @@ def train(
     per_row: int = 1,
     chance: float | None = None,
     feed: Feed | None = None,
+    targets: Ints | None = None,
 ) -> float:
     """Train in place, leave the best weights on held-out rows, and return their held-out loss.
 
     `loss(indices)` is the mean loss of a minibatch; `rows` are training and held-out indices; `per_row` is how many
     observations one row holds, so that `batch` counts observations; `chance` is the loss of knowing nothing, if that
-    is known. `feed` knows in which order rows are best asked for; None where any order will do.
+    is known. `feed` knows in which order rows are best asked for; None where any order will do. `targets` are the
+    labels that are learned, where another run of the same name may learn others: a checkpoint goes with its targets.
     """
     device = training.to_device()
     module.to(device)
@@ -186,7 +189,8 @@ def train(
     size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
     feed = feed or Feed()
     elsewhere = training.but(checkpoints=None, progress=None, device="auto", memory=None)
-    checkpoint = Checkpoint(training.checkpoints, name, repr(asdict(elsewhere)) + feed.layout)
+    digest = "" if targets is None else hashlib.blake2b(np.ascontiguousarray(targets).data, digest_size=16).hexdigest()
+    checkpoint = Checkpoint(training.checkpoints, name, repr(asdict(elsewhere)) + feed.layout, digest)
     optimiser = torch.optim.AdamW(
         module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
     )

@@ -1,0 +1,124 @@
+"""What `craftrl fit` picks before it learns: how many steps, what learns, on which device; and where it can go on."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.fingerprint import fingerprint
+from craftrl.data.horizon import first_steps, well_reached
+from craftrl.errors import InvalidParameterError
+from craftrl.estimators.choices import choose_oracle
+from craftrl.oracles.base import Oracle
+
+__all__ = ["NETWORK", "Plan", "planned"]
+
+NETWORK = {
+    "device": "cpu, cuda or auto",
+    "epochs": "passes over the data at most",
+    "seed": "of weights and minibatches",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """tau         what is learned from
+    oracle      what learns
+    stationary  whether one encoder serves all steps
+    scratch     where a killed fit goes on; None where there is nothing that would take long to do again
+    lines       the same in words
+    """
+
+    tau: TrajectoryDataset
+    oracle: Oracle
+    stationary: bool
+    scratch: Path | None
+    lines: tuple[str, ...]
+
+
+def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
+    """From what was asked for and what the data is like."""
+    H = well_reached(tau) if args.horizon is None else args.horizon
+    cut = first_steps(tau, H)
+    oracle, why = _oracle(args, cut)
+    images = len(cut.obs_shape) == 3
+    stationary = images if args.stationary is None else args.stationary
+    scratch = None
+    where = ""
+    if _is_network(oracle):
+        scratch = _scratch(args.out, cut, oracle)
+        oracle = _going_on_in(oracle, scratch)
+        where = _device(oracle)
+    steps = f"all {tau.H} steps" if tau.H == H else f"the first {H} of {tau.H} steps, which enough of all agents reach"
+    shape = " x ".join(map(str, cut.obs_shape))
+    free = [name for name in ("alpha", "eta", "nu") if getattr(args, name) == "auto"]
+    return Plan(
+        cut,
+        oracle,
+        stationary,
+        scratch,
+        (
+            f"Data: {' + '.join(map(str, cut.counts))} trajectories of {cut.K} agents, {steps}, observations {shape}.",
+            f"Learner: {why}{where}; {_encoders(stationary, args.stationary is None and images)}.",
+            f"Bounds: {', '.join(free)} chosen from the data." if free else "Bounds: as given.",
+        ),
+    )
+
+
+def _encoders(stationary: bool, since_images: bool) -> str:
+    if not stationary:
+        return "an encoder for each step"
+    return "one encoder for all steps" + ", as images mean the same at every step (or --no-stationary)" * since_images
+
+
+def _oracle(args: argparse.Namespace, tau: TrajectoryDataset) -> tuple[Oracle, str]:
+    """The oracle, with the options that were given for it, and in words why."""
+    if args.values is not None:
+        if args.oracle != "coordinates":
+            raise InvalidParameterError("--values is for coordinates; add --oracle coordinates, or leave it out.")
+        from craftrl import CoordinateOracle
+
+        return CoordinateOracle(args.values), f"entries with {args.values} values, as asked for"
+    oracle, choices = choose_oracle(args.oracle, tau)
+    settings = {name: getattr(args, name) for name in NETWORK if getattr(args, name) is not None}
+    if settings and not _is_network(oracle):
+        raise InvalidParameterError(f"--{next(iter(settings))} is for networks; add --oracle network, or leave it out.")
+    if settings:
+        from craftrl import NeuralOracle, Training
+
+        oracle = NeuralOracle(training=Training(**settings))
+    kind = {"CoordinateOracle": "one entry of each observation", "NeuralOracle": "a network"}
+    what = kind.get(type(oracle).__name__, "boosted trees")
+    asked = "as asked for" if args.oracle != "auto" else choices[0].why.rstrip(".")
+    return oracle, f"{what}, {asked if asked.startswith('as') else 'since ' + asked}"
+
+
+def _is_network(oracle: Any) -> bool:
+    return type(oracle).__name__ == "NeuralOracle"
+
+
+def _device(oracle: Any) -> str:
+    device = _training(oracle).to_device().type
+    return ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
+
+
+def _training(oracle: Any) -> Any:
+    from craftrl import Training
+
+    return oracle.training or Training()
+
+
+def _scratch(out: Path, tau: TrajectoryDataset, oracle: Any) -> Path:
+    """A hidden folder beside the model, one for each dataset and way of training."""
+    key = hashlib.sha256(f"{fingerprint(tau)} {oracle!r}".encode()).hexdigest()[:12]
+    return out.with_name(f".{out.name}.unfinished") / key
+
+
+def _going_on_in(oracle: Any, scratch: Path) -> Any:
+    from sklearn.base import clone
+
+    return clone(oracle).set_params(training=_training(oracle).but(checkpoints=scratch))
