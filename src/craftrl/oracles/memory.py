@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
-from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
+from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Profiles, Separation
 from craftrl.core.starts import StartTest
 from craftrl.core.trace import OracleUse
 from craftrl.data.dataset import TrajectoryDataset
@@ -64,7 +64,7 @@ class RememberingOracle(PreparedOracle):
             "log-odds given states", lambda: self.prepared.log_odds_given(h, label, f, grid), h, label, f.bins, grid
         )
 
-    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.float64] | None:
+    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Profiles | None:
         if type(self.prepared).profiles is PreparedOracle.profiles:
             return None
         return self._answer("profiles", lambda: self.prepared.profiles(h, label, f, grid), h, label, f.bins, grid)
