@@ -6,7 +6,7 @@ that have the same profile, because they are of the same state. Many of these pa
 of them is no log-odds of anything, but as long as it looks at states and not at noise it says the same for one state.
 
 The same holds of f_{h+1}, in which x_{h+1} comes first. The states of h+2 are not known yet, and need not be: a few
-observations x_{h+2}, the same ones for every x_{h+1}, will do. Early on, when few states of h are there to compare with,
+observations x_{h+2}, the same ones for every x_{h+1}, will do. Early on there are few states of h to compare with, and
 this is what tells two states of h+1 apart.
 
 Paper: Line 10
@@ -31,9 +31,7 @@ NEIGHBOURS = 16  # whose profiles are averaged, once: done again, it makes clump
 DIMENSIONS = 10  # principal components in which neighbours are looked for: beyond these there is noise
 
 
-def beside_predecessors(
-    pairs: PairClassifiers, h: int, label: Ints, rows: Ints, rng: np.random.Generator
-) -> Floats:
+def beside_predecessors(pairs: PairClassifiers, h: int, label: Ints, rows: Ints, rng: np.random.Generator) -> Floats:
     """Log-probabilities (m, S, K) of the agents, for x_{h+1} of trajectories `rows` beside each state in `label` (n,).
 
     Averaged over deals and over x_h of the state. These are of the fold of x_{h+1} where it has some, so that no clone
