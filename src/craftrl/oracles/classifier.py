@@ -127,7 +127,7 @@ class PreparedClassifier(PreparedOracle):
         self.pairs = PairClassifiers(self._with_probabilities, tau, oracle.folds, oracle.deals, rng)
         self._log_p: Floats | None = None
         self._scale = np.ones(tau.H - 1)
-        self._last: tuple[Any, Ints, Floats] | None = None
+        self._said: dict[int, tuple[bytes, Ints, Floats]] = {}  # of each h the last states, rows and their profiles
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Steps are independent of one another, or all have one classifier; trained once, whatever the grid."""
@@ -175,25 +175,28 @@ class PreparedClassifier(PreparedOracle):
         return Profiles(found, int(label.max()) + 1)
 
     def _profiles(self, h: int, label: Ints, grid: Grid) -> tuple[Ints, Floats]:
-        """Rows, and the profiles (m, S + A, K) of their x_{h+1}; the last ones are kept, for both questions."""
-        key = h, label.tobytes(), grid
-        if self._last is None or self._last[0] != key:
-            rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
-            if len(rows) * (label.max(initial=-1) + 1) > MOST:
-                rows = rows[:0]
-            self._last = key, rows, self._read_profiles(h, label, rows, grid)
-        return self._last[1:]
+        """Rows, and the profiles (m, S + A, K) of their x_{h+1}.
 
-    def _read_profiles(self, h: int, label: Ints, rows: Ints, grid: Grid) -> Floats:
-        """No further from even than the grid goes: a clone that is too sure of itself must not drown the rest."""
-        if not len(rows):
-            return np.empty((0, 0, self.tau.K))
+        No further from even than the grid goes: a clone that is too sure of itself must not drown the rest. What does
+        not depend on the grid is kept: both questions need it, and so do other bounds.
+        """
+        key = label.tobytes()
+        if h not in self._said or self._said[h][0] != key:
+            self._said[h] = key, *self._read_profiles(h, label)
+        _, rows, log_p = self._said[h]
+        most = grid.xi * grid.n_xi / 4
+        return rows, smoothed(np.clip(log_p, -most, most), int(label.max(initial=-1)) + 1)
+
+    def _read_profiles(self, h: int, label: Ints) -> tuple[Ints, Floats]:
+        """Rows, and centred log-probabilities of their x_{h+1} beside the states of h and beside what may follow."""
+        rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
+        if not 0 < len(rows) * (label.max(initial=-1) + 1) <= MOST:
+            return rows[:0], np.empty((0, 0, self.tau.K))
         rng = np.random.default_rng([self.seed, h])
         before = beside_predecessors(self.pairs, h, label, rows, rng) * self._scale[h - 1]
         after = beside_successors(self.pairs, h + 1, rows, rng) * self._scale[min(h, self.tau.H - 2)]
         log_p = np.concatenate([before, after], axis=1)
-        most = grid.xi * grid.n_xi / 4
-        return smoothed(np.clip(log_p - log_p.mean(axis=-1, keepdims=True), -most, most), before.shape[1])
+        return rows, log_p - log_p.mean(axis=-1, keepdims=True)
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""

@@ -52,8 +52,15 @@ class SetSeparation:
         self.held_out = held_out
         order = np.random.default_rng(seed).permutation(len(x))  # so that the first of any cluster are a fair sample
         self.x, self.cluster = x[order], cluster[order]
+        self._known: dict[tuple[int, ...], float] = {}
 
     def loss(self, new: int, state: Sequence[int]) -> float:
+        key = new, *state
+        if key not in self._known:
+            self._known[key] = self._loss(new, state)
+        return self._known[key]
+
+    def _loss(self, new: int, state: Sequence[int]) -> float:
         sets = [np.flatnonzero(np.isin(self.cluster, names))[:ENOUGH] for names in (state, [new])]
         if not all(map(len, sets)):
             return 0.0

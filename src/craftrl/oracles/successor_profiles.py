@@ -80,7 +80,7 @@ def smoothed(profile: Floats, n_states: int) -> Floats:
     Neighbours are fewer where a state has few observations; there are about as many states as at h, `n_states`.
     """
     m = len(profile)
-    near = min(NEIGHBOURS, m // (8 * n_states))
+    near = min(NEIGHBOURS, m // max(8 * n_states, 1))
     if near < 2:
         return profile
     from scipy.spatial import cKDTree
