@@ -13,6 +13,7 @@ from feature_world import feature_data
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -22,6 +23,7 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles import Mixed
 from craftrl.oracles.classifier import ClassifierOracle
+from craftrl.oracles.pair_classifiers import trained
 from craftrl.oracles.probabilities import ClassifierSeparation, to_bins
 from craftrl.states.accuracy import encoder_accuracy
 
@@ -146,16 +148,53 @@ def test_profiles_are_alike_for_observations_of_one_state(data):
     f = prepared.log_odds(GRID, "independent")
     label = data.truth.states[:, 1]
     found = prepared.profiles(2, label, f, GRID)
-    assert found.shape == (data.tau.n, label.max() + 1, 1)
+    assert found.n_before == label.max() + 1
     successor = data.truth.states[:, 2]
-    within = np.mean([found[successor == s].std(axis=0).mean() for s in np.unique(successor)])
-    assert within < 0.7 * found.std(axis=0).mean()
+    before, after = np.split(found.values, [found.n_before], axis=1)
+    assert before.shape[1] == found.n_before
+    assert after.shape[1] == 16
+    for part in (before, after):
+        within = np.mean([part[successor == s].std(axis=0).mean() for s in np.unique(successor)])
+        assert within < 0.7 * part.std(axis=0).mean()
+
+
+def test_nothing_follows_the_last_step(data):
+    prepared = ClassifierOracle(TREE, deals=1).prepare(data.tau)
+    found = prepared.profiles(3, data.truth.states[:, 2], prepared.log_odds(GRID, "independent"), GRID)
+    assert found.values.shape[1] == found.n_before
+
+
+def test_states_are_read_by_clones_that_did_not_see_the_label(data):
+    rng = np.random.default_rng(0)
+    s = data.truth.states[:, 2]
+    told = np.where(rng.random(len(s)) < 0.1, rng.integers(4, size=len(s)), s)
+    told[:30] = -1
+    fit = ClassifierOracle(HistGradientBoostingClassifier(max_iter=20)).prepare(data.tau).encode(3, told, 4)
+    assert (fit.unseen[:30] == -1).all()
+    assert (fit.unseen[30:] == s[30:]).mean() > 0.97 > (told == s).mean() + 0.03
+
+
+class SureAndWrong(DecisionTreeClassifier):
+    """As boosting may end among many classes: sure of itself, and wrong. Two classes it tells apart."""
+
+    def predict_proba(self, x):
+        return np.roll(super().predict_proba(x), len(self.classes_) > 2, axis=1)
+
+
+def test_a_classifier_that_diverged_is_replaced_by_one_for_each_class():
+    x = np.arange(300.0)[:, None]
+    label = np.repeat([0, 1, 2], 100)
+    replaced = trained(SureAndWrong, x, label)
+    assert isinstance(replaced, OneVsRestClassifier)
+    assert (replaced.predict(x) == label).all()
+    assert isinstance(trained(SureAndWrong, x, label // 2), SureAndWrong)
+    assert isinstance(trained(DecisionTreeClassifier, x, label), DecisionTreeClassifier)
 
 
 def test_error_rates_use_as_few_folds_as_they_need(data):
     prepared = ClassifierOracle(TREE).prepare(data.tau)
     x, label = prepared._vectors(2), data.truth.states[:, 1]
-    held_out, log_p = prepared._held_out(x, label, int(label.max()) + 1)
+    held_out, log_p = prepared._held_out(x, label, int(label.max()) + 1, folds=3)
     assert held_out.sum() == len(log_p) < data.tau.n / 2
     rare = np.where(np.arange(len(label)) < 4, 0, 1)
-    assert prepared._held_out(x, rare, 2)[0].all()
+    assert prepared._held_out(x, rare, 2, folds=3)[0].all()

@@ -1,6 +1,7 @@
 """Oracles that remember: the same results, nothing asked twice, and no more memory than allowed."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -241,3 +242,14 @@ def test_a_classifier_given_bare_is_remembered_as_an_oracle():
     model = fitted(CRAFT(ORACLES["classifier"][1]().classifier, **BOUNDS), *rows_of("features"))
     assert isinstance(model.oracle_, ClassifierOracle)
     assert use(model)["log-odds"].seconds > 0
+
+
+def test_what_a_separation_takes_to_answer_counts_as_time_of_the_oracle(monkeypatch):
+    ticks = iter(range(100))
+    monkeypatch.setattr("craftrl.oracles.memory.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    tau = data("bits").tau
+    oracle = RememberingOracle(CoordinateOracle(2).prepare(tau), remember=False)
+    separation = oracle.separation(2, np.arange(tau.n) % 2, 2)
+    assert [use.seconds for use in oracle.use] == [1.0]
+    separation.loss(1, [0])
+    assert [use.seconds for use in oracle.use] == [2.0]

@@ -22,7 +22,16 @@ from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["COUPLINGS", "Coupling", "EncoderFit", "LogOdds", "PairFunction", "PreparedOracle", "Separation"]
+__all__ = [
+    "COUPLINGS",
+    "Coupling",
+    "EncoderFit",
+    "LogOdds",
+    "PairFunction",
+    "PreparedOracle",
+    "Profiles",
+    "Separation",
+]
 
 Coupling = Literal["independent", "chain", "posterior", "markov"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
@@ -58,6 +67,19 @@ class LogOdds:
     chance: NDArray[np.float64] | None = None
     p_value: NDArray[np.float64] | None = None
     f: PairFunction | None = None
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Log-odds of every x_{h+1} beside things that are the same for all: the same for observations of one state.
+
+    values    float (n, S + A, K-1): beside each of the S states of h, then beside A observations of h+2, if there are
+              any; NaN in rows without x_{h+1} or without a state at h
+    n_before  S
+    """
+
+    values: NDArray[np.float64]
+    n_before: int
 
 
 class Separation(Protocol):
@@ -103,11 +125,11 @@ class PreparedOracle(ABC):
         """
         return f.bins[:, h - 1]
 
-    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.float64] | None:
-        """Log-odds of every x_{h+1} beside each state `label` (n,) of h: (n, S, K-1), None for not known.
+    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Profiles | None:
+        """Log-odds of every x_{h+1} beside each state `label` (n,) of h, and beside what may follow; None: not known.
 
-        It is the same for observations x_{h+1} of the same state, so that clusters in which it is of several kinds are
-        taken apart (`craftrl.core.splitting`). Rows without x_{h+1} or without a state at h are NaN.
+        They are the same for observations x_{h+1} of the same state, so that clusters in which they are of several
+        kinds are taken apart (`craftrl.core.splitting`).
         """
         return None
 

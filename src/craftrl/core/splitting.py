@@ -1,4 +1,4 @@
-"""Clusters that hold two successors, taken apart by how these go with other predecessors.
+"""Clusters that hold two successors, taken apart by how these go with other predecessors and with what follows them.
 
 Line 17 reads the successors of s_pred off f_h beside s_pred alone. Where f_h is learned from little data, two of them
 may come out too close to be told apart there. Beside other predecessors they seldom do: f_h depends on x_{h+1} through
@@ -7,6 +7,9 @@ one state, and two states have two profiles. A cluster whose profiles are of two
 
 Beside a state that never leads there, the log-odds are a guess, and may depend on anything. So a predecessor has a say
 only if trajectories do come from it to observations of one of the two kinds.
+
+f_{h+1}, too, depends on x_{h+1} through its state alone. So a profile goes on with the log-odds of x_{h+1} beside a few
+observations of h+2, where the oracle gives them. Which of those can follow is not known yet, so all have a say.
 
 Paper: Lines 17-21, for log-odds that scatter
 """
@@ -19,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.core.seam import Profiles
 
 __all__ = ["split_by_profile"]
 
@@ -31,12 +35,13 @@ LEAST_ROWS = 10  # the same in observations; and how many of a predecessor's giv
 CORE = 0.9  # share of a kind's own observations that lie as near to its mean as another's must to be of it
 
 
-def split_by_profile(found: PairClusters, profiles: Floats, gap: float) -> PairClusters:
-    """The same clusters, those with profiles (n, S, K-1) of several kinds taken apart.
+def split_by_profile(found: PairClusters, profiles: Profiles, gap: float) -> PairClusters:
+    """The same clusters, those with profiles of several kinds taken apart.
 
-    Two kinds differ by `gap` or more beside some predecessor. Rows of no cluster may be NaN.
+    Two kinds differ by `gap` or more beside something that has a say. Rows of no cluster may be NaN.
     """
-    kinds = _Kinds(profiles, found.cluster, np.array([c.s_pred for c in found.clusters], dtype=np.int64), gap)
+    s_pred = np.array([c.s_pred for c in found.clusters], dtype=np.int64)
+    kinds = _Kinds(profiles.values, profiles.n_before, found.cluster, s_pred, gap)
     cluster = np.full_like(found.cluster, -1)
     clusters: list[FoundCluster] = []
     order = np.argsort(found.cluster, kind="stable")
@@ -50,9 +55,11 @@ def split_by_profile(found: PairClusters, profiles: Floats, gap: float) -> PairC
 
 @dataclass(frozen=True)
 class _Kinds:
-    """Profiles of all observations, their clusters, and the predecessor of each cluster."""
+    """Profiles of all observations, how many of the log-odds in them are beside predecessors, the clusters, and the
+    predecessor of each cluster."""
 
     profiles: Floats
+    n_before: int
     cluster: Ints
     s_pred: Ints
     gap: float
@@ -71,8 +78,10 @@ class _Kinds:
         return [kind for half in halves for kind in self.of(half, s_pred)]
 
     def _difference(self, low: Ints, high: Ints, s_pred: int) -> float:
-        """The largest one of their mean profiles, beside their own predecessor and those that lead to either."""
-        has_say = self._leads_to(low) | self._leads_to(high)
+        """The largest one of their mean profiles, beside what has a say: what may follow, their own predecessor, and
+        those that lead to either."""
+        has_say = np.ones(self.profiles.shape[1], dtype=bool)
+        has_say[: self.n_before] = self._leads_to(low) | self._leads_to(high)
         has_say[s_pred] = True
         return float(np.abs(self.profiles[low].mean(axis=0) - self.profiles[high].mean(axis=0))[has_say].max())
 
@@ -82,7 +91,7 @@ class _Kinds:
             (self.profiles - self.profiles[kind].mean(axis=0)).reshape(len(self.cluster), -1), axis=1
         )
         near = (self.cluster >= 0) & (distance <= np.quantile(distance[kind], CORE))
-        return np.bincount(self.s_pred[self.cluster[near]], minlength=self.profiles.shape[1]) >= LEAST_ROWS
+        return np.bincount(self.s_pred[self.cluster[near]], minlength=self.n_before) >= LEAST_ROWS
 
 
 def _along_main_axis(profiles: Floats) -> Floats:

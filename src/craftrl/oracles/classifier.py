@@ -8,7 +8,8 @@ Paper: Lines 10, 25 and 46, with a classifier in place of finite classes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
+from craftrl.core.seam import Profiles
 from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
@@ -30,22 +32,24 @@ from craftrl.oracles.pair_classifiers import (
     few_threads,
     fitted,
     stratified_folds,
+    trained,
 )
 from craftrl.oracles.pair_functions import ClassifierLogOdds, agent_log_p
 from craftrl.oracles.probabilities import (
     SCATTERED,
-    ClassifierSeparation,
     calibrated_by_others,
     calibration,
     check_independent,
     to_bins,
 )
-from craftrl.oracles.successor_profiles import MOST, profiles, smoothed
+from craftrl.oracles.set_separation import SetSeparation, linear_discriminant
+from craftrl.oracles.successor_profiles import MOST, beside_predecessors, beside_successors, smoothed
 
 __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
+READING_FOLDS = 2  # of those whose clones read the states of all rows: more read them no better, and are dearer
 HEARD = 6  # held-out rows of the rarest class that an error rate is measured on, at least
 
 
@@ -123,7 +127,7 @@ class PreparedClassifier(PreparedOracle):
         self.pairs = PairClassifiers(self._with_probabilities, tau, oracle.folds, oracle.deals, rng)
         self._log_p: Floats | None = None
         self._scale = np.ones(tau.H - 1)
-        self._last: tuple[Any, Ints, Floats] | None = None
+        self._said: dict[int, tuple[bytes, Ints, Floats]] = {}  # of each h the last states, rows and their profiles
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Steps are independent of one another, or all have one classifier; trained once, whatever the grid."""
@@ -162,32 +166,37 @@ class PreparedClassifier(PreparedOracle):
             bins[rows[mine]] = to_bins(log_p[:, :1] - log_p[:, 1:], grid)
         return bins
 
-    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Floats | None:
+    def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Profiles | None:
         rows, profile = self._profiles(h, label, grid)
         if not len(rows):
             return None
         found = np.full((self.tau.n, profile.shape[1], self.tau.K - 1), np.nan)
         found[rows] = profile[..., :1] - profile[..., 1:]
-        return found
+        return Profiles(found, int(label.max()) + 1)
 
     def _profiles(self, h: int, label: Ints, grid: Grid) -> tuple[Ints, Floats]:
-        """Rows, and the profiles (m, S, K) of their x_{h+1}; the last ones are kept, for both questions."""
-        key = h, label.tobytes(), grid
-        if self._last is None or self._last[0] != key:
-            rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
-            if len(rows) * (label.max(initial=-1) + 1) > MOST:
-                rows = rows[:0]
-            self._last = key, rows, self._read_profiles(h, label, rows, grid)
-        return self._last[1:]
+        """Rows, and the profiles (m, S + A, K) of their x_{h+1}.
 
-    def _read_profiles(self, h: int, label: Ints, rows: Ints, grid: Grid) -> Floats:
-        """No further from even than the grid goes: a clone that is too sure of itself must not drown the rest."""
-        if not len(rows):
-            return np.empty((0, 0, self.tau.K))
-        log_p = profiles(self.pairs, h, label, rows, np.random.default_rng([self.seed, h]))
-        log_p = (log_p - log_p.mean(axis=-1, keepdims=True)) * self._scale[h - 1]
+        No further from even than the grid goes: a clone that is too sure of itself must not drown the rest. What does
+        not depend on the grid is kept: both questions need it, and so do other bounds.
+        """
+        key = label.tobytes()
+        if h not in self._said or self._said[h][0] != key:
+            self._said[h] = key, *self._read_profiles(h, label)
+        _, rows, log_p = self._said[h]
         most = grid.xi * grid.n_xi / 4
-        return smoothed(np.clip(log_p, -most, most))
+        return rows, smoothed(np.clip(log_p, -most, most), int(label.max(initial=-1)) + 1)
+
+    def _read_profiles(self, h: int, label: Ints) -> tuple[Ints, Floats]:
+        """Rows, and centred log-probabilities of their x_{h+1} beside the states of h and beside what may follow."""
+        rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
+        if not 0 < len(rows) * (label.max(initial=-1) + 1) <= MOST:
+            return rows[:0], np.empty((0, 0, self.tau.K))
+        rng = np.random.default_rng([self.seed, h])
+        before = beside_predecessors(self.pairs, h, label, rows, rng) * self._scale[h - 1]
+        after = beside_successors(self.pairs, h + 1, rows, rng) * self._scale[min(h, self.tau.H - 2)]
+        log_p = np.concatenate([before, after], axis=1)
+        return rows, log_p - log_p.mean(axis=-1, keepdims=True)
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> tuple[Floats, float, Floats]:
         """Normalised log-probabilities, and the factor and offsets that they were calibrated with."""
@@ -223,34 +232,37 @@ class PreparedClassifier(PreparedOracle):
         """Calibrated log-probabilities of the agents, from classifiers that did not see the trajectory."""
         return self._calibrated(self._cross_fitted(x, agent, self.tau.K), agent)[0]
 
-    def separation(self, h: int, cluster: Ints, n_clusters: int) -> ClassifierSeparation:
+    def separation(self, h: int, cluster: Ints, n_clusters: int) -> SetSeparation:
         chosen = (cluster >= 0) & self.tau.present(h)
-        label = cluster[chosen]
-        if n_clusters < 2:
-            return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
-        held_out, log_p = self._held_out(self._vectors(h)[chosen], label, n_clusters)
-        return ClassifierSeparation(log_p, label[held_out], n_clusters)
+        makers = (linear_discriminant, self._with_probabilities)
+        return SetSeparation(makers, self._held_out_pair, self._vectors(h)[chosen], cluster[chosen], self.seed)
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
+        """With the states as clones read them that did not see the trajectory: trees learn wrong labels by heart."""
         chosen = (label >= 0) & self.tau.present(h)
-        return self._encoder(self._vectors(h)[chosen], label[chosen], n_states)
+        fit, read = self._encoder(self._vectors(h)[chosen], label[chosen], n_states, all_rows=True)
+        unseen = np.full(self.tau.n, -1)
+        unseen[chosen] = read
+        return replace(fit, unseen=unseen)
 
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         """One classifier on the observations of all steps together."""
         steps = range(1, self.tau.H + 1)
         chosen = [(labels[:, h - 1] >= 0) & self.tau.present(h) for h in steps]
         x = np.concatenate([self._vectors(h)[rows] for h, rows in zip(steps, chosen)])
-        return self._encoder(x, np.concatenate([labels[rows, h - 1] for h, rows in zip(steps, chosen)]), n_states)
+        target = np.concatenate([labels[rows, h - 1] for h, rows in zip(steps, chosen)])
+        return self._encoder(x, target, n_states)[0]
 
-    def _encoder(self, x: Floats, target: Ints, n_states: int) -> EncoderFit:
+    def _encoder(self, x: Floats, target: Ints, n_states: int, all_rows: bool = False) -> tuple[EncoderFit, Ints]:
+        """phi' of these observations, and what clones that did not see them make of those that were held out."""
         if len(np.unique(target)) < 2:
-            return EncoderFit(ConstantEncoder(int(target[0]) if len(target) else 0), 0.0)
-        held_out, log_p = self._held_out(x, target, n_states)
-        wrong, tested = log_p.argmax(axis=1) != target[held_out], target[held_out]
-        rates = [wrong[tested == s].mean() for s in np.unique(tested)]
-        with few_threads(len(x)):
-            encoder = self._fresh().fit(x, target)  # bare: it is asked for predictions, not for probabilities
-        return EncoderFit(ClassifierEncoder(encoder), float(np.sum(rates)))
+            return EncoderFit(ConstantEncoder(int(target[0]) if len(target) else 0), 0.0), target
+        folds = READING_FOLDS if all_rows else self.oracle.folds
+        held_out, log_p = self._held_out(x, target, n_states, folds, all_rows)
+        read, tested = log_p.argmax(axis=1), target[held_out]
+        rates = [(read != tested)[tested == s].mean() for s in np.unique(tested)]
+        encoder = trained(self._fresh, x, target)  # bare: it is asked for predictions, not for probabilities
+        return EncoderFit(ClassifierEncoder(encoder), float(np.sum(rates))), read
 
     def _vectors(self, h: int) -> Floats:
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
@@ -271,25 +283,34 @@ class PreparedClassifier(PreparedOracle):
 
     def _cross_fitted(self, x: Floats, label: Ints, n_classes: int) -> Floats:
         """Log-probabilities (m, n_classes) of every row, from clones that did not see it."""
-        return self._held_out(x, label, n_classes, all_folds=True)[1]
+        return self._held_out(x, label, n_classes, self.oracle.folds, all_rows=True)[1]
+
+    def _held_out_pair(self, maker: Callable[[], Any], x: Floats, label: Ints) -> tuple[NDArray[np.bool_], Floats]:
+        return self._held_out(x, label, 2, self.oracle.folds, maker=maker)
 
     def _held_out(
-        self, x: Floats, label: Ints, n_classes: int, all_folds: bool = False
+        self,
+        x: Floats,
+        label: Ints,
+        n_classes: int,
+        folds: int,
+        all_rows: bool = False,
+        maker: Callable[[], Any] | None = None,
     ) -> tuple[NDArray[np.bool_], Floats]:
         """Rows, and their log-probabilities (m, n_classes) from clones that did not see them.
 
-        As many folds take their turn as it takes to hear enough rows of the rarest class: error rates need no more,
-        and with many classes each fold is dear.
+        Unless all rows are asked for, as many folds take their turn as it takes to hear enough rows of the rarest
+        class: error rates need no more, and with many classes each fold is dear. `maker` is of another kind of
+        classifier.
         """
-        folds = self.oracle.folds
         rarest = int(np.unique(label, return_counts=True)[1].min(initial=len(label)))
-        turns = folds if all_folds else min(folds, -(-HEARD * folds // max(rarest, 1)))
+        turns = folds if all_rows else min(folds, -(-HEARD * folds // max(rarest, 1)))
         fold_of = stratified_folds(label, folds, np.random.default_rng(self.oracle.seed))
         log_p = np.empty((len(x), n_classes))
         for fold in range(turns):
             own = fold_of == fold
             if own.any():
-                model, classes = fitted(self._with_probabilities, x[~own], label[~own])
+                model, classes = fitted(maker or self._with_probabilities, x[~own], label[~own])
                 with few_threads(len(x)):
                     log_p[own] = agent_log_p(model, classes, x[own], n_classes)
         return fold_of < turns, log_p[fold_of < turns]

@@ -20,17 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from craftrl.core.evidence import chance_loss
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.pair_functions import agent_log_p, pair_features
 from craftrl.oracles.probabilities import calibrated_by_others
 
-__all__ = ["CALIBRATION_FOLDS", "Fit", "PairClassifiers", "few_threads", "fitted", "stratified_folds"]
+__all__ = ["CALIBRATION_FOLDS", "Fit", "PairClassifiers", "few_threads", "fitted", "stratified_folds", "trained"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 Fit = tuple[Any, Ints]  # a clone, None if it had nothing to learn, and the classes that it knows
 CALIBRATION_FOLDS = 3
 FEW_ROWS = 20_000  # of a training set that one thread is fastest with
+LOOKED_AT = 1000  # rows on which a classifier is asked whether its training went well
 
 
 class PairClassifiers:
@@ -62,16 +64,24 @@ class PairClassifiers:
         found[rows] = np.mean([self.of_pairs(h, rows, rows, deal) for deal in range(len(self.fold_of))], axis=0)
         return found
 
-    def of_pairs(self, h: int, first: Ints, second: Ints, deal: int, together: bool | None = None) -> Floats:
+    def of_pairs(
+        self,
+        h: int,
+        first: Ints,
+        second: Ints,
+        deal: int,
+        together: bool | None = None,
+        unseen: Ints | None = None,
+    ) -> Floats:
         """Log-probabilities (m, K) for x_h of trajectories `first` with x_{h+1} of `second`.
 
-        They come from clones that saw none of `second`; for those that saw none of `first` either, the two must be of
-        the same fold.
+        They come from clones that did not see the trajectory in `unseen`, which is that of `second` unless given; for
+        those that saw neither, the two must be of the same fold.
         """
         together = self.together if together is None else together
         x = pair_features(self._vectors(h)[first], self._vectors(h + 1)[second], h if together else None)
         log_p = np.empty((len(x), self.tau.K))
-        fold = self.fold_of[deal][second]
+        fold = self.fold_of[deal][second if unseen is None else unseen]
         with few_threads(len(x)):
             for k, (model, classes) in enumerate(self._fitted(h, deal, together)):
                 log_p[fold == k] = agent_log_p(model, classes, x[fold == k], self.tau.K)
@@ -117,8 +127,32 @@ def fitted(fresh: Callable[[], Any], x: Floats, label: Ints) -> Fit:
     if len(classes) < 2:
         return None, classes
     known = np.isin(label, classes)
+    return trained(fresh, x[known], label[known]), classes
+
+
+def trained(fresh: Callable[[], Any], x: Floats, label: Ints) -> Any:
+    """A new clone trained on these rows; one for each class against the rest, where one for all of them diverged."""
     with few_threads(len(x)):
-        return fresh().fit(x[known], label[known]), classes
+        model = fresh().fit(x, label)
+        if not _diverged(model, x, label):
+            return model
+        from sklearn.multiclass import OneVsRestClassifier  # seldom needed
+
+        return OneVsRestClassifier(fresh()).fit(x, label)
+
+
+def _diverged(model: Any, x: Floats, label: Ints) -> bool:
+    """Whether it does worse on the very rows that it learned from than one that knows nothing but the classes' shares.
+
+    Boosted trees of more than two classes sometimes do: where labels are not all right, a leaf without much weight may
+    take a huge step, and the ones after it do not find back.
+    """
+    if len(np.unique(label)) < 3 or not hasattr(model, "predict_proba"):
+        return False
+    some = slice(None, None, max(len(x) // LOOKED_AT, 1))
+    log_p = agent_log_p(model, np.arange(len(model.classes_)), x[some], len(model.classes_))
+    own = np.searchsorted(model.classes_, label[some])
+    return bool(-log_p[np.arange(len(own)), own].mean() > chance_loss(label))
 
 
 def few_threads(n_rows: int) -> Any:

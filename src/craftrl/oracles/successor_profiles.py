@@ -1,9 +1,13 @@
-"""What a classifier says of x_{h+1} beside every state of h, steadied.
+"""What classifiers say of x_{h+1} beside every state of h, and beside observations of h+2, steadied.
 
 f_h depends on both observations through their states alone. So x_{h+1} is seen beside other observations x_h of one
 state, which all have the same log-odds with it; and what is said of it is averaged with what is said of observations
 that have the same profile, because they are of the same state. Many of these pairs never occur. What a classifier makes
 of them is no log-odds of anything, but as long as it looks at states and not at noise it says the same for one state.
+
+The same holds of f_{h+1}, in which x_{h+1} comes first. The states of h+2 are not known yet, and need not be: a few
+observations x_{h+2}, the same ones for every x_{h+1}, will do. Early on there are few states of h to compare with, and
+this is what tells two states of h+1 apart.
 
 Paper: Line 10
 """
@@ -16,17 +20,18 @@ from scipy.sparse import csr_matrix
 
 from craftrl.oracles.pair_classifiers import PairClassifiers
 
-__all__ = ["MOST", "profiles", "smoothed"]
+__all__ = ["MOST", "beside_predecessors", "beside_successors", "smoothed"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 MOST = 1_000_000  # observations times states that are asked about at most
 OTHERS, OTHERS_IN_ALL = 8, 50_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
+AFTER, LEAST_AFTER, AFTER_IN_ALL = 16, 8, 50_000  # x_{h+2} beside which it is seen: at most, at least, and in all
 NEIGHBOURS = 16  # whose profiles are averaged, once: done again, it makes clumps of an even spread
 DIMENSIONS = 10  # principal components in which neighbours are looked for: beyond these there is noise
 
 
-def profiles(pairs: PairClassifiers, h: int, label: Ints, rows: Ints, rng: np.random.Generator) -> Floats:
+def beside_predecessors(pairs: PairClassifiers, h: int, label: Ints, rows: Ints, rng: np.random.Generator) -> Floats:
     """Log-probabilities (m, S, K) of the agents, for x_{h+1} of trajectories `rows` beside each state in `label` (n,).
 
     Averaged over deals and over x_h of the state. These are of the fold of x_{h+1} where it has some, so that no clone
@@ -44,6 +49,21 @@ def profiles(pairs: PairClassifiers, h: int, label: Ints, rows: Ints, rng: np.ra
     return total / (turns * deals)
 
 
+def beside_successors(pairs: PairClassifiers, h: int, rows: Ints, rng: np.random.Generator) -> Floats:
+    """Log-probabilities (m, A, K) of the agents, for x_h of trajectories `rows` beside A observations x_{h+1}.
+
+    Averaged over deals; from clones that did not see the trajectory of x_h. There are none at the last step.
+    """
+    there = np.flatnonzero(pairs.tau.present(h + 1)) if h < pairs.tau.H else np.empty(0, dtype=np.int64)
+    wanted = int(np.clip(AFTER_IN_ALL // len(rows), LEAST_AFTER, AFTER))
+    drawn = rng.choice(there, size=min(wanted, len(there)), replace=False)
+    total = np.zeros((len(rows), len(drawn), pairs.tau.K))
+    for deal in range(len(pairs.fold_of)):
+        for a, other in enumerate(drawn):
+            total[:, a] += pairs.of_pairs(h, rows, np.full(len(rows), other), deal, unseen=rows)
+    return total / len(pairs.fold_of)
+
+
 def _drawn(of_state: Ints, fold_of: Ints, rows: Ints, rng: np.random.Generator) -> Ints:
     """For each row one trajectory of the state, of the same fold where there is one."""
     beside = np.empty(len(rows), dtype=np.int64)
@@ -54,13 +74,13 @@ def _drawn(of_state: Ints, fold_of: Ints, rows: Ints, rng: np.random.Generator) 
     return beside
 
 
-def smoothed(profile: Floats) -> Floats:
-    """Each profile (m, S, D) averaged with those nearest to it, which are of the same state.
+def smoothed(profile: Floats, n_states: int) -> Floats:
+    """Each profile (m, C, D) averaged with those nearest to it, which are of the same state.
 
-    Neighbours are fewer where a state has few observations.
+    Neighbours are fewer where a state has few observations; there are about as many states as at h, `n_states`.
     """
-    m, n_states = profile.shape[:2]
-    near = min(NEIGHBOURS, m // (8 * n_states))
+    m = len(profile)
+    near = min(NEIGHBOURS, m // max(8 * n_states, 1))
     if near < 2:
         return profile
     from scipy.spatial import cKDTree
