@@ -46,15 +46,17 @@ VARIANTS = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--worlds", nargs="+", choices=list(WORLDS), default=list(WORLDS))
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--name", default="network_ablations", help="of the file of results")
     args = parser.parse_args()
-    asked = [(world, variant, seed) for world in args.worlds for variant in VARIANTS for seed in range(args.seeds)]
+    asked = [(world, variant, seed) for world in args.worlds for variant in args.variants for seed in range(args.seeds)]
     rows = []
     for row in Parallel(n_jobs=args.workers, return_as="generator")(delayed(measured)(*which) for which in asked):
         print(row, flush=True)
         rows.append(row)
-        write_rows("network_ablations", rows)
+        write_rows(args.name, rows)
 
 
 def measured(world: str, variant: str, seed: int) -> dict[str, Any]:
