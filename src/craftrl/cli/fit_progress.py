@@ -18,7 +18,7 @@ def shown(H: int) -> Iterator[None]:
     A search for bounds makes many runs, and nobody knows how many: the time left is that of the present one.
     """
     live = sys.stderr.isatty()
-    with progress_bar(total=H - 1, desc="fit", unit="step", leave=False, delay=1.0) as bar:
+    with progress_bar(total=H - 1, desc="fit", unit="step", leave=False, delay=0.0 if live else 1.0) as bar:
         runs = 0
 
         def watch(what: str, h: int | None) -> None:
