@@ -66,7 +66,7 @@ def test_bare_noise_is_right_in_one_state_as_often_as_wrong_in_the_other() -> No
     world, papers = (BitsExBMDP(4, 8, seed=2, entangled=entangled) for entangled in (False, True))
     best, worst = world.feature_state_accuracy(3)
     assert (best >= worst).all()
-    assert worst.min() < 0.2
+    assert worst.min() < 0.3
     assert np.array_equal(*papers.feature_state_accuracy(3))  # XORed with the state: as good in either
     assert papers.feature_state_accuracy(1).shape == (1, 8)
 

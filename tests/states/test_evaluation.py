@@ -13,7 +13,6 @@ from craftrl.states.accuracy import (
     accuracy,
     accuracy_by_step,
     confusion,
-    encoder_state_accuracies,
     population_accuracy,
     population_state_accuracies,
     state_accuracies,
@@ -82,7 +81,7 @@ def test_population_accuracy_of_single_states_is_what_many_samples_show(entangle
     model = SingleObservation(CoordinateOracle()).fit(collect(world, world.paper_policies(), 50, seed=4).tau)
     expected = population_state_accuracies(lambda h: [model.encoders_[h]], world)
     many = collect(world, world.paper_policies(), 20_000, seed=5)
-    seen = encoder_state_accuracies(model, many.tau.at, many.truth.states)
+    seen = state_accuracies_by_step(model.transform(many.tau), many.truth.states)
     assert state_summary(seen) == pytest.approx(state_summary(expected), abs=0.03)
     assert [len(of_states) for of_states in seen] == [len(of_states) for of_states in expected] == [1, 2, 2, 2, 2]
 

@@ -21,9 +21,9 @@ __all__ = [
     "accuracy_by_step",
     "confusion",
     "encoder_accuracy",
-    "encoder_state_accuracies",
     "population_accuracy",
     "population_state_accuracies",
+    "population_summary",
     "state_accuracies",
     "state_accuracies_by_step",
     "state_summary",
@@ -103,14 +103,6 @@ def encoder_accuracy(learner: Encodes, x_at: Callable[[int], NDArray[Any]], stat
     return np.array([accuracy(learner.encode(x_at(h), h), states[:, h - 1]) for h in range(1, H + 1)])
 
 
-def encoder_state_accuracies(
-    learner: Encodes, x_at: Callable[[int], NDArray[Any]], states: Ints, at_least: int = 1
-) -> list[Floats]:
-    """The same for single states: `state_accuracies` of phi'_h for h = 1..H."""
-    H = states.shape[1]
-    return [state_accuracies(learner.encode(x_at(h), h), states[:, h - 1], at_least) for h in range(1, H + 1)]
-
-
 @runtime_checkable
 class KnowsFeatureAccuracy(Protocol):
     """A world that can say how accurate each of its coordinates is as an encoder, over all states and in each."""
@@ -122,7 +114,7 @@ class KnowsFeatureAccuracy(Protocol):
     def feature_state_accuracy(self, h: int) -> NDArray[np.floating]: ...
 
 
-def population_accuracy(encoders: Callable[[int], list[Encoder]], world: KnowsFeatureAccuracy) -> Floats:
+def population_accuracy(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> Floats:
     """Accuracy of coordinate encoders at h = 1..H from the chains' analytic marginals, not from samples.
 
     `encoders(h)` lists the encoders that a learner has for step h; where there are two, as for paired
@@ -136,7 +128,9 @@ def population_accuracy(encoders: Callable[[int], list[Encoder]], world: KnowsFe
     )
 
 
-def population_state_accuracies(encoders: Callable[[int], list[Encoder]], world: KnowsFeatureAccuracy) -> list[Floats]:
+def population_state_accuracies(
+    encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy
+) -> list[Floats]:
     """The same for single states: entry h-1 holds, for each state of h, how often it is read right.
 
     Paper: Theorem 3.1
@@ -145,6 +139,12 @@ def population_state_accuracies(encoders: Callable[[int], list[Encoder]], world:
         np.atleast_1d(np.mean([_population(phi, world.feature_state_accuracy, h) for phi in encoders(h)], axis=0))
         for h in range(1, world.H + 1)
     ]
+
+
+def population_summary(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> dict[str, float]:
+    """`accuracy` averaged over h = 1..H as in Table 1, and `state_mean` and `state_worst` of `state_summary`."""
+    overall = float(population_accuracy(encoders, world).mean())
+    return {"accuracy": overall, **state_summary(population_state_accuracies(encoders, world))}
 
 
 def _population(phi: Encoder, accuracy_at: Callable[[int], NDArray[np.floating]], h: int) -> Any:
