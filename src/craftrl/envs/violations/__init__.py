@@ -36,6 +36,7 @@ VIOLATIONS: dict[str, Violation] = {
 
 __all__ = [
     "VIOLATIONS",
+    "Violation",
     "agree_at_steps",
     "agree_somewhere",
     "collect_agreeing",
