@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from craftrl.reproduce.statistics import Estimate, estimate, grouped
 __all__ = ["Cell", "cells", "format_cells", "report"]
 
 
-MEANS = ("alpha", "state_worst", "warned")
+SETTINGS = ("kind", "twin", "size", "coupling")
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,13 @@ def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """One cell for each combination of settings but the seed, in the order of the rows."""
-    found = grouped(rows, ("kind", "twin", "size", "coupling"))
-    return [
-        Cell(*key, estimate([row["accuracy"] for row in mine]), **{name: _mean(mine, name) for name in MEANS})
-        for key, mine in found.items()
-    ]
+    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, SETTINGS).items()]
+
+
+def _cell(settings: dict[str, Any], rows: Sequence[Row]) -> Cell:
+    accuracy = estimate([row["accuracy"] for row in rows])
+    alpha, worst, warned = (_mean(rows, name) for name in ("alpha", "state_worst", "warned"))
+    return Cell(**settings, accuracy=accuracy, alpha=alpha, state_worst=worst, warned=warned)
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:
