@@ -64,7 +64,10 @@ def adaptive(world: BitsExBMDP, seed: int) -> Policy:
 
 
 def two_back(world: BitsExBMDP, seed: int) -> Policy:
-    """Repeats not the state but the one before it, with probability 3/4: no pair of neighbouring states shows it."""
+    """Repeats not the state but the one before it, with probability 3/4: no pair of neighbouring states shows it.
+
+    All that pairs show is that it began in state 0, and that fades.
+    """
 
     def chances(history: Ints) -> Floats:
         return _repeat(history[:, -2:-1] if history.shape[1] > 1 else history, np.full(len(history), 0.75))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 from craftrl.reproduce.folder import Row
+from craftrl.reproduce.statistics import grouped
 from studies.robustness.notice import DIAGNOSTICS, Prediction, predictions
 from studies.robustness.report import Cell, cells
 from studies.robustness.spec import CLEAN
@@ -115,20 +116,28 @@ def draw_trust(rows: Sequence[Row], table: Sequence[Prediction], path: Path) -> 
     """Left: true accuracy of every model against its score. Right: what each diagnostic foretells."""
     with picture(path, 12, 5.6) as figure:
         left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-        for world, marker in WORLD_MARKER.items():
-            for kind, colour in KIND_COLOUR.items():
-                mine = [row for row in rows if row["world"] == world and row["violation"] == kind]
-                if mine:
-                    label = f"{world}: {'data size' if kind == CLEAN else kind}"
-                    x, y = [row["score"] for row in mine], [row["accuracy"] for row in mine]
-                    left.plot(x, y, marker, ls="", ms=3.5, mfc="none", mec=colour, mew=0.8, alpha=0.7, label=label)
+        _draw_models(left, rows)
         _draw_calibration(left, rows)
         left.set_xlabel("score of the diagnosis (no ground truth)")
         left.set_ylabel("true encoder accuracy")
         left.set_title(f"{len(rows):,} models", loc="left")
-        left.legend(fontsize=6.5, loc="lower right", ncols=2, handletextpad=0.2, columnspacing=0.8)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=8, fontsize=7.5)
         left.grid(alpha=0.2)
         _draw_table(right, table)
+
+
+def _draw_models(axes: Axes, rows: Sequence[Row]) -> None:
+    """Every model: its violation by colour, its world by marker."""
+    style: dict[str, Any] = {"ls": "", "ms": 3.5, "mfc": "none", "mew": 0.8}
+    for (world, kind), mine in grouped(rows, ("world", "violation")).items():
+        x, y = [row["score"] for row in mine], [row["accuracy"] for row in mine]
+        axes.plot(x, y, WORLD_MARKER[world], mec=KIND_COLOUR[kind], alpha=0.7, **style)
+    for kind, colour in KIND_COLOUR.items():
+        if any(row["violation"] == kind for row in rows):
+            axes.plot([], [], "o", mec=colour, label="data size" if kind == CLEAN else kind, **style)
+    for world, marker in WORLD_MARKER.items():
+        if any(row["world"] == world for row in rows):
+            axes.plot([], [], marker, mec=INK, label=f"{world} world", **style)
 
 
 def _draw_calibration(axes: Axes, rows: Sequence[Row]) -> None:

@@ -20,6 +20,7 @@ FOLDERS = sorted(readme.parent.name for readme in STUDIES.glob("*/README.md"))
 TABLES = {
     "agents": "table.json",
     "bounds": "table.json",
+    "collectors": "table.json",
     "efficiency": "curves.json",
     "error-growth": "curves.json",
     "loud": "table.json",
