@@ -1,5 +1,6 @@
 """The study of broken assumptions, on its smallest sizes."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from studies.robustness.notice import (
     format_noticed,
     format_predictions,
     format_verdicts,
+    is_right,
     noticed,
     predictions,
     verdicts,
@@ -195,3 +197,43 @@ def test_the_command_draws_and_prints(
     assert "from the start" in printed
     for name in ("tables.json", "robustness.png", "trust.png"):
         assert (tmp_path / name).stat().st_size > 1000
+
+
+def committed() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ROWS.read_text().splitlines()]
+
+
+def test_what_the_page_says_of_the_curves_follows_from_the_rows() -> None:
+    rows = committed()
+    table = {(c.world, c.violation, c.size, c.n, c.learner): c for c in cells(rows)}
+
+    def percent(world: str, violation: str, size: float, learner: str = "default", n: int = 1000) -> int:
+        return round(100 * table[world, violation, size, n, learner].accuracy.mean)
+
+    for violation, size, paper in (("slips", 0.4, 83), ("mislabelled", 0.3, 74), ("corrupted", 0.2, 78)):
+        assert percent("toy", violation, size) >= 99
+        assert percent("toy", violation, size, "paper") == paper
+    assert [percent("toy", "leaks", size) for size in (0.05, 0.1, 0.3)] == [100, 53, 50]
+    assert [percent("control", "alike", size) for size in (0.1, 0.3, 0.5)] == [88, 77, 69]
+    assert [percent("control", "starts", size) for size in (0.1, 0.2, 0.3, 0.5)] == [100, 100, 100, 84]
+    assert [percent("control", "noise", size) for size in (0.05, 0.1, 0.3)] == [100, 100, 50]
+    assert all(percent("lock", "slips", size, n=2000) == 100 for size in (0.03, 0.1, 0.2, 0.4))
+    sticky = [row for row in rows if row["violation"] == "alike, sticky" and row["learner"] != "paper"]
+    assert all(row["code_accuracy"] > 0.997 for row in sticky)  # closure alone
+    assert all(row["code_accuracy"] == 1 for row in sticky if row["world"] == "control")
+
+
+def test_what_the_page_says_of_the_diagnoses_follows_from_the_rows() -> None:
+    rows = committed()
+    table = noticed(rows)
+    assert sum(of["wrong"]["models"] for of in table) == 216
+    assert sum(of["wrong"]["warned"] for of in table) == 174
+    trusted = [row for row in rows if row.get("verdict") == "trust" and row["learner"] == "default"]
+    mistaken = [row for row in trusted if not is_right(row)]
+    assert (len(trusted), len(mistaken)) == (299, 15)
+    assert sum(row["violation"] == "leaks" and row["size"] == 1 for row in mistaken) == 10
+    assert min(row["accuracy"] for row in mistaken if row["violation"] != "leaks") > 0.975
+    starts = [of for of in table if of["violation"] == "starts"]
+    assert all(of[kind]["warned"] == of[kind]["models"] for of in starts for kind in ("wrong", "right"))
+    unbroken = [of["right"] for of in table if of["violation"] == "none"]
+    assert [sum(of[name] for of in unbroken) for name in ("models", "warned", "trusted")] == [72, 0, 68]
