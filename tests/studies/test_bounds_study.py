@@ -34,6 +34,9 @@ def test_a_run_tries_the_grid_and_the_search_from_three_starts() -> None:
     result = run_one(Run("rare", 400, 0, 5, 6))
     assert result["accuracy"]["independent"].keys() == {*map(grid_name, GRID), "auto", *STARTS}
     assert result["accuracy"]["chain"].keys() == {*map(grid_name, GRID), "auto"}
+    for measure in MEASURES:
+        assert result[measure].keys() == {"independent", "chain"}
+        assert result[measure]["chain"].keys() == result["accuracy"]["chain"].keys()
     assert result["chosen"]["independent"]["true"]["nu"] < 0.1
 
 
@@ -53,5 +56,7 @@ def test_the_command_prints_summary_and_grid(
     printed = capsys.readouterr().out
     table = cells([json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()])
     assert format_summary(table) in printed
+    assert "chance: a random feature: " in printed
+    assert "worst state of a run: true " in printed
     assert format_grid(table, 200, "independent") in printed
     assert (tmp_path / "bounds.png").stat().st_size > 10_000
