@@ -15,7 +15,7 @@ from craftrl.errors import AssumptionWarning
 from craftrl.reproduce.chance import toy_chance
 from craftrl.reproduce.table1.report import agreement, cells, format_states, format_table, table_json
 from craftrl.reproduce.table1.run import run_one
-from craftrl.reproduce.table1.spec import PUBLISHED, Run, published, sweep
+from craftrl.reproduce.table1.spec import NAMES, PUBLISHED, Run, published, sweep
 
 STUDIES = Path(__file__).parents[2] / "studies"
 SMALL = ["--seeds", "2", "--sizes", "60", "120", "--horizon", "5", "--features", "8", "--quiet"]
@@ -187,3 +187,24 @@ def test_the_committed_tables_follow_from_their_rows() -> None:
         assert table_json(table, toy_chance(committed(study)), known["command"]) == known
         assert all(cell.ours.n == seeds for cell in table)
     assert agreement(table).startswith("9 of 9 cells")
+
+
+def test_chance_single_states_and_lost_steps_stand_on_the_page_as_in_the_tables() -> None:
+    page = (STUDIES.parent / "docs/reproduction.md").read_text()
+    for study in ("table1", "table1-200-seeds"):
+        known = json.loads((STUDIES / study / "table.json").read_text())
+        share = f"{100 * known['chance']:.1f}"
+        assert f"| chance: a random feature | {share} | | {share} | | {share} | |" in page
+    known = json.loads((STUDIES / "table1/table.json").read_text())
+    for technique, name in NAMES.items():
+        mine = [cell for cell in known["cells"] if cell["technique"] == technique]
+        cells_of = " | ".join(f"{percent(c['state_mean'])} / {percent(c['state_worst'])}" for c in mine)
+        assert f"| {name} | {cells_of} |" in page
+    for cell in (cell for cell in known["cells"] if "no_state_half" in cell):
+        low, high = map(percent, cell["no_state_half_interval"])
+        assert f"| {percent(cell['no_state_half'])} [{low}, {high}] | " in page
+
+
+def percent(share: float) -> str:
+    """One decimal, and two where one would round up to what is not quite 100."""
+    return f"{100 * share:.2f}" if 0.9995 <= share < 0.99995 else f"{100 * share:.1f}"
