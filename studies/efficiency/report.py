@@ -128,11 +128,7 @@ def format_curves(found: Sequence[Curve], chance: Mapping[str, float]) -> str:
         for curve in mine:
             name = curve.method if world in EXCESS else NAMES[curve.method]
             lines.append(" ".join([f"  {name}".ljust(58), *map(_text, curve.accuracy)]))
-        lines.append(
-            " ".join(
-                [f"  {_chance_name(world)}".ljust(58), *[f"{100 * chance[world]:6.2f}      "] * len(mine[0].sizes)]
-            )
-        )
+        lines.append(_chance_line(world, chance[world], len(mine[0].sizes)))
         if world not in EXCESS:
             lines += _gain_lines(found, world)
         blocks.append("\n".join(lines))
@@ -141,20 +137,22 @@ def format_curves(found: Sequence[Curve], chance: Mapping[str, float]) -> str:
 
 def _states(found: Sequence[Curve]) -> list[str]:
     """Lines on single states, in the layout of the curves; none where they were not measured."""
-    if not found[0].state_mean:
+    measured = [curve for curve in found if curve.state_mean]
+    if not measured:
         return []
     lines = [
         "Single states at h = 2..H, in percent: mean over states and steps / worst state of a run; means over seeds"
     ]
-    for curve in found:
+    for curve in measured:
         name = f"  {curve.world}: {curve.method}".ljust(58)
         cells = (f"{100 * m.mean:.1f}/{100 * w.mean:.1f}" for m, w in zip(curve.state_mean, curve.state_worst))
         lines.append(" ".join([name, *(cell.rjust(12) for cell in cells)]))
     return [*lines, ""]
 
 
-def _chance_name(world: str) -> str:
-    return "chance: one state" if world == "lock" else CHANCE
+def _chance_line(world: str, chance: float, n_sizes: int) -> str:
+    name = "chance: one state" if world == "lock" else CHANCE
+    return " ".join([f"  {name}".ljust(58), *[f"{100 * chance:6.2f}".ljust(12)] * n_sizes]).rstrip()
 
 
 def _title(world: str) -> str:
