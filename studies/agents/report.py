@@ -13,7 +13,7 @@ from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import Estimate, estimate, estimate_of, grouped
 from studies.agents.spec import COUPLINGS, KINDS
 
-__all__ = ["Cell", "cells", "cells_json", "format_cells", "report"]
+__all__ = ["Cell", "cells", "cells_json", "format_cells", "report", "worst_rows"]
 
 FACTORS: dict[float | str, str] = {1.0: "", 0.5: ", alpha x 0.5", "auto": ", auto"}
 STATES = "Single states at h = 2..H, in percent: mean over states and steps / worst state of a run; means over seeds"
@@ -72,6 +72,22 @@ def cells_json(table: Sequence[Cell], chance: float) -> dict[str, Any]:
     """The table as plain values; accuracies are shares, not percent."""
     plain = [{name: value for name, value in asdict(cell).items() if value is not None} for cell in table]
     return {"chance": chance, "cells": plain}
+
+
+def worst_rows(table: Sequence[Cell]) -> list[str]:
+    """The lines of the page's table of worst states: for each total and coupling one column per number of agents."""
+    lines = []
+    for (kind, total, coupling), mine in _by_line([c for c in table if c.factor == 1 and c.state_worst]).items():
+        cells_of = " | ".join(f"{100 * c.state_worst.mean:.1f}" for c in mine if c.state_worst)
+        lines.append(f"| {KINDS[kind]} | {total} | {coupling} | {cells_of} |")
+    return lines
+
+
+def _by_line(table: Sequence[Cell]) -> dict[tuple[str, int, str], list[Cell]]:
+    found: dict[tuple[str, int, str], list[Cell]] = {}
+    for cell in sorted(table, key=lambda c: c.n_agents):
+        found.setdefault((cell.kind, cell.total, cell.coupling), []).append(cell)
+    return found
 
 
 def _accuracy(cell: Cell) -> str:

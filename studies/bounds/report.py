@@ -112,6 +112,17 @@ def _worst(cells_of: dict[str, Cell]) -> str:
     return ", ".join(f"{choice} {of.percent().strip()}" for choice, of in worst.items() if of)
 
 
+def worst_rows(table: Sequence[Cell]) -> list[str]:
+    """The lines of the page's table of worst states: true bounds and chosen ones."""
+    lines = []
+    for agents, size, coupling in dict.fromkeys((c.agents, c.size, c.coupling) for c in table if c.state_worst):
+        mine = {c.choice: c for c in table if (c.agents, c.size, c.coupling) == (agents, size, coupling)}
+        of = [mine[choice].state_worst for choice in ("true", "auto")]
+        shares = " | ".join(f"{100 * worst.mean:.1f}" for worst in of if worst)
+        lines.append(f"| {agents} | {size} | {coupling} | {shares} |")
+    return lines
+
+
 def format_grid(table: Sequence[Cell], size: int, coupling: str, agents: str = next(iter(AGENTS))) -> str:
     """The whole grid at one size: a block of eta against nu for each factor of alpha."""
     mine = {c.choice: c.accuracy for c in table if (c.agents, c.size, c.coupling) == (agents, size, coupling)}

@@ -9,14 +9,16 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
+from craftrl.reproduce.chance import toy_chance
 from craftrl.theory import population_assumptions
-from studies.agents.report import cells, format_cells
+from studies.agents.report import cells, format_cells, worst_rows
 from studies.agents.run import agents_of, run_one
 from studies.agents.spec import AGENTS, FULL_TOTALS, KINDS, Run, sweep
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
 
+ROOT = Path(__file__).parents[2]
 WORLD = BitsExBMDP(6, 4)
 
 
@@ -77,3 +79,10 @@ def test_the_command_prints_a_table(
         format_cells(cells([json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]))
         in printed
     )
+
+
+def test_chance_and_the_worst_states_stand_on_the_page_as_in_the_rows() -> None:
+    page = (ROOT / "docs/agents.md").read_text()
+    rows = [json.loads(line) for line in (ROOT / "studies/agents/rows.jsonl").read_text().splitlines()]
+    assert page.count(f"| chance | {' | '.join(4 * [f'{100 * toy_chance(rows):.1f}'])} |") == 3
+    assert [line for line in worst_rows(cells(rows)) if line not in page] == []
