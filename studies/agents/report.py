@@ -10,7 +10,7 @@ from typing import Any
 
 from craftrl.reproduce.chance import CHANCE, toy_chance
 from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate, estimate_of, grouped
+from craftrl.reproduce.statistics import Estimate, estimate, estimate_of, grouped, percent
 from studies.agents.spec import COUPLINGS, KINDS
 
 __all__ = ["Cell", "cells", "cells_json", "format_cells", "report", "worst_rows"]
@@ -78,7 +78,7 @@ def worst_rows(table: Sequence[Cell]) -> list[str]:
     """The lines of the page's table of worst states: for each total and coupling one column per number of agents."""
     lines = []
     for (kind, total, coupling), mine in _by_line([c for c in table if c.factor == 1 and c.state_worst]).items():
-        cells_of = " | ".join(f"{100 * c.state_worst.mean:.1f}" for c in mine if c.state_worst)
+        cells_of = " | ".join(percent(c.state_worst.mean) for c in mine if c.state_worst)
         lines.append(f"| {KINDS[kind]} | {total} | {coupling} | {cells_of} |")
     return lines
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from craftrl.reproduce.chance import CHANCE, toy_chance
 from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate, grouped
+from craftrl.reproduce.statistics import Estimate, estimate, grouped, percent
 from studies.bounds.spec import AGENTS, COUPLINGS, FACTORS, STARTS, grid_name
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "format_grid",
     "format_summary",
     "report",
+    "worst_rows",
 ]
 
 
@@ -118,7 +119,7 @@ def worst_rows(table: Sequence[Cell]) -> list[str]:
     for agents, size, coupling in dict.fromkeys((c.agents, c.size, c.coupling) for c in table if c.state_worst):
         mine = {c.choice: c for c in table if (c.agents, c.size, c.coupling) == (agents, size, coupling)}
         of = [mine[choice].state_worst for choice in ("true", "auto")]
-        shares = " | ".join(f"{100 * worst.mean:.1f}" for worst in of if worst)
+        shares = " | ".join(percent(worst.mean) for worst in of if worst)
         lines.append(f"| {agents} | {size} | {coupling} | {shares} |")
     return lines
 

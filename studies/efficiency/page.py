@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from craftrl.reproduce.statistics import Estimate, estimate
+from craftrl.reproduce.statistics import Estimate, estimate, percent
 from studies.efficiency.report import Curve
 from studies.efficiency.spec import EXCESS, OTHERS, WORLDS
 
@@ -100,7 +100,7 @@ def state_rows(found: Sequence[Curve]) -> list[str]:
         if curves and all(shown):
             of_sizes = zip(*(zip(curve.state_mean, curve.state_worst) for curve in shown if curve))
             for size, cells in zip(next(iter(curves.values())).sizes, of_sizes):
-                text = (f"{_percent(mean.mean)} / {_percent(worst.mean)}" for mean, worst in cells)
+                text = (f"{percent(mean.mean)} / {percent(worst.mean)}" for mean, worst in cells)
                 lines.append(_line(world, [f"{size:,}", *text]))
     return lines
 
@@ -110,11 +110,6 @@ def _gain(found: Sequence[Curve], world: str, method: str, other: str) -> str:
     ours, theirs = (next(c for c in found if (c.world, c.method) == (world, name)) for name in (method, other))
     gains = [estimate([a - b for a, b in zip(*two)]) for two in zip(ours.seeds, theirs.seeds)]
     return _line("Markov chain less chain, both relabelled, same data", (_cell(gain, signed=True) for gain in gains))
-
-
-def _percent(share: float) -> str:
-    """One decimal, and two where one would round up to what is not quite 100."""
-    return f"{100 * share:.2f}" if 0.9995 <= share < 0.99995 else f"{100 * share:.1f}"
 
 
 def _line(title: str, cells: Iterable[str]) -> str:

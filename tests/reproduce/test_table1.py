@@ -13,6 +13,7 @@ from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
 from craftrl.errors import AssumptionWarning
 from craftrl.reproduce.chance import toy_chance
+from craftrl.reproduce.statistics import percent
 from craftrl.reproduce.table1.report import agreement, cells, format_states, format_table, table_json
 from craftrl.reproduce.table1.run import run_one
 from craftrl.reproduce.table1.spec import NAMES, PUBLISHED, Run, published, sweep
@@ -203,8 +204,3 @@ def test_chance_single_states_and_lost_steps_stand_on_the_page_as_in_the_tables(
     for cell in (cell for cell in known["cells"] if "no_state_half" in cell):
         low, high = map(percent, cell["no_state_half_interval"])
         assert f"| {percent(cell['no_state_half'])} [{low}, {high}] | " in page
-
-
-def percent(share: float) -> str:
-    """One decimal, and two where one would round up to what is not quite 100."""
-    return f"{100 * share:.2f}" if 0.9995 <= share < 0.99995 else f"{100 * share:.1f}"
