@@ -73,6 +73,7 @@ def test_the_summary_weighs_states_and_steps_alike_and_leaves_out_the_first_step
     assert state_summary(of_steps) == {"state_mean": pytest.approx(1 / 3), "state_worst": 0.0}
     unseen = [np.array([0.0]), np.array([]), np.array([0.5, 1.0])]
     assert state_summary(unseen) == {"state_mean": 0.75, "state_worst": 0.5}
+    assert all(np.isnan(value) for value in state_summary(unseen[:2]).values())
 
 
 @pytest.mark.parametrize("entangled", [True, False])

@@ -82,9 +82,9 @@ def state_summary(by_step: Sequence[Floats]) -> dict[str, float]:
     state_mean   every state weighs the same at its step, and every step the same
     state_worst  the least of all states at all steps, which is what Theorem 3.1 speaks of
 
-    Steps none of whose states was seen often enough count nowhere.
+    Steps none of whose states was seen often enough count nowhere; without any step both are NaN.
     """
-    seen = [of_states for of_states in by_step[1:] if len(of_states)]
+    seen = [of_states for of_states in by_step[1:] if len(of_states)] or [np.array([np.nan])]
     return {
         "state_mean": float(np.mean([of_states.mean() for of_states in seen])),
         "state_worst": float(min(of_states.min() for of_states in seen)),
