@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from craftrl.plots.style import COLOURS, INK, picture
+from craftrl.plots.style import COLOURS, INK, chance_line, picture
+from craftrl.reproduce.chance import CHANCE, toy_chance
 from craftrl.reproduce.folder import Row
 from studies.agents.report import Cell, cells
 from studies.agents.spec import KINDS
@@ -15,10 +16,10 @@ __all__ = ["draw", "draw_cells"]
 
 
 def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
-    draw_cells(cells(rows), out / "agents.png")
+    draw_cells(cells(rows), toy_chance(rows), out / "agents.png")
 
 
-def draw_cells(table: Sequence[Cell], path: Path) -> None:
+def draw_cells(table: Sequence[Cell], chance: float, path: Path) -> None:
     """One panel per kind of agents, one colour per total; chained ERM solid, independent dotted."""
     totals = sorted({cell.total for cell in table})
     with picture(path, 10.5, 3.7) as figure:
@@ -31,6 +32,7 @@ def draw_cells(table: Sequence[Cell], path: Path) -> None:
                     half = [100 * (cell.accuracy.high - cell.accuracy.mean) for cell in mine]
                     x = [cell.n_agents + 0.05 * (totals.index(total) - len(totals) / 2) for cell in mine]
                     axes.errorbar(x, mean, yerr=half, ls=line, marker="o", ms=3, lw=1.4, capsize=2, color=colour)
+            chance_line(axes, chance, CHANCE if axes is panels[0] else None)
             axes.set_title(title, loc="left", fontsize=9)
             axes.set_xticks(sorted({cell.n_agents for cell in table}))
             axes.set_xlabel("number of agents")

@@ -13,7 +13,7 @@ from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect, turn_taking_policies
 from craftrl.estimators.craft import Auto
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.accuracy import population_accuracy
+from craftrl.states.accuracy import population_summary
 from craftrl.theory import population_assumptions
 from studies.agents.spec import Run
 
@@ -21,7 +21,7 @@ __all__ = ["agents_of", "run_one"]
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """Accuracy averaged over h = 1..H, what was found on the way, and the bounds that CRAFT was given.
+    """Accuracy, that of single states, what was found on the way, and the bounds that CRAFT was given.
 
     The bounds are the population values of these very agents, unless they are left to CRAFT. Two agents that take
     turns have alpha = 0, which CRAFT cannot be given: they get the bounds of three.
@@ -33,7 +33,7 @@ def run_one(run: Run) -> dict[str, Any]:
     tau = collect(world, agents, run.total // run.n_agents, seed=seed).tau
     model = CRAFT(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling, relabel=False).fit(tau)
     return {
-        "accuracy": float(population_accuracy(lambda h: [model.encoders_[h]], world).mean()),
+        **population_summary(lambda h: [model.encoders_[h]], world),
         "right_counts": float(np.mean([step.n_states == 2 for step in model.trace_.steps])),
         "assigned": model.trace_.steps[-1].assigned,
         **vars(model.bounds_),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from craftrl.plots.style import BLUE, GREY, RED, picture
+from craftrl.plots.style import BLUE, GREY, RED, chance_line, picture
+from craftrl.reproduce.chance import CHANCE, toy_chance
 from craftrl.reproduce.folder import Row
 from studies.bounds.report import Cell, cells
 from studies.bounds.spec import COUPLINGS
@@ -19,10 +20,10 @@ MARKS = {"true": ("true bounds", "o", BLUE), "auto": ("auto", "D", RED)}
 
 
 def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
-    draw_cells(cells(rows), out / "bounds.png")
+    draw_cells(cells(rows), toy_chance(rows), out / "bounds.png")
 
 
-def draw_cells(table: Sequence[Cell], path: Path) -> None:
+def draw_cells(table: Sequence[Cell], chance: float, path: Path) -> None:
     """One panel per coupling, one column per agents and size: the grid in grey, true and automatic bounds before it."""
     columns = list(dict.fromkeys((cell.agents, cell.size) for cell in table))
     with picture(path, 9.6, 3.8) as figure:
@@ -47,6 +48,7 @@ def draw_cells(table: Sequence[Cell], path: Path) -> None:
                         color=colour,
                         label=name if x == 0 else None,
                     )
+            chance_line(axes, chance, CHANCE if axes is panels[0] else None)
             axes.set_xticks(range(len(columns)), [f"{agents}\n{size:,}" for agents, size in columns])
             axes.set_title(coupling, loc="left")
             axes.set_xlabel("agents, trajectories per agent")

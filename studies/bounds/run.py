@@ -14,15 +14,19 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.estimators.bounds import Tried, chained_loss, search_bounds
 from craftrl.oracles.base import Coupling
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.accuracy import population_accuracy
+from craftrl.states.accuracy import population_summary
 from craftrl.theory import population_assumptions
 from studies.bounds.spec import AGENTS, COUPLINGS, GRID, STARTS, Run, grid_name
 
 __all__ = ["Trial", "run_one"]
 
+MEASURES = ("accuracy", "state_mean", "state_worst")
+
 
 def run_one(run: Run) -> dict[str, Any]:
-    """`accuracy` and `chosen` bounds by coupling and choice; accuracy is averaged over h = 1..H.
+    """Accuracy, overall and of single states, and the `chosen` bounds, by coupling and choice of bounds.
+
+    `accuracy` is averaged over h = 1..H; `state_mean` and `state_worst` are of single states at h = 2..H.
 
     An eta or nu that doubling would push beyond what it can be (1/2 and 1) is cut off there.
     """
@@ -31,7 +35,7 @@ def run_one(run: Run) -> dict[str, Any]:
     known = population_assumptions(world, agents)
     true = Bounds(known.alpha.value, known.eta.value, known.nu.value)
     tau = collect(world, agents, run.size, seed=np.random.default_rng(_seed(run))).tau
-    accuracy: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, dict[str, float]]] = {measure: {} for measure in MEASURES}
     chosen: dict[str, dict[str, Any]] = {}
     for coupling in COUPLINGS:
         trial = Trial(world, tau, coupling)
@@ -40,9 +44,11 @@ def run_one(run: Run) -> dict[str, Any]:
         found = {"auto": auto.bounds_}
         if coupling == "independent":
             found |= {name: trial.search(Bounds(*start)) for name, start in STARTS.items()}
-        accuracy[coupling] = {name: trial.accuracy(bounds) for name, bounds in (grid | found).items()}
+        scored = {name: trial.scores(bounds) for name, bounds in (grid | found).items()}
+        for measure in MEASURES:
+            scores[measure][coupling] = {name: score[measure] for name, score in scored.items()}
         chosen[coupling] = {name: vars(bounds) for name, bounds in {"true": true, **found}.items()}
-    return {"accuracy": accuracy, "chosen": chosen}
+    return {**scores, "chosen": chosen}
 
 
 class Trial:
@@ -66,9 +72,10 @@ class Trial:
         codes = [self.oracle.read(encoder, self.tau, h) for h, encoder in enumerate(result.encoders, start=1)]
         return Tried(bounds, result, chained_loss(codes, self.tau))
 
-    def accuracy(self, bounds: Bounds) -> float:
+    def scores(self, bounds: Bounds) -> dict[str, float]:
+        """Each of `MEASURES`."""
         encoders = self.result(bounds).encoders
-        return float(population_accuracy(lambda h: [encoders[h - 1]], self.world).mean())
+        return population_summary(lambda h: [encoders[h - 1]], self.world)
 
     def search(self, start: Bounds) -> Bounds:
         """What "auto" does, from another start."""

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, FiniteOracle
-from craftrl.envs import BitsExBMDP, collect
+from craftrl.core.encoders import encode_dataset
+from craftrl.envs import collect
 from craftrl.oracles.base import COUPLINGS
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.accuracy import accuracy, confusion
+from craftrl.states.accuracy import confusion
 from craftrl.theory import population_assumptions
-from studies.efficiency.population import balanced_agents
+from studies.efficiency.scores import by_measure, of_fit, of_samples
 from studies.efficiency.spec import EXCESS, Run
+from studies.efficiency.worlds import make_agents, make_world
 
 __all__ = ["bits_and_pairs", "run_excess"]
 
@@ -44,29 +46,28 @@ def bits_and_pairs(n_features: int) -> list[Any]:
 
 
 def run_excess(run: Run) -> dict[str, Any]:
-    """Accuracy on fresh data of what CRAFT returns, and of the codes that its f_h are made of.
+    """What CRAFT scored on fresh data, and the codes that its f_h are made of.
 
     The codes are read as kindly as can be: each stands for the state that it meets most often, so that (s, e)
     counts as right. The encoders get the one-to-one relabelling of all our tables.
     """
-    world = BitsExBMDP(run.horizon, run.n_features, run.seed)
-    agents = balanced_agents(world)
+    world = make_world(run)
+    agents = make_agents(run, world)
     known = population_assumptions(world, agents)
     alpha, eta, nu = known.alpha.value, known.eta.value, known.nu.value
     data, fresh = (collect(world, agents, n, seed=_seed(run, n, part)) for n, part in ((run.size, 0), (HELD_OUT, 1)))
-    found: dict[str, dict[str, float]] = {"accuracy": {}, "right_counts": {}, "assigned": {}}
+    states = fresh.truth.states
+    scores: dict[str, dict[str, float]] = {}
     for coupling in COUPLINGS:
         oracle = FiniteOracle(partial(_Phi, run), n_values=4)
         model = CRAFT(oracle, alpha=alpha, eta=eta, nu=nu, coupling=coupling, relabel=False).fit(data.tau)
-        encoders, codes = [1.0], [1.0]  # h = 1
+        scores[coupling] = {**of_samples(encode_dataset(model.encoders_, fresh.tau), states), **of_fit(model, world)}
+        meant = np.zeros_like(states)  # at h = 1 there is one state
         for h in range(2, world.H + 1):
-            x_h, s_h = fresh.tau.at(h), fresh.truth.states[:, h - 1]
-            encoders.append(accuracy(model.encode(x_h, h), s_h))
-            codes.append(_kind_accuracy(_Phi(run, h)[model.trace_.models[h - 2].j](x_h), s_h))
-        found["accuracy"] |= {coupling: float(np.mean(encoders)), f"{coupling}, raw": float(np.mean(codes))}
-        found["right_counts"][coupling] = float(np.mean([step.n_states == 2 for step in model.trace_.steps]))
-        found["assigned"][coupling] = model.trace_.steps[-1].assigned
-    return found
+            code = _Phi(run, h)[model.trace_.models[h - 2].j](fresh.tau.at(h))
+            meant[:, h - 1] = _meant(code, states[:, h - 1])
+        scores[f"{coupling}, raw"] = of_samples(meant, states)
+    return by_measure(scores)
 
 
 def _Phi(run: Run, h: int) -> list[Any]:
@@ -79,6 +80,6 @@ def _seed(run: Run, n: int, part: int) -> Any:
     return seed_of("excess capacity", run.horizon, run.n_features, run.seed, n, part)
 
 
-def _kind_accuracy(code: NDArray[np.integer], state: NDArray[np.integer]) -> float:
-    """Share of codes that name the state which they meet most often."""
-    return float(confusion(code, state).max(axis=1).sum() / len(state))
+def _meant(code: NDArray[np.integer], state: NDArray[np.integer]) -> NDArray[np.integer]:
+    """For each code the state that it meets most often."""
+    return confusion(code, state).argmax(axis=1)[code]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle
-from craftrl.envs import BitsExBMDP, Collection, LockExBMDP, collect, turn_taking_policies
+from craftrl.core.encoders import encode_dataset
+from craftrl.envs import Collection, LockExBMDP, collect
 from craftrl.envs.violations import collect_leaky
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.accuracy import encoder_accuracy
 from craftrl.theory import population_assumptions
+from studies.efficiency.scores import by_measure, of_fit, of_samples
 from studies.efficiency.spec import LEARNERS, Run
+from studies.efficiency.worlds import make_agents, make_world
 
 __all__ = ["run_other"]
 
@@ -21,32 +21,19 @@ LEAK = 0.05  # share of the moves that noise decides
 
 
 def run_other(run: Run) -> dict[str, Any]:
-    """Accuracy of every learner on fresh data, averaged over h = 1..H. The bounds given are those without a leak."""
-    lock = run.world == "lock"
-    world = LockExBMDP(run.horizon, run.n_features, seed=run.seed) if lock else _bits(run)
-    agents = _agents(run, world)
+    """What every learner scored on fresh data. The bounds given are those without a leak."""
+    world = make_world(run)
+    agents = make_agents(run, world)
     known = population_assumptions(world, agents)
     bounds: dict[str, Any] = {"alpha": known.alpha.value, "eta": known.eta.value, "nu": known.nu.value}
     data, fresh = _data(run, world, agents), collect(world, agents, HELD_OUT, seed=_seed(run, "held out"))
-    found: dict[str, dict[str, float]] = {"accuracy": {}, "right_counts": {}, "assigned": {}}
+    scores = {}
     for name, options in LEARNERS.items():
         oracle = FiniteOracle(world.encoders, world.n_values) if isinstance(world, LockExBMDP) else CoordinateOracle()
         model = CRAFT(oracle, **bounds, **options).fit(data.tau)
-        found["accuracy"][name] = float(encoder_accuracy(model, fresh.tau.at, fresh.truth.states).mean())
-        right = [step.n_states == world.n_states(h) for h, step in enumerate(model.trace_.steps, start=2)]
-        found["right_counts"][name] = float(np.mean(right))
-        found["assigned"][name] = model.trace_.steps[-1].assigned
-    return found
-
-
-def _bits(run: Run) -> BitsExBMDP:
-    return BitsExBMDP(run.horizon, run.n_features, run.seed, entangled=False)
-
-
-def _agents(run: Run, world: Any) -> Any:
-    if run.world == "lock":
-        return world.policies()
-    return turn_taking_policies(world, 3) if run.world == "three agents" else world.paper_policies()
+        read = encode_dataset(model.encoders_, fresh.tau)
+        scores[name] = {**of_samples(read, fresh.truth.states), **of_fit(model, world)}
+    return by_measure(scores)
 
 
 def _data(run: Run, world: Any, agents: Any) -> Collection:

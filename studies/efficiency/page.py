@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from craftrl.reproduce.statistics import Estimate, estimate
+from craftrl.reproduce.statistics import Estimate, estimate, percent
 from studies.efficiency.report import Curve
+from studies.efficiency.spec import EXCESS, OTHERS, WORLDS
 
-__all__ = ["BEFORE_CLUSTERING", "CODES", "EXCESS_ROWS", "LEARNED", "fresh_rows", "page_tables", "table_rows"]
+__all__ = [
+    "BEFORE_CLUSTERING",
+    "CODES",
+    "EXCESS_ROWS",
+    "LEARNED",
+    "fresh_rows",
+    "page_tables",
+    "state_rows",
+    "table_rows",
+]
 
 LEARNED = {
     "independent": '`coupling="independent"`: the paper\'s',
@@ -29,6 +39,8 @@ BEFORE_CLUSTERING = {
     "conditional, raw": "conditional chain",
     "markov, raw": "Markov chain",
 }
+YARDSTICKS = ("genie", "hub")
+STATE_WORLDS = (*WORLDS, *OTHERS, *EXCESS)
 EXCESS_ROWS = {
     "chain, raw": "the chain's codes",
     "markov, raw": "the Markov chain's codes",
@@ -38,23 +50,24 @@ EXCESS_ROWS = {
 }
 
 
-def page_tables(found: Sequence[Curve]) -> list[str]:
+def page_tables(found: Sequence[Curve], chance: Mapping[str, float]) -> list[str]:
     """Every line of every table of results on the page, in its order."""
     lines = []
     for world in ("paper", "control", "sticky"):
-        lines += table_rows(found, world, {k: v for k, v in LEARNED.items() if (k, world) != ("hub", "paper")})
+        shown = {k: v for k, v in LEARNED.items() if (k, world) != ("hub", "paper")}
+        lines += table_rows(found, world, shown, chance)
         lines.append(_gain(found, world, "markov, relabelled", "chain, relabelled"))
-    lines += fresh_rows(found)
+    lines += fresh_rows(found, chance)
     for world in ("lock", "three agents", "guided by noise"):
-        lines += table_rows(found, world, {k: v for k, v in LEARNED.items() if k not in ("genie", "hub")})
+        lines += table_rows(found, world, {k: v for k, v in LEARNED.items() if k not in YARDSTICKS}, chance)
     for world in ("paper", "control"):
-        lines += table_rows(found, world, BEFORE_CLUSTERING)
+        lines += table_rows(found, world, BEFORE_CLUSTERING, chance)
     for world in ("excess at h = 2", "excess at every h"):
-        lines += table_rows(found, world, EXCESS_ROWS)
-    return lines
+        lines += table_rows(found, world, EXCESS_ROWS, chance)
+    return lines + state_rows(found)
 
 
-def fresh_rows(found: Sequence[Curve]) -> list[str]:
+def fresh_rows(found: Sequence[Curve], chance: Mapping[str, float]) -> list[str]:
     """The codes of every world that was run on fresh seeds: on the seeds of all tables, then on those."""
     by_name = {(curve.world, curve.method): curve for curve in found}
     lines = []
@@ -63,13 +76,33 @@ def fresh_rows(found: Sequence[Curve]) -> list[str]:
             old, new = by_name[world, method], by_name[f"{world}, fresh seeds", method]
             cells = [_cell(old.accuracy[old.sizes.index(size)]) for size in new.sizes]
             lines.append(_line(f"{world}: {title}", [*cells, *map(_cell, new.accuracy)]))
+        both = (f"{100 * chance[name]:.1f}" for name in (world, f"{world}, fresh seeds") for _ in new.sizes)
+        lines.append(_line(f"{world}: chance", both))
     return lines
 
 
-def table_rows(found: Sequence[Curve], world: str, methods: Mapping[str, str]) -> list[str]:
-    """One line per method: means in percent with half of the 95% interval, where that shows."""
+def table_rows(
+    found: Sequence[Curve], world: str, methods: Mapping[str, str], chance: Mapping[str, float]
+) -> list[str]:
+    """One line per method and one of chance: means in percent with half of the 95% interval, where that shows."""
     curves = {curve.method: curve for curve in found if curve.world == world}
-    return [_line(title, map(_cell, curves[method].accuracy)) for method, title in methods.items()]
+    lines = [_line(title, map(_cell, curves[method].accuracy)) for method, title in methods.items()]
+    sizes = next(iter(curves.values())).sizes
+    return [*lines, _line("chance", (f"{100 * chance[world]:.1f}" for _ in sizes))]
+
+
+def state_rows(found: Sequence[Curve]) -> list[str]:
+    """One line per world and size: accuracy of single states, its mean and the worst of a run; none for older rows."""
+    lines = []
+    for world in STATE_WORLDS:
+        curves = {curve.method: curve for curve in found if curve.world == world and curve.state_mean}
+        shown = [curves.get(f"{name}, relabelled", curves.get(name)) for name in ("independent", "chain", "markov")]
+        if curves and all(shown):
+            of_sizes = zip(*(zip(curve.state_mean, curve.state_worst) for curve in shown if curve))
+            for size, cells in zip(next(iter(curves.values())).sizes, of_sizes):
+                text = (f"{percent(mean.mean)} / {percent(worst.mean)}" for mean, worst in cells)
+                lines.append(_line(world, [f"{size:,}", *text]))
+    return lines
 
 
 def _gain(found: Sequence[Curve], world: str, method: str, other: str) -> str:

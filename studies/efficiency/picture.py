@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, picture
+from craftrl.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, RED, chance_line, picture
+from craftrl.reproduce.chance import CHANCE
 from craftrl.reproduce.folder import Row
 from craftrl.reproduce.table1.spec import PUBLISHED
-from studies.efficiency.report import Curve, curves
+from studies.efficiency.report import Curve, chance_of_worlds, curves
 from studies.efficiency.spec import EXCESS, WORLDS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["draw", "draw_curves", "draw_excess"]
 
 # Method: label, colour, line
 SHOWN = {
-    "genie": ("genie: knows the neighbours' states", GREY, "--"),
+    "genie": ("genie: knows the neighbours' states", INK, "-."),
     "hub": ("hub: looks at no agent", ORANGE, ":"),
     "markov, relabelled": ("Markov chain, relabelled", PURPLE, "-"),
     "posterior, relabelled": ("posterior, relabelled", GREEN, "-"),
@@ -41,18 +42,18 @@ YARDSTICKS = ("genie", "hub")
 
 
 def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
-    found = curves(rows)
-    draw_curves(found, out / "efficiency.png")
-    draw_excess(found, out / "excess.png")
+    found, chance = curves(rows), chance_of_worlds(rows)
+    draw_curves(found, chance, out / "efficiency.png")
+    draw_excess(found, chance, out / "excess.png")
 
 
-def draw_curves(found: Sequence[Curve], path: Path) -> None:
+def draw_curves(found: Sequence[Curve], chance: Mapping[str, float], path: Path) -> None:
     """One panel per world: means with 95% intervals, and the paper's published points."""
     worlds = [world for world in WORLDS if any(curve.world == world for curve in found)]
     with picture(path, 4.8 * len(worlds), 4.0) as figure:
         panels = figure.subplots(1, len(worlds), sharey=True, squeeze=False)[0]
         for axes, world in zip(panels, worlds):
-            _draw(axes, [curve for curve in found if curve.world == world], SHOWN)
+            _draw(axes, [curve for curve in found if curve.world == world], chance[world], SHOWN)
             axes.set_title(WORLDS[world], loc="left")
         sizes, published = zip(*((n, p.accuracy) for (method, n), p in PUBLISHED.items() if method == "craft"))
         panels[0].plot(sizes, [100 * p for p in published], "D", mfc="white", mec=INK, ms=5, label="paper, Table 1")
@@ -60,14 +61,14 @@ def draw_curves(found: Sequence[Curve], path: Path) -> None:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
-def draw_excess(found: Sequence[Curve], path: Path) -> None:
+def draw_excess(found: Sequence[Curve], chance: Mapping[str, float], path: Path) -> None:
     """One panel per class: what CRAFT returns, and the codes behind it, every seed as a dot."""
     worlds = [world for world in EXCESS if any(curve.world == world for curve in found)]
     with picture(path, 4.8 * len(worlds), 3.8) as figure:
         panels = figure.subplots(1, len(worlds), sharey=True, squeeze=False)[0]
         for axes, world in zip(panels, worlds):
             mine = [curve for curve in found if curve.world == world]
-            _draw(axes, mine, SHOWN_EXCESS)
+            _draw(axes, mine, chance[world], SHOWN_EXCESS)
             raw = next(curve for curve in mine if curve.method == "chain, raw")
             for size, seeds in zip(raw.sizes, raw.seeds):
                 axes.plot([size * 1.04] * len(seeds), [100 * s for s in seeds], ".", color=BLUE, alpha=0.25, ms=5)
@@ -76,7 +77,8 @@ def draw_excess(found: Sequence[Curve], path: Path) -> None:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
-def _draw(axes: Axes, found: Sequence[Curve], shown: dict[str, tuple[str, str, str]]) -> None:
+def _draw(axes: Axes, found: Sequence[Curve], chance: float, shown: dict[str, tuple[str, str, str]]) -> None:
+    chance_line(axes, chance, CHANCE)
     for method, (label, colour, line) in shown.items():
         for curve in (curve for curve in found if curve.method == method):
             mean, low, high = ([100 * getattr(a, part) for a in curve.accuracy] for part in ("mean", "low", "high"))

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.core.craft import Bounds
+from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, Encoder
 from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.accuracy import population_accuracy
+from craftrl.states.accuracy import population_summary
 from craftrl.theory import population_assumptions
 from studies.efficiency.excess import run_excess
 from studies.efficiency.others import run_other
-from studies.efficiency.population import sticky_agents
 from studies.efficiency.references import PairLosses
+from studies.efficiency.scores import by_measure, of_fit
 from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, OTHERS, Run
+from studies.efficiency.worlds import make_agents, make_world
 
 __all__ = ["run_one"]
 
@@ -29,8 +31,11 @@ TEMPERATURE = 2.0
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """`accuracy` of every method, averaged over h = 1..H as in Table 1, and what CRAFT met on the way.
+    """What every method scored, and what CRAFT met on the way: by measure, then by method.
 
+    accuracy      averaged over h = 1..H as in Table 1
+    state_mean    of single states: averaged over the states of a step, then over h = 2..H
+    state_worst   the least of all states at all steps
     right_counts  share of steps at which the learner found as many states as there are
     assigned      share of trajectories that still have a state at H
     """
@@ -38,21 +43,20 @@ def run_one(run: Run) -> dict[str, Any]:
         return run_excess(run)
     if run.world in OTHERS:
         return run_other(run)
-    kind = FRESH.get(run.world, run.world)
-    world = BitsExBMDP(run.horizon, run.n_features, run.seed, entangled=kind == "paper")
-    agents, bounds = _agents(kind, world)
+    world = make_world(run)
+    assert isinstance(world, BitsExBMDP)
+    agents = make_agents(run, world)
+    bounds = _bounds(run, world, agents)
     # The data of Table 1; in the control world the same states and the same noise, shown in another way.
     rng = np.random.default_rng(seed_of("table1", run.horizon, run.n_features, run.size, run.seed))
     tau = collect(world, agents, run.size, seed=rng).tau
-    accuracy: dict[str, float] = {}
-    right_counts, assigned = {}, {}
+    scores: dict[str, dict[str, float]] = {}
     for name, options in LEARNERS.items():
         model = CRAFT(CoordinateOracle(), **vars(bounds), **options).fit(tau)
-        accuracy[name] = _encoder_accuracy(model, world)
-        right_counts[name] = float(np.mean([step.n_states == 2 for step in model.trace_.steps]))
-        assigned[name] = model.trace_.steps[-1].assigned
+        scores[name] = {**population_summary(_learned(model), world), **of_fit(model, world)}
         if options["coupling"] != "independent":  # two independent f_h need not agree on a feature
-            accuracy[f"{options['coupling']}, raw"] = _accuracy(world, [f.j for f in model.trace_.models])
+            codes = _reading([f.j for f in model.trace_.models])
+            scores[f"{options['coupling']}, raw"] = population_summary(codes, world)
     losses = PairLosses(tau, Grid.from_bounds(bounds.alpha, bounds.eta))
     truth = [world.controllable_feature(h) for h in range(2, world.H + 1)]
     references = {
@@ -61,24 +65,23 @@ def run_one(run: Run) -> dict[str, Any]:
         "tempered, raw": losses.consensus(TEMPERATURE),
         "conditional, raw": losses.conditional_chain(),
     }
-    accuracy |= {name: _accuracy(world, features) for name, features in references.items()}
-    return {"accuracy": accuracy, "right_counts": right_counts, "assigned": assigned}
+    return by_measure(
+        scores | {name: population_summary(_reading(features), world) for name, features in references.items()}
+    )
 
 
-def _agents(kind: str, world: BitsExBMDP) -> tuple[tuple[MarkovPolicy, MarkovPolicy], Bounds]:
-    """The agents of a world, and the bounds that hold for them."""
-    if kind != "sticky":
-        return world.paper_policies(), TOY
-    agents = sticky_agents(world)
+def _bounds(run: Run, world: BitsExBMDP, agents: Sequence[MarkovPolicy]) -> Bounds:
+    """The bounds that hold for the agents of a world."""
+    if FRESH.get(run.world, run.world) != "sticky":
+        return TOY
     known = population_assumptions(world, agents)
-    return agents, Bounds(known.alpha.value, known.eta.value, known.nu.value)
+    return Bounds(known.alpha.value, known.eta.value, known.nu.value)
 
 
-def _encoder_accuracy(model: CRAFT, world: BitsExBMDP) -> float:
-    return float(population_accuracy(lambda h: [model.encoders_[h]], world).mean())
+def _learned(model: CRAFT) -> Callable[[int], Sequence[Encoder]]:
+    return lambda h: [model.encoders_[h]]
 
 
-def _accuracy(world: BitsExBMDP, features: Sequence[int]) -> float:
-    """Of the features of steps 2..H, averaged over h = 1..H; h = 1 is always right."""
-    by_step = [world.feature_accuracy(h)[feature] for h, feature in enumerate(features, start=2)]
-    return float(np.mean([1.0, *by_step]))
+def _reading(features: Sequence[int]) -> Callable[[int], Sequence[Encoder]]:
+    """The encoders that read these features at steps 2..H; the first is constant and always right."""
+    return lambda h: [ConstantEncoder() if h == 1 else CoordinateEncoder(features[h - 2], np.arange(2))]

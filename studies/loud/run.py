@@ -17,7 +17,7 @@ from craftrl.theory import population_assumptions
 from studies.loud.cases import CLEAN, Case, draw_case
 from studies.loud.spec import Run
 
-__all__ = ["run_one", "worst_state"]
+__all__ = ["run_one", "told", "worst_state"]
 
 FRESH = 1500  # trajectories per agent on which states are compared with the truth
 LEAST_VISITS = 0.01  # of them, the share that must visit a state for it to count
@@ -50,14 +50,14 @@ def run_one(run: Run) -> dict[str, Any]:
         "worst_named": worst_state(model, fresh, named=True),
         **_beside_known(run, case, tau, fresh),
         "warned": bool(caught),
-        "told": _told(model),
+        "told": told(model),
         "verdict": found.verdict,
         "score": found.score,
         "n_warnings": len(found.warnings),
     }
 
 
-def _told(model: CRAFT) -> list[str]:
+def told(model: CRAFT) -> list[str]:
     """What `fit` has to warn of, in a word each."""
     trace = model.trace_
     outcomes = trace.outcomes()

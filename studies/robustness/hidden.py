@@ -38,3 +38,9 @@ class HiddenBitsExBMDP(BitsExBMDP):
         if self.hidden[h - 1]:
             accuracy[self.controllable_feature(h)] = 0.5
         return accuracy
+
+    def feature_state_accuracy(self, h: int) -> NDArray[np.floating]:
+        by_state = super().feature_state_accuracy(h)
+        if self.hidden[h - 1]:
+            by_state[:, self.controllable_feature(h)] = 0.5
+        return by_state

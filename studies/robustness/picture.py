@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 from craftrl.reproduce.folder import Row
-from studies.robustness.report import DIAGNOSTICS, Cell, Prediction, cells, predictions
-from studies.robustness.spec import CLEAN, LEARNERS
+from craftrl.reproduce.statistics import grouped
+from studies.robustness.notice import DIAGNOSTICS, Prediction, predictions
+from studies.robustness.report import Cell, cells
+from studies.robustness.spec import CLEAN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,21 +22,31 @@ if TYPE_CHECKING:
 __all__ = ["draw", "draw_robustness", "draw_trust"]
 
 LEARNER_STYLE = {
-    "independent": (RED, "^", "independent (the paper's)"),
-    "chain": (BLUE, "o", "chain"),
-    "posterior": (GREEN, "s", "posterior, relabelled"),
-    "auto": (ORANGE, "D", "chain, alpha from the data"),
+    "paper": (RED, "^", "the paper's, true bounds"),
+    "markov": (BLUE, "o", "Markov coupling, true bounds"),
+    "default": (GREEN, "s", "library's default, bounds from the data"),
 }
 PANELS = {
+    ("toy", CLEAN): "no violation",
     ("toy", "slips"): "slips: moves at random",
     ("toy", "leaks"): "leaks: actions told by noise",
-    ("toy", "agreement"): "agreement: agents alike in some states",
-    ("toy", "mislabelled"): "mislabelled: another agent's name",
-    ("toy", "corrupted"): "corrupted: another episode's frame",
-    ("toy", "hidden"): "hidden: steps without the state bit",
-    ("lock", "slips"): "combination lock: slips",
-    ("toy", CLEAN): "no violation, toy world",
+    ("toy", "mislabelled"): "mislabelled: another's name",
+    ("toy", "corrupted"): "corrupted: another's frame",
+    ("toy", "hidden"): "hidden: no state bit",
+    ("toy", "agreement"): "agreement: alike in some states",
+    ("toy", "alike"): "alike at whole steps, at random",
+    ("toy", "alike, sticky"): "alike at whole steps, sticky",
+    ("toy", "starts"): "starts: in another state",
+    ("toy", "noise"): "noise: slower for agent B",
+    ("control", "alike"): "control: alike, at random",
+    ("control", "alike, sticky"): "control: alike, sticky",
+    ("control", "starts"): "control: starts",
+    ("control", "noise"): "control: noise",
+    ("lock", "slips"): "lock: slips",
+    ("lock", "starts"): "lock: starts",
+    ("lock", "noise"): "lock: noise",
 }
+COLUMNS = 5
 KIND_COLOUR = {
     CLEAN: INK,
     "slips": ORANGE,
@@ -43,9 +55,13 @@ KIND_COLOUR = {
     "mislabelled": BLUE,
     "corrupted": SKY,
     "hidden": GREEN,
+    "starts": "#8c564b",
+    "noise": "#bcbd22",
+    "alike": "#e377c2",
+    "alike, sticky": GREY,
 }
 FEW_SEEDS = 4  # with fewer, an interval says nothing
-WORLD_MARKER = {"toy": "o", "lock": "s", "multimaze": "D"}
+WORLD_MARKER = {"toy": "o", "control": "D", "lock": "s"}
 
 
 def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
@@ -54,34 +70,35 @@ def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
 
 
 def draw_robustness(table: Sequence[Cell], path: Path) -> None:
-    """One panel per violation: means with 95% intervals over seeds; the last panel shows the amount of data."""
+    """One panel per world and violation: means with 95% intervals over seeds, and what chance scores."""
     shown = [key for key in PANELS if any((cell.world, cell.violation) == key for cell in table)]
-    n_rows = -(-len(shown) // 4)
-    with picture(path, 11, 2.7 * n_rows + 0.5) as figure:
-        panels = figure.subplots(n_rows, min(4, len(shown)), sharey=True, squeeze=False).ravel()
+    n_columns = min(COLUMNS, len(shown))
+    n_rows = -(-len(shown) // n_columns)
+    with picture(path, 12, 2.3 * n_rows + 0.6) as figure:
+        panels = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False).ravel()
         for axes, key in zip(panels, shown):
             _draw_panel(axes, table, *key)
             axes.set_title(PANELS[key], loc="left", fontsize=8.5)
         for axes in panels[len(shown) :]:
             axes.set_visible(False)
-        for axes in panels[:: min(4, len(shown))]:
+        for axes in panels[::n_columns]:
             axes.set_ylabel("encoder accuracy (%)")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def _draw_panel(axes: Axes, table: Sequence[Cell], world: str, violation: str) -> None:
     """One line per learner; sizes stand side by side, whatever their distance."""
-    for learner in (name for name, spec in LEARNERS.items() if world in spec.worlds):
+    for learner, (colour, marker, label) in LEARNER_STYLE.items():
         mine = _line(table, world, violation, learner)
         x, accuracy = range(len(mine)), [cell.accuracy for cell in mine]
-        colour, marker, label = LEARNER_STYLE[learner]
         axes.plot(x, [100 * a.mean for a in accuracy], marker=marker, ms=3.5, lw=1.4, color=colour, label=label)
         if accuracy[0].n >= FEW_SEEDS:
             low, high = ([100 * min(getattr(a, end), 1.0) for a in accuracy] for end in ("low", "high"))
             axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    axes.plot(x, [100 * cell.chance for cell in mine], color=GREY, ls="--", lw=1, label="chance")
     axes.set_xticks(x, [f"{c.n:,}" if violation == CLEAN else f"{100 * c.size:g}" for c in mine], fontsize=8)
     axes.set_xlabel("trajectories per agent" if violation == CLEAN else "size of the violation (%)", fontsize=8)
-    axes.set_ylim(45, 102)
+    axes.set_ylim(42, 102)
     axes.grid(alpha=0.25)
 
 
@@ -97,22 +114,30 @@ def _line(table: Sequence[Cell], world: str, violation: str, learner: str) -> li
 
 def draw_trust(rows: Sequence[Row], table: Sequence[Prediction], path: Path) -> None:
     """Left: true accuracy of every model against its score. Right: what each diagnostic foretells."""
-    with picture(path, 10.5, 4.6) as figure:
+    with picture(path, 12, 5.6) as figure:
         left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-        for world, marker in WORLD_MARKER.items():
-            for kind, colour in KIND_COLOUR.items():
-                mine = [row for row in rows if row["world"] == world and row["violation"] == kind]
-                if mine:
-                    label = f"{world}: {'data size' if kind == CLEAN else kind}"
-                    x, y = [row["score"] for row in mine], [row["accuracy"] for row in mine]
-                    left.plot(x, y, marker, ls="", ms=3.5, mfc="none", mec=colour, mew=0.8, alpha=0.7, label=label)
+        _draw_models(left, rows)
         _draw_calibration(left, rows)
         left.set_xlabel("score of the diagnosis (no ground truth)")
         left.set_ylabel("true encoder accuracy")
         left.set_title(f"{len(rows):,} models", loc="left")
-        left.legend(fontsize=6.5, loc="lower right", ncols=2, handletextpad=0.2, columnspacing=0.8)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=8, fontsize=7.5)
         left.grid(alpha=0.2)
         _draw_table(right, table)
+
+
+def _draw_models(axes: Axes, rows: Sequence[Row]) -> None:
+    """Every model: its violation by colour, its world by marker."""
+    style: dict[str, Any] = {"ls": "", "ms": 3.5, "mfc": "none", "mew": 0.8}
+    for (world, kind), mine in grouped(rows, ("world", "violation")).items():
+        x, y = [row["score"] for row in mine], [row["accuracy"] for row in mine]
+        axes.plot(x, y, WORLD_MARKER[world], mec=KIND_COLOUR[kind], alpha=0.7, **style)
+    for kind, colour in KIND_COLOUR.items():
+        if any(row["violation"] == kind for row in rows):
+            axes.plot([], [], "o", mec=colour, label="data size" if kind == CLEAN else kind, **style)
+    for world, marker in WORLD_MARKER.items():
+        if any(row["world"] == world for row in rows):
+            axes.plot([], [], marker, mec=INK, label=f"{world} world", **style)
 
 
 def _draw_calibration(axes: Axes, rows: Sequence[Row]) -> None:
@@ -130,7 +155,7 @@ def _draw_table(axes: Axes, table: Sequence[Prediction]) -> None:
     groups = list(dict.fromkeys(p.group for p in table))
     names = list(DIAGNOSTICS)
     value = {(p.group, p.diagnostic): p.rank_correlation for p in table}
-    matrix = np.array([[value[group, name] for name in names] for group in groups])
+    matrix = np.array([[value.get((group, name), np.nan) for name in names] for group in groups])
     axes.imshow(matrix, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     for (i, j), v in np.ndenumerate(matrix):
         if np.isfinite(v):

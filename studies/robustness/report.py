@@ -1,58 +1,44 @@
-"""Rows to tables: what each violation costs, and how well each diagnostic foretells it."""
+"""Rows to tables: what each violation costs."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import Estimate, estimate, grouped
 from studies.robustness import distractor
-from studies.robustness.spec import CLEAN, DATA_SIZES, VIOLATION_SIZES
+from studies.robustness.notice import (
+    format_noticed,
+    format_predictions,
+    format_verdicts,
+    is_right,
+    noticed,
+    predictions,
+    verdicts,
+)
 
-__all__ = [
-    "DIAGNOSTICS",
-    "GOOD",
-    "Cell",
-    "Prediction",
-    "cells",
-    "format_cells",
-    "format_predictions",
-    "format_verdicts",
-    "predictions",
-    "report",
-    "verdicts",
-]
+__all__ = ["Cell", "cells", "format_cells", "report"]
 
-GOOD = 0.95  # the accuracy from which a model counts as good
-
-# Each diagnostic as a number that should grow with accuracy.
-DIAGNOSTICS: dict[str, Callable[[Row], float]] = {
-    "score": lambda row: row["score"],
-    "stability": lambda row: row["stability"],
-    "explained so far": lambda row: row["explained_so_far"],
-    "least p-value": lambda row: row["least_p_value"],
-    "eta test": lambda row: row["least_share_p_value"],
-    "same state count": lambda row: row["same_count"],
-    "assigned at H": lambda row: row["assigned"],
-    "cluster gap": lambda row: row["gap"],
-    "held-out gain": lambda row: row["gain"],
-    "gain over best f": lambda row: row["gain"] - row["best_gain"],
-}
-
-# Among which rows a diagnostic is judged: all, one violation with its unbroken world, one world.
-GROUPS = ("all", "data size", *VIOLATION_SIZES["toy"], "lock", "multimaze")
+SETTINGS = ("world", "violation", "size", "n", "learner")
+MEANS = ("chance", "state_mean", "state_worst", "warned")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One learner on one kind of dataset: estimates over seeds."""
+    """One learner on one kind of dataset: estimates over seeds.
+
+    chance       accuracy of an encoder drawn at random (bits), or of naming the commonest state (lock)
+    state_mean   accuracy with every state of a step weighing the same
+    state_worst  accuracy of the worst state of all steps
+    right        share of the models with a worst state of at least GOOD
+    warned       share of the models of which `fit` warned
+    """
 
     world: str
     violation: str
@@ -60,33 +46,24 @@ class Cell:
     n: int
     learner: str
     accuracy: Estimate
-    label_accuracy: Estimate
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """How well one diagnostic foretells accuracy among the rows of one group.
-
-    rank_correlation  Spearman's, NaN where either does not vary
-    auc               chance that a good model (accuracy of GOOD or more) beats a bad one; NaN where all are alike
-    """
-
-    diagnostic: str
-    group: str
-    rows: int
-    rank_correlation: float
-    auc: float
+    chance: float
+    state_mean: float
+    state_worst: float
+    right: float
+    warned: float
 
 
 def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
     """Write tables.json; what violations cost, what diagnostics foretell, and what the residual test sees."""
-    table, foretold, judged = cells(rows), predictions(rows), verdicts(rows)
+    table, foretold, judged, seen = cells(rows), predictions(rows), verdicts(rows), noticed(rows)
     planted = distractor.planted_distractors(distractor.SIZES, args.seeds)
     tables = {"cells": [asdict(cell) for cell in table], "predictions": [asdict(p) for p in foretold]}
-    write_json(out / "tables.json", {**tables, "verdicts": judged, "planted": planted})
+    write_json(out / "tables.json", {**tables, "verdicts": judged, "noticed": seen, "planted": planted})
     parts = [
-        f"Encoder accuracy in percent, mean over h = 2..H, 95% interval over {args.seeds} seeds",
+        f"Encoder accuracy in percent, mean over h = 2..H, 95% interval over {args.seeds} seeds (worst state, mean)",
         format_cells(table),
+        "Who notices: models of the default learner whose states are wrong, and right",
+        format_noticed(seen),
         f"What the diagnostics foretell, over {sum('score' in row for row in rows):,} models",
         format_predictions(foretold),
         format_verdicts(judged),
@@ -98,58 +75,13 @@ def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """One cell per dataset kind and learner, in the order of the rows."""
-    return [
-        Cell(*key, *(estimate([row[m] for row in mine]) for m in ("accuracy", "label_accuracy")))
-        for key, mine in grouped(rows, ("world", "violation", "size", "n", "learner")).items()
-    ]
+    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, SETTINGS).items()]
 
 
-def predictions(rows: Sequence[Row]) -> list[Prediction]:
-    """Every diagnostic in every group that has diagnosed models."""
-    found = []
-    for group in GROUPS:
-        mine = [row for row in rows if "score" in row and _belongs(row, group)]
-        accuracy = np.array([row["accuracy"] for row in mine])
-        for name, read in DIAGNOSTICS.items() if mine else ():
-            value = np.array([read(row) for row in mine])
-            found.append(Prediction(name, group, len(mine), _spearman(value, accuracy), _auc(value, accuracy >= GOOD)))
-    return found
-
-
-def _belongs(row: Row, group: str) -> bool:
-    if group == "all":
-        return True
-    if group in DATA_SIZES:
-        return bool(row["world"] == group)
-    if row["world"] != "toy":
-        return False
-    if group == "data size":
-        return bool(row["violation"] == CLEAN)
-    return row["violation"] == group or (row["violation"] == CLEAN and row["n"] == DATA_SIZES["toy"][0])
-
-
-def _spearman(x: NDArray[Any], y: NDArray[Any]) -> float:
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(x, y).statistic) if len(set(x)) > 1 and len(set(y)) > 1 else float("nan")
-
-
-def _auc(value: NDArray[Any], good: NDArray[np.bool_]) -> float:
-    if good.all() or not good.any():
-        return float("nan")
-    above = value[good][:, None] - value[~good]
-    return float(((above > 0) + 0.5 * (above == 0)).mean())
-
-
-def verdicts(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """For each verdict: how many models got it, their mean and least accuracy, and the share that is good."""
-    table = []
-    for verdict in ("trust", "check", "do not trust"):
-        accuracy = np.array([row["accuracy"] for row in rows if row.get("verdict") == verdict])
-        if len(accuracy):
-            summary = {"mean_accuracy": accuracy.mean(), "least_accuracy": accuracy.min()}
-            table.append({"verdict": verdict, "models": len(accuracy), **summary, "good": (accuracy >= GOOD).mean()})
-    return table
+def _cell(settings: dict[str, Any], rows: Sequence[Row]) -> Cell:
+    means: dict[str, Any] = {name: float(np.mean([row[name] for row in rows])) for name in MEANS}
+    right = float(np.mean([is_right(row) for row in rows]))
+    return Cell(**settings, accuracy=estimate([row["accuracy"] for row in rows]), right=right, **means)
 
 
 def format_cells(table: Sequence[Cell]) -> str:
@@ -158,32 +90,12 @@ def format_cells(table: Sequence[Cell]) -> str:
     lines: dict[tuple[Any, ...], dict[str, str]] = {}
     for cell in table:
         a = cell.accuracy
-        text = f"{100 * a.mean:5.1f} ± {50 * (a.high - a.low):4.1f}"
-        lines.setdefault((cell.world, cell.violation, cell.size, cell.n), {})[cell.learner] = text
-    head = f"{'world':10} {'violation':12} {'size':>5} {'n':>6}  " + "  ".join(f"{name:^12}" for name in learners)
+        text = f"{100 * a.mean:5.1f} ± {50 * (a.high - a.low):4.1f} ({100 * cell.state_worst:3.0f})"
+        lines.setdefault((cell.world, cell.violation, cell.size, cell.n, cell.chance), {})[cell.learner] = text
+    head = f"{'world':8} {'violation':13} {'size':>5} {'n':>6} {'chance':>7}  "
     body = [
-        f"{world:10} {violation:12} {size:5g} {n:6,}  " + "  ".join(f"{texts.get(name, ''):^12}" for name in learners)
-        for (world, violation, size, n), texts in lines.items()
+        f"{world:8} {violation:13} {size:5g} {n:6,} {100 * chance:7.1f}  "
+        + "  ".join(f"{texts.get(name, ''):^18}" for name in learners)
+        for (world, violation, size, n, chance), texts in lines.items()
     ]
-    return "\n".join(line.rstrip() for line in [head, *body])
-
-
-def format_predictions(table: Sequence[Prediction]) -> str:
-    """Rank correlation with accuracy, one line per group and one column per diagnostic."""
-    names = list(DIAGNOSTICS)
-    lines = [f"{'rank correlation':16} {'models':>6} " + " ".join(f"{name:>16}" for name in names)]
-    for group in dict.fromkeys(p.group for p in table):
-        mine = {p.diagnostic: p for p in table if p.group == group}
-        values = " ".join(f"{mine[name].rank_correlation:16.2f}" for name in names)
-        lines.append(f"{group:16} {mine[names[0]].rows:6} {values}")
-    return "\n".join(lines)
-
-
-def format_verdicts(table: Sequence[dict[str, Any]]) -> str:
-    lines = [f"{'verdict':14} {'models':>6} {'mean accuracy':>14} {'least':>7} {'good':>6}"]
-    lines += [
-        f"{v['verdict']:14} {v['models']:6} {100 * v['mean_accuracy']:13.1f}% {100 * v['least_accuracy']:6.1f}% "
-        f"{v['good']:6.0%}"
-        for v in table
-    ]
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in [head + "  ".join(f"{name:^18}" for name in learners), *body])

@@ -10,19 +10,20 @@ from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
 from craftrl.envs import LockExBMDP, MultiMazeExBMDP, collect
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.accuracy import encoder_accuracy
+from craftrl.states.accuracy import accuracy_by_step, state_accuracies_by_step, state_summary
 from craftrl.states.graph import LatentGraph, compare_graphs, match_to_truth
-from craftrl.theory import population_assumptions
+from craftrl.theory import chance_accuracy, population_assumptions
 from studies.worlds.spec import Run
 
 __all__ = ["HELD_OUT", "run_one"]
 
 WORLDS = {"lock": LockExBMDP, "multimaze": MultiMazeExBMDP}
 HELD_OUT = 2000  # fresh trajectories per agent, for the encoders' accuracy
+FEWEST = 10  # held-out observations of a state, of the 4000 at its step, for it to count by itself
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """Held-out accuracy, states found, and the graph, once as the encoders and once as the labels make it.
+    """Held-out accuracy, that of single states, states found, and the graph, as the encoders and as the labels make it.
 
     The world depends on the seed alone, the trajectories on seed and size, so both couplings see the same data.
     An edge counts as found if it has at least nu/2 of the transitions at its step: by assumption, true ones
@@ -38,7 +39,7 @@ def run_one(run: Run) -> dict[str, Any]:
     ).fit(data.tau)
     fresh = collect(world, policies, HELD_OUT, seed=_seed(run, "held out"))
     true_graph = LatentGraph.from_world(world)
-    encoded = encode_dataset(model.encoders_, data.tau)
+    encoded, read = (encode_dataset(model.encoders_, of.tau) for of in (data, fresh))
     by_encoders, by_labels = (
         compare_graphs(
             LatentGraph.from_labels(labels, data.tau.agent),
@@ -51,7 +52,9 @@ def run_one(run: Run) -> dict[str, Any]:
     found = np.array([model.n_states_[h] for h in range(1, world.H + 1)])
     true = np.array([world.n_states(h) for h in range(1, world.H + 1)])
     return {
-        "accuracy": float(encoder_accuracy(model, fresh.tau.at, fresh.truth.states).mean()),
+        "accuracy": float(accuracy_by_step(read, fresh.truth.states).mean()),
+        **state_summary(state_accuracies_by_step(read, fresh.truth.states, FEWEST)),
+        "chance": float(chance_accuracy(world, policies).mean()),
         "steps_with_right_state_count": float((found == true).mean()),
         "graph_precision": by_encoders.precision,
         "graph_recall": by_encoders.recall,

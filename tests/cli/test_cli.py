@@ -314,6 +314,12 @@ def test_evaluate_with_and_without_truth(model: Path, data: Path, capsys: pytest
     mean = re.search(r"mean over h = 1\.\.5: ([\d.]+)%, over h = 2\.\.5: ([\d.]+)%", out)
     assert mean is not None
     assert float(mean[1]) > 99
+    single = re.search(r"single states, h = 2\.\.5: mean ([\d.]+)%, worst ([\d.]+)%", out)
+    assert single is not None
+    assert float(mean[2]) >= float(single[1]) >= float(single[2]) > 99
+    chance = re.search(r"one state named at every step: mean over h = 2\.\.5: ([\d.]+)%", out)
+    assert chance is not None
+    assert 50 < float(chance[1]) < 65
     assert main(["evaluate", str(model), str(data)]) == 0
     assert "share of trajectories in each" in capsys.readouterr().out
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
+from craftrl.states.accuracy import state_accuracies
 
 
 @given(horizon=st.integers(2, 7), n_features=st.integers(2, 20), seed=st.integers(0, 1000))
@@ -46,6 +47,28 @@ def test_feature_accuracy_is_what_a_large_sample_shows() -> None:
     for h in range(2, 7):
         agree = (data.tau.at(h) == data.truth.states[:, h - 1, None]).mean(axis=0)
         assert np.allclose(np.maximum(agree, 1 - agree), world.feature_accuracy(h), atol=0.015)
+
+
+@pytest.mark.parametrize("entangled", [True, False])
+def test_accuracy_in_single_states_is_what_a_large_sample_shows(entangled: bool) -> None:
+    world = BitsExBMDP(horizon=6, n_features=10, seed=5, entangled=entangled)
+    data = collect(world, world.paper_policies(), 10_000, seed=1)
+    for h in range(2, 7):
+        x_h, s_h, expected = data.tau.at(h), data.truth.states[:, h - 1], world.feature_state_accuracy(h)
+        assert np.allclose(expected.mean(axis=0), world.feature_accuracy(h))
+        for i in range(world.M):
+            seen = state_accuracies(x_h[:, i].astype(int), s_h)
+            # Where a feature agrees with the state half of the time, either relabelling may win the sample.
+            assert sorted(seen) == pytest.approx(sorted(expected[:, i]), abs=0.03)
+
+
+def test_bare_noise_is_right_in_one_state_as_often_as_wrong_in_the_other() -> None:
+    world, papers = (BitsExBMDP(4, 8, seed=2, entangled=entangled) for entangled in (False, True))
+    best, worst = world.feature_state_accuracy(3)
+    assert (best >= worst).all()
+    assert worst.min() < 0.3
+    assert np.array_equal(*papers.feature_state_accuracy(3))  # XORed with the state: as good in either
+    assert papers.feature_state_accuracy(1).shape == (1, 8)
 
 
 def test_without_entanglement_only_the_adversary_is_xored() -> None:

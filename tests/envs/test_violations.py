@@ -1,12 +1,33 @@
 """Imperfect worlds: size 0 changes nothing, and each violation is what it says and as large as it says."""
 
+from fractions import Fraction
+from itertools import product
+
 import numpy as np
 import pytest
 
-from craftrl.envs import BitsExBMDP, LockExBMDP, collect, turn_taking_policies
+from craftrl.envs import (
+    AdaptivePolicy,
+    BitsExBMDP,
+    HistoryPolicy,
+    LockExBMDP,
+    MultiMazeExBMDP,
+    collect,
+    turn_taking_policies,
+)
 from craftrl.envs.collection import Collection
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.envs.violations import VIOLATIONS, agree_somewhere, collect_leaky, collect_slippery, corrupt, mislabel
+from craftrl.envs.violations import (
+    VIOLATIONS,
+    agree_at_steps,
+    agree_somewhere,
+    collect_held_noise,
+    collect_leaky,
+    collect_scattered,
+    collect_slippery,
+    corrupt,
+    mislabel,
+)
 from craftrl.errors import InvalidParameterError
 
 LOCK = LockExBMDP(horizon=6, n_features=6, seed=1)
@@ -136,3 +157,88 @@ def test_noise_fits_the_dtype_of_the_data() -> None:
 def test_corruption_is_of_two_kinds() -> None:
     with pytest.raises(InvalidParameterError, match="'blur' was given"):
         corrupt(collect(*WORLDS["bits"], 5, 0), 0.1, 0, how="blur")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_other_starts_are_shown_and_left_as_states_of_the_next_step_are(name: str) -> None:
+    world, policies = WORLDS[name]
+    data = collect_scattered(world, policies, 3000, 0.4, 0)
+    s = data.truth.states
+    assert (s[:, 0] > 0).mean() == pytest.approx(0.4, abs=0.03)
+    assert set(s[:, 0]) == set(range(world.n_states(2)))
+    assert np.array_equal(world.phi_star(data.tau.at(1), 1), s[:, 0])
+    for k, policy in enumerate(policies):
+        mine = (data.tau.agent == k) & (s[:, 0] == 1)
+        moves = np.bincount(world.T(2)[1], policy.pi(2)[1], world.n_states(2))
+        seen = np.bincount(s[mine, 1], minlength=world.n_states(2)) / mine.sum()
+        assert np.allclose(seen, moves, atol=0.07)
+
+
+def test_other_starts_are_remembered_by_agents_with_memory_and_counted_by_those_that_adapt() -> None:
+    world = WORLDS["bits"][0]
+    back = HistoryPolicy(lambda history: np.eye(2)[history[:, 0]])  # always to where it began
+    adaptive = AdaptivePolicy(lambda past: back, batch=7)
+    data = collect_scattered(world, [back, adaptive], 50, 0.5, 0)
+    assert (data.truth.states == data.truth.states[:, :1]).all()
+    assert 0 < data.truth.states.mean() < 1
+
+
+def test_other_starts_need_states_that_keep_their_numbers() -> None:
+    world = MultiMazeExBMDP(4)
+    with pytest.raises(InvalidParameterError, match=r"steps 2 and 3 are the same; this one has 3 and then \d"):
+        collect_scattered(world, world.policies(), 10, 0.1, 0)
+
+
+def test_noise_is_held_for_all_agents_but_the_first() -> None:
+    world, policies = WORLDS["pixels"]
+    plain, data = collect(world, policies, 400, 3), collect_held_noise(world, policies, 400, 0.5, 3)
+    assert np.array_equal(plain.truth.states, data.truth.states)
+    first = data.tau.agent == 0
+    assert np.array_equal(observations(plain)[:, first], observations(data)[:, first])
+    assert np.array_equal(plain.tau.at(1), data.tau.at(1))
+    lock, agents = WORLDS["lock"]
+    e = [lock.phi_e(d.tau.at(h), h) for d in [collect_held_noise(lock, agents, 4000, 0.5, 3)] for h in (1, 2)]
+    moved = (e[0] != e[1]).mean(axis=1).reshape(2, -1).mean(axis=1)
+    assert np.allclose(moved, [0.1, 0.05], atol=0.01)
+
+
+@pytest.mark.parametrize("like", [0, 2])
+def test_agents_are_alike_at_a_share_of_the_steps_that_grows(like: int) -> None:
+    agents = turn_taking_policies(BitsExBMDP(200, 2))
+    before = np.zeros(199, dtype=bool)
+    for size in (0.0, 0.3, 1.0):
+        changed = agree_at_steps(agents, size, 1, like)
+        alike = np.array([all(p.pi(h) is agents[like].pi(h) for p in changed) for h in range(1, 200)])
+        own = np.array([all(p.pi(h) is q.pi(h) for p, q in zip(changed, agents)) for h in range(1, 200)])
+        assert (alike | own).all()
+        assert (alike >= before).all()
+        assert alike.mean() == pytest.approx(size, abs=0.1)
+        before = alike
+
+
+def test_only_an_agent_can_be_acted_like() -> None:
+    with pytest.raises(InvalidParameterError, match="one of 2 agents, from 0 on; 2 was given"):
+        agree_at_steps(WORLDS["bits"][1], 0.5, 0, like=2)
+
+
+@pytest.mark.parametrize(("shared", "same"), [(Fraction(1, 2), True), (Fraction(3, 4), False)])
+def test_after_a_step_at_which_all_act_at_random_a_mimic_cannot_be_told_from_the_state(
+    shared: Fraction, same: bool
+) -> None:
+    """The exact law of (s, s XOR e) with a frozen coin e, both agents alike at h = 2, and of the two swapped after it.
+
+    If they share the habit of repeating the state, the step before the swap tells: that is what closure sees.
+    """
+    for stays in (Fraction(1, 2), Fraction(3, 4)):
+        law: dict[tuple[int, ...], Fraction] = {}
+        swapped: dict[tuple[int, ...], Fraction] = {}
+        for e, *s in product((0, 1), repeat=4):
+            chances = (stays, shared, stays)
+            p = Fraction(1, 2)
+            for before, now, stay in zip((0, *s), s, chances):
+                p *= stay if now == before else 1 - stay
+            state = (0, *s)
+            mimic = tuple(bit ^ e for bit in state)
+            law[state + mimic] = p
+            swapped[state[:2] + mimic[2:] + mimic[:2] + state[2:]] = p
+        assert (law == swapped) == same

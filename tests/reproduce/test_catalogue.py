@@ -19,7 +19,7 @@ from craftrl.reproduce import catalogue
 
 ROOT = Path(__file__).parents[2]
 PAPER = ["table1", "error-growth", "figures"]
-OTHERS = ["agents", "bounds", "efficiency", "games", "loud", "pixels", "robustness", "worlds"]
+OTHERS = ["agents", "bounds", "collectors", "efficiency", "games", "loud", "pixels", "robustness", "worlds"]
 
 SPEC = """
 from dataclasses import dataclass

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from craftrl.reproduce.statistics import estimate, standard_errors_apart
+from craftrl.reproduce.statistics import estimate, estimate_of, percent, standard_errors_apart
 
 
 def test_the_interval_is_students() -> None:
@@ -32,3 +32,21 @@ def test_the_difference_counts_both_sides_scatter() -> None:
     expected = 0.5 / (found.deviation * math.sqrt(2 / 20))
     assert standard_errors_apart(found, 0.0, 20) == pytest.approx(expected)
     assert standard_errors_apart(estimate([1.0]), 0.5, 20) is None
+
+
+def test_a_measure_that_some_rows_lack_has_no_estimate() -> None:
+    rows = [{"accuracy": 0.8, "state_worst": 0.5}, {"accuracy": 0.9}]
+    found = estimate_of(rows, "accuracy")
+    assert found is not None
+    assert found.mean == pytest.approx(0.85)
+    assert estimate_of(rows, "state_worst") is None
+
+
+def test_percent_never_rounds_up_to_a_hundred() -> None:
+    assert [percent(share) for share in (0.5, 0.9994, 0.9997, 0.99994, 1.0)] == [
+        "50.0",
+        "99.9",
+        "99.97",
+        "99.99",
+        "100.0",
+    ]

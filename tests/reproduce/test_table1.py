@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from craftrl.cli import main
+from craftrl.envs import BitsExBMDP
 from craftrl.errors import AssumptionWarning
-from craftrl.reproduce.table1.report import agreement, cells, format_table, table_json
+from craftrl.reproduce.chance import toy_chance
+from craftrl.reproduce.statistics import percent
+from craftrl.reproduce.table1.report import agreement, cells, format_states, format_table, table_json
 from craftrl.reproduce.table1.run import run_one
-from craftrl.reproduce.table1.spec import PUBLISHED, Run, published, sweep
+from craftrl.reproduce.table1.spec import NAMES, PUBLISHED, Run, published, sweep
 
 STUDIES = Path(__file__).parents[2] / "studies"
 SMALL = ["--seeds", "2", "--sizes", "60", "120", "--horizon", "5", "--features", "8", "--quiet"]
@@ -73,10 +76,35 @@ def test_other_worlds_have_no_published_number() -> None:
 
 
 def test_the_printed_table_is_aligned() -> None:
-    lines = format_table(cells(paper_rows())).splitlines()
-    assert len(lines) == 5
+    lines = format_table(cells(paper_rows()), 0.705).splitlines()
+    assert len(lines) == 6
     assert ">99.9" in lines[2]
     assert lines[2].index("97.7") == lines[3].index("68.7", 40) == lines[4].index("86.1")
+    assert lines[5].split()[-3:] == ["70.50"] * 3
+
+
+def test_rows_of_single_states_add_a_table_and_rows_without_do_not() -> None:
+    single = {"state_mean": 0.8, "state_worst": 0.6, "accuracy_no_state_half": 0.85}
+    table = cells([{**r, **single} for r in paper_rows()])
+    assert table[0].state_worst is not None
+    assert table[0].state_worst.mean == pytest.approx(0.6)
+    assert format_states(table).count("80.00 / 60.00") == 9
+    assert "85.00" in format_table(table, 0.705).splitlines()[5]
+    assert table_json(table, 0.705, "")["cells"][0]["no_state_half"] == pytest.approx(0.85)
+    assert "state_mean" not in table_json(cells(paper_rows()), 0.705, "")["cells"][0]
+
+
+def test_a_step_without_a_state_reads_the_first_coordinate_and_may_be_counted_as_half() -> None:
+    """Paper: Line 46"""
+    run = Run("craft", 30, 1, horizon=30, n_features=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        result = run_one(run)
+    lost = range(run.horizon - result["steps_with_no_state"] + 1, run.horizon + 1)  # once lost, all later steps are
+    world = BitsExBMDP(run.horizon, run.n_features, run.seed)
+    first = sum(world.feature_accuracy(h)[0] - 0.5 for h in lost) / run.horizon
+    assert len(lost) > 3
+    assert result["accuracy"] - result["accuracy_no_state_half"] == pytest.approx(first)
 
 
 def test_all_techniques_see_the_same_data_and_craft_says_how_it_went() -> None:
@@ -86,6 +114,9 @@ def test_all_techniques_see_the_same_data_and_craft_says_how_it_went() -> None:
     for result in results.values():
         # One of the six steps is h = 1, where everybody is right.
         assert result["accuracy"] == pytest.approx((1 + 5 * result["accuracy_from_2"]) / 6)
+        # No feature of this world is better in one state than in the other.
+        assert result["state_mean"] == pytest.approx(result["accuracy_from_2"])
+        assert 0.5 <= result["state_worst"] <= result["state_mean"]
     assert run_one(Run("paired", 800, 3, horizon=6, n_features=16)) == results["paired"]
 
 
@@ -96,7 +127,10 @@ def test_the_command_writes_rows_table_and_picture(tmp_path: Path, capsys: pytes
     assert "Average encoder accuracy in percent, H = 5, M = 8, 2 seeds" in out
     assert "Paired observation" in out
     assert len(list((tmp_path / "rows").glob("*.json"))) == 12
+    assert "chance: a random feature" in out
+    assert "worst state of a run" in out
     table = json.loads((tmp_path / "table.json").read_text())
+    assert 0.5 < table["chance"] < 1
     assert {(c["technique"], c["size"]) for c in table["cells"]} == {
         (t, n) for t in ("craft", "single", "paired") for n in (60, 120)
     }
@@ -129,8 +163,8 @@ def test_senseless_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> No
 def test_one_seed_has_no_interval() -> None:
     table = cells([row(t, 500, 0, 0.9) for t in ("craft", "single", "paired")])
     assert all(cell.standard_errors is None for cell in table)
-    assert table_json(table, "")["cells"][0]["difference_in_standard_errors"] is None
-    assert "[" not in format_table(table).splitlines()[2]
+    assert table_json(table, 0.705, "")["cells"][0]["difference_in_standard_errors"] is None
+    assert "[" not in format_table(table, 0.705).splitlines()[2]
 
 
 def committed(study: str) -> list[dict[str, Any]]:
@@ -151,6 +185,22 @@ def test_the_committed_tables_follow_from_their_rows() -> None:
     for study, seeds in (("table1", 20), ("table1-200-seeds", 200)):
         table = cells(committed(study))
         known = json.loads((STUDIES / study / "table.json").read_text())
-        assert table_json(table, known["command"]) == known
+        assert table_json(table, toy_chance(committed(study)), known["command"]) == known
         assert all(cell.ours.n == seeds for cell in table)
     assert agreement(table).startswith("9 of 9 cells")
+
+
+def test_chance_single_states_and_lost_steps_stand_on_the_page_as_in_the_tables() -> None:
+    page = (STUDIES.parent / "docs/reproduction.md").read_text()
+    for study in ("table1", "table1-200-seeds"):
+        known = json.loads((STUDIES / study / "table.json").read_text())
+        share = f"{100 * known['chance']:.1f}"
+        assert f"| chance: a random feature | {share} | | {share} | | {share} | |" in page
+    known = json.loads((STUDIES / "table1/table.json").read_text())
+    for technique, name in NAMES.items():
+        mine = [cell for cell in known["cells"] if cell["technique"] == technique]
+        cells_of = " | ".join(f"{percent(c['state_mean'])} / {percent(c['state_worst'])}" for c in mine)
+        assert f"| {name} | {cells_of} |" in page
+    for cell in (cell for cell in known["cells"] if "no_state_half" in cell):
+        low, high = map(percent, cell["no_state_half_interval"])
+        assert f"| {percent(cell['no_state_half'])} [{low}, {high}] | " in page

@@ -1,14 +1,24 @@
 """Accuracy up to relabelling."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl import CoordinateOracle, InvalidDataError
-from craftrl.baselines import SingleObservation
+from craftrl.baselines import PairedObservation, SingleObservation
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.states.accuracy import accuracy, accuracy_by_step, confusion, population_accuracy
+from craftrl.states.accuracy import (
+    accuracy,
+    accuracy_by_step,
+    confusion,
+    population_accuracy,
+    population_state_accuracies,
+    state_accuracies,
+    state_accuracies_by_step,
+    state_summary,
+)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.permutations(range(5)))
@@ -48,3 +58,39 @@ def test_population_accuracy_is_what_many_samples_show():
     many = collect(world, world.paper_policies(), 20_000, seed=5)
     seen = [accuracy(model.encode(many.tau.at(h), h), many.truth.states[:, h - 1]) for h in range(1, 6)]
     assert seen == pytest.approx(expected, abs=0.02)
+
+
+def test_single_states_are_judged_under_the_relabelling_that_is_best_for_all():
+    labels, states = [0, 0, 0, 0, 1, 0, 1], [0, 0, 0, 0, 0, 1, 1]
+    assert state_accuracies(labels, states).tolist() == [0.8, 0.5]
+    assert state_accuracies(labels, states, at_least=3).tolist() == [0.8]
+    assert state_accuracies([-1, -1, 0], [0, 1, 1]).tolist() == [0, 0.5]
+
+
+def test_the_summary_weighs_states_and_steps_alike_and_leaves_out_the_first_step():
+    of_steps = state_accuracies_by_step([[1, 0], [1, 0], [1, 1], [1, 0]], [[0, 0], [0, 0], [0, 0], [0, 1]])
+    assert [of_states.tolist() for of_states in of_steps] == [[1.0], [2 / 3, 0.0]]
+    assert state_summary(of_steps) == {"state_mean": pytest.approx(1 / 3), "state_worst": 0.0}
+    unseen = [np.array([0.0]), np.array([]), np.array([0.5, 1.0])]
+    assert state_summary(unseen) == {"state_mean": 0.75, "state_worst": 0.5}
+    assert all(np.isnan(value) for value in state_summary(unseen[:2]).values())
+
+
+@pytest.mark.parametrize("entangled", [True, False])
+def test_population_accuracy_of_single_states_is_what_many_samples_show(entangled):
+    world = BitsExBMDP(horizon=5, n_features=6, seed=4, entangled=entangled)
+    model = SingleObservation(CoordinateOracle()).fit(collect(world, world.paper_policies(), 50, seed=4).tau)
+    expected = population_state_accuracies(lambda h: [model.encoders_[h]], world)
+    many = collect(world, world.paper_policies(), 20_000, seed=5)
+    seen = state_accuracies_by_step(model.transform(many.tau), many.truth.states)
+    assert state_summary(seen) == pytest.approx(state_summary(expected), abs=0.03)
+    assert [len(of_states) for of_states in seen] == [len(of_states) for of_states in expected] == [1, 2, 2, 2, 2]
+
+
+def test_two_encoders_of_a_step_are_averaged_state_by_state():
+    world = BitsExBMDP(horizon=5, n_features=6, seed=4)
+    model = PairedObservation(CoordinateOracle()).fit(collect(world, world.paper_policies(), 50, seed=4).tau)
+    overall = population_accuracy(lambda h: model.candidates_[h], world)
+    of_steps = population_state_accuracies(lambda h: model.candidates_[h], world)
+    # No feature of this world is better in one state than in the other.
+    assert [of_states.mean() for of_states in of_steps] == pytest.approx(overall)

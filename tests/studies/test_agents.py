@@ -9,14 +9,16 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
+from craftrl.reproduce.chance import toy_chance
 from craftrl.theory import population_assumptions
-from studies.agents.report import cells, format_cells
+from studies.agents.report import cells, format_cells, worst_rows
 from studies.agents.run import agents_of, run_one
 from studies.agents.spec import AGENTS, FULL_TOTALS, KINDS, Run, sweep
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
 
+ROOT = Path(__file__).parents[2]
 WORLD = BitsExBMDP(6, 4)
 
 
@@ -36,7 +38,8 @@ def test_a_reference_in_the_middle_is_half_of_alpha_from_everybody() -> None:
 def test_two_agents_fail_and_three_succeed_on_as_many_trajectories() -> None:
     two, three = (run_one(Run("turns", k, 4800, "chain", 1.0, 0, 8, 8)) for k in (2, 3))
     assert two["accuracy"] < 0.95
-    assert three["accuracy"] == 1.0
+    assert two["state_worst"] < 0.8
+    assert three["accuracy"] == three["state_mean"] == three["state_worst"] == 1.0
     assert two["alpha"] == three["alpha"]
 
 
@@ -68,9 +71,18 @@ def test_the_command_prints_a_table(
     main(["reproduce", "agents", "--seeds", "2", "--quiet", "--out", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "300 in all, chain" in printed
+    assert "chance: a random feature: " in printed
+    assert "worst state of a run" in printed
     assert len(json.loads((tmp_path / "table.json").read_text())["cells"]) == 3 * 2 * 2
     assert (tmp_path / "agents.png").stat().st_size > 10_000
     assert (
         format_cells(cells([json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]))
         in printed
     )
+
+
+def test_chance_and_the_worst_states_stand_on_the_page_as_in_the_rows() -> None:
+    page = (ROOT / "docs/agents.md").read_text()
+    rows = [json.loads(line) for line in (ROOT / "studies/agents/rows.jsonl").read_text().splitlines()]
+    assert page.count(f"| chance | {' | '.join(4 * [f'{100 * toy_chance(rows):.1f}'])} |") == 3
+    assert [line for line in worst_rows(cells(rows)) if line not in page] == []

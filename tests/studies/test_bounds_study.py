@@ -8,9 +8,11 @@ import pytest
 from craftrl.cli import main
 from craftrl.core.craft import Bounds
 from craftrl.envs import BitsExBMDP, collect
-from studies.bounds.report import cells, format_grid, format_summary
-from studies.bounds.run import Trial, run_one
+from studies.bounds.report import cells, chance_of_agents, format_grid, format_summary, worst_rows
+from studies.bounds.run import MEASURES, Trial, run_one
 from studies.bounds.spec import GRID, SIZES, STARTS, Run, grid_name, sweep
+
+ROOT = Path(__file__).parents[2]
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
@@ -26,7 +28,7 @@ def test_the_grid_has_every_combination_and_the_truth_in_the_middle() -> None:
 def test_a_trial_runs_bounds_that_mean_the_same_once() -> None:
     world = BitsExBMDP(4, 6)
     trial = Trial(world, collect(world, world.paper_policies(), 300, seed=0).tau, "chain")
-    assert trial.accuracy(Bounds(1.1, 0.2, 0.1)) == trial.accuracy(Bounds(2.2, 0.2, 0.1)) == 1.0
+    assert trial.scores(Bounds(1.1, 0.2, 0.1)) == trial.scores(Bounds(2.2, 0.2, 0.1)) == dict.fromkeys(MEASURES, 1.0)
     assert len(trial.found) == 1  # Line 1 cuts alpha off at 1
 
 
@@ -34,6 +36,9 @@ def test_a_run_tries_the_grid_and_the_search_from_three_starts() -> None:
     result = run_one(Run("rare", 400, 0, 5, 6))
     assert result["accuracy"]["independent"].keys() == {*map(grid_name, GRID), "auto", *STARTS}
     assert result["accuracy"]["chain"].keys() == {*map(grid_name, GRID), "auto"}
+    for measure in MEASURES:
+        assert result[measure].keys() == {"independent", "chain"}
+        assert result[measure]["chain"].keys() == result["accuracy"]["chain"].keys()
     assert result["chosen"]["independent"]["true"]["nu"] < 0.1
 
 
@@ -53,5 +58,15 @@ def test_the_command_prints_summary_and_grid(
     printed = capsys.readouterr().out
     table = cells([json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()])
     assert format_summary(table) in printed
+    assert "chance: a random feature: " in printed
+    assert "worst state of a run: true " in printed
     assert format_grid(table, 200, "independent") in printed
     assert (tmp_path / "bounds.png").stat().st_size > 10_000
+
+
+def test_chance_and_the_worst_states_stand_on_the_page_as_in_the_rows() -> None:
+    page = (ROOT / "docs/bounds.md").read_text()
+    rows = [json.loads(line) for line in (ROOT / "studies/bounds/rows.jsonl").read_text().splitlines()]
+    for share in chance_of_agents(rows).values():
+        assert f"| any | chance: a random feature | {100 * share:.1f} | {100 * share:.1f} |" in page
+    assert [line for line in worst_rows(cells(rows)) if line not in page] == []

@@ -15,7 +15,7 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.reproduce.runner import seed_of
 from craftrl.theory import population_assumptions
 from studies.efficiency.excess import bits_and_pairs
-from studies.efficiency.page import page_tables
+from studies.efficiency.page import page_tables, state_rows
 from studies.efficiency.population import (
     aliased_chain,
     balanced_agents,
@@ -30,7 +30,7 @@ from studies.efficiency.population import (
     true_chain,
 )
 from studies.efficiency.references import PairLosses
-from studies.efficiency.report import curves, format_curves, gain_over_independent
+from studies.efficiency.report import chance_of_worlds, curves, curves_json, format_curves, gain_over_independent
 from studies.efficiency.run import run_one
 from studies.efficiency.spec import EXCESS, FULL_SIZES, LEARNERS, SHAPES, Run, sweep
 
@@ -98,7 +98,7 @@ def committed() -> list[dict[str, Any]]:
 
 def test_every_table_of_the_page_follows_from_the_rows(committed: list[dict[str, Any]]) -> None:
     page = (ROOT / "docs/efficiency.md").read_text().splitlines()
-    tables = page_tables(curves(committed))
+    tables = page_tables(curves(committed), chance_of_worlds(committed))
     assert len(tables) > 70
     assert [line for line in tables if line not in page] == []
 
@@ -184,6 +184,8 @@ def test_a_run_scores_every_method_and_the_chain_wins() -> None:
     assert accuracy.keys() >= {*LEARNERS, "genie", "hub", "chain, raw", "tempered, raw", "conditional, raw"}
     assert accuracy["chain"] > accuracy["independent"] + 0.03
     assert accuracy["markov, relabelled"] >= accuracy["chain, relabelled"]
+    assert result["state_mean"].keys() == result["state_worst"].keys() == accuracy.keys()
+    assert all(result["state_worst"][name] <= result["state_mean"][name] <= accuracy[name] for name in accuracy)
     assert result["right_counts"].keys() == result["assigned"].keys() == LEARNERS.keys()
 
 
@@ -234,7 +236,23 @@ def test_the_command_writes_curves_and_pictures(
     assert {curve["world"] for curve in written["curves"]} == set(TINY)
     assert (tmp_path / "efficiency.png").stat().st_size > 10_000
     assert (tmp_path / "excess.png").stat().st_size > 10_000
-    assert (
-        format_curves(curves([json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]))
-        in printed
-    )
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert format_curves(curves(rows), chance_of_worlds(rows)) in printed
+    assert "lock: markov, relabelled" in printed
+    assert state_rows(curves(rows))[0].startswith("| paper | 60 | ")
+    assert written["chance"].keys() == set(TINY)
+    assert all("state_worst" in curve for curve in written["curves"])
+
+
+def test_chance_follows_from_the_settings() -> None:
+    one = {"horizon": 6, "n_features": 10, "size": 50}
+    rows = [{**one, "world": world, "seed": seed} for world in ("control", "lock") for seed in (0, 1)]
+    chance = chance_of_worlds(rows)
+    assert chance["control"] == pytest.approx((1 + 5 * 0.55) / 6)
+    assert 1 / 3 < chance["lock"] < 0.7  # the commonest of three states, and h = 1
+
+
+def test_rows_without_single_states_make_no_table_of_them() -> None:
+    found = curves([row(0, 0.6, 0.7), row(1, 0.8, 0.9)])
+    assert state_rows(found) == []
+    assert "state_mean" not in curves_json(found)[0]

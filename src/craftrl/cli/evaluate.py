@@ -8,13 +8,16 @@ from typing import Any
 
 __all__ = ["add_arguments", "main"]
 
+FEWEST = 10  # observations of a true state at a step for it to count by itself; fewer where there is little data
+
 EXAMPLES = """\
 examples:
   craftrl evaluate model data.h5 --truth data.truth.npz
   craftrl evaluate model new.h5
 
-With --truth: the share of states that are right at each step under the best relabelling. Without: how the trajectories
-are spread over the states that the encoders name."""
+With --truth: the share of states that are right at each step under the best relabelling; the same in each true state by
+itself, as a mean over states and in the worst one; and what naming one state at every step would score. Without: how
+the trajectories are spread over the states that the encoders name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,16 +36,28 @@ def main(args: argparse.Namespace) -> None:
         print(_spread(states))
         return
     from craftrl.data.truth import read_true_states
-    from craftrl.states.accuracy import accuracy_by_step
 
-    print(_accuracy(accuracy_by_step(states, read_true_states(args.truth, tau))))
+    print(_accuracy(states, read_true_states(args.truth, tau)))
 
 
-def _accuracy(accuracy: Any) -> str:
-    lines = [f"{h:4d}  {value:8.2%}" for h, value in enumerate(accuracy, start=1)]
-    H = len(accuracy)
-    mean = f"mean over h = 1..{H}: {accuracy.mean():.2%}, over h = 2..{H}: {accuracy[1:].mean():.2%}"
-    return "\n".join(["   h  accuracy", *lines, mean])
+def _accuracy(states: Any, true: Any) -> str:
+    """Overall, of single states, and what naming one state at every step would score."""
+    import numpy as np
+
+    from craftrl.states.accuracy import accuracy_by_step, state_accuracies_by_step, state_summary
+
+    accuracy, fewest = accuracy_by_step(states, true), min(FEWEST, len(true) // 10)
+    of_states = state_accuracies_by_step(states, true, fewest)
+    chance = accuracy_by_step(np.zeros_like(true), true)
+    lines = ["   h  accuracy  by state     worst    chance"]
+    for h, (overall, single, one) in enumerate(zip(accuracy, of_states, chance), start=1):
+        mean, worst = (single.mean(), single.min()) if len(single) else (np.nan, np.nan)
+        lines.append(f"{h:4d}  {overall:8.2%}  {mean:8.2%}  {worst:8.2%}  {one:8.2%}")
+    H, found = len(accuracy), state_summary(of_states)
+    lines.append(f"mean over h = 1..{H}: {accuracy.mean():.2%}, over h = 2..{H}: {accuracy[1:].mean():.2%}")
+    lines.append(f"single states, h = 2..{H}: mean {found['state_mean']:.2%}, worst {found['state_worst']:.2%}")
+    lines.append(f"chance, one state named at every step: mean over h = 2..{H}: {chance[1:].mean():.2%}")
+    return "\n".join(lines)
 
 
 def _spread(states: Any) -> str:

@@ -113,6 +113,23 @@ class BitsExBMDP(ExBMDP):
         right[self.n_xored :] = 0.5
         return right[self.permutation[h - 1]]
 
+    def feature_state_accuracy(self, h: int) -> NDArray[np.floating]:
+        """The same for each state by itself: Pr(right | s*_h = s), shape (n_states(h), M).
+
+        The relabelling is that of `feature_accuracy`, the best for all states together. A feature s XOR e^i is as often
+        right in one state as in the other, since e^i knows nothing of s. Bare noise e^i says mostly one value, which
+        then stands for state 0: it is right there with probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)), and in state 1
+        with what is left. (Where state 1 is the commoner one it is the other way round, with the same mean and the
+        same worst.)
+
+        Paper: Theorem 3.1 (which bounds the error in every state)
+        """
+        p = self.noise_marginal(h)
+        right = np.concatenate([[1.0], np.maximum(p, 1 - p)])
+        by_state = np.tile(right, (self.n_states(h), 1))
+        by_state[1:, self.n_xored :] = 1 - right[self.n_xored :]
+        return by_state[:, self.permutation[h - 1]]
+
     def paper_policies(self) -> tuple[MarkovPolicy, MarkovPolicy]:
         """Agent A acts uniformly at random; agent B repeats the state with probability 3/4.
 

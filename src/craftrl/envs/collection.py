@@ -24,6 +24,7 @@ from craftrl.errors import AssumptionWarning, InvalidParameterError
 Ints = NDArray[np.integer]
 LatentPaths = tuple[Ints, Ints]  # states (n, H) and actions (n, H-1)
 Transition = Callable[[int, Ints, Ints, Ints], tuple[Ints, Ints]]  # h, episode, s_h, a_h -> a_h, s_{h+1}
+NoisePath = Callable[[ExBMDP, int, np.random.Generator], Iterator[NDArray[Any]]]  # e_1..e_H of so many trajectories
 
 __all__ = [
     "Collection",
@@ -98,11 +99,16 @@ def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
     return counts
 
 
-def observe(world: ExBMDP, paths: Sequence[LatentPaths], rng: np.random.Generator) -> Collection:
-    """The collection of one group of latent paths per agent, with noise and observations drawn for them."""
+def observe(
+    world: ExBMDP, paths: Sequence[LatentPaths], rng: np.random.Generator, noise_path: NoisePath | None = None
+) -> Collection:
+    """The collection of one group of latent paths per agent, with noise and observations drawn for them.
+
+    `noise_path` takes the place of `sample_noise_path` where the law of the noise is to be broken on purpose.
+    """
     states = np.concatenate([s for s, _ in paths])
     actions = np.concatenate([a for _, a in paths])
-    x = sample_observations(world, states, rng)
+    x = sample_observations(world, states, rng, noise_path)
     tau = TrajectoryDataset(ArraySteps(x), np.repeat(np.arange(len(paths)), [len(s) for s, _ in paths]))
     return Collection(tau, GroundTruth(states, actions))
 
@@ -113,13 +119,15 @@ def sample_latent_paths(
     n: int,
     rng: np.random.Generator,
     transition: Transition | None = None,
+    s_1: Ints | int = 0,
 ) -> LatentPaths:
     """Latent states (n, H) and actions (n, H-1) of n episodes under one policy.
 
-    `transition` takes the place of T where an assumption is to be broken on purpose: from h, the episodes'
-    numbers, s_h and a_h it gives the action taken and s_{h+1}.
+    Where an assumption is to be broken on purpose, `transition` takes the place of T: from h, the episodes' numbers,
+    s_h and a_h it gives the action taken and s_{h+1}; and `s_1` (n,) that of the one start.
     """
     states = np.zeros((n, world.H), dtype=np.int64)
+    states[:, 0] = s_1
     actions = np.zeros((n, world.H - 1), dtype=np.int64)
     batch = policy.batch if isinstance(policy, AdaptivePolicy) else n
     for start in range(0, n, batch):
@@ -137,11 +145,14 @@ def sample_latent_paths(
     return states, actions
 
 
-def sample_observations(world: ExBMDP, states: Ints, rng: np.random.Generator) -> NDArray[Any]:
+def sample_observations(
+    world: ExBMDP, states: Ints, rng: np.random.Generator, noise_path: NoisePath | None = None
+) -> NDArray[Any]:
     """x_1..x_H for given latent paths (n, H), time first: shape (H, n, *obs)."""
     x = np.empty((world.H, len(states), *world.obs_shape), dtype=world.obs_dtype)
     emission_rng = rng.spawn(1)[0]
-    for h, e_h in enumerate(sample_noise_path(world, len(states), rng), start=1):
+    e = (noise_path or sample_noise_path)(world, len(states), rng)
+    for h, e_h in enumerate(e, start=1):
         x[h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
     return x
 

@@ -11,9 +11,10 @@ from craftrl.data.files import written_whole
 from craftrl.errors import require
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "PURPLE", "RED", "SKY", "picture"]
+__all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "PURPLE", "RED", "SKY", "chance_line", "picture"]
 
 # Okabe and Ito's palette.
 BLUE, ORANGE, GREEN, RED, SKY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"
@@ -48,3 +49,8 @@ def picture(path: str | os.PathLike[str], width: float, height: float) -> Iterat
         yield figure
         with written_whole(path, "picture") as temporary:
             figure.savefig(temporary, format="png", metadata={"Software": None})
+
+
+def chance_line(axes: Axes, accuracy: float, label: str | None = "chance") -> None:
+    """What knowing nothing scores, as a thin dashed line across a picture of accuracies in percent."""
+    axes.axhline(100 * accuracy, color=GREY, ls="--", lw=0.8, zorder=0, label=label)

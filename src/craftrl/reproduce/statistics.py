@@ -11,7 +11,7 @@ import numpy as np
 
 from craftrl.reproduce.folder import Row
 
-__all__ = ["Estimate", "estimate", "grouped", "standard_errors_apart"]
+__all__ = ["Estimate", "estimate", "estimate_of", "grouped", "percent", "standard_errors_apart"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,16 @@ def estimate(values: Sequence[float], level: float = 0.95) -> Estimate:
     deviation = float(x.std(ddof=1))
     half = float(t.ppf((1 + level) / 2, n - 1)) * deviation / math.sqrt(n)
     return Estimate(mean, mean - half, mean + half, deviation, n)
+
+
+def estimate_of(rows: Sequence[Row], name: str) -> Estimate | None:
+    """The estimate of one measure over these rows; None where rows were made before it was."""
+    return estimate([row[name] for row in rows]) if all(name in row for row in rows) else None
+
+
+def percent(share: float) -> str:
+    """In percent with one decimal, and with two where one would make 100 of what is not."""
+    return f"{100 * share:.2f}" if 0.9995 <= share < 0.99995 else f"{100 * share:.1f}"
 
 
 def standard_errors_apart(ours: Estimate, published: float, published_n: int) -> float | None:

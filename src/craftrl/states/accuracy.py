@@ -5,8 +5,8 @@ Paper: Appendix D (experiment details)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,11 @@ __all__ = [
     "confusion",
     "encoder_accuracy",
     "population_accuracy",
+    "population_state_accuracies",
+    "population_summary",
     "state_accuracies",
+    "state_accuracies_by_step",
+    "state_summary",
 ]
 
 Floats = NDArray[np.float64]
@@ -47,7 +51,7 @@ def accuracy(labels: ArrayLike, states: ArrayLike) -> float:
 def state_accuracies(labels: ArrayLike, states: ArrayLike, at_least: int = 1) -> Floats:
     """Of each true state, the share of its labels that is right, under the relabelling of `accuracy`.
 
-    Theorem 4.6 bounds the error of every state, however rare, where `accuracy` weighs states by how often they occur.
+    Theorem 3.1 bounds the error of every state, however rare, where `accuracy` weighs states by how often they occur.
     States with fewer than `at_least` labels are left out: of a handful of labels the share is mostly chance. States
     stand in the order of their numbers.
     """
@@ -66,6 +70,27 @@ def accuracy_by_step(labels: ArrayLike, states: ArrayLike) -> Floats:
     return np.array([accuracy(label[:, h], state[:, h]) for h in range(label.shape[1])])
 
 
+def state_accuracies_by_step(labels: ArrayLike, states: ArrayLike, at_least: int = 1) -> list[Floats]:
+    """`state_accuracies` at each step (entry h-1), each with its own relabelling; both arrays are (n, H)."""
+    label, state = np.asarray(labels), np.asarray(states)
+    return [state_accuracies(label[:, h], state[:, h], at_least) for h in range(label.shape[1])]
+
+
+def state_summary(by_step: Sequence[Floats]) -> dict[str, float]:
+    """Two numbers of the accuracies of single states at each step, entry h-1 belonging to h; h = 1 is left out.
+
+    state_mean   every state weighs the same at its step, and every step the same
+    state_worst  the least of all states at all steps, which is what Theorem 3.1 speaks of
+
+    Steps none of whose states was seen often enough count nowhere; without any step both are NaN.
+    """
+    seen = [of_states for of_states in by_step[1:] if len(of_states)] or [np.array([np.nan])]
+    return {
+        "state_mean": float(np.mean([of_states.mean() for of_states in seen])),
+        "state_worst": float(min(of_states.min() for of_states in seen)),
+    }
+
+
 class Encodes(Protocol):
     """Anything that was fitted: it names the state of observations (n, *obs) at step h."""
 
@@ -78,15 +103,18 @@ def encoder_accuracy(learner: Encodes, x_at: Callable[[int], NDArray[Any]], stat
     return np.array([accuracy(learner.encode(x_at(h), h), states[:, h - 1]) for h in range(1, H + 1)])
 
 
+@runtime_checkable
 class KnowsFeatureAccuracy(Protocol):
-    """A world that can say how accurate each of its coordinates is as an encoder."""
+    """A world that can say how accurate each of its coordinates is as an encoder, over all states and in each."""
 
     H: int
 
     def feature_accuracy(self, h: int) -> NDArray[np.floating]: ...
 
+    def feature_state_accuracy(self, h: int) -> NDArray[np.floating]: ...
 
-def population_accuracy(encoders: Callable[[int], list[Encoder]], world: KnowsFeatureAccuracy) -> Floats:
+
+def population_accuracy(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> Floats:
     """Accuracy of coordinate encoders at h = 1..H from the chains' analytic marginals, not from samples.
 
     `encoders(h)` lists the encoders that a learner has for step h; where there are two, as for paired
@@ -95,12 +123,34 @@ def population_accuracy(encoders: Callable[[int], list[Encoder]], world: KnowsFe
 
     Paper: Appendix D
     """
-    return np.array([np.mean([_population(phi, world, h) for phi in encoders(h)]) for h in range(1, world.H + 1)])
+    return np.array(
+        [np.mean([_population(phi, world.feature_accuracy, h) for phi in encoders(h)]) for h in range(1, world.H + 1)]
+    )
 
 
-def _population(phi: Encoder, world: KnowsFeatureAccuracy, h: int) -> float:
+def population_state_accuracies(
+    encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy
+) -> list[Floats]:
+    """The same for single states: entry h-1 holds, for each state of h, how often it is read right.
+
+    Paper: Theorem 3.1
+    """
+    return [
+        np.atleast_1d(np.mean([_population(phi, world.feature_state_accuracy, h) for phi in encoders(h)], axis=0))
+        for h in range(1, world.H + 1)
+    ]
+
+
+def population_summary(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> dict[str, float]:
+    """`accuracy` averaged over h = 1..H as in Table 1, and `state_mean` and `state_worst` of `state_summary`."""
+    overall = float(population_accuracy(encoders, world).mean())
+    return {"accuracy": overall, **state_summary(population_state_accuracies(encoders, world))}
+
+
+def _population(phi: Encoder, accuracy_at: Callable[[int], NDArray[np.floating]], h: int) -> Any:
+    """Of one encoder at h: a number, or one for each state, whichever `accuracy_at` gives of each coordinate."""
     if isinstance(phi, CoordinateEncoder):
-        return float(world.feature_accuracy(h)[phi.feature])
+        return accuracy_at(h)[..., phi.feature]
     if h > 1:
         raise InvalidDataError(f"Population accuracy needs coordinate encoders; that at h = {h} is {phi!r}.")
     return 1.0

@@ -16,6 +16,7 @@ from craftrl.theory.assumptions import (
     population_assumptions,
 )
 from craftrl.theory.chain import chain_spread_epsilon, chain_spread_sample_size
+from craftrl.theory.chance import chance_accuracy
 from craftrl.theory.classification import (
     encoding_epsilon,
     encoding_sample_size,
@@ -54,6 +55,7 @@ __all__ = [
     "SampleSize",
     "chain_spread_epsilon",
     "chain_spread_sample_size",
+    "chance_accuracy",
     "corrupted_example",
     "draft_epsilon",
     "draft_loss",

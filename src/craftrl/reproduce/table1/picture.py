@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from craftrl.plots.style import BLUE, GREEN, INK, RED, picture
+from craftrl.plots.style import BLUE, GREEN, INK, RED, chance_line, picture
+from craftrl.reproduce.chance import CHANCE, toy_chance
 from craftrl.reproduce.folder import Row
 from craftrl.reproduce.table1.report import Cell, cells
 from craftrl.reproduce.table1.spec import NAMES
@@ -18,11 +19,11 @@ MARKER = {"craft": "o", "single": "s", "paired": "^"}
 
 
 def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
-    draw_table(cells(rows), out / "table1.png")
+    draw_table(cells(rows), toy_chance(rows), out / "table1.png")
 
 
-def draw_table(table: Sequence[Cell], path: Path) -> None:
-    """One column per size, one colour and marker per technique, beside each the paper's number."""
+def draw_table(table: Sequence[Cell], chance: float, path: Path) -> None:
+    """One column per size, one colour and marker per technique, the paper's number beside it; and chance."""
     sizes = list(dict.fromkeys(cell.size for cell in table))
     with picture(path, 6.4, 3.6) as figure:
         axes = figure.subplots()
@@ -41,6 +42,7 @@ def draw_table(table: Sequence[Cell], path: Path) -> None:
             )
             if cell.paper is not None:
                 axes.plot(x + 0.07, 100 * cell.paper.accuracy, "D", mfc="white", mec=INK, ms=4.5, zorder=3)
+        chance_line(axes, chance, CHANCE)
         axes.plot([], [], "D", mfc="white", mec=INK, ms=4.5, label="paper")
         axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
         axes.set_xlim(-0.5, len(sizes) - 0.5)

@@ -1,0 +1,63 @@
+"""Agents that act alike where the paper asks them to differ.
+
+Paper: Equation 5 (policy diversity), which this breaks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from craftrl.envs.collection import Collection, collect
+from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.policies import MarkovPolicy
+from craftrl.envs.violations.stream import Seed, stream
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["agree_at_steps", "agree_somewhere", "collect_agreeing", "collect_alike"]
+
+
+def collect_agreeing(
+    world: ExBMDP, policies: Sequence[MarkovPolicy], n: int | Sequence[int], size: float, seed: Seed
+) -> Collection:
+    """Agents that act alike in a share `size` of all (h, s); see `agree_somewhere`."""
+    return collect(world, agree_somewhere(policies, size, seed), n, seed)
+
+
+def collect_alike(
+    world: ExBMDP, policies: Sequence[MarkovPolicy], n: int | Sequence[int], size: float, seed: Seed, like: int = 0
+) -> Collection:
+    """Agents that act alike in every state at a share `size` of the steps; see `agree_at_steps`."""
+    return collect(world, agree_at_steps(policies, size, seed, like), n, seed)
+
+
+def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: Seed) -> list[MarkovPolicy]:
+    """The same agents, but in a random share `size` of all (h, s) every agent acts as agent 0 does."""
+    rng = stream(size, seed)
+    alike = [rng.random(len(table)) < size for table in policies[0].tables]
+    return [
+        MarkovPolicy(
+            [
+                np.where(same[:, None], shared, own)
+                for same, shared, own in zip(alike, policies[0].tables, policy.tables)
+            ]
+        )
+        for policy in policies
+    ]
+
+
+def agree_at_steps(policies: Sequence[MarkovPolicy], size: float, seed: Seed, like: int = 0) -> list[MarkovPolicy]:
+    """The same agents, but at a random share `size` of the steps every agent acts as agent `like` does.
+
+    It matters whose habits they share. If those carry the state over to the next step, the next state can still be told
+    from the one before; if they forget it, as an agent that acts at random does, nothing ties the two.
+    """
+    if not 0 <= like < len(policies):
+        raise InvalidParameterError(f"like must be one of {len(policies)} agents, from 0 on; {like} was given.")
+    rng = stream(size, seed)
+    alike = rng.random(len(policies[0].tables)) < size
+    return [
+        MarkovPolicy([shared if same else own for same, shared, own in zip(alike, policies[like].tables, mine.tables)])
+        for mine in policies
+    ]

@@ -1,0 +1,1 @@
+"""Agents with memory, agents that switch habits, agents that adapt: does CRAFT mind?"""

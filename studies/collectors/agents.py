@@ -1,0 +1,107 @@
+"""Collectors that are no Markov policies, for the toy world, and the Markov policy that makes the same moves.
+
+All of them are agent B; agent A acts at random. In the toy world an action is the next state.
+
+Paper: Section 2.4 (data collection: neither Markovian nor i.i.d. policies are asked for)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.envs import AdaptivePolicy, BitsExBMDP, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
+from craftrl.envs.collection import sample_latent_paths
+from craftrl.states.visits import count_visits
+
+__all__ = ["COLLECTORS", "markov_twin"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+EPISODES = 40_000  # from which a twin's tables are counted
+BATCH = 50  # episodes between two changes of the adaptive collector
+
+
+def markov(world: BitsExBMDP, seed: int) -> Policy:
+    """The paper's: repeats the state with probability 3/4."""
+    return world.persistence_policy(0.75)
+
+
+def memory(world: BitsExBMDP, seed: int) -> Policy:
+    """Remembers whether s_3 repeated s_2: if so it repeats every state with probability 0.9, else with 0.3.
+
+    That is about 3/4 in the mean over episodes.
+    """
+
+    def chances(history: Ints) -> Floats:
+        if history.shape[1] < 3:
+            return _repeat(history, np.full(len(history), 0.75))
+        return _repeat(history, np.where(history[:, 1] == history[:, 2], 0.9, 0.3))
+
+    return HistoryPolicy(chances)
+
+
+def switching(world: BitsExBMDP, seed: int) -> Policy:
+    """Draws for each episode whether it repeats states with probability 0.9 or 0.6."""
+    schedule = np.random.default_rng(seed).integers(2, size=EPISODES)
+    return SwitchingPolicy([world.persistence_policy(0.9), world.persistence_policy(0.6)], schedule.tolist())
+
+
+def adaptive(world: BitsExBMDP, seed: int) -> Policy:
+    """Evens out its visits: after every batch it looks which state of each step was rarer so far, and stays there.
+
+    It repeats the rarer state with probability 0.9, the other one with 0.6.
+    """
+
+    def choose(past: Ints) -> Policy:
+        ones = past.mean(axis=0) if len(past) else np.full(world.H, 0.5)
+        rarer = [int(share < 0.5) for share in ones]
+        return MarkovPolicy([_table(world, h, rarer[h - 1]) for h in range(1, world.H)])
+
+    return AdaptivePolicy(choose, BATCH)
+
+
+def two_back(world: BitsExBMDP, seed: int) -> Policy:
+    """Repeats not the state but the one before it, with probability 3/4: no pair of neighbouring states shows it.
+
+    All that pairs show is that it began in state 0, and that fades.
+    """
+
+    def chances(history: Ints) -> Floats:
+        return _repeat(history[:, -2:-1] if history.shape[1] > 1 else history, np.full(len(history), 0.75))
+
+    return HistoryPolicy(chances)
+
+
+COLLECTORS: dict[str, Callable[[BitsExBMDP, int], Policy]] = {
+    "markov": markov,
+    "memory": memory,
+    "switching": switching,
+    "adaptive": adaptive,
+    "two back": two_back,
+}
+
+
+def markov_twin(world: BitsExBMDP, policy: Policy, size: int, seed: int) -> MarkovPolicy:
+    """The Markov policy that moves from each state to each next one as often as the collector does in `size` episodes.
+
+    So it has the same law of every pair of neighbouring observations, and no memory. Its chances are counted over many
+    collections of that size, for a collector that adapts is another one in its last episode than in its first.
+    """
+    rng = np.random.default_rng(seed)
+    states = np.concatenate([sample_latent_paths(world, policy, size, rng)[0] for _ in range(EPISODES // size)])
+    visits = [count_visits(states[:, h - 1], states[:, h]) for h in range(1, world.H)]
+    return MarkovPolicy([table / table.sum(axis=1, keepdims=True) for table in visits])
+
+
+def _repeat(history: Ints, chance: Floats) -> Floats:
+    """The action that repeats the last state of `history` with this chance, the other one with what is left."""
+    last = history[:, -1]
+    return np.stack([np.where(last == a, chance, 1 - chance) for a in (0, 1)], axis=1)
+
+
+def _table(world: BitsExBMDP, h: int, rarer: int) -> Floats:
+    stay = np.where(np.arange(2) == rarer, 0.9, 0.6)
+    return np.array([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]])[: world.n_states(h)]
