@@ -1,0 +1,214 @@
+"""Everything that a report says, as numbers, sentences and pictures: no HTML, and nothing is computed after this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from craftrl._version import __version__
+from craftrl.core.encoders import ValueEncoder
+from craftrl.diagnostics import Diagnosis, cluster_gaps
+from craftrl.errors import InvalidParameterError
+from craftrl.estimators.choices import describe
+from craftrl.estimators.craft import CRAFT
+from craftrl.report.entries import Entries, entries
+from craftrl.report.flow import graph_of, transitions, visits
+from craftrl.report.frames import Gallery, gallery
+from craftrl.report.guarantee import Guarantee, guarantee
+from craftrl.report.pictures import is_image
+from craftrl.report.sample import Sample, the_data_fitted
+from craftrl.report.spectra import clusters, comparisons, pairs_of_agents, spectra, state_names
+from craftrl.report.tables import Table
+from craftrl.report.verdict import Verdict, verdict
+from craftrl.states.graph import LatentGraph
+from craftrl.theory import empirical_assumptions
+
+__all__ = ["Contents", "contents"]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a report says.
+
+    title       what the model is called
+    made_by     the version of the library
+    verdict     what a reader should know first
+    agents      their names; `moves_of` are those whose moves were counted, ("all agents",) without data
+    pairs       which agents each axis of the spectra compares
+    thresholds  for each h, how many pairs make a bin heavy (Line 19)
+    bin_width   distance of neighbouring log-odds
+    names       for each step h and state s of the trace, [h, s, what it is called]
+    tables      every number, by name
+    gallery     states in pictures, for images with data
+    entries     states by entries of the observation, for other data
+    choices     what the library chose and why
+    facts       what the model was fitted to and with, as (what, value)
+    notes       what was left out or could not be said, and why
+    """
+
+    title: str
+    made_by: str
+    verdict: Verdict
+    agents: tuple[str, ...]
+    moves_of: tuple[str, ...]
+    pairs: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    bin_width: float
+    names: tuple[tuple[int, int, str], ...]
+    tables: dict[str, Table]
+    gallery: Gallery | None
+    entries: Entries | None
+    choices: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+def contents(
+    model: CRAFT, x: Any = None, agent: Any = None, *, title: str = "CRAFT model", n_resamples: int | None = None
+) -> Contents:
+    """All that a model says, and all that its data says of it; see `craftrl.report.write_report`."""
+    if not isinstance(model, CRAFT):
+        raise InvalidParameterError(
+            f"A report needs a model of class CRAFT; {type(model).__name__} was given; fit one with craftrl fit."
+        )
+    model._check_fitted()
+    sample, diagnosis = None, None
+    if x is not None:
+        sample = Sample.of(model, the_data_fitted(model, x, agent))
+        diagnosis = model.diagnose(x, agent, n_resamples=n_resamples)
+    graph, who = graph_of(model, sample)
+    theorem = guarantee(model)
+    names = state_names(model)
+    bars, no_bars = spectra(model)
+    pictures, described = _states(model, sample)
+    tables = [_steps(model, diagnosis), _assumptions(model, sample), transitions(graph, who), _visits(graph, who)]
+    tables += [bars, clusters(model, names), comparisons(model)] + ([] if described is None else [described.table])
+    return Contents(
+        title=title,
+        made_by=f"craftrl {__version__}",
+        verdict=verdict(model, graph, diagnosis, theorem),
+        agents=tuple(map(str, model.agents_)),
+        moves_of=who,
+        pairs=tuple(pairs_of_agents(model)),
+        thresholds=tuple(float(step.threshold) for step in model.trace_),
+        bin_width=float(model.trace_.grid.xi),
+        names=tuple((h, s, name) for (h, s), name in names.items()),
+        tables={table.name: table for table in tables},
+        gallery=pictures,
+        entries=described,
+        choices=tuple(describe(model.choices_)),
+        facts=tuple(_facts(model, theorem)),
+        notes=tuple(_notes(model, sample, no_bars, pictures, described)),
+    )
+
+
+def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entries | None]:
+    if sample is None:
+        return None, None
+    if is_image(model.obs_shape_):
+        return gallery(model, sample), None
+    return None, entries(model, sample)
+
+
+def _steps(model: CRAFT, found: Diagnosis | None) -> Table:
+    """One row for each step, with the checks where there were any."""
+    H = len(model.encoders_)
+    nothing = np.full(H, np.nan)
+    trace = [None, *model.trace_]
+    at_chance = {h + 1 for h in model.trace_.at_chance()}
+    checks = (
+        (nothing,) * 4
+        if found is None
+        else (np.concatenate([[np.nan], found.shares.share]), found.same_count, found.stability, found.explained)
+    )
+    trust = nothing if found is None or not found.checked else found.trust
+    rows = []
+    for h, gap, *checked, trusted in zip(range(1, H + 1), cluster_gaps(model.trace_), *checks, trust):
+        step, encoder = trace[h - 1], model.encoders_[h]
+        learned = (1.0, None, None, None, None, "ok") if step is None else (
+            step.assigned, step.f_loss, step.chance, step.p_value, step.encoder_loss, step.outcome
+        )
+        outcome = learned[-1] + ", log-odds at chance" * (h in at_chance)
+        reads = int(encoder.index) if isinstance(encoder, ValueEncoder) else None
+        numbers = [None if v is None or np.isnan(v) else float(v) for v in (*learned[:-1], gap, *checked, trusted)]
+        rows.append((h, int(model.n_states_[h]), reads, *numbers, outcome))
+    columns = ("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss", "gap")
+    columns += ("rarest agent", "same count", "stable", "explained", "trust", "outcome")
+    return Table("steps", "What was found at each step, and what the checks say of it.", columns, tuple(rows))
+
+
+def _assumptions(model: CRAFT, sample: Sample | None) -> Table:
+    """The bounds that were counted on, beside those that the learned states attain."""
+    seen = None if sample is None else empirical_assumptions(sample.agent, sample.codes, n_agents=sample.tau.K)
+    meaning = {
+        "alpha": "how different the agents are: least gap between two successors of a state, in log-odds",
+        "eta": "how rare an agent may be: its least share in the visits to a pair of states",
+        "nu": "how rare a move may be: least share of trajectories that make it",
+    }
+    rows = []
+    for name, text in meaning.items():
+        found = None if seen is None else getattr(seen, name)
+        value = None if found is None or not np.isfinite(found.value) else float(found.value)
+        where = "" if found is None else str(found).partition(" at ")[2]
+        rows.append((name, text, float(getattr(model.bounds_, name)), value, where))
+    columns = ("bound", "meaning", "counted on", "found in the learned states", "where")
+    return Table("assumptions", "The bounds of the paper's assumptions.", columns, tuple(rows))
+
+
+def _visits(graph: LatentGraph, who: tuple[str, ...]) -> Table:
+    """One row for each state and step."""
+    rows = [
+        (h, s, *(int(c) for c in counts))
+        for h in range(1, graph.H + 1)
+        for s, counts in enumerate(visits(graph, h).T)
+        if counts.any()
+    ]
+    caption = "How many trajectories are in each state."
+    return Table("visits", caption, ("h", "state", *(f"visits of {w}" for w in who)), tuple(rows))
+
+
+def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
+    yield "Oracle (what learned)", repr(model.oracle_)
+    yield "Encoders", "one for all steps" if model.stationary else "one for each step"
+    known = getattr(model, "data_", None)
+    if known is not None:
+        counts = ", ".join(f"{name}: {n:,}" for name, n in zip(model.agents_, known["trajectories"]))
+        yield "Trajectories of each agent", counts
+        shape = " × ".join(map(str, known["observation"]))
+        yield "Observations", f"{known['steps']} steps, each {shape} of type {known['dtype']}"
+        yield "Fingerprint of the data", known["fingerprint"]
+    else:
+        yield "Trajectories", f"{model.labels_.shape[0]:,} of {model.labels_.shape[1]} steps"
+    for name, value in vars(model.bounds_).items():
+        yield f"Bound {name}", f"{value:.4g}"
+    asked = f"{theorem.asked:.3g} trajectories" if theorem.asked is not None else f"none: {theorem.why}"
+    yield "Sample size of Theorem 3.1", asked
+    for use in model.trace_.oracle_use:
+        yield f"Questions of {use.question}", f"{use.asked:,}, {use.reused:,} from memory, {use.seconds:.2g} s"
+
+
+def _notes(
+    model: CRAFT, sample: Sample | None, no_bars: int, pictures: Gallery | None, described: Entries | None
+) -> Iterator[str]:
+    if sample is None:
+        yield (
+            "This report was made without the data. With it (craftrl report MODEL DATA) it also shows what each state "
+            "looks like, how each agent moves, and a diagnosis."
+        )
+    elif not sample.whole:
+        yield (
+            f"What is said of states and moves comes from {len(sample.agent):,} of the {sample.tau.n:,} trajectories, "
+            "taken from all over the data."
+        )
+    if sample is not None and getattr(model, "data_", None) is None:
+        yield "The model is of an older version and does not say which data it was fitted to; sizes alone were compared."
+    if no_bars:
+        yield f"The spectra of {no_bars:,} rarer predecessors were left out, so that the file stays small."
+    left_out = (pictures or described).left_out if pictures or described else 0  # type: ignore[union-attr]
+    if left_out:
+        yield f"{left_out:,} rarer states are not shown, so that the file stays small."
+    if pictures is not None and not pictures.decides:
+        yield "The encoders are no networks, so that the pixels that decide are not known."

@@ -1,0 +1,246 @@
+"""The page: contents as one HTML file with everything in it, and nothing fetched."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+from craftrl.report.contents import Contents
+from craftrl.report.markup import Markup, el, join, listed, table
+from craftrl.report.states import states_section
+from craftrl.report.tables import Table, plain
+
+__all__ = ["page"]
+
+SECTIONS = {
+    "verdict": "Verdict",
+    "time": "States over time",
+    "states": "What each state looks like",
+    "agents": "How the agents differ",
+    "spectra": "Spectra of the log-odds",
+    "checks": "Checks and assumptions",
+    "fit": "How it was fitted",
+    "numbers": "All numbers",
+}
+SIGNS = {"trust": "✓", "check": "!", "do not trust": "✕", "not checked": "?"}
+COLUMNS = {
+    "states": "how many were found",
+    "reads entry": "the entry of the observation that the encoder reads, or the number of its function",
+    "assigned": "share of the trajectories that have a state",
+    "loss": "of the log-odds that lead to the step, in nats; less than chance is better",
+    "chance": "the loss of knowing only how often each agent occurs",
+    "p-value": "how likely so small a loss is by chance",
+    "encoder loss": "how much of the states found the encoder does not read",
+    "gap": "least distance of two clusters, in bins; alpha promises four",
+    "rarest agent": "the least share of an agent in the visits to a pair of states",
+    "same count": "share of the refits that find as many states",
+    "stable": "how far the refits' states agree with the model's",
+    "explained": "of what observations tell of the agents, the share that the states hold",
+    "trust": "stable times explained, the least so far",
+}
+
+
+def page(contents: Contents) -> str:
+    """The whole file as text."""
+    style, script = (_asset(name) for name in ("report.css", "report.js"))
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        el("meta", name="color-scheme", content="light dark"),
+        el("link", rel="icon", href="data:,"),
+        el("title", f"Report on {contents.title}"),
+        el("style", Markup(style)),
+    )
+    body = el(
+        "body",
+        el("a", "Skip to the verdict", href="#verdict", class_="skip"),
+        el("header", el("p", "CRAFT: what the agents control", class_="quiet"), el("h1", f"Report on {contents.title}")),
+        el("nav", listed(el("a", text, href=f"#{name}") for name, text in SECTIONS.items()), aria_label="Sections"),
+        el("main", *(_section(name, text, contents) for name, text in SECTIONS.items())),
+        el("footer", el("p", f"Made by {contents.made_by}. This file needs no network.")),
+        el("script", Markup(_data(contents)), type="application/json", id="data"),
+        el("script", Markup(script)),
+    )
+    return "<!DOCTYPE html>\n" + el("html", head, body, lang="en") + "\n"
+
+
+def _asset(name: str) -> str:
+    return (files("craftrl.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is fetched, and no script runs but ours."""
+    style_hash, script_hash = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
+    )
+    return f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'"
+
+
+def _data(contents: Contents) -> str:
+    """What the script draws and what is downloaded; "<" cannot end the element."""
+    known = {
+        "title": contents.title,
+        "made_by": contents.made_by,
+        "agents": contents.agents,
+        "moves_of": contents.moves_of,
+        "pairs": contents.pairs,
+        "thresholds": contents.thresholds,
+        "bin_width": contents.bin_width,
+        "names": contents.names,
+        "verdict": vars(contents.verdict),
+        "choices": contents.choices,
+        "facts": dict(contents.facts),
+        "tables": {name: _plain(given) for name, given in contents.tables.items()},
+    }
+    return json.dumps(known, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _plain(given: Table) -> dict[str, Any]:
+    rows = [[plain(cell) for cell in row] for row in given.rows]
+    return {"caption": given.caption, "columns": given.columns, "rows": rows}
+
+
+def _section(name: str, title: str, contents: Contents) -> Markup:
+    make = {
+        "verdict": _verdict,
+        "time": _time,
+        "states": states_section,
+        "agents": _agents,
+        "spectra": _spectra,
+        "checks": _checks,
+        "fit": _fit,
+        "numbers": _numbers,
+    }[name]
+    heading = f"{name}-heading"
+    return el("section", el("h2", title, id=heading), make(contents), id=name, aria_labelledby=heading)
+
+
+def _verdict(contents: Contents) -> Markup:
+    said = contents.verdict
+    badge = el("p", el("span", SIGNS[said.level], class_="sign", aria_hidden="true"), said.level, class_="badge")
+    parts = [badge, el("p", said.found, class_="found"), el("p", said.why)]
+    if said.warnings:
+        parts += [el("h3", "What speaks against it"), listed(said.warnings)]
+    parts += [el("h3", "What more data should have"), listed(said.advice)]
+    if contents.notes:
+        parts += [el("h3", "About this report"), listed(contents.notes)]
+    return el("div", *parts, class_="card", data_level=said.level)
+
+
+def _select(name: str, label: str) -> Markup:
+    """A choice that the script fills."""
+    return el("label", label, el("select", id=name), for_=name)
+
+
+def _controls(*choices: Markup) -> Markup:
+    noscript = el("noscript", el("p", "The picture needs scripts; the tables below do not."))
+    return join([noscript, el("div", *choices, class_="controls")])
+
+
+def _more(summary: str, *inside: Markup) -> Markup:
+    return el("details", el("summary", summary), *inside)
+
+
+def _time(contents: Contents) -> Markup:
+    text = (
+        "Each column is a step, each circle a state, as large as its visits; lines are moves, as wide as they are "
+        "frequent. Moves that fewer than one in two hundred make are not drawn."
+    )
+    return join(
+        [
+            el("p", text),
+            _controls(_select("time-agent", "Moves of ")),
+            el("div", id="time-picture", class_="scroll", tabindex="0", role="region", aria_label="States over time"),
+            el("p", id="time-note", class_="quiet", aria_live="polite"),
+            _more("Moves as a table", table(contents.tables["transitions"])),
+            _more("Visits as a table", table(contents.tables["visits"])),
+        ]
+    )
+
+
+def _agents(contents: Contents) -> Markup:
+    if len(contents.moves_of) == 1:
+        text = (
+            "A model keeps no record of which trajectory is whose, so that without the data the moves of single agents "
+            "are not known. What it keeps are the log-odds of each move: above 0 the first agent makes it more often, "
+            "below 0 the second; 0.7 means twice as often, 1.1 three times."
+        )
+        return join([el("p", text), table(contents.tables["clusters"])])
+    text = (
+        "In a chosen state, how often does each agent move on to each next state? CRAFT learns from these differences "
+        "alone; where there are none, next states cannot be told apart."
+    )
+    return join(
+        [
+            el("p", text),
+            _controls(_select("agents-h", "Step "), _select("agents-state", "State ")),
+            el("p", id="agents-note", aria_live="polite"),
+            el("div", id="agents-picture"),
+        ]
+    )
+
+
+def _spectra(contents: Contents) -> Markup:
+    text = (
+        "For every pair of neighbouring observations, f says how much likelier one agent is than another, on a "
+        "logarithmic scale (log-odds). Among pairs that begin in one state its values form clusters, one for each next "
+        "state. A bar above the dashed line is heavy enough to count; coloured bars belong to a cluster, and the number "
+        "above is the state that it became."
+    )
+    shared = (
+        "The states of each step are numbered by themselves here; the name that the one encoder for all steps gives them "
+        "is in brackets."
+    )
+    choices = [_select("spectra-h", "Step h "), _select("spectra-state", "From state ")]
+    pair = _select("spectra-pair", "Agents ")
+    return join(
+        [
+            el("p", text),
+            el("p", shared) if any(name != str(s) for _, s, name in contents.names) else "",
+            _controls(*choices, pair),
+            el("div", id="spectra-picture", class_="scroll", tabindex="0", role="region", aria_label="Spectrum"),
+            el("p", id="spectra-note", aria_live="polite"),
+            _more("All clusters as a table", table(contents.tables["clusters"])),
+            _more("Which clusters are one state", table(contents.tables["merging"])),
+        ]
+    )
+
+
+def _checks(contents: Contents) -> Markup:
+    meaning = [join([el("dt", name), el("dd", text)]) for name, text in COLUMNS.items()]
+    theorem = contents.verdict.advice[-1]
+    return join(
+        [
+            el("h3", "Step by step"),
+            table(contents.tables["steps"]),
+            _more("What the columns mean", el("dl", *meaning)),
+            el("h3", "Assumptions"),
+            el(
+                "p",
+                "CRAFT counts on three bounds. With the data, those that the learned states attain stand beside them; "
+                "a few misread observations make these smaller than they are.",
+            ),
+            table(contents.tables["assumptions"]),
+            el("p", theorem),
+        ]
+    )
+
+
+def _fit(contents: Contents) -> Markup:
+    facts = Table("facts", "What the model was fitted to, and with what.", ("what", "value"), contents.facts)
+    chosen = [el("h3", "What the library chose, and why"), listed(contents.choices)] if contents.choices else []
+    return join([*chosen, el("h3", "Facts"), table(facts, download=False)])
+
+
+def _numbers(contents: Contents) -> Markup:
+    buttons = [
+        el("li", el("button", f"{name}.csv", type="button", data_csv=name), " ", el("span", given.caption, class_="quiet"))
+        for name, given in contents.tables.items()
+    ]
+    whole = el("li", el("button", "report.json", type="button", data_json=True), " Everything in one file.")
+    return join([el("p", "Every number of this report, to be downloaded from this file itself."), el("ul", whole, *buttons, class_="files")])

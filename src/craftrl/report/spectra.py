@@ -1,0 +1,102 @@
+"""Spectra of f_h as tables: how many pairs have each log-odds, which of them became a state, and why.
+
+Paper: Algorithm 2, Lines 13-44
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from craftrl.core.trace import StepTrace
+from craftrl.estimators.craft import CRAFT
+from craftrl.report.tables import Table
+from craftrl.states.visits import count_visits
+
+__all__ = ["MOST_BARS", "comparisons", "clusters", "pairs_of_agents", "spectra", "state_names"]
+
+MOST_BARS = 20_000  # bars that a report holds; beyond, each step keeps its most frequent predecessors
+Names = dict[tuple[int, int], str]
+
+
+def pairs_of_agents(model: CRAFT) -> list[str]:
+    """What each axis of the grid compares: the first agent with each of the others."""
+    first, *others = map(str, model.agents_)
+    return [f"{first} against {other}" for other in others]
+
+
+def state_names(model: CRAFT) -> Names:
+    """What state s of step h in the trace is called: its number at the step; with one encoder, that one's number.
+
+    The states of a step that no encoder kept are called "dropped".
+    """
+    numbers = {(1, s): str(s) for s in range(max(1, int(model.labels_[:, 0].max(initial=0)) + 1))}
+    numbers |= {(step.h + 1, s): str(s) for step in model.trace_ for s in range(step.n_states)}
+    if not hasattr(model, "matching_"):
+        return numbers
+    known = count_visits(model.matching_.labels.ravel(), model.labels_.ravel())
+    shared = {s: str(row.argmax()) if row.any() else "dropped" for s, row in enumerate(known)}
+    names = {
+        (h, s): shared.get(int(g), "dropped")
+        for (h, s), g in zip(model.matching_.nodes, np.asarray(model.matching_.state_of))
+    }
+    start = model.labels_[:, 0]
+    return {**dict.fromkeys(numbers, "dropped"), **names, (1, 0): str(np.bincount(start[start >= 0]).argmax())}
+
+
+def spectra(model: CRAFT) -> tuple[Table, int]:
+    """One row for each log-odds that occurs, and how many predecessors were left out because the table is full."""
+    trace = model.trace_
+    width = trace.grid.size * (len(model.agents_) - 1)
+    most = max(1, MOST_BARS // (width * max(1, len(trace))))
+    values, pairs = trace.grid.values, pairs_of_agents(model)
+    rows: list[tuple[Any, ...]] = []
+    left_out = 0
+    for step in trace:
+        kept = _commonest(step, most)
+        left_out += len(step.spectra) - len(kept)
+        for s in kept:
+            for pair, margin in zip(pairs, np.atleast_2d(step.spectra[s])):
+                rows += [
+                    (step.h, s, pair, round(float(values[j]), 6), int(margin[j])) for j in np.flatnonzero(margin)
+                ]
+    caption = "How many pairs of observations have each log-odds, for each step and predecessor."
+    return Table("spectra", caption, ("h", "predecessor", "agents", "log-odds", "pairs"), tuple(rows)), left_out
+
+
+def _commonest(step: StepTrace, most: int) -> list[int]:
+    visits = step.spectra.reshape(len(step.spectra), -1).sum(axis=1)
+    return sorted(np.argsort(-visits, kind="stable")[:most].tolist())
+
+
+def clusters(model: CRAFT, names: Names) -> Table:
+    """One row for each cluster and pair of agents: which log-odds it covers, and what became of it."""
+    columns = ("h", "predecessor", "cluster", "agents", "from", "to", "mean log-odds", "pairs", "state at h+1", "named")
+    caption = "Clusters of log-odds: successors of one state that the agents reach with like odds."
+    rows = tuple(row for step in model.trace_ for row in _clusters(model, step, names))
+    return Table("clusters", caption, columns, rows)
+
+
+def _clusters(model: CRAFT, step: StepTrace, names: Names) -> Iterator[tuple[Any, ...]]:
+    values = model.trace_.grid.values
+    for number, cluster in enumerate(step.clusters):
+        margins = np.atleast_2d(step.spectra[cluster.s_pred])
+        for pair, (first, last), margin in zip(pairs_of_agents(model), cluster.bins, margins):
+            weights = margin[first : last + 1]
+            mean = float(np.average(values[first : last + 1], weights=weights)) if weights.any() else None
+            ends = (round(float(values[first]), 6), round(float(values[last]), 6))
+            name = names.get((step.h + 1, cluster.state), str(cluster.state))
+            yield step.h, cluster.s_pred, number, pair, *ends, mean, int(cluster.size), int(cluster.state), name
+
+
+def comparisons(model: CRAFT) -> Table:
+    """One row for each answer of the separation oracle."""
+    rows = tuple(
+        (step.h, c.cluster, c.state, float(c.loss), "one state" if c.merged else "apart")
+        for step in model.trace_
+        for c in step.comparisons
+    )
+    caption = "Is a cluster a state that was found before? The loss of telling them apart: 1 is chance, 0 is certain."
+    return Table("merging", caption, ("h", "cluster", "state at h+1", "loss", "answer"), rows)
