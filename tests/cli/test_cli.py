@@ -24,6 +24,7 @@ COMMANDS = [
     ["collect"],
     ["fit"],
     ["evaluate"],
+    ["report"],
     ["theory"],
     ["theory", "assumptions"],
     ["theory", "sample-size"],

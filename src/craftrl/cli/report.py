@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--diagnose",
         type=natural,
         metavar="N",
-        help="refits on resampled trajectories for the verdict, each about as dear as a fit (default: 10 where they are "
-        "quick, 3 for classifiers, 0 for networks)",
+        help="refits on resampled trajectories for the verdict, each about as dear as a fit (default: 10 where they "
+        "are quick, 3 for classifiers, 0 for networks)",
     )
     parser.epilog = EXAMPLES
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from craftrl._version import __version__
+from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ValueEncoder
 from craftrl.diagnostics import Diagnosis, cluster_gaps
 from craftrl.errors import InvalidParameterError
@@ -18,15 +19,21 @@ from craftrl.report.entries import Entries, entries
 from craftrl.report.flow import graph_of, transitions, visits
 from craftrl.report.frames import Gallery, gallery
 from craftrl.report.guarantee import Guarantee, guarantee
+from craftrl.report.names import agent_names, pairs_of_agents, state_names
 from craftrl.report.pictures import is_image
 from craftrl.report.sample import Sample, the_data_fitted
-from craftrl.report.spectra import clusters, comparisons, pairs_of_agents, spectra, state_names
-from craftrl.report.tables import Table
+from craftrl.report.spectra import clusters, comparisons, spectra
+from craftrl.report.tables import Table, power_of_ten
 from craftrl.report.verdict import Verdict, verdict
 from craftrl.states.graph import LatentGraph
 from craftrl.theory import empirical_assumptions
 
 __all__ = ["Contents", "contents"]
+
+STEPS = (
+    *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss", "gap"),
+    *("rarest agent", "same count", "stable", "explained", "trust", "outcome"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,8 @@ class Contents:
     pairs       which agents each axis of the spectra compares
     thresholds  for each h, how many pairs make a bin heavy (Line 19)
     bin_width   distance of neighbouring log-odds
-    names       for each step h and state s of the trace, [h, s, what it is called]
+    scan        whether clusters were found by the paper's scan, for which thresholds count
+    stationary  whether one encoder serves all steps, so that a state's number means the same at all of them
     tables      every number, by name
     gallery     states in pictures, for images with data
     entries     states by entries of the observation, for other data
@@ -57,7 +65,8 @@ class Contents:
     pairs: tuple[str, ...]
     thresholds: tuple[float, ...]
     bin_width: float
-    names: tuple[tuple[int, int, str], ...]
+    scan: bool
+    stationary: bool
     tables: dict[str, Table]
     gallery: Gallery | None
     entries: Entries | None
@@ -82,20 +91,23 @@ def contents(
     graph, who = graph_of(model, sample)
     theorem = guarantee(model)
     names = state_names(model)
-    bars, no_bars = spectra(model)
+    bars, no_bars = spectra(model, names)
     pictures, described = _states(model, sample)
     tables = [_steps(model, diagnosis), _assumptions(model, sample), transitions(graph, who), _visits(graph, who)]
-    tables += [bars, clusters(model, names), comparisons(model)] + ([] if described is None else [described.table])
+    tables += [bars, clusters(model, names), comparisons(model, names)] + (
+        [] if described is None else [described.table]
+    )
     return Contents(
         title=title,
         made_by=f"craftrl {__version__}",
         verdict=verdict(model, graph, diagnosis, theorem),
-        agents=tuple(map(str, model.agents_)),
+        agents=agent_names(model),
         moves_of=who,
         pairs=tuple(pairs_of_agents(model)),
         thresholds=tuple(float(step.threshold) for step in model.trace_),
         bin_width=float(model.trace_.grid.xi),
-        names=tuple((h, s, name) for (h, s), name in names.items()),
+        scan=_clusterer(model) is find_clusters,
+        stationary=bool(model.stationary),
         tables={table.name: table for table in tables},
         gallery=pictures,
         entries=described,
@@ -103,6 +115,11 @@ def contents(
         facts=tuple(_facts(model, theorem)),
         notes=tuple(_notes(model, sample, no_bars, pictures, described)),
     )
+
+
+def _clusterer(model: CRAFT) -> Any:
+    """What read the clusters: the one given, or the one chosen."""
+    return {choice.parameter: choice.value for choice in model.choices_}.get("clusterer", model.clusterer)
 
 
 def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entries | None]:
@@ -128,16 +145,16 @@ def _steps(model: CRAFT, found: Diagnosis | None) -> Table:
     rows = []
     for h, gap, *checked, trusted in zip(range(1, H + 1), cluster_gaps(model.trace_), *checks, trust):
         step, encoder = trace[h - 1], model.encoders_[h]
-        learned = (1.0, None, None, None, None, "ok") if step is None else (
-            step.assigned, step.f_loss, step.chance, step.p_value, step.encoder_loss, step.outcome
+        learned = (
+            (1.0, None, None, None, None, "ok")
+            if step is None
+            else (step.assigned, step.f_loss, step.chance, step.p_value, step.encoder_loss, step.outcome)
         )
         outcome = learned[-1] + ", log-odds at chance" * (h in at_chance)
         reads = int(encoder.index) if isinstance(encoder, ValueEncoder) else None
         numbers = [None if v is None or np.isnan(v) else float(v) for v in (*learned[:-1], gap, *checked, trusted)]
         rows.append((h, int(model.n_states_[h]), reads, *numbers, outcome))
-    columns = ("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss", "gap")
-    columns += ("rarest agent", "same count", "stable", "explained", "trust", "outcome")
-    return Table("steps", "What was found at each step, and what the checks say of it.", columns, tuple(rows))
+    return Table("steps", "What was found at each step, and what the checks say of it.", STEPS, tuple(rows)).filled()
 
 
 def _assumptions(model: CRAFT, sample: Sample | None) -> Table:
@@ -175,7 +192,7 @@ def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
     yield "Encoders", "one for all steps" if model.stationary else "one for each step"
     known = getattr(model, "data_", None)
     if known is not None:
-        counts = ", ".join(f"{name}: {n:,}" for name, n in zip(model.agents_, known["trajectories"]))
+        counts = ", ".join(f"{name}: {n:,}" for name, n in zip(agent_names(model), known["trajectories"]))
         yield "Trajectories of each agent", counts
         shape = " × ".join(map(str, known["observation"]))
         yield "Observations", f"{known['steps']} steps, each {shape} of type {known['dtype']}"
@@ -184,7 +201,7 @@ def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
         yield "Trajectories", f"{model.labels_.shape[0]:,} of {model.labels_.shape[1]} steps"
     for name, value in vars(model.bounds_).items():
         yield f"Bound {name}", f"{value:.4g}"
-    asked = f"{theorem.asked:.3g} trajectories" if theorem.asked is not None else f"none: {theorem.why}"
+    asked = f"{power_of_ten(theorem.asked)} trajectories" if theorem.asked is not None else f"none: {theorem.why}"
     yield "Sample size of Theorem 3.1", asked
     for use in model.trace_.oracle_use:
         yield f"Questions of {use.question}", f"{use.asked:,}, {use.reused:,} from memory, {use.seconds:.2g} s"
@@ -204,7 +221,7 @@ def _notes(
             "taken from all over the data."
         )
     if sample is not None and getattr(model, "data_", None) is None:
-        yield "The model is of an older version and does not say which data it was fitted to; sizes alone were compared."
+        yield "The model is of an older version and does not say what it was fitted to; sizes alone were compared."
     if no_bars:
         yield f"The spectra of {no_bars:,} rarer predecessors were left out, so that the file stays small."
     left_out = (pictures or described).left_out if pictures or described else 0  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.estimators.craft import CRAFT
+from craftrl.report.names import agent_names
 from craftrl.report.sample import Sample
 from craftrl.report.tables import Table
 from craftrl.states.graph import LatentGraph
@@ -20,7 +21,7 @@ Ints = NDArray[np.integer]
 def graph_of(model: CRAFT, sample: Sample | None) -> tuple[LatentGraph, tuple[str, ...]]:
     """The latent graph, and whose moves it counts: each agent's with data, all agents' together without."""
     if sample is not None:
-        return LatentGraph.from_labels(sample.codes, sample.agent), tuple(map(str, model.agents_))
+        return LatentGraph.from_labels(sample.codes, sample.agent), agent_names(model)
     return LatentGraph.from_labels(model.labels_, np.zeros(len(model.labels_), dtype=np.int64)), ("all agents",)
 
 

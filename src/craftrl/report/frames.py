@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.estimators.craft import CRAFT
+from craftrl.report.names import agent_names
 from craftrl.report.pictures import over, png, small, to_bytes
 from craftrl.report.portraits import Group, commonest, examples_of, groups, moments
 from craftrl.report.sample import Sample
 
 __all__ = ["Gallery", "Picture", "Portrait", "gallery"]
 
-EXAMPLES = 4
+EXAMPLES = 4  # frames of a state that are shown
+LOOKED_AT = 16  # frames of a state in which the pixels that decide are sought
 MOST_PIXELS = 2_000_000  # of all pictures of a report together
 MOST_PORTRAITS = 96
 
@@ -32,10 +33,11 @@ class Picture:
 
 @dataclass(frozen=True)
 class Portrait:
-    """One state and its pictures."""
+    """One state in pictures: the mean, what decides where that is known, what is ignored; and examples."""
 
     group: Group
     pictures: tuple[Picture, ...]
+    examples: tuple[Picture, ...]
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Gallery:
 def gallery(model: CRAFT, sample: Sample) -> Gallery:
     """The most visited states of each step in pictures."""
     found = groups(model, sample)
-    pixels = small(np.empty(sample.tau.obs_shape)).shape[0] * small(np.empty(sample.tau.obs_shape)).shape[1]
+    pixels = int(np.prod(small(np.empty(sample.tau.obs_shape)).shape[:2]))
     chosen = commonest(found, int(np.clip(MOST_PIXELS // (pixels * (EXAMPLES + 3)), 1, MOST_PORTRAITS)))
     known = moments(sample, chosen)
     limits = _limits(sample)
@@ -73,28 +75,30 @@ def _portrait(
 ) -> Portrait:
     mean, deviation = known
     name = group.name.lower()
-    examples = list(examples_of(sample, group, EXAMPLES))
+    drawn = list(examples_of(sample, group, LOOKED_AT))
     plain = to_bytes(mean, *limits)
     pictures = [Picture(png(small(plain)), "mean", f"mean frame of {name}")]
-    heat = _heat(model, examples)
+    heat = _heat(model, group, np.stack([x for _, _, x in drawn]))
     if heat is not None:
         label, alt = "decides", f"mean frame of {name}, darkened, with the pixels that decide on the state in orange"
         pictures.append(Picture(png(small(over(plain, heat))), label, alt))
     changes = to_bytes(deviation.mean(axis=2, keepdims=True), 0.0, spread)
     alt = f"where frames of {name} differ from one another: the brighter, the more; the state ignores it"
     pictures.append(Picture(png(small(changes)), "ignored", alt))
-    for k, h, x in examples:
-        label = f"{model.agents_[k]}, h = {h}"
-        pictures.append(Picture(png(small(to_bytes(x, *limits))), label, f"a frame of {name}, agent {label}"))
-    return Portrait(group, tuple(pictures))
+    names = agent_names(model)
+    examples = [
+        Picture(png(small(to_bytes(x, *limits))), f"{names[k]}, step {h}", f"a frame of {name}: {names[k]}, step {h}")
+        for k, h, x in drawn[:EXAMPLES]
+    ]
+    return Portrait(group, tuple(pictures), tuple(examples))
 
 
-def _heat(model: CRAFT, examples: Sequence[tuple[int, int, NDArray[Any]]]) -> NDArray[np.float64] | None:
-    """Which pixels decide, in the mean over the examples, the largest being 1; None where an encoder is no network."""
-    encoders = [model._encoder_at(h) for _, h, _ in examples]
-    if not all(hasattr(encoder, "head") for encoder in encoders):
+def _heat(model: CRAFT, group: Group, x: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Which pixels decide, in the mean over frames, the largest being 1; None where the encoder is no network."""
+    encoder = model._encoder_at(group.h)
+    if not hasattr(encoder, "head"):
         return None
     from craftrl.oracles.network.saliency import deciding
 
-    heat = np.mean([deciding(e, x[None])[0] for e, (_, _, x) in zip(encoders, examples)], axis=0)  # type: ignore[arg-type]
+    heat = deciding(encoder, x).mean(axis=0)  # type: ignore[arg-type]
     return np.asarray(heat / max(heat.max(), 1e-12))

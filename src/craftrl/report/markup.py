@@ -48,8 +48,21 @@ def table(given: Table, download: bool = True) -> Markup:
     ]
     whole = el("table", el("caption", given.caption + cut), el("thead", head), el("tbody", *body))
     box = el("div", whole, class_="scroll", tabindex="0", role="region", aria_label=given.caption)
-    return join([box, el("button", "CSV", el("span", f" of {given.name}", class_="quiet"), type="button", data_csv=given.name)]) if download else box
+    return (
+        join(
+            [
+                box,
+                el(
+                    "button", "CSV", el("span", f" of {given.name}", class_="quiet"), type="button", data_csv=given.name
+                ),
+            ]
+        )
+        if download
+        else box
+    )
 
 
 def _kind(cell: Any) -> str | None:
-    return None if isinstance(cell, str) else "number"
+    if not isinstance(cell, str):
+        return "number"
+    return "words" if len(cell) > 30 else None

@@ -59,7 +59,9 @@ def page(contents: Contents) -> str:
     body = el(
         "body",
         el("a", "Skip to the verdict", href="#verdict", class_="skip"),
-        el("header", el("p", "CRAFT: what the agents control", class_="quiet"), el("h1", f"Report on {contents.title}")),
+        el(
+            "header", el("p", "CRAFT: what the agents control", class_="quiet"), el("h1", f"Report on {contents.title}")
+        ),
         el("nav", listed(el("a", text, href=f"#{name}") for name, text in SECTIONS.items()), aria_label="Sections"),
         el("main", *(_section(name, text, contents) for name, text in SECTIONS.items())),
         el("footer", el("p", f"Made by {contents.made_by}. This file needs no network.")),
@@ -91,7 +93,8 @@ def _data(contents: Contents) -> str:
         "pairs": contents.pairs,
         "thresholds": contents.thresholds,
         "bin_width": contents.bin_width,
-        "names": contents.names,
+        "scan": contents.scan,
+        "stationary": contents.stationary,
         "verdict": vars(contents.verdict),
         "choices": contents.choices,
         "facts": dict(contents.facts),
@@ -122,7 +125,9 @@ def _section(name: str, title: str, contents: Contents) -> Markup:
 
 def _verdict(contents: Contents) -> Markup:
     said = contents.verdict
-    badge = el("p", el("span", SIGNS[said.level], class_="sign", aria_hidden="true"), said.level, class_="badge")
+    badge = el(
+        "p", el("span", SIGNS[said.level], class_="sign", aria_hidden="true"), said.level.capitalize(), class_="badge"
+    )
     parts = [badge, el("p", said.found, class_="found"), el("p", said.why)]
     if said.warnings:
         parts += [el("h3", "What speaks against it"), listed(said.warnings)]
@@ -155,7 +160,14 @@ def _time(contents: Contents) -> Markup:
         [
             el("p", text),
             _controls(_select("time-agent", "Moves of ")),
-            el("div", id="time-picture", class_="scroll", tabindex="0", role="region", aria_label="States over time"),
+            el(
+                "div",
+                id="time-picture",
+                class_="scroll",
+                tabindex="0",
+                role="region",
+                aria_label="Picture of states over time",
+            ),
             el("p", id="time-note", class_="quiet", aria_live="polite"),
             _more("Moves as a table", table(contents.tables["transitions"])),
             _more("Visits as a table", table(contents.tables["visits"])),
@@ -164,21 +176,23 @@ def _time(contents: Contents) -> Markup:
 
 
 def _agents(contents: Contents) -> Markup:
-    if len(contents.moves_of) == 1:
-        text = (
-            "A model keeps no record of which trajectory is whose, so that without the data the moves of single agents "
-            "are not known. What it keeps are the log-odds of each move: above 0 the first agent makes it more often, "
-            "below 0 the second; 0.7 means twice as often, 1.1 three times."
-        )
-        return join([el("p", text), table(contents.tables["clusters"])])
-    text = (
+    moves = (
         "In a chosen state, how often does each agent move on to each next state? CRAFT learns from these differences "
         "alone; where there are none, next states cannot be told apart."
     )
+    odds = (
+        "A model does not keep which trajectory is whose, so that without the data the moves of single agents are not "
+        "known. What it keeps are the log-odds of each move, here as how many times as often one agent made it as the "
+        "other. Compare the moves from one state with each other: an agent that is in the state more often makes all "
+        "of them more often."
+    )
+    known = len(contents.moves_of) > 1
+    choices = [_select("agents-h", "Step "), _select("agents-state", "State ")]
+    choices += [] if known else [_select("agents-pair", "Agents ")]
     return join(
         [
-            el("p", text),
-            _controls(_select("agents-h", "Step "), _select("agents-state", "State ")),
+            el("p", moves if known else odds),
+            _controls(*choices),
             el("p", id="agents-note", aria_live="polite"),
             el("div", id="agents-picture"),
         ]
@@ -186,24 +200,35 @@ def _agents(contents: Contents) -> Markup:
 
 
 def _spectra(contents: Contents) -> Markup:
+    heavy = (
+        "A bar that reaches the dashed line is heavy enough to count."
+        if contents.scan
+        else "Clusters are hills with a valley between them, as is right for log-odds that scatter."
+    )
     text = (
         "For every pair of neighbouring observations, f says how much likelier one agent is than another, on a "
         "logarithmic scale (log-odds). Among pairs that begin in one state its values form clusters, one for each next "
-        "state. A bar above the dashed line is heavy enough to count; coloured bars belong to a cluster, and the number "
-        "above is the state that it became."
+        f"state. {heavy} Coloured bars belong to a cluster; above it stands the state that it became."
     )
     shared = (
-        "The states of each step are numbered by themselves here; the name that the one encoder for all steps gives them "
-        "is in brackets."
+        "States are called as the one encoder for all steps calls them; those that pairs begin in are recognised by "
+        "their moves. 3a and 3b would be two states of a step that it takes for one; a dropped or unnamed state is one "
+        "that it does not know."
     )
     choices = [_select("spectra-h", "Step h "), _select("spectra-state", "From state ")]
-    pair = _select("spectra-pair", "Agents ")
     return join(
         [
             el("p", text),
-            el("p", shared) if any(name != str(s) for _, s, name in contents.names) else "",
-            _controls(*choices, pair),
-            el("div", id="spectra-picture", class_="scroll", tabindex="0", role="region", aria_label="Spectrum"),
+            el("p", shared) if contents.stationary else "",
+            _controls(*choices, _select("spectra-pair", "Agents ")),
+            el(
+                "div",
+                id="spectra-picture",
+                class_="scroll",
+                tabindex="0",
+                role="region",
+                aria_label="Picture of a spectrum",
+            ),
             el("p", id="spectra-note", aria_live="polite"),
             _more("All clusters as a table", table(contents.tables["clusters"])),
             _more("Which clusters are one state", table(contents.tables["merging"])),
@@ -212,7 +237,8 @@ def _spectra(contents: Contents) -> Markup:
 
 
 def _checks(contents: Contents) -> Markup:
-    meaning = [join([el("dt", name), el("dd", text)]) for name, text in COLUMNS.items()]
+    there = contents.tables["steps"].columns
+    meaning = [join([el("dt", name), el("dd", text)]) for name, text in COLUMNS.items() if name in there]
     theorem = contents.verdict.advice[-1]
     return join(
         [
@@ -239,8 +265,18 @@ def _fit(contents: Contents) -> Markup:
 
 def _numbers(contents: Contents) -> Markup:
     buttons = [
-        el("li", el("button", f"{name}.csv", type="button", data_csv=name), " ", el("span", given.caption, class_="quiet"))
+        el(
+            "li",
+            el("button", f"{name}.csv", type="button", data_csv=name),
+            " ",
+            el("span", given.caption, class_="quiet"),
+        )
         for name, given in contents.tables.items()
     ]
     whole = el("li", el("button", "report.json", type="button", data_json=True), " Everything in one file.")
-    return join([el("p", "Every number of this report, to be downloaded from this file itself."), el("ul", whole, *buttons, class_="files")])
+    return join(
+        [
+            el("p", "Every number of this report, to be downloaded from this file itself."),
+            el("ul", whole, *buttons, class_="files"),
+        ]
+    )

@@ -38,7 +38,7 @@ def to_bytes(x: NDArray[Any], low: float, high: float) -> Bytes:
 
 def over(image: Bytes, heat: Floats) -> Bytes:
     """The image, dimmed, with what is hot in a warm colour; heat (rows, columns) is 1 at most."""
-    weight = np.sqrt(np.where(heat > FAINT, heat, 0.0))[..., None]
+    weight = np.where(heat > FAINT, heat, 0.0)[..., None]
     return np.asarray(weight * WARM + (1 - weight) * image / 3).round().astype(np.uint8)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from craftrl.estimators.craft import CRAFT
 from craftrl.report.sample import Sample
 
-__all__ = ["Group", "groups", "moments", "commonest", "examples_of"]
+__all__ = ["Group", "commonest", "examples_of", "groups", "moments"]
 
 Floats = NDArray[np.float64]
 

@@ -12,41 +12,15 @@ import numpy as np
 
 from craftrl.core.trace import StepTrace
 from craftrl.estimators.craft import CRAFT
+from craftrl.report.names import Names, pairs_of_agents
 from craftrl.report.tables import Table
-from craftrl.states.visits import count_visits
 
-__all__ = ["MOST_BARS", "comparisons", "clusters", "pairs_of_agents", "spectra", "state_names"]
+__all__ = ["MOST_BARS", "clusters", "comparisons", "spectra"]
 
 MOST_BARS = 20_000  # bars that a report holds; beyond, each step keeps its most frequent predecessors
-Names = dict[tuple[int, int], str]
 
 
-def pairs_of_agents(model: CRAFT) -> list[str]:
-    """What each axis of the grid compares: the first agent with each of the others."""
-    first, *others = map(str, model.agents_)
-    return [f"{first} against {other}" for other in others]
-
-
-def state_names(model: CRAFT) -> Names:
-    """What state s of step h in the trace is called: its number at the step; with one encoder, that one's number.
-
-    The states of a step that no encoder kept are called "dropped".
-    """
-    numbers = {(1, s): str(s) for s in range(max(1, int(model.labels_[:, 0].max(initial=0)) + 1))}
-    numbers |= {(step.h + 1, s): str(s) for step in model.trace_ for s in range(step.n_states)}
-    if not hasattr(model, "matching_"):
-        return numbers
-    known = count_visits(model.matching_.labels.ravel(), model.labels_.ravel())
-    shared = {s: str(row.argmax()) if row.any() else "dropped" for s, row in enumerate(known)}
-    names = {
-        (h, s): shared.get(int(g), "dropped")
-        for (h, s), g in zip(model.matching_.nodes, np.asarray(model.matching_.state_of))
-    }
-    start = model.labels_[:, 0]
-    return {**dict.fromkeys(numbers, "dropped"), **names, (1, 0): str(np.bincount(start[start >= 0]).argmax())}
-
-
-def spectra(model: CRAFT) -> tuple[Table, int]:
+def spectra(model: CRAFT, names: Names) -> tuple[Table, int]:
     """One row for each log-odds that occurs, and how many predecessors were left out because the table is full."""
     trace = model.trace_
     width = trace.grid.size * (len(model.agents_) - 1)
@@ -59,11 +33,10 @@ def spectra(model: CRAFT) -> tuple[Table, int]:
         left_out += len(step.spectra) - len(kept)
         for s in kept:
             for pair, margin in zip(pairs, np.atleast_2d(step.spectra[s])):
-                rows += [
-                    (step.h, s, pair, round(float(values[j]), 6), int(margin[j])) for j in np.flatnonzero(margin)
-                ]
+                who = (step.h, names.before[step.h, s], pair)
+                rows += [(*who, round(float(values[j]), 6), int(margin[j])) for j in np.flatnonzero(margin)]
     caption = "How many pairs of observations have each log-odds, for each step and predecessor."
-    return Table("spectra", caption, ("h", "predecessor", "agents", "log-odds", "pairs"), tuple(rows)), left_out
+    return Table("spectra", caption, ("h", "state", "agents", "log-odds", "pairs"), tuple(rows)), left_out
 
 
 def _commonest(step: StepTrace, most: int) -> list[int]:
@@ -73,7 +46,7 @@ def _commonest(step: StepTrace, most: int) -> list[int]:
 
 def clusters(model: CRAFT, names: Names) -> Table:
     """One row for each cluster and pair of agents: which log-odds it covers, and what became of it."""
-    columns = ("h", "predecessor", "cluster", "agents", "from", "to", "mean log-odds", "pairs", "state at h+1", "named")
+    columns = ("h", "state", "cluster", "agents", "from", "to", "mean log-odds", "pairs", "next state")
     caption = "Clusters of log-odds: successors of one state that the agents reach with like odds."
     rows = tuple(row for step in model.trace_ for row in _clusters(model, step, names))
     return Table("clusters", caption, columns, rows)
@@ -87,16 +60,16 @@ def _clusters(model: CRAFT, step: StepTrace, names: Names) -> Iterator[tuple[Any
             weights = margin[first : last + 1]
             mean = float(np.average(values[first : last + 1], weights=weights)) if weights.any() else None
             ends = (round(float(values[first]), 6), round(float(values[last]), 6))
-            name = names.get((step.h + 1, cluster.state), str(cluster.state))
-            yield step.h, cluster.s_pred, number, pair, *ends, mean, int(cluster.size), int(cluster.state), name
+            state, successor = names.before[step.h, cluster.s_pred], names.found[step.h + 1, cluster.state]
+            yield step.h, state, number, pair, *ends, mean, int(cluster.size), successor
 
 
-def comparisons(model: CRAFT) -> Table:
+def comparisons(model: CRAFT, names: Names) -> Table:
     """One row for each answer of the separation oracle."""
     rows = tuple(
-        (step.h, c.cluster, c.state, float(c.loss), "one state" if c.merged else "apart")
+        (step.h, c.cluster, names.found[step.h + 1, c.state], float(c.loss), "one state" if c.merged else "apart")
         for step in model.trace_
         for c in step.comparisons
     )
     caption = "Is a cluster a state that was found before? The loss of telling them apart: 1 is chance, 0 is certain."
-    return Table("merging", caption, ("h", "cluster", "state at h+1", "loss", "answer"), rows)
+    return Table("merging", caption, ("h", "cluster", "next state", "loss", "answer"), rows)

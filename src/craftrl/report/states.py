@@ -7,7 +7,7 @@ from typing import Any
 
 from craftrl.report.contents import Contents
 from craftrl.report.entries import Entries
-from craftrl.report.frames import Gallery, Portrait
+from craftrl.report.frames import Gallery, Picture, Portrait
 from craftrl.report.markup import Markup, el, join, table
 from craftrl.report.tables import Table, shown
 
@@ -52,20 +52,26 @@ def _cards(given: Gallery, h: int | None, agents: tuple[str, ...]) -> Iterable[M
 
 def _card(portrait: Portrait, agents: tuple[str, ...]) -> Markup:
     group = portrait.group
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in zip(agents, group.by_agent))
-    pictures = [
-        el("figure", el("img", src=p.source, alt=p.alt), el("figcaption", p.label)) for p in portrait.pictures
-    ]
-    visits = el("p", f"{group.visits:,} frames, {group.share:.0%} of all; {shares}", class_="quiet")
-    return el("article", el("h3", group.name), visits, el("div", *pictures, class_="frames"), class_="card")
+    shares = ", ".join(f"{share:.0%} of {name}'s" for name, share in zip(agents, group.by_agent))
+    visits = el("p", f"{group.visits:,} frames, {group.share:.0%} of all ({shares})", class_="quiet")
+    large, few = _figures(portrait.pictures, "frames large"), _figures(portrait.examples, "frames")
+    return el("article", el("h3", group.name), visits, large, few, class_="card")
+
+
+def _figures(pictures: Iterable[Picture], kind: str) -> Markup:
+    return el(
+        "div",
+        *(el("figure", el("img", src=p.source, alt=p.alt), el("figcaption", p.label)) for p in pictures),
+        class_=kind,
+    )
 
 
 def _entries(given: Entries) -> Markup:
     text = (
         "“Decides” is the share of observations whose state changes if the entry is replaced by that of another "
-        "observation of the step. “Goes with the state” is the share of the entry's variance that lies between states: an "
-        "entry may go with the state without deciding on it. Then the mean in each state, ± the deviation within it, "
-        "which the state ignores."
+        "observation of the step. “Goes with the state” is the share of the entry's variance that lies between states: "
+        "an entry may go with the state without deciding on it. Then the mean in each state, ± the deviation within "
+        "it, which the state ignores."
     )
     panels = {h: join([el("p", _ignored(*counts)), _pivot(given.table, h)]) for h, counts in given.ignored.items()}
     if not panels:
@@ -75,10 +81,8 @@ def _entries(given: Entries) -> Markup:
 
 
 def _ignored(nothing: int, swapped: int, entries: int) -> str:
-    of = "all" if swapped == entries else f"the {swapped} of {entries:,} that differ most between states"
-    return f"Of {of} entries ({swapped}), {nothing} change no state when swapped: they are ignored." if swapped == entries else (
-        f"Swapped were {of}: {nothing} of these change no state, and are ignored."
-    )
+    which = "All" if swapped == entries else f"The {swapped} that differ most between states, of"
+    return f"{which} {entries:,} entries were swapped; {nothing} of them change no state: those are ignored."
 
 
 def _pivot(given: Table, h: int | None) -> Markup:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Table", "plain", "shown"]
+__all__ = ["Table", "plain", "power_of_ten", "shown"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,12 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
+    def filled(self) -> Table:
+        """Without the columns that say nothing in any row."""
+        kept = [i for i, _ in enumerate(self.columns) if any(row[i] is not None for row in self.rows)]
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return Table(self.name, self.caption, tuple(self.columns[i] for i in kept), rows)
+
     def column(self, heading: str) -> list[Any]:
         """One column by its heading."""
         at = self.columns.index(heading)
@@ -34,6 +40,12 @@ def plain(value: Any) -> Any:
     """A value as JSON has it: NumPy's scalars as plain ones; what is no finite number as None."""
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def power_of_ten(value: float) -> str:
+    """A large number in words that everyone reads: 5.6 × 10¹⁶."""
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits} × 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def shown(value: Any) -> str:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from craftrl.diagnostics import Diagnosis
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.outcomes import exact_and_independent, failed_assumptions, ranges
 from craftrl.oracles.counting import CountingOracle
 from craftrl.report.guarantee import ERRORS, FAILURE, Guarantee
+from craftrl.report.tables import power_of_ten
 from craftrl.states.graph import LatentGraph
 
 __all__ = ["Verdict", "verdict"]
@@ -89,15 +91,19 @@ def _why(found: Diagnosis | None, hopeless: bool) -> str:
         )
     parts = []
     if found.residual is not None:
-        least = float(np.nanmin(found.explained))
-        parts.append(f"the states explain at least {least:.0%} of what observations tell of the agents")
+        parts.append(f"the states explain {_least(found.explained)} of what observations tell of the agents")
     if found.resamples is not None:
-        refits, agree = len(found.resamples.n_states), float(np.nanmin(found.stability[1:]))
-        parts.append(f"{refits} refits on resampled trajectories agree with them on at least {agree:.0%} at every step")
+        refits, agree = len(found.resamples.n_states), _least(found.stability[1:])
+        parts.append(f"{refits} refits on resampled trajectories agree with them on {agree} at every step")
     else:
         parts.append("no refits on resampled trajectories were made, which --diagnose 10 would add")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}. Together that is a score of {found.score:.2f}; 0.95 is needed for trust."
+
+
+def _least(shares: NDArray[np.float64]) -> str:
+    least = f"{float(np.nanmin(shares)):.0%}"
+    return least if least == "100%" else f"at least {least}"
 
 
 def _advice(model: CRAFT, graph: LatentGraph, theorem: Guarantee) -> Iterator[str]:
@@ -138,7 +144,7 @@ def _theorem(theorem: Guarantee) -> str:
     if theorem.asked is None:
         return f"The paper's theorem names no sample size here: {theorem.why}."
     return (
-        f"The paper's theorem asks for {theorem.asked:.1e} trajectories, where {theorem.given:,} were given, to promise "
-        f"{1 - ERRORS:.0%} of every state right with probability {1 - FAILURE:.0%}. That is a worst case over all worlds: "
-        "in practice thousands often do, and the checks say whether they did."
+        f"The paper's theorem asks for {power_of_ten(theorem.asked)} trajectories to promise {1 - ERRORS:.0%} of every "
+        f"state right with probability {1 - FAILURE:.0%}; {theorem.given:,} were given. That is a worst case over all "
+        "worlds: in practice thousands often do, and the checks say whether they did."
     )

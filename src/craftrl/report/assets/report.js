@@ -8,7 +8,8 @@ const MOST_NODES = 16; // states of one step that are drawn
 const LEAST_SHARE = 0.005; // of the moves of one step that a move must be to be drawn
 
 const find = (id) => document.getElementById(id);
-const colour = (number) => Number(number) % COLOURS;
+/** The colour of a state or agent by its number; a dropped state has the last one. */
+const colour = (name) => (Number.isNaN(parseInt(name, 10)) ? COLOURS - 1 : parseInt(name, 10) % COLOURS);
 const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`);
 const unique = (values) => [...new Set(values)];
 
@@ -69,6 +70,7 @@ function drawTime() {
     rows = Math.max(rows, kept.length);
     kept.forEach((row, i) => places.set(`${h} ${row.state}`, { row, i, of: kept.length }));
   }
+  if (data.stationary) rows = alignRows(places);
   const across = 84, down = 46, left = 40, top = 44;
   const width = left * 2 + across * (steps.length - 1), height = top + down * rows + 8;
   const canvas = picture(width, height, `${places.size} states at ${steps.length} steps and the moves between them; the same numbers are in the tables below.`);
@@ -101,19 +103,43 @@ function drawTime() {
   find("time-note").textContent = hidden ? `${hidden} rarer states are not drawn: the ${MOST_NODES} most visited of each step are.` : "";
 }
 
+/** One row for each state, the same at every step, where a number means the same at every step. */
+function alignRows(places) {
+  const states = unique([...places.values()].map((place) => place.row.state)).sort((a, b) => a - b);
+  for (const place of places.values()) Object.assign(place, { i: states.indexOf(place.row.state), of: states.length });
+  return states.length;
+}
+
 // -- how the agents differ ---------------------------------------------------------------------------------------
 
 function drawAgents() {
-  const h = Number(find("agents-h").value);
-  fill(find("agents-state"), unique(moves.filter((row) => row.h === h).map((row) => row.state)).map((s) => [s, s]));
-  const state = Number(find("agents-state").value);
-  const rows = moves.filter((row) => row.h === h && row.state === state);
-  const head = html("tr", {}, html("th", { scope: "col" }, `next state, at step ${h + 1}`), ...data.moves_of.map((name) => html("th", { scope: "col" }, name)));
-  const body = rows.map((row) => html("tr", {}, html("th", { scope: "row" }, `${row["next state"]}`), ...data.moves_of.map((name, k) => shareCell(row, name, k))));
-  const caption = `From state ${state} at step ${h}: share of each agent's visits that move on to each next state, and number of moves.`;
+  const h = Number(find("agents-h").value), known = data.moves_of.length > 1, rows = known ? moves : clusters;
+  fill(find("agents-state"), unique(rows.filter((row) => row.h === h).map((row) => row.state)).map((s) => [s, s]));
+  const state = find("agents-state").value;
+  const mine = rows.filter((row) => row.h === h && String(row.state) === state);
+  if (known) drawShares(mine, h, state); else drawOdds(mine, h, state);
+}
+
+function showTable(caption, heads, body) {
+  const head = html("tr", {}, ...heads.map((text) => html("th", { scope: "col" }, text)));
   const table = html("table", {}, html("caption", {}, caption), html("thead", {}, head), html("tbody", {}, ...body));
   find("agents-picture").replaceChildren(html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Moves of each agent" }, table));
+}
+
+function drawShares(rows, h, state) {
+  const body = rows.map((row) => html("tr", {}, html("th", { scope: "row" }, `${row["next state"]}`), ...data.moves_of.map((name, k) => shareCell(row, name, k))));
+  const caption = `From state ${state} at step ${h}: share of each agent's visits that move on to each next state, and number of moves.`;
+  showTable(caption, [`next state, at step ${h + 1}`, ...data.moves_of], body);
   find("agents-note").textContent = difference(rows, h, state);
+}
+
+/** Without data: the clusters of a state, each with the odds of two agents. */
+function drawOdds(rows, h, state) {
+  const pair = find("agents-pair").value, [first, second] = pair.split(" against ");
+  const mine = rows.filter((row) => row.agents === pair);
+  const odds = (v) => (v === null ? "–" : v >= 0 ? `${Math.exp(v).toFixed(1)} times as often by ${first}` : `${Math.exp(-v).toFixed(1)} times as often by ${second}`);
+  const body = mine.map((row) => html("tr", {}, html("th", { scope: "row" }, `${row["next state"]}`), html("td", {}, odds(row["mean log-odds"])), html("td", { class: "number" }, `${row["mean log-odds"]?.toFixed(2) ?? "–"}`), html("td", { class: "number" }, `${row.pairs}`)));
+  showTable(`From state ${state} at step ${h}: ${pair}.`, [`next state, at step ${h + 1}`, "made", "log-odds", "moves"], body);
 }
 
 function shareCell(row, name, k) {
@@ -139,33 +165,29 @@ function difference(rows, h, state) {
 
 const bars = records("spectra");
 const clusters = records("clusters");
-const names = new Map(data.names.map(([h, s, name]) => [`${h} ${s}`, name]));
-
-/** A state's number at its step, and in brackets what the one encoder for all steps calls it. */
-function called(h, s) {
-  const name = names.get(`${h} ${s}`);
-  return name === undefined || name === String(s) ? `${s}` : `${s} (${name})`;
-}
 
 function drawSpectrum() {
   const h = Number(find("spectra-h").value);
-  fill(find("spectra-state"), unique(bars.filter((row) => row.h === h).map((row) => row.predecessor)).map((s) => [s, called(h, s)]));
-  const [s, pair] = [Number(find("spectra-state").value), find("spectra-pair").value];
-  const mine = (row) => row.h === h && row.predecessor === s && row.agents === pair;
-  const shown = bars.filter(mine), found = clusters.filter(mine), threshold = data.thresholds[h - 1];
-  const label = `Spectrum of f at step ${h} from state ${called(h, s)}, ${pair}: ${found.length} ${found.length === 1 ? "cluster" : "clusters"}.`;
-  find("spectra-picture").replaceChildren(spectrum(shown, found, threshold, h, label));
-  const parts = found.map((c) => `state ${called(h + 1, c["state at h+1"])} (${c.pairs} pairs around ${c["mean log-odds"]?.toFixed(2) ?? "–"})`);
-  find("spectra-note").textContent = `${label} ${parts.length ? `They became ${parts.join(", ")}.` : "No bar is heavy enough."} A bar is heavy from ${threshold.toFixed(1)} pairs on.`;
+  fill(find("spectra-state"), unique(bars.filter((row) => row.h === h).map((row) => row.state)).map((s) => [s, s]));
+  const [state, pair] = [find("spectra-state").value, find("spectra-pair").value];
+  const mine = (row) => row.h === h && row.state === state && row.agents === pair;
+  const shown = bars.filter(mine), found = clusters.filter(mine);
+  const many = found.length === 1 ? "1 cluster" : `${found.length} clusters`;
+  const label = `Spectrum of f at step ${h} from state ${state}, ${pair}: ${many}.`;
+  find("spectra-picture").replaceChildren(spectrum(shown, found, data.scan ? data.thresholds[h - 1] : null, label));
+  const parts = found.map((c) => `state ${c["next state"]} (${c.pairs} pairs around ${c["mean log-odds"]?.toFixed(2) ?? "–"})`);
+  const became = parts.length ? `Next states: ${parts.join(", ")}.` : "No bar is heavy enough.";
+  const heavy = data.scan ? ` A bar is heavy from ${data.thresholds[h - 1].toFixed(1)} pairs on.` : "";
+  find("spectra-note").textContent = `${label} ${became}${heavy}`;
 }
 
-function spectrum(shown, found, threshold, h, label) {
+function spectrum(shown, found, threshold, label) {
   const wide = Math.max(320, Math.min(820, find("spectra-picture").clientWidth || 820)), high = 300;
   const box = { left: 52, right: wide - 14, top: 40, bottom: high - 46 };
   const step = data.bin_width;
   const ends = [...shown.map((row) => row["log-odds"]), ...found.flatMap((c) => [c.from, c.to]), 0];
   const [low, top] = [Math.min(...ends) - 2 * step, Math.max(...ends) + 2 * step];
-  const most = Math.max(threshold, 1, ...shown.map((row) => row.pairs)) * 1.08;
+  const most = Math.max(threshold ?? 0, 1, ...shown.map((row) => row.pairs)) * 1.08;
   const x = (value) => box.left + ((value - low) / (top - low)) * (box.right - box.left);
   const y = (value) => box.bottom - (value / most) * (box.bottom - box.top);
   const canvas = picture(wide, high, label);
@@ -173,16 +195,16 @@ function spectrum(shown, found, threshold, h, label) {
     canvas.append(svg("line", { x1: box.left, x2: box.right, y1: y(tick), y2: y(tick), class: "rule" }));
     canvas.append(svg("text", { x: box.left - 8, y: y(tick) + 4, "text-anchor": "end", class: "tick" }, `${tick}`));
   }
-  for (const c of found) canvas.append(svg("rect", { ...between(x(c.from - step / 2), x(c.to + step / 2)), y: box.top, height: box.bottom - box.top, class: `shade f${colour(c["state at h+1"])}` }));
+  for (const c of found) canvas.append(svg("rect", { ...between(x(c.from - step / 2), x(c.to + step / 2)), y: box.top, height: box.bottom - box.top, class: `shade f${colour(c["next state"])}` }));
   for (const row of shown) {
     const inside = found.find((c) => c.from - step / 4 <= row["log-odds"] && row["log-odds"] <= c.to + step / 4);
-    const kind = inside ? `f${colour(inside["state at h+1"])}` : "loose";
+    const kind = inside ? `f${colour(inside["next state"])}` : "loose";
     const bar = svg("rect", { ...between(x(row["log-odds"] - 0.4 * step), x(row["log-odds"] + 0.4 * step)), y: y(row.pairs), height: box.bottom - y(row.pairs), class: kind });
     bar.append(svg("title", {}, `log-odds ${row["log-odds"]}: ${row.pairs} pairs`));
     canvas.append(bar);
   }
-  for (const c of found) canvas.append(svg("text", { x: x((c.from + c.to) / 2), y: box.top - 8, "text-anchor": "middle", class: "beside" }, `state ${called(h + 1, c["state at h+1"])}`));
-  canvas.append(svg("line", { x1: box.left, x2: box.right, y1: y(threshold), y2: y(threshold), class: "threshold" }));
+  for (const c of found) canvas.append(svg("text", { x: x((c.from + c.to) / 2), y: box.top - 8, "text-anchor": "middle", class: "beside" }, `state ${c["next state"]}`));
+  if (threshold !== null) canvas.append(svg("line", { x1: box.left, x2: box.right, y1: y(threshold), y2: y(threshold), class: "threshold" }));
   canvas.append(svg("line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, class: "base" }));
   for (const tick of ticks(low, top, 7)) canvas.append(svg("text", { x: x(tick), y: box.bottom + 17, "text-anchor": "middle", class: "tick" }, `${tick}`));
   canvas.append(svg("text", { x: (box.left + box.right) / 2, y: high - 6, "text-anchor": "middle", class: "axis-name" }, "log-odds"));
@@ -228,13 +250,10 @@ function start() {
   const all = data.moves_of.length > 1 ? [["all", "all agents"]] : [];
   choose(find("time-agent"), [...all, ...data.moves_of.map((name) => [name, name])], drawTime);
   drawTime();
-  if (find("agents-h")) {
-    const split = moves.find((row) => moves.some((other) => other.h === row.h && other.state === row.state && other !== row));
-    choose(find("agents-h"), unique(moves.map((row) => row.h)).map((h) => [h, h]), drawAgents);
-    choose(find("agents-state"), [], drawAgents);
-    if (split) find("agents-h").value = split.h;
-    drawAgents();
-  }
+  choose(find("agents-h"), unique((data.moves_of.length > 1 ? moves : clusters).map((row) => row.h)).map((h) => [h, h]), drawAgents);
+  choose(find("agents-state"), [], drawAgents);
+  if (find("agents-pair")) choose(find("agents-pair"), data.pairs.map((pair) => [pair, pair]), drawAgents);
+  drawAgents();
   choose(find("spectra-h"), unique(bars.map((row) => row.h)).map((h) => [h, h]), drawSpectrum);
   choose(find("spectra-state"), [], drawSpectrum);
   choose(find("spectra-pair"), data.pairs.map((pair) => [pair, pair]), drawSpectrum);
