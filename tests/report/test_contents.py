@@ -2,14 +2,13 @@
 
 import base64
 import io
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 from report_models import bits, images, three_agents
 
-from craftrl import CRAFT, InvalidDataError, InvalidParameterError, NotFittedError
+from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.baselines import SingleObservation
 from craftrl.report import sample as sampling
 from craftrl.report import spectra as spectra_module
@@ -221,8 +220,11 @@ def test_examples_take_turns_between_agents():
 # -- every oracle, bad input, and cells ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ORACLES)
-def test_every_oracle_can_be_reported_on(name):
+KINDS = ["functions of each step", "classifier", "network of vectors", "network of images", "mixed"]  # the quick ones
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_oracle_can_be_reported_on(name):
     kind, oracle = ORACLES[name]
     model = fitted(CRAFT(oracle(), alpha=1.0, eta=0.1, nu=0.1), *rows_of(kind))
     said = contents(model, *rows_of(kind), n_resamples=0)
@@ -246,7 +248,7 @@ def test_other_data_is_refused():
 
 def test_only_fitted_models_of_craft():
     with pytest.raises(InvalidParameterError, match="SingleObservation was given"):
-        contents(SingleObservation())
+        contents(SingleObservation(CoordinateOracle()))
     with pytest.raises(NotFittedError):
         contents(CRAFT())
 
@@ -254,7 +256,7 @@ def test_only_fitted_models_of_craft():
 def test_the_same_model_and_data_say_the_same():
     model, tau = images()
     first, second = (contents(model, tau, n_resamples=0) for _ in range(2))
-    assert first == replace(second)
+    assert first == second
 
 
 def test_cells():
