@@ -133,7 +133,7 @@ def test_large_spectra_are_cut_and_it_is_said(monkeypatch):
     monkeypatch.setattr(spectra_module, "MOST_BARS", 1)
     said = contents(model)
     assert {row["h"]: row["state"] for row in records(said.tables["spectra"])}.keys() == {1, 2, 3, 4}
-    assert any("spectra of 3 rarer" in note for note in said.notes)
+    assert any("spectra of 3 rarer states" in note for note in said.notes)
 
 
 def test_more_agents_are_compared_pair_by_pair():
@@ -270,4 +270,6 @@ def test_cells():
     ]
     assert [plain(v) for v in (np.int64(3), np.nan, np.float32(0.5), None)] == [3, None, 0.5, None]
     assert power_of_ten(5.6e16) == "5.6 × 10¹⁶"
+    rows = Table("t", "", ("a",), ((1,), (2,), (3,)))
+    assert (rows.cut(2).rows, rows.cut(2, [1, 0, 2]).rows, rows.cut(3)) == (((1,), (2,)), ((1,), (3,)), rows)
     assert Table("t", "", ("a", "b"), ((1, None), (2, None))).filled() == Table("t", "", ("a",), ((1,), (2,)))

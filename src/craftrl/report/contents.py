@@ -22,7 +22,7 @@ from craftrl.report.guarantee import Guarantee, guarantee
 from craftrl.report.names import agent_names, pairs_of_agents, state_names
 from craftrl.report.pictures import is_image
 from craftrl.report.sample import Sample, the_data_fitted
-from craftrl.report.spectra import clusters, comparisons, spectra
+from craftrl.report.spectra import clusters, comparisons, kept_predecessors, spectra
 from craftrl.report.tables import Table, power_of_ten
 from craftrl.report.verdict import Verdict, verdict
 from craftrl.states.graph import LatentGraph
@@ -30,6 +30,7 @@ from craftrl.theory import empirical_assumptions
 
 __all__ = ["Contents", "contents"]
 
+MOST_ROWS = 20_000  # of a table
 STEPS = (
     *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss", "gap"),
     *("rarest agent", "same count", "stable", "explained", "trust", "outcome"),
@@ -91,12 +92,11 @@ def contents(
     graph, who = graph_of(model, sample)
     theorem = guarantee(model)
     names = state_names(model)
-    bars, no_bars = spectra(model, names)
+    kept = kept_predecessors(model)
     pictures, described = _states(model, sample)
     tables = [_steps(model, diagnosis), _assumptions(model, sample), transitions(graph, who), _visits(graph, who)]
-    tables += [bars, clusters(model, names), comparisons(model, names)] + (
-        [] if described is None else [described.table]
-    )
+    tables += [spectra(model, names, kept), clusters(model, names, kept), comparisons(model, names)]
+    tables += [] if described is None else [described.table]
     return Contents(
         title=title,
         made_by=f"craftrl {__version__}",
@@ -108,12 +108,12 @@ def contents(
         bin_width=float(model.trace_.grid.xi),
         scan=_clusterer(model) is find_clusters,
         stationary=bool(model.stationary),
-        tables={table.name: table for table in tables},
+        tables={table.name: table.cut(MOST_ROWS, _weight(table)) for table in tables},
         gallery=pictures,
         entries=described,
         choices=tuple(describe(model.choices_)),
         facts=tuple(_facts(model, theorem)),
-        notes=tuple(_notes(model, sample, no_bars, pictures, described)),
+        notes=(*_notes(model, sample, pictures, described), *_left_out(model, kept, tables)),
     )
 
 
@@ -207,9 +207,7 @@ def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
         yield f"Questions of {use.question}", f"{use.asked:,}, {use.reused:,} from memory, {use.seconds:.2g} s"
 
 
-def _notes(
-    model: CRAFT, sample: Sample | None, no_bars: int, pictures: Gallery | None, described: Entries | None
-) -> Iterator[str]:
+def _notes(model: CRAFT, sample: Sample | None, pictures: Gallery | None, described: Entries | None) -> Iterator[str]:
     if sample is None:
         yield (
             "This report was made without the data. With it (craftrl report MODEL DATA) it also shows what each state "
@@ -222,10 +220,24 @@ def _notes(
         )
     if sample is not None and getattr(model, "data_", None) is None:
         yield "The model is of an older version and does not say what it was fitted to; sizes alone were compared."
-    if no_bars:
-        yield f"The spectra of {no_bars:,} rarer predecessors were left out, so that the file stays small."
     left_out = (pictures or described).left_out if pictures or described else 0  # type: ignore[union-attr]
     if left_out:
         yield f"{left_out:,} rarer states are not shown, so that the file stays small."
     if pictures is not None and not pictures.decides:
         yield "The encoders are no networks, so that the pixels that decide are not known."
+
+
+def _left_out(model: CRAFT, kept: dict[int, list[int]], tables: list[Table]) -> Iterator[str]:
+    """What there was no room for."""
+    rarer = sum(len(step.spectra) - len(kept[step.h]) for step in model.trace_)
+    if rarer:
+        yield f"The spectra of {rarer:,} rarer states were left out, so that the file stays small."
+    for table in tables:
+        if len(table.rows) > MOST_ROWS:
+            yield f"Of the {len(table.rows):,} rows of the table of {table.name}, {MOST_ROWS:,} are in this file."
+
+
+def _weight(table: Table) -> list[float] | None:
+    """Which rows matter most where there is no room for all: moves that are made often."""
+    counts = [i for i, heading in enumerate(table.columns) if heading.startswith("moves of ")]
+    return [sum(row[i] for i in counts) for row in table.rows] if counts else None

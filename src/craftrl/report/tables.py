@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["Table", "plain", "power_of_ten", "shown"]
@@ -28,12 +29,14 @@ class Table:
         """Without the columns that say nothing in any row."""
         kept = [i for i, _ in enumerate(self.columns) if any(row[i] is not None for row in self.rows)]
         rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
-        return Table(self.name, self.caption, tuple(self.columns[i] for i in kept), rows)
+        return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)
 
-    def column(self, heading: str) -> list[Any]:
-        """One column by its heading."""
-        at = self.columns.index(heading)
-        return [row[at] for row in self.rows]
+    def cut(self, most: int, weight: Sequence[float] | None = None) -> Table:
+        """At most so many rows: those with the largest weight, or the first, in their order."""
+        if len(self.rows) <= most:
+            return self
+        order = range(len(self.rows)) if weight is None else sorted(range(len(self.rows)), key=lambda i: -weight[i])
+        return replace(self, rows=tuple(self.rows[i] for i in sorted(order[:most])))
 
 
 def plain(value: Any) -> Any:
