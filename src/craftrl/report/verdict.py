@@ -46,7 +46,9 @@ def verdict(model: CRAFT, graph: LatentGraph, diagnosis: Diagnosis | None, theor
     told = _fit_warned(model) if diagnosis is None else list(diagnosis.warnings)
     hopeless = diagnosis is None and model.trace_.mostly_at_chance
     level = "do not trust" if hopeless else "not checked" if diagnosis is None else diagnosis.verdict
-    return Verdict(level, _found(model), _why(diagnosis, hopeless), tuple(told), tuple(_advice(model, graph, theorem)))
+    return Verdict(
+        level, _found(model), _why(model, diagnosis, hopeless), tuple(told), tuple(_advice(model, graph, theorem))
+    )
 
 
 def _fit_warned(model: CRAFT) -> list[str]:
@@ -79,15 +81,15 @@ def _at(steps: list[int]) -> str:
     return f"step {steps[0]}" if len(steps) == 1 else f"each of steps {steps[0]} to {steps[-1]}"
 
 
-def _why(found: Diagnosis | None, hopeless: bool) -> str:
+def _why(model: CRAFT, found: Diagnosis | None, hopeless: bool) -> str:
     if hopeless or (found is not None and found.at_chance):
         return "At most steps the data cannot tell the agents apart better than chance, so the states are guesses."
     if found is None:
-        return "Nothing was checked, for that needs the data: give it to the report."
+        return f"Nothing was checked, for that needs the data: give it to the report. {_above_chance(model)}"
     if not found.checked:
         return (
             "Nothing tells right states from wrong ones yet: for this kind of model only refits on resampled "
-            "trajectories do. Ask for some with --diagnose 3, each about as dear as a fit."
+            f"trajectories do. Ask for some with --diagnose 3, each about as dear as a fit. {_above_chance(model)}"
         )
     parts = []
     if found.residual is not None:
@@ -99,6 +101,15 @@ def _why(found: Diagnosis | None, hopeless: bool) -> str:
         parts.append("no refits on resampled trajectories were made, which --diagnose 10 would add")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}. Together that is a score of {found.score:.2f}; 0.95 is needed for trust."
+
+
+def _above_chance(model: CRAFT) -> str:
+    """What the tests of `fit` say in favour of the log-odds that states were read off."""
+    tested = [step.h for step in model.trace_ if step.p_value is not None]
+    above = len(tested) - len(model.trace_.at_chance())
+    if not tested:
+        return ""
+    return f"Known is that the agents are told apart better than chance at {above} of {len(tested)} pairs of steps."
 
 
 def _least(shares: NDArray[np.float64]) -> str:
