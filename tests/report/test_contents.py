@@ -83,7 +83,7 @@ def test_the_theorem_stands_beside_the_number_given():
     bound = {"alpha": 1.0, "eta": 0.2, "nu": 0.15, "nu_prime": max(0.15, least)}
     asked = sample_size(epsilon_0=0.05, delta=0.05, H=5, class_size=16, N_s=2, **bound).total
     assert guarantee(model).asked == asked
-    assert power_of_ten(asked) in contents(model).verdict.advice[-1]
+    assert power_of_ten(asked) in contents(model).verdict.theorem
     network, _ = images()
     assert guarantee(network).asked is None
     assert "finite class" in guarantee(network).why
@@ -101,7 +101,9 @@ def test_moves_are_those_of_the_graph(told):
         h, s, t = row["h"], row["state"], row["next state"]
         assert row["moves of agent 1"] == graph.counts[h - 1][1, s, t]
         assert row["share of agent 0"] == graph.pi_emp(h)[0, s, t]
-    assert all(row["visits of agent 0"] + row["visits of agent 1"] > 0 for row in records(told.tables["visits"]))
+    codes = model.transform(tau)
+    for row in records(told.tables["visits"]):
+        assert row["visits of agent 0"] == (codes[tau.agent == 0, row["h"] - 1] == row["state"]).sum()
 
 
 def test_the_entry_that_the_encoder_reads_decides_alone(told):

@@ -16,7 +16,7 @@ from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import describe
 from craftrl.estimators.craft import CRAFT
 from craftrl.report.entries import Entries, entries
-from craftrl.report.flow import graph_of, transitions, visits
+from craftrl.report.flow import Labelled, transitions, visits
 from craftrl.report.frames import Gallery, gallery
 from craftrl.report.guarantee import Guarantee, guarantee
 from craftrl.report.names import agent_names, pairs_of_agents, state_names
@@ -25,7 +25,6 @@ from craftrl.report.sample import Sample, the_data_fitted
 from craftrl.report.spectra import clusters, comparisons, kept_predecessors, spectra
 from craftrl.report.tables import Table, power_of_ten
 from craftrl.report.verdict import Verdict, verdict
-from craftrl.states.graph import LatentGraph
 from craftrl.theory import empirical_assumptions
 
 __all__ = ["Contents", "contents"]
@@ -89,20 +88,20 @@ def contents(
     if x is not None:
         sample = Sample.of(model, the_data_fitted(model, x, agent))
         diagnosis = model.diagnose(x, agent, n_resamples=n_resamples)
-    graph, who = graph_of(model, sample)
+    labelled = Labelled.of(model, sample)
     theorem = guarantee(model)
     names = state_names(model)
     kept = kept_predecessors(model)
     pictures, described = _states(model, sample)
-    tables = [_steps(model, diagnosis), _assumptions(model, sample), transitions(graph, who), _visits(graph, who)]
+    tables = [_steps(model, diagnosis), _assumptions(model, sample), transitions(labelled), visits(labelled)]
     tables += [spectra(model, names, kept), clusters(model, names, kept), comparisons(model, names)]
     tables += [] if described is None else [described.table]
     return Contents(
         title=title,
         made_by=f"craftrl {__version__}",
-        verdict=verdict(model, graph, diagnosis, theorem),
+        verdict=verdict(model, labelled.graph, diagnosis, theorem),
         agents=agent_names(model),
-        moves_of=who,
+        moves_of=labelled.who,
         pairs=tuple(pairs_of_agents(model)),
         thresholds=tuple(float(step.threshold) for step in model.trace_),
         bin_width=float(model.trace_.grid.xi),
@@ -173,18 +172,6 @@ def _assumptions(model: CRAFT, sample: Sample | None) -> Table:
         rows.append((name, text, float(getattr(model.bounds_, name)), value, where))
     columns = ("bound", "meaning", "counted on", "found in the learned states", "where")
     return Table("assumptions", "The bounds of the paper's assumptions.", columns, tuple(rows))
-
-
-def _visits(graph: LatentGraph, who: tuple[str, ...]) -> Table:
-    """One row for each state and step."""
-    rows = [
-        (h, s, *(int(c) for c in counts))
-        for h in range(1, graph.H + 1)
-        for s, counts in enumerate(visits(graph, h).T)
-        if counts.any()
-    ]
-    caption = "How many trajectories are in each state."
-    return Table("visits", caption, ("h", "state", *(f"visits of {w}" for w in who)), tuple(rows))
 
 
 def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:

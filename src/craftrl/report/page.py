@@ -131,7 +131,7 @@ def _verdict(contents: Contents) -> Markup:
     parts = [badge, el("p", said.found, class_="found"), el("p", said.why)]
     if said.warnings:
         parts += [el("h3", "What speaks against it"), listed(said.warnings)]
-    parts += [el("h3", "What more data should have"), listed(said.advice)]
+    parts += [el("h3", "What more data should have"), listed([*said.advice, said.theorem])]
     if contents.notes:
         parts += [el("h3", "About this report"), listed(contents.notes)]
     return el("div", *parts, class_="card", data_level=said.level)
@@ -239,7 +239,6 @@ def _spectra(contents: Contents) -> Markup:
 def _checks(contents: Contents) -> Markup:
     there = contents.tables["steps"].columns
     meaning = [join([el("dt", name), el("dd", text)]) for name, text in COLUMNS.items() if name in there]
-    theorem = contents.verdict.advice[-1]
     return join(
         [
             el("h3", "Step by step"),
@@ -252,7 +251,7 @@ def _checks(contents: Contents) -> Markup:
                 "a few misread observations make these smaller than they are.",
             ),
             table(contents.tables["assumptions"]),
-            el("p", theorem),
+            el("p", contents.verdict.theorem),
         ]
     )
 

@@ -82,7 +82,7 @@ def _entries(given: Entries) -> Markup:
 
 def _ignored(nothing: int, swapped: int, entries: int) -> str:
     which = "All" if swapped == entries else f"The {swapped} that differ most between states, of"
-    return f"{which} {entries:,} entries were swapped. {nothing} changed no state, and so are ignored."
+    return f"{which} {entries:,} entries were swapped; {nothing} of them made no difference: ignored."
 
 
 def _pivot(given: Table, h: int | None) -> Markup:

@@ -31,7 +31,8 @@ class Verdict:
     found     the states, in a sentence
     why       what the level rests on, in a sentence
     warnings  what speaks against the states
-    advice    what to record more of, and what the theorem would ask for
+    advice    what to record more of
+    theorem   the sample size that the theorem asks for, beside the one given
     """
 
     level: str
@@ -39,6 +40,7 @@ class Verdict:
     why: str
     warnings: tuple[str, ...]
     advice: tuple[str, ...]
+    theorem: str
 
 
 def verdict(model: CRAFT, graph: LatentGraph, diagnosis: Diagnosis | None, theorem: Guarantee) -> Verdict:
@@ -47,7 +49,12 @@ def verdict(model: CRAFT, graph: LatentGraph, diagnosis: Diagnosis | None, theor
     hopeless = diagnosis is None and model.trace_.mostly_at_chance
     level = "do not trust" if hopeless else "not checked" if diagnosis is None else diagnosis.verdict
     return Verdict(
-        level, _found(model), _why(model, diagnosis, hopeless), tuple(told), tuple(_advice(model, graph, theorem))
+        level=level,
+        found=_found(model),
+        why=_why(model, diagnosis, hopeless),
+        warnings=tuple(told),
+        advice=tuple(_advice(model, graph)),
+        theorem=_theorem(theorem),
     )
 
 
@@ -117,7 +124,7 @@ def _least(shares: NDArray[np.float64]) -> str:
     return least if least == "100%" else f"at least {least}"
 
 
-def _advice(model: CRAFT, graph: LatentGraph, theorem: Guarantee) -> Iterator[str]:
+def _advice(model: CRAFT, graph: LatentGraph) -> Iterator[str]:
     if steps := model.trace_.at_chance():
         yield (
             f"Agents that act more differently: between step h and the next one, at h = {ranges(steps)}, the data "
@@ -131,7 +138,6 @@ def _advice(model: CRAFT, graph: LatentGraph, theorem: Guarantee) -> Iterator[st
             "between the clusters on the way."
         )
     yield from _rarest_move(model, graph)
-    yield _theorem(theorem)
 
 
 def _rarest_move(model: CRAFT, graph: LatentGraph) -> Iterator[str]:

@@ -52,9 +52,9 @@ function choose(select, options, changed) {
 const moves = records("transitions");
 const visits = records("visits");
 
-/** How often a row's move was made, or its state visited: by one agent, or by all of them ("all"). */
+/** How often a row's move was made, or its state visited: by one agent, or by all of them (""). */
 function count(row, kind, agent) {
-  const whose = agent === "all" ? data.moves_of : [agent];
+  const whose = agent === "" ? data.moves_of : [agent];
   return whose.reduce((sum, name) => sum + row[`${kind} of ${name}`], 0);
 }
 
@@ -64,7 +64,7 @@ function drawTime() {
   const places = new Map();
   let rows = 1, hidden = 0;
   for (const h of steps) {
-    const here = visits.filter((row) => row.h === h).sort((a, b) => count(b, "visits", "all") - count(a, "visits", "all"));
+    const here = visits.filter((row) => row.h === h).sort((a, b) => count(b, "visits", "") - count(a, "visits", ""));
     const kept = here.slice(0, MOST_NODES).sort((a, b) => a.state - b.state);
     hidden += here.length - kept.length;
     rows = Math.max(rows, kept.length);
@@ -135,7 +135,7 @@ function drawShares(rows, h, state) {
 
 /** Without data: the clusters of a state, each with the odds of two agents. */
 function drawOdds(rows, h, state) {
-  const pair = find("agents-pair").value, [first, second] = pair.split(" against ");
+  const pair = find("agents-pair").value, first = data.agents[0], second = data.agents[1 + data.pairs.indexOf(pair)];
   const mine = rows.filter((row) => row.agents === pair);
   const odds = (v) => (v === null ? "–" : v >= 0 ? `${Math.exp(v).toFixed(1)} times as often by ${first}` : `${Math.exp(-v).toFixed(1)} times as often by ${second}`);
   const body = mine.map((row) => html("tr", {}, html("th", { scope: "row" }, `${row["next state"]}`), html("td", {}, odds(row["mean log-odds"])), html("td", { class: "number" }, `${row["mean log-odds"]?.toFixed(2) ?? "–"}`), html("td", { class: "number" }, `${row.pairs}`)));
@@ -247,7 +247,7 @@ function save(name, text, type) {
 }
 
 function start() {
-  const all = data.moves_of.length > 1 ? [["all", "all agents"]] : [];
+  const all = data.moves_of.length > 1 ? [["", "all agents"]] : [];
   choose(find("time-agent"), [...all, ...data.moves_of.map((name) => [name, name])], drawTime);
   drawTime();
   choose(find("agents-h"), unique((data.moves_of.length > 1 ? moves : clusters).map((row) => row.h)).map((h) => [h, h]), drawAgents);
