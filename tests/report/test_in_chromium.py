@@ -149,10 +149,13 @@ def test_the_first_tab_stop_leads_to_the_verdict(show):
 
 
 def test_on_paper(show):
-    page = show("images", "dark")
-    page.emulate_media(media="print", color_scheme="light")
+    page = show("bits", "dark")
+    page.set_viewport_size({"width": 720, "height": 1000})  # an A4 page less its margins
+    page.emulate_media(media="print")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert not page.locator("nav").is_visible()
     assert page.locator("details:not([open])").count() == 0
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.f0')).fill") == "rgb(0, 114, 178)"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.pdf(format="A4").startswith(b"%PDF")
