@@ -42,7 +42,7 @@ def test_the_verdict_is_that_of_the_diagnosis(told):
     found = model.diagnose(tau, n_resamples=2)
     assert told.verdict.level == found.verdict == "trust"
     assert f"score of {found.score:.2f}" in told.verdict.why
-    assert "2 refits" in told.verdict.why
+    assert "refits on resampled trajectories (2) agree" in told.verdict.why
     assert told.verdict.found.startswith("CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5.")
     assert "1,000 trajectories of 2 agents" in told.verdict.found
 

@@ -103,7 +103,7 @@ def _why(model: CRAFT, found: Diagnosis | None, hopeless: bool) -> str:
         parts.append(f"the states explain {_least(found.explained)} of what observations tell of the agents")
     if found.resamples is not None:
         refits, agree = len(found.resamples.n_states), _least(found.stability[1:])
-        parts.append(f"{refits} refits on resampled trajectories agree with them on {agree} at every step")
+        parts.append(f"refits on resampled trajectories ({refits}) agree with them on {agree} at every step")
     else:
         parts.append("no refits on resampled trajectories were made, which --diagnose 10 would add")
     text = "; ".join(parts)
