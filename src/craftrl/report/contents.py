@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from craftrl._version import __version__
 from craftrl.core.clusters import find_clusters
-from craftrl.core.encoders import ValueEncoder
-from craftrl.diagnostics import Diagnosis, cluster_gaps
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import describe
 from craftrl.estimators.craft import CRAFT
+from craftrl.report.checks import assumptions, steps
 from craftrl.report.entries import Entries, entries
 from craftrl.report.flow import Labelled, transitions, visits
 from craftrl.report.frames import Gallery, gallery
@@ -25,15 +22,10 @@ from craftrl.report.sample import Sample, the_data_fitted
 from craftrl.report.spectra import clusters, comparisons, kept_predecessors, spectra
 from craftrl.report.tables import Table, power_of_ten
 from craftrl.report.verdict import Verdict, verdict
-from craftrl.theory import empirical_assumptions
 
 __all__ = ["Contents", "contents"]
 
 MOST_ROWS = 20_000  # of a table
-STEPS = (
-    *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss", "gap"),
-    *("rarest agent", "same count", "stable", "explained", "trust", "outcome"),
-)
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ def contents(
     names = state_names(model)
     kept = kept_predecessors(model)
     pictures, described = _states(model, sample)
-    tables = [_steps(model, diagnosis), _assumptions(model, sample), transitions(labelled), visits(labelled)]
+    tables = [steps(model, diagnosis), assumptions(model, sample), transitions(labelled), visits(labelled)]
     tables += [spectra(model, names, kept), clusters(model, names, kept), comparisons(model, names)]
     tables += [] if described is None else [described.table]
     return Contents(
@@ -127,51 +119,6 @@ def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entrie
     if is_image(model.obs_shape_):
         return gallery(model, sample), None
     return None, entries(model, sample)
-
-
-def _steps(model: CRAFT, found: Diagnosis | None) -> Table:
-    """One row for each step, with the checks where there were any."""
-    H = len(model.encoders_)
-    nothing = np.full(H, np.nan)
-    trace = [None, *model.trace_]
-    at_chance = {h + 1 for h in model.trace_.at_chance()}
-    checks = (
-        (nothing,) * 4
-        if found is None
-        else (np.concatenate([[np.nan], found.shares.share]), found.same_count, found.stability, found.explained)
-    )
-    trust = nothing if found is None or not found.checked else found.trust
-    rows = []
-    for h, gap, *checked, trusted in zip(range(1, H + 1), cluster_gaps(model.trace_), *checks, trust):
-        step, encoder = trace[h - 1], model.encoders_[h]
-        learned = (
-            (1.0, None, None, None, None, "ok")
-            if step is None
-            else (step.assigned, step.f_loss, step.chance, step.p_value, step.encoder_loss, step.outcome)
-        )
-        outcome = learned[-1] + ", log-odds at chance" * (h in at_chance)
-        reads = int(encoder.index) if isinstance(encoder, ValueEncoder) else None
-        numbers = [None if v is None or np.isnan(v) else float(v) for v in (*learned[:-1], gap, *checked, trusted)]
-        rows.append((h, int(model.n_states_[h]), reads, *numbers, outcome))
-    return Table("steps", "What was found at each step, and what the checks say of it.", STEPS, tuple(rows)).filled()
-
-
-def _assumptions(model: CRAFT, sample: Sample | None) -> Table:
-    """The bounds that were counted on, beside those that the learned states attain."""
-    seen = None if sample is None else empirical_assumptions(sample.agent, sample.codes, n_agents=sample.tau.K)
-    meaning = {
-        "alpha": "how different the agents are: least gap between two successors of a state, in log-odds",
-        "eta": "how rare an agent may be: its least share in the visits to a pair of states",
-        "nu": "how rare a move may be: least share of trajectories that make it",
-    }
-    rows = []
-    for name, text in meaning.items():
-        found = None if seen is None else getattr(seen, name)
-        value = None if found is None or not np.isfinite(found.value) else float(found.value)
-        where = "" if found is None else str(found).partition(" at ")[2]
-        rows.append((name, text, float(getattr(model.bounds_, name)), value, where))
-    columns = ("bound", "meaning", "counted on", "found in the learned states", "where")
-    return Table("assumptions", "The bounds of the paper's assumptions.", columns, tuple(rows))
 
 
 def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
