@@ -27,6 +27,7 @@ COMMANDS = [
     ["inspect"],
     ["fit"],
     ["evaluate"],
+    ["report"],
     ["theory"],
     ["theory", "assumptions"],
     ["theory", "sample-size"],

@@ -26,6 +26,7 @@ COMMANDS = {
     "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
     "render": ("craftrl.cli.render", "draw the learned state into a video of trajectories"),
     "export": ("craftrl.cli.export", "write a network's encoder to an ONNX file"),
+    "report": ("craftrl.cli.report", "write a page on a model: verdict, states in pictures, checks, every number"),
     "theory": ("craftrl.cli.theory", "the paper's assumptions and sample sizes in numbers"),
 }
 

@@ -17,7 +17,7 @@ from craftrl.errors import AssumptionWarning
 from craftrl.oracles.base import Oracle
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
-__all__ = ["exact_and_independent", "tested", "warn_of_failed_assumptions"]
+__all__ = ["exact_and_independent", "failed_assumptions", "ranges", "tested", "warn_of_failed_assumptions"]
 
 Ints = NDArray[np.integer]
 
@@ -36,7 +36,13 @@ def tested(trace: Trace, codes: Ints, n_states: Sequence[int], prepared: Prepare
 
 
 def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> None:
-    """Say what speaks against the states, in one warning.
+    """Say what speaks against the states, in one warning."""
+    if told := failed_assumptions(trace, may_chain, exact):
+        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=4)
+
+
+def failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> list[str]:
+    """What speaks against the states, one entry for each kind.
 
     Log-odds that know nothing at most steps; no state, or too many; one state at most steps; states that no encoder
     reads, or that the data contradicts; trajectories that seem to begin in several states.
@@ -46,8 +52,7 @@ def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> No
     """
     told = [_at_chance(trace), _misread(trace) if exact else "", _contradicted(trace), _failed(trace, may_chain)]
     told += [] if trace.start is None else trace.start.warnings()
-    if any(told):
-        warnings.warn(" ".join(filter(None, told)), AssumptionWarning, stacklevel=4)
+    return [text for text in told if text]
 
 
 def _at_chance(trace: Trace) -> str:
@@ -56,7 +61,7 @@ def _at_chance(trace: Trace) -> str:
     steps = trace.at_chance()
     loss, chance = (np.mean([getattr(trace[h], name) for h in steps]) for name in ("f_loss", "chance"))
     return (
-        f"The log-odds are no better than chance at h = {_ranges(steps)}, by a test at each step (trace_[h].p_value; "
+        f"The log-odds are no better than chance at h = {ranges(steps)}, by a test at each step (trace_[h].p_value; "
         f"mean loss {loss:.4f} nats, chance {chance:.4f}): states found from them are guesses. Check that the agents "
         "act differently and that their labels are right; else more trajectories, more different agents, longer "
         "training, or a larger or another network or classifier usually help."
@@ -69,7 +74,7 @@ def _failed(trace: Trace, may_chain: bool) -> str:
         failed.pop("one state", None)  # at some steps one state may be all there is
     if not failed:
         return ""
-    what = "; ".join(f"{kind} at h = {_ranges(steps)}" for kind, steps in failed.items())
+    what = "; ".join(f"{kind} at h = {ranges(steps)}" for kind, steps in failed.items())
     hint = "; with an exact class, try coupling='markov'" if may_chain else ""
     return (
         f"CRAFT found {what}. The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders "
@@ -83,7 +88,7 @@ def _misread(trace: Trace) -> str:
         return ""
     worst = max(trace[h - 1].encoder_loss for h in steps)
     return (
-        f"No encoder of the class reads the states found at h = {_ranges(steps)} (Line 46 loses up to {worst:.0%} of a "
+        f"No encoder of the class reads the states found at h = {ranges(steps)} (Line 46 loses up to {worst:.0%} of a "
         "state): the states are mixtures, or the class is too small; more trajectories, or a larger class, may help."
     )
 
@@ -92,9 +97,9 @@ def _contradicted(trace: Trace) -> str:
     closure, residual = trace.contradicted("p_closure"), trace.contradicted("p_residual")
     told = []
     if closure:
-        told.append(f"observations foretell the neighbouring state beyond their own state at h = {_ranges(closure)}")
+        told.append(f"observations foretell the neighbouring state beyond their own state at h = {ranges(closure)}")
     if residual:
-        told.append(f"observations tell the agents apart beyond the states at h = {_ranges(residual)}")
+        told.append(f"observations tell the agents apart beyond the states at h = {ranges(residual)}")
     if not told:
         return ""
     return (
@@ -108,7 +113,7 @@ def exact_and_independent(oracle: Oracle, reading: Mapping[str, Any]) -> bool:
     return isinstance(oracle, CountingOracle) and reading["coupling"] == "independent"
 
 
-def _ranges(steps: list[int]) -> str:
+def ranges(steps: list[int]) -> str:
     """Steps as text, runs shortened: 3, 5-9."""
     runs = np.split(np.array(steps), np.flatnonzero(np.diff(steps) != 1) + 1)
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
