@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
 from craftrl.reproduce.arguments import natural, positive
+
+if TYPE_CHECKING:
+    from craftrl import CRAFT, TrajectoryDataset
+    from craftrl.diagnostics import Diagnosis
 
 __all__ = ["add_arguments", "main"]
 
@@ -109,9 +113,24 @@ def main(args: argparse.Namespace) -> None:
     model.save(args.out, overwrite=args.force)
     if plan.scratch is not None:
         shutil.rmtree(plan.scratch.parent, ignore_errors=True)
-    print(f"\n{model.summary()}\nWritten to {args.out}")
+    print(f"\n{model.summary()}\nWritten to {args.out}\n")
+    diagnosis = model.diagnose(plan.tau, n_resamples=args.diagnose or 0)
     if args.diagnose is not None:
-        print(f"\n{model.diagnose(plan.tau, n_resamples=args.diagnose)}")
+        print(f"{diagnosis}\n")
+    print(_verdict(model, plan.tau, diagnosis))
+
+
+def _verdict(model: CRAFT, tau: TrajectoryDataset, diagnosis: Diagnosis) -> str:
+    """What a user should know at the end: how many states, how far to trust them, what to record more of."""
+    from craftrl.report.guarantee import guarantee
+    from craftrl.report.verdict import verdict
+    from craftrl.states.graph import LatentGraph
+
+    found = verdict(model, LatentGraph.from_model(model, tau), diagnosis, guarantee(model))
+    lines = [f"Verdict: {found.level}. {found.found}", found.why]
+    lines += [f"Warning: {warning}" for warning in found.warnings]
+    lines += [f"Record more: {advice}" for advice in found.advice]
+    return "\n".join(lines)
 
 
 def _store(args: argparse.Namespace) -> Path:
