@@ -42,7 +42,7 @@ def test_a_measure_that_some_rows_lack_has_no_estimate() -> None:
     assert estimate_of(rows, "state_worst") is None
 
 
-def test_percent_never_rounds_up_to_a_hundred() -> None:
+def test_percent_keeps_apart_from_a_hundred_what_is_not_quite() -> None:
     assert [percent(share) for share in (0.5, 0.9994, 0.9997, 0.99994, 1.0)] == [
         "50.0",
         "99.9",
