@@ -28,7 +28,7 @@ install: $(READY)  ## create .venv with everything for the tests
 test: $(READY) lint  ## lint, types, import contract and all tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 lint: $(READY)  ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -5,8 +5,9 @@ import pytest
 
 from craftrl import TrajectoryDataset
 from craftrl.data.horizon import first_steps, well_reached
+from craftrl.data.inputs import as_dataset
 from craftrl.data.raw import Reader
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 
 
 def episodes(*lengths):
@@ -44,3 +45,14 @@ def test_a_dataset_is_cut_wherever_it_lies(tmp_path):
 )
 def test_a_step_is_worth_learning_from_if_enough_of_every_agent_reach_it(first, second, reached):
     assert well_reached(TrajectoryDataset.from_episodes([episodes(*first), episodes(*second)])) == reached
+
+
+def test_agents_keep_their_names_on_disk_and_in_what_is_learned_from_it(tmp_path):
+    tau = TrajectoryDataset.from_episodes([episodes(5, 2), episodes(4, 5)])
+    assert tau.names == (0, 1)
+    named = TrajectoryDataset(tau.steps, tau.agent, tau.lengths, names=("alice", "bob"))
+    named.save(tmp_path / "data.h5")
+    again = TrajectoryDataset.open(tmp_path / "data.h5")
+    assert again.names == first_steps(again, 3).names == as_dataset(tmp_path / "data.h5").names == ("alice", "bob")
+    with pytest.raises(InvalidDataError, match="a name of its own"):
+        TrajectoryDataset(tau.steps, tau.agent, tau.lengths, names=("alice", "alice"))

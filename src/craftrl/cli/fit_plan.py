@@ -54,6 +54,7 @@ def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
         oracle = _going_on_in(oracle, scratch)
         where = _device(oracle)
     steps = f"all {tau.H} steps" if tau.H == H else f"the first {H} of {tau.H} steps, which enough of all agents reach"
+    known = "" if cut.names == tuple(range(cut.K)) else f" ({', '.join(map(str, cut.names))})"
     shape = " x ".join(map(str, cut.obs_shape))
     free = [name for name in ("alpha", "eta", "nu") if getattr(args, name) == "auto"]
     return Plan(
@@ -62,7 +63,8 @@ def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
         stationary,
         scratch,
         (
-            f"Data: {' + '.join(map(str, cut.counts))} trajectories of {cut.K} agents, {steps}, observations {shape}.",
+            f"Data: {' + '.join(map(str, cut.counts))} trajectories of {cut.K} agents{known}, {steps}, observations "
+            f"{shape}.",
             f"Learner: {why}{where}; {_encoders(stationary, args.stationary is None and images)}.",
             f"Bounds: {', '.join(free)} chosen from the data." if free else "Bounds: as given.",
         ),

@@ -59,13 +59,21 @@ class TrajectoryDataset:
     Trajectories are grouped by agent, in the order given. `h` is the paper's, 1..H: only this module subtracts
     one. A trajectory may be shorter than H; `present(h)` tells which ones still run at h.
 
+    `names` are the agents' own, where they are known: agent k is names[k]; else it is their numbers.
+
     Build one with `from_arrays`, `from_episodes` or `open`. Nothing but observations and agent labels is in
     it: ground truth stays outside.
 
     Paper: Section 2.3
     """
 
-    def __init__(self, steps: Steps, agent: NDArray[np.integer], lengths: NDArray[np.integer] | None = None):
+    def __init__(
+        self,
+        steps: Steps,
+        agent: NDArray[np.integer],
+        lengths: NDArray[np.integer] | None = None,
+        names: Sequence[Any] | None = None,
+    ) -> None:
         self.steps = steps
         self.H, self.n = steps.shape[:2]
         self.obs_shape: tuple[int, ...] = tuple(steps.shape[2:])
@@ -77,6 +85,9 @@ class TrajectoryDataset:
         self._validate()
         self.counts: NDArray[np.int64] = np.bincount(self.agent)
         self.K = len(self.counts)
+        self.names: tuple[Any, ...] = tuple(range(self.K) if names is None else names)
+        if len(set(self.names)) != self.K:
+            raise InvalidDataError(f"Each of the {self.K} agents must have a name of its own; {names} were given.")
 
     # -- building ------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def first_steps(tau: TrajectoryDataset, H: int) -> TrajectoryDataset:
     if tau.H == H:
         return tau
     steps: Steps = ArraySteps(tau.steps.array[:H]) if isinstance(tau.steps, ArraySteps) else _First(tau.steps, H)
-    return TrajectoryDataset(steps, tau.agent, np.minimum(tau.lengths, H))
+    return TrajectoryDataset(steps, tau.agent, np.minimum(tau.lengths, H), tau.names)
 
 
 class _First:

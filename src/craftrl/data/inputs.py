@@ -50,7 +50,7 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
     """A dataset from trajectories `x` and, unless `x` says so itself, the agent of each of them."""
     if agent is None:
         tau = _without_labels(x)
-        return Grouped(tau, np.arange(tau.n), tuple(range(tau.K)))
+        return Grouped(tau, np.arange(tau.n), tau.names)
     if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
         raise InvalidDataError("A dataset knows its agents; leave out the labels, or give arrays with labels.")
     episodes = _trajectories(x)

@@ -131,7 +131,8 @@ def write_hdf5(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
     """tau as one HDF5 file, chunked by time."""
     from craftrl.data.hdf5 import Hdf5Writer
 
-    _copy(tau, Hdf5Writer(path, tau.H, tau.obs_shape, tau.dtype))
+    notes = {} if tau.names == tuple(range(tau.K)) else {"agents": [str(name) for name in tau.names]}
+    _copy(tau, Hdf5Writer(path, tau.H, tau.obs_shape, tau.dtype, notes))
 
 
 def write_shards(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
@@ -172,6 +173,6 @@ def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
         from craftrl.data.shards import open_shards
 
         return TrajectoryDataset(*open_shards(where))
-    from craftrl.data.hdf5 import open_hdf5
+    from craftrl.data.hdf5 import open_hdf5, read_notes
 
-    return TrajectoryDataset(*open_hdf5(where))
+    return TrajectoryDataset(*open_hdf5(where), names=read_notes(where).get("agents"))
