@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from craftrl.errors import InvalidParameterError
+from craftrl.data.files import check_new
 
 __all__ = ["add_arguments", "main"]
 
@@ -31,10 +31,7 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.deploy.tables import check_table, write_states
 
     check_table(args.out)
-    if args.out.exists() and not args.force:
-        raise InvalidParameterError(
-            f"The table must be a new file; {args.out} is there already; choose another name, or add --force."
-        )
+    check_new(args.out, "table", args.force)
     model = load(args.model)
     tau = TrajectoryDataset.open(args.data)
     states = model.transform(tau)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from craftrl.errors import InvalidParameterError
+from craftrl.data.files import check_new
 from craftrl.reproduce.arguments import positive
 
 __all__ = ["add_arguments", "main"]
@@ -31,9 +31,6 @@ def main(args: argparse.Namespace) -> None:
     from craftrl import load
     from craftrl.deploy import export_onnx
 
-    if args.out.exists() and not args.force:
-        raise InvalidParameterError(
-            f"The encoder must become a new file; {args.out} is there already; choose another name, or add --force."
-        )
+    check_new(args.out, "ONNX file", args.force)
     export_onnx(load(args.model), args.out, args.h)
     print(f"Written to {args.out}")

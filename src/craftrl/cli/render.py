@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from craftrl.errors import InvalidParameterError
+from craftrl.data.files import check_new
 from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
@@ -37,10 +37,7 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.deploy.videos import check_video, render
 
     check_video(args.out)
-    if args.out.exists() and not args.force:
-        raise InvalidParameterError(
-            f"The video must be a new file; {args.out} is there already; choose another name, or add --force."
-        )
+    check_new(args.out, "video", args.force)
     model = load(args.model)
     tau = TrajectoryDataset.open(args.data)
     chosen = args.trajectories or np.unique(tau.agent, return_index=True)[1].tolist()

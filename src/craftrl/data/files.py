@@ -20,6 +20,7 @@ from typing import Any
 from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = [
+    "check_new",
     "check_writable",
     "plain_value",
     "replacing",
@@ -88,6 +89,15 @@ def told_plainly(path: str | os.PathLike[str], what: str = "file") -> Iterator[N
 def temporary_name(path: Path) -> Path:
     """A hidden name beside `path` that nobody else uses."""
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
+    """Raise, before any work is done, where a file lies already that nobody asked to replace."""
+    if Path(path).exists() and not replace:
+        raise InvalidParameterError(
+            f"The {what} must be a new file; {os.fspath(path)} is there already; choose another name, or replace it "
+            "with --force (overwrite=True)."
+        )
 
 
 def check_writable(folder: Path) -> None:

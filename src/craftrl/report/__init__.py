@@ -46,12 +46,9 @@ def write_report(
 
 def check_report(path: str | os.PathLike[str], overwrite: bool) -> None:
     """Whether a report may be written there; asked before the work is done."""
+    from craftrl.data.files import check_new
     from craftrl.errors import InvalidParameterError
 
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InvalidParameterError(f"A report must be named NAME.html; {os.fspath(path)} was given; choose that name.")
-    if Path(path).exists() and not overwrite:
-        raise InvalidParameterError(
-            f"The report must be a new file; {os.fspath(path)} is there already; choose another name, or add --force "
-            "(overwrite=True)."
-        )
+    check_new(path, "report", overwrite)
