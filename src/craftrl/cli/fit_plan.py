@@ -15,13 +15,9 @@ from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import choose_oracle
 from craftrl.oracles.base import Oracle
 
-__all__ = ["NETWORK", "Plan", "planned"]
+__all__ = ["Plan", "planned"]
 
-NETWORK = {
-    "device": "cpu, cuda or auto",
-    "epochs": "passes over the data at most",
-    "seed": "of weights and minibatches",
-}
+NETWORK = ("device", "epochs", "seed")  # options that only networks have
 
 
 @dataclass(frozen=True)
