@@ -6,7 +6,7 @@ BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-streaming docs clean
+.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-streaming docs docs-serve figures clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -51,7 +51,13 @@ bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectorie
 bench-streaming: $(READY)  ## training on videos from disk, with a tenth of them in memory, against all in memory
 	$(BIN)/python benchmarks/streaming.py
 
-docs: $(BASE)  ## draw the figures of the documentation again
+docs: $(READY)  ## the documentation as a site: open results/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(READY)  ## the same at http://127.0.0.1:8000, with search, and built again when a page changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+figures: $(BASE)  ## draw the figures of the documentation again
 	$(BIN)/craftrl reproduce figures --out docs/img
 
 clean:  ## remove the environment and all results

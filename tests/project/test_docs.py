@@ -10,7 +10,7 @@ from typing import get_type_hints
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 # What the paper has: sections, its two algorithms, Lines of the second, numbered equations, statements of Appendix C.
@@ -66,8 +66,9 @@ def test_the_new_names_of_the_migration_table_exist():
 
 def test_every_page_is_in_the_index():
     index = (ROOT / "docs/index.md").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "index.md" or f"]({page.name})" in index, page.name
+    for page in (ROOT / "docs").rglob("*.md"):
+        place = page.relative_to(ROOT / "docs").as_posix()
+        assert place == "index.md" or f"]({place})" in index, place
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

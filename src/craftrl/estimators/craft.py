@@ -101,6 +101,8 @@ class CRAFT(Learner):
     agents_, data_
         The agents as they were called in the labels; sizes, type and fingerprint of the data.
 
+    Notes
+    -----
     What happens where the paper's assumptions fail: with no state at h+1, all later steps have none either and
     their encoders are the first of their class; with one state, the most constant encoder is returned; with more
     states than an encoder has values, as many states as possible get a value of their own. Each is recorded in

@@ -33,6 +33,8 @@ class CoordinateOracle(CountingOracle):
         Where to count and with how much: "cpu" or "cuda", at most so many threads (None: all cores), and how much
         memory the counts of a tile of encoders may take. See `craftrl.engine.Engine`.
 
+    Notes
+    -----
     Paper: Section 4
     """
 

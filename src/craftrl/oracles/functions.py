@@ -73,6 +73,8 @@ class FiniteOracle(CountingOracle):
     device, n_threads, tile_bytes
         As for `CoordinateOracle`.
 
+    Notes
+    -----
     Paper: Section 2.5 (function approximation), Appendix A
     """
 
