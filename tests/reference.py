@@ -40,7 +40,6 @@ class Literal:
 
 def craft(tau_A, tau_B, alpha: float, eta: float, nu: float, classes: Callable[[int], Phi], N_s: int) -> Literal:
     H = max(map(len, [*tau_A, *tau_B]))
-    n = len(tau_A) + len(tau_B)
     alpha = min(1, alpha)  # Line 1
     xi, n_xi = alpha / 4, math.ceil(8 * math.log(1 / eta - 1) / alpha - 1e-9)  # Line 2
     Xi = [-n_xi * xi / 2 + j * xi for j in range(n_xi + 1)]  # Line 4 (Line 3's eta is not used below)
@@ -54,6 +53,7 @@ def craft(tau_A, tau_B, alpha: float, eta: float, nu: float, classes: Callable[[
         f = minimise_cluster_loss(tau_A, tau_B, h, classes(h), classes(h + 1), N_s, Xi)  # Lines 9-10
         out.f.append(f)
         q_thresh = h * nu / (8 * H)  # Line 11
+        n = sum(len(x) > h for x in [*tau_A, *tau_B])  # those that are not over: in the paper, all
         n_clusters = 0
         for s_pred in range(len(out.D_A[h - 1])):  # Line 12
             merged_already: set[int] = set()  # Line 13

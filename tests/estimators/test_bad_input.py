@@ -116,8 +116,8 @@ def test_an_eta_next_to_nothing(data):
 
 
 def test_more_agents_than_can_be_counted(data):
-    with pytest.raises(InvalidDataError, match="at most 12 agents"):
-        CRAFT(**KNOWN).fit(data[0][:20], np.arange(20))
+    with pytest.raises(InvalidDataError, match="at most 64 agents"):
+        CRAFT(**KNOWN).fit(data[0][:70], np.arange(70))
 
 
 @pytest.mark.parametrize("path", [None, 3, b"model", "a\0b"])

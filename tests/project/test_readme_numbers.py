@@ -65,7 +65,7 @@ def test_less_data():
 def test_agents_that_take_turns():
     rows = [row for row in rows_of("agents/rows.jsonl") if row["factor"] == 1.0]
     two, three = (mean(rows, kind="turns", n_agents=k, total=1200, coupling="chain") for k in (2, 3))
-    assert f"leave CRAFT at {two:.1f}%, three lift it to {three:.2f}%" in line_of("two to twelve agents")
+    assert f"leave CRAFT at {two:.1f}%, three lift it to {three:.2f}%" in line_of("two to 64 agents")
 
 
 def test_who_warns_and_who_is_trusted():

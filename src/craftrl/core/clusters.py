@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+
+from craftrl.core.occupied import near_pairs, scan_occupied
+from craftrl.errors import InvalidParameterError
 
 __all__ = [
     "Clusterer",
@@ -23,9 +27,12 @@ __all__ = [
 ]
 
 WHOLE_GRID = 2**14  # spectra of up to so many bins are held whole
+MOST_BINS = 2**24  # of a box, where a clusterer has to be given all of them
 
 # From a spectrum, the heaviness threshold and the number of the predecessor's pairs to the cluster of every bin, -1
 # for none. The spectrum is one predecessor's, or the part of it in one box of a large grid: it may hold fewer pairs.
+# With many agents there are too many bins to hold. A clusterer that is to serve there has a method
+# `on_occupied(occupied, counts, threshold, n_pairs)`, which answers for the occupied bins (m, K-1) alone.
 Clusterer = Callable[[NDArray[np.integer], float, int], NDArray[np.int64]]
 
 
@@ -118,50 +125,72 @@ def _cluster_in_space(
             spectra[s_pred, axis] = np.bincount(bins[mine, axis], minlength=grid_size)
         occupied, which, counts = np.unique(bins[mine], axis=0, return_inverse=True, return_counts=True)
         cluster_of_bin = np.full(len(occupied), -1, dtype=np.int64)
-        for some, corner, shape in _boxes(occupied.astype(np.int64), grid_size):
-            local = tuple((occupied[some] - corner).T)
-            spectrum = np.zeros(shape, dtype=np.int64)
-            spectrum[local] = counts[some]
-            of_box = clusterer(spectrum, threshold, len(mine))
-            for c in range(int(of_box.max()) + 1):
-                members = some[of_box[local] == c]
+        for some in _boxes(occupied.astype(np.int64), grid_size):
+            of_some = _cluster_box(occupied[some], counts[some], threshold, len(mine), grid_size, clusterer)
+            for c in range(int(of_some.max()) + 1):
+                members = some[of_some == c]
                 cluster_of_bin[members] = len(found)
-                found.append(
-                    FoundCluster(s_pred, _extent(np.argwhere(of_box == c) + corner), int(counts[members].sum()))
-                )
+                extent = _extent(occupied[members])
+                if clusterer is find_clusters:  # its clusters have a margin of a bin, whether occupied or not
+                    extent = _widened(_extent(occupied[members[counts[members] >= threshold]]), grid_size)
+                found.append(FoundCluster(s_pred, extent, int(counts[members].sum())))
         cluster[mine] = cluster_of_bin[which.reshape(-1)]
     return PairClusters(cluster, tuple(found), spectra)
 
 
-def _boxes(
-    occupied: NDArray[np.int64], grid_size: int
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64], tuple[int, ...]]]:
-    """Occupied bins (m, K-1) in boxes, each with its lowest corner and its shape: the whole grid where it is small.
+def _cluster_box(
+    occupied: NDArray[np.integer],
+    counts: NDArray[np.integer],
+    threshold: float,
+    n_pairs: int,
+    grid_size: int,
+    clusterer: Clusterer,
+) -> NDArray[np.int64]:
+    """The clusters of the occupied bins (m, K-1) of one box, which only clusterers that know no better see whole."""
+    on_occupied = scan_occupied if clusterer is find_clusters else getattr(clusterer, "on_occupied", None)
+    if on_occupied is not None:
+        return np.asarray(on_occupied(occupied, counts, threshold, n_pairs))
+    corner = np.maximum(occupied.min(axis=0) - 1, 0).astype(np.int64)
+    shape = tuple(int(side) for side in np.minimum(occupied.max(axis=0) + 2, grid_size) - corner)
+    if prod(shape) > MOST_BINS:
+        raise InvalidParameterError(
+            f"A clusterer without a method on_occupied must be given at most {MOST_BINS} bins; {len(shape) + 1} agents "
+            f"have {prod(shape):.1e} here; take find_clusters or Valleys(), fewer agents, or larger alpha and eta."
+        )
+    local = tuple((occupied - corner).T)
+    spectrum = np.zeros(shape, dtype=np.int64)
+    spectrum[local] = counts
+    return np.asarray(clusterer(spectrum, threshold, n_pairs))[local]
 
-    Else bins that are three or more apart go to boxes of their own: no rule for clusters looks further than
-    two bins, one for the margin of either.
+
+def _boxes(occupied: NDArray[np.int64], grid_size: int) -> Iterator[NDArray[np.intp]]:
+    """Occupied bins (m, K-1) in groups that can be clustered one by one: all of them where the grid is small.
+
+    Else bins that are three or more apart go to groups of their own: no rule for clusters looks further than two
+    bins, one for the margin of either.
     """
-    n_axes = occupied.shape[1]
-    if grid_size**n_axes <= WHOLE_GRID:
-        yield np.arange(len(occupied)), np.zeros(n_axes, dtype=np.int64), (grid_size,) * n_axes
+    if not len(occupied):
+        return
+    if grid_size ** occupied.shape[1] <= WHOLE_GRID:
+        yield np.arange(len(occupied))
         return
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
 
-    near = cKDTree(occupied).query_pairs(2, p=np.inf, output_type="ndarray") if len(occupied) else np.empty((0, 2), int)
+    near = near_pairs(occupied, 2)
     graph = coo_matrix((np.ones(len(near)), (near[:, 0], near[:, 1])), shape=(len(occupied),) * 2)
     n_groups, group = connected_components(graph, directed=False)
     for g in range(n_groups):
-        some = np.flatnonzero(group == g)
-        corner = np.maximum(occupied[some].min(axis=0) - 1, 0)
-        end = np.minimum(occupied[some].max(axis=0) + 2, grid_size)
-        yield some, corner, tuple(end - corner)
+        yield np.flatnonzero(group == g)
 
 
 def _extent(covered: NDArray[np.integer]) -> tuple[tuple[int, int], ...]:
     """(first, last) along each axis of bins (m, K-1)."""
     return tuple((int(first), int(last)) for first, last in zip(covered.min(axis=0), covered.max(axis=0)))
+
+
+def _widened(extent: tuple[tuple[int, int], ...], grid_size: int) -> tuple[tuple[int, int], ...]:
+    return tuple((max(first - 1, 0), min(last + 1, grid_size - 1)) for first, last in extent)
 
 
 def heaviness_threshold(h: int, H: int, nu: float, n: int) -> float:
@@ -182,7 +211,8 @@ def find_clusters(spectrum: NDArray[np.integer], threshold: float, n_pairs: int 
     one, widened by one bin on every side, less what an earlier cluster took. With one axis that is the paper's
     scan, its corner cases included: the light bin between two heavy runs goes to the first, the scan goes on
     two bins after it (so that a heavy bin right behind it cannot start a cluster, only be the second's
-    margin), and a run may end on the last bin.
+    margin), and a run may end on the last bin. `craftrl.core.occupied.scan_occupied` does the same without the empty
+    bins, for more than two agents.
 
     Paper: Lines 17-21, 39-43
     """

@@ -79,7 +79,7 @@ def craft(
     encoders = [first]  # Line 6
     steps: list[StepTrace] = []
     for h in range(1, tau.H):  # Line 7
-        threshold = heaviness_threshold(h, tau.H, bounds.nu, tau.n)  # Line 11
+        threshold = heaviness_threshold(h, tau.H, bounds.nu, int(tau.present(h + 1).sum()))  # Line 11
         before, n_before = (labels[h - 1], n_states) if states is None else _numbered(states[:, h - 1])
         labels[h], step, fit = _iterate(h, before, n_before, f, prepared, grid, threshold, clusterer)
         step = _beside_chance(step, f, tau)

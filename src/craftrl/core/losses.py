@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 FIXED_POINT = 2**30  # one nat
+MOST_CORNERS = 8  # agents up to which all 2^(K-1) grid points around a log ratio are tried
 
 Ints = NDArray[np.int64]
 
@@ -58,11 +59,15 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     For K > 2, f is the vector of log-odds of agent 0 against each other agent and the loss is the multinomial
     one, minimised over the 2^(K-1) grid points around the clipped log ratios. For K = 2 that is the paper's loss and
     its exact minimum. For K > 2 it is the minimum up to the grid's resolution unless a log ratio lies outside Xi: where
-    one axis is clipped, the best point of the others moves, and this one may be worse.
+    one axis is clipped, the best point of the others moves, and this one may be worse. With more than `MOST_CORNERS`
+    agents there are too many points around, and the nearest one is taken.
 
     Paper: Equation 13 (cluster loss), Line 10
     """
     below, above = _neighbours(counts, grid)
+    if counts.shape[-1] > MOST_CORNERS:
+        bins = np.where(counts.sum(axis=-1, keepdims=True) == 0, 0, _nearest(counts, below, above, grid))
+        return bins, _cell_loss(counts, bins, grid)
     bins, best = below, _cell_loss(counts, below, grid)
     for corner in list(product((False, True), repeat=counts.shape[-1] - 1))[1:]:
         candidate = np.where(corner, above, below)
@@ -76,11 +81,20 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
 
 def _neighbours(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     """The grid points just below and above ln(counts_0 / counts_k), clipped to Xi; shapes (..., K-1)."""
+    below = np.clip(np.floor(_position(counts, grid)).astype(np.int64), 0, max(grid.n_xi - 1, 0))
+    return below, np.minimum(below + 1, grid.n_xi)
+
+
+def _nearest(counts: NDArray[np.integer], below: Ints, above: Ints, grid: Grid) -> Ints:
+    """Of the two the nearer one along each axis, the lower one where both are."""
+    return np.where(_position(counts, grid) - below > 0.5, above, below)
+
+
+def _position(counts: NDArray[np.integer], grid: Grid) -> NDArray[np.float64]:
+    """ln(counts_0 / counts_k) in steps of the grid from its lower end, clipped to Xi; 0 where both counts are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(counts[..., :1]) - np.log(counts[..., 1:])
-    position = np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0)
-    below = np.clip(np.floor(np.clip(position, 0, grid.n_xi)).astype(np.int64), 0, max(grid.n_xi - 1, 0))
-    return below, np.minimum(below + 1, grid.n_xi)
+    return np.clip(np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0), 0, grid.n_xi)
 
 
 def _cell_loss(counts: NDArray[np.integer], bins: Ints, grid: Grid) -> Ints:

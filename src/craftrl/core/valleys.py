@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import neighbourhood
+from craftrl.core.occupied import near_pairs
 from craftrl.core.saved import Savable
 
 __all__ = ["Valleys"]
@@ -37,21 +37,36 @@ class Valleys(Savable):
 
         `n_pairs` is the number of the predecessor's pairs; None takes those in the spectrum.
         """
-        hill = self._merged(_summits(spectrum), spectrum)
+        occupied = np.argwhere(spectrum > 0)
         cluster = np.full(spectrum.shape, -1, dtype=np.int64)
-        share = self.min_share * float(spectrum.sum() if n_pairs is None else n_pairs)
+        cluster[tuple(occupied.T)] = self.on_occupied(occupied, spectrum[tuple(occupied.T)], threshold, n_pairs)
+        return cluster
+
+    def on_occupied(
+        self,
+        occupied: NDArray[np.integer],
+        counts: NDArray[np.integer],
+        threshold: float,
+        n_pairs: int | None = None,
+    ) -> NDArray[np.int64]:
+        """The same for occupied bins (m, axes) in lexicographic order, with their counts (m,)."""
+        near = near_pairs(occupied, 1)
+        hill = self._merged(_summits(near, counts), near, counts)
+        share = self.min_share * float(counts.sum() if n_pairs is None else n_pairs)
         least = max(threshold, share, 1.0)
-        kept = [s for s in np.unique(hill[hill >= 0]) if spectrum[hill == s].sum() >= least]
-        order = sorted(kept, key=lambda s: int(np.argmax((hill == s).ravel())))
-        for c, s in enumerate(order):
+        kept = [s for s in np.unique(hill) if counts[hill == s].sum() >= least]
+        cluster = np.full(len(occupied), -1, dtype=np.int64)
+        for c, s in enumerate(sorted(kept, key=lambda s: int(np.argmax(hill == s)))):
             cluster[hill == s] = c
         return cluster
 
-    def _merged(self, hill: NDArray[np.int64], height: NDArray[np.integer]) -> NDArray[np.int64]:
+    def _merged(
+        self, hill: NDArray[np.int64], near: NDArray[np.int64], height: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
         """Join hills, highest pass first, whose pass is not a valley."""
         while True:
-            passes = _passes(hill, height)
-            peak = {s: int(height[hill == s].max()) for s in np.unique(hill[hill >= 0])}
+            passes = _passes(hill, near, height)
+            peak = {s: int(height[hill == s].max()) for s in np.unique(hill)}
             shallow = [(level, a, b) for (a, b), level in passes.items() if level >= self.depth * min(peak[a], peak[b])]
             if not shallow:
                 return hill
@@ -59,30 +74,32 @@ class Valleys(Savable):
             hill = np.where(hill == b, a, hill)
 
 
-def _summits(height: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The summit that steepest ascent reaches from each bin that is not empty, as a flat index; -1 for empty ones."""
-    hill = np.full(height.shape, -1, dtype=np.int64)
-    flat = np.arange(height.size).reshape(height.shape)
-    order = sorted(map(tuple, np.argwhere(height > 0)), key=lambda b: (-height[b], flat[b]))
-    for bin_ in order:
-        higher = [near for near in neighbourhood(bin_, height.shape) if hill[near] >= 0]
-        best = max(higher, key=lambda b: (height[b], -flat[b]), default=None)
-        hill[bin_] = flat[bin_] if best is None else hill[best]
+def _summits(near: NDArray[np.int64], height: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The summit that steepest ascent reaches from each occupied bin; of equally high neighbours, the first.
+
+    `near` (pairs, 2) lists the bins that touch. Every bin points to the highest bin that it touches, unless it is a
+    summit itself; pointers are then followed to their end.
+    """
+    m = len(height)
+    rank = np.empty(m, dtype=np.int64)  # 0: the highest bin
+    rank[np.lexsort((np.arange(m), -height))] = np.arange(m)
+    best = rank.copy()
+    np.minimum.at(best, near[:, 0], rank[near[:, 1]])
+    np.minimum.at(best, near[:, 1], rank[near[:, 0]])
+    hill = np.argsort(rank)[best]
+    while (hill[hill] != hill).any():
+        hill = hill[hill]
     return hill
 
 
-def _passes(hill: NDArray[np.int64], height: NDArray[np.integer]) -> dict[tuple[int, int], int]:
+def _passes(
+    hill: NDArray[np.int64], near: NDArray[np.int64], height: NDArray[np.integer]
+) -> dict[tuple[int, int], int]:
     """For each two hills that touch, the height of the highest pass between them."""
+    ends = np.sort(hill[near], axis=1)
+    level = height[near].min(axis=1)
     passes: dict[tuple[int, int], int] = {}
-    if hill.ndim == 1:
-        for i in np.flatnonzero((hill[1:] != hill[:-1]) & (hill[1:] >= 0) & (hill[:-1] >= 0)):
-            a, b = sorted((int(hill[i]), int(hill[i + 1])))
-            passes[a, b] = max(int(min(height[i], height[i + 1])), passes.get((a, b), 0))
-        return passes
-    for bin_ in map(tuple, np.argwhere(hill >= 0)):
-        for near in neighbourhood(bin_, hill.shape):
-            a, b = int(hill[bin_]), int(hill[near])
-            if b >= 0 and a < b:
-                level = int(min(height[bin_], height[near]))
-                passes[a, b] = max(level, passes.get((a, b), 0))
+    for i in np.flatnonzero(ends[:, 0] != ends[:, 1]):
+        a, b = int(ends[i, 0]), int(ends[i, 1])
+        passes[a, b] = max(int(level[i]), passes.get((a, b), 0))
     return passes

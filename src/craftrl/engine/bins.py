@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
-from craftrl.core.losses import softplus_table, surprise_table
+from craftrl.core.losses import MOST_CORNERS, softplus_table, surprise_table
 
 __all__ = ["BinSearch"]
 
@@ -51,7 +51,7 @@ class BinSearch:
     def on(cls, grid: Grid, K: int, n_pairs: int) -> BinSearch:
         """Choose the search."""
         if K > 2:
-            small = grid.size ** (K - 1) * K <= TABLE_LIMIT and n_pairs < TABLE_LIMIT
+            small = K <= MOST_CORNERS and grid.size ** (K - 1) * K <= TABLE_LIMIT and n_pairs < TABLE_LIMIT
             return cls(grid, K, n_pairs, "corners" if small else "numpy")
         if not is_steep(grid):
             return cls(grid, K, n_pairs, "numpy")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import os
 
 Auto = Literal["auto"]
-MOST_AGENTS = 12  # a bin has 3^(K-1) neighbours, and a cell's best bin is one of 2^(K-1)
+MOST_AGENTS = 64  # more are hardly ever meant: labels that name trajectories have one for each
 __all__ = ["CRAFT"]
 
 
