@@ -197,7 +197,7 @@ def test_truncated_hdf5(tau, tmp_path, keep):
     tau.save(tmp_path / "tau.h5")
     whole = (tmp_path / "tau.h5").read_bytes()
     (tmp_path / "tau.h5").write_bytes(whole[: int(keep * len(whole))])
-    with pytest.raises(InvalidDataError, match="truncated or no HDF5 file"):
+    with pytest.raises(InvalidDataError, match="truncated, damaged or no HDF5 file"):
         TrajectoryDataset.open(tmp_path / "tau.h5")
 
 

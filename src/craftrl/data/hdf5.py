@@ -1,4 +1,9 @@
-"""One HDF5 file: `observations` (H, n, *obs) in chunks of one time step, `agent` (n,) and `lengths` (n,)."""
+"""One HDF5 file: `observations` (H, n, *obs) in chunks of one time step, `agent` (n,) and `lengths` (n,).
+
+Every byte that matters carries a checksum: the data by the fletcher32 filter, what describes it by the newer layout of
+the file (`libver="latest"`). Nothing has a variable length: a damaged reference to such a thing can make the HDF5
+library wait for ever. So a damaged file is refused, and is never read with other numbers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,11 @@ from craftrl.errors import InvalidDataError, require
 
 __all__ = ["Hdf5Steps", "Hdf5Writer", "open_hdf5", "read_notes"]
 
-FORMAT = "craftrl trajectories 1"
+FORMAT = "craftrl trajectories 2"
+READ = (FORMAT, "craftrl trajectories 1")  # the first version had no checksums
+# What h5py raises on damaged files, beside OSError and KeyError.
+DAMAGE = (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError, OverflowError, MemoryError)
+FLETCHER32 = 3  # HDF5's number of the filter
 CHUNK_BYTES = 2**20
 FEWEST_ROWS = 256  # of a chunk, for writers that append a few trajectories at a time
 
@@ -37,7 +46,7 @@ class Hdf5Steps:
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         try:
             return self._observations()[step, start:stop]
-        except OSError as error:
+        except DAMAGE as error:
             raise InvalidDataError(
                 f"{self.path} cannot be read to its end ({error}); write or copy it again."
             ) from error
@@ -49,11 +58,19 @@ class Hdf5Steps:
         return 1 if chunks is None else int(chunks[1])
 
     def raw(self) -> RawRows | None:
-        """Where the chunks lie in the file, if they are as we write them, uncompressed and all there."""
+        """Where the chunks lie in the file, if they are as we write them, uncompressed and all there.
+
+        Whoever reads past the HDF5 library sees no checksums, so all of them are checked first, in one pass.
+        """
         x = self._observations()
-        if x.chunks is None or x.chunks != (1, x.chunks[1], *x.shape[2:]) or x.id.get_create_plist().get_nfilters():
+        created = x.id.get_create_plist()
+        filters = [created.get_filter(i)[0] for i in range(created.get_nfilters())]
+        if x.chunks is None or x.chunks != (1, x.chunks[1], *x.shape[2:]) or filters not in ([], [FLETCHER32]):
             return None
         (H, n), m = x.shape[:2], x.chunks[1]
+        for step in range(H if filters else 0):
+            for row in range(0, n, m):
+                self.read(step, row, row + m)
         corner = (0,) * len(x.shape[2:])
         infos = [[x.id.get_chunk_info_by_coord((h, row, *corner)) for row in range(0, n, m)] for h in range(H)]
         offsets = np.array([[-1 if i.byte_offset is None else i.byte_offset for i in step] for step in infos])
@@ -82,16 +99,34 @@ def open_hdf5(path: Path) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int6
     h5py = require("h5py", "storage")
     try:
         with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != FORMAT:
+            if _text(file.attrs.get("format")) not in READ:
                 raise InvalidDataError(f"{path} must be a dataset written by craftrl; it is another kind of HDF5 file.")
-            agent, lengths = file["agent"][:], file["lengths"][:]
+            agent, lengths = _labels(file["agent"]), _labels(file["lengths"])
         steps = Hdf5Steps(path)
-    except (OSError, KeyError) as error:
+    except DAMAGE as error:
         raise InvalidDataError(
-            f"{path} must be a dataset written by craftrl; it is truncated or no HDF5 file ({error}); write or copy it "
-            "again."
+            f"{path} must be a dataset written by craftrl; it is truncated, damaged or no HDF5 file ({error}); write or "
+            "copy it again."
         ) from error
-    return steps, agent.astype(np.int64), lengths.astype(np.int64)
+    if len(steps.shape) < 2 or not agent.shape == lengths.shape == steps.shape[1:2] or steps.dtype.kind not in "biuf":
+        raise InvalidDataError(
+            f"{path} must hold numbers (steps, trajectories, ...) and one agent and one length for each trajectory; "
+            f"it has shape {steps.shape} of {steps.dtype}, {agent.size} agents and {lengths.size} lengths; write or "
+            "copy it again."
+        )
+    return steps, agent, lengths
+
+
+def _labels(data: Any) -> NDArray[np.int64]:
+    """Whole numbers, one for each trajectory; anything else is damage."""
+    if data.ndim != 1 or data.dtype.kind not in "iu":
+        raise ValueError(f"{data.name} holds {data.dtype} of shape {data.shape}")
+    return np.asarray(data[:], dtype=np.int64)
+
+
+def _text(value: Any) -> str:
+    """An attribute as text: bytes of a fixed length, or a text of the first version."""
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -100,8 +135,9 @@ def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
         return {}
     try:
         with require("h5py", "storage").File(path, "r") as file:
-            notes = json.loads(file.attrs.get("notes", "{}"))
-    except (OSError, ValueError) as error:
+            text = file["notes"][:].tobytes().decode() if "notes" in file else _text(file.attrs.get("notes", "{}"))
+            notes = json.loads(text)
+    except DAMAGE as error:
         raise InvalidDataError(
             f"The notes in {path} cannot be read ({error}); write or copy the file again."
         ) from error
@@ -157,7 +193,7 @@ class Hdf5Writer(DatasetWriter):
     def _begin(self) -> None:
         h5py = require("h5py", "storage")
         self._guard = _GuardedFile(self.part, "w+")
-        self._file = h5py.File(self._guard, "w")
+        self._file = h5py.File(self._guard, "w", libver="latest")
         self._observations: Any = None
         self._agent: list[NDArray[np.int64]] = []
         self._lengths: list[NDArray[np.int64]] = []
@@ -168,10 +204,14 @@ class Hdf5Writer(DatasetWriter):
         return self._file.create_dataset(
             "observations",
             shape=(self.H, 0, *self.obs_shape),
-            maxshape=(self.H, None, *self.obs_shape),
+            maxshape=(None, None, *self.obs_shape),  # with one open axis HDF5 2.0 misreports where chunks lie
             chunks=(1, m, *self.obs_shape),
             dtype=self.dtype,
+            fletcher32=True,
         )
+
+    def _store(self, name: str, values: NDArray[Any]) -> None:
+        self._file.create_dataset(name, data=values, chunks=values.shape, fletcher32=True)
 
     def _append(self, agent: int, x: NDArray[Any], lengths: NDArray[np.int64]) -> None:
         if self._observations is None:
@@ -188,11 +228,11 @@ class Hdf5Writer(DatasetWriter):
     def _end(self) -> None:
         try:
             if self._agent:
-                self._file["agent"] = np.concatenate(self._agent)
-                self._file["lengths"] = np.concatenate(self._lengths)
-            self._file.attrs["format"] = FORMAT
+                self._store("agent", np.concatenate(self._agent))
+                self._store("lengths", np.concatenate(self._lengths))
             if self.notes:
-                self._file.attrs["notes"] = json.dumps(self.notes)
+                self._store("notes", np.frombuffer(json.dumps(self.notes).encode(), dtype=np.uint8))
+            self._file.attrs["format"] = np.bytes_(FORMAT)
         finally:
             self._file.close()
             self._guard.close()
