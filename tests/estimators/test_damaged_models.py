@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 import craftrl
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, InvalidDataError, InvalidParameterError
+from craftrl.data.seals import file_digest, sealed
 from shipped import BOUNDS, ORACLES, fitted, rows_of
 
 ALTERED = "The files of a model must be as save wrote them; those in .* are incomplete or altered"
@@ -35,11 +36,20 @@ def model(saved, tmp_path):
 
 
 def edit(folder, change):
-    """The configuration, changed by hand."""
+    """The configuration, changed by somebody who knows about checksums."""
     file = folder / "config.json"
     content = json.loads(file.read_text())
     change(content)
     file.write_text(json.dumps(content))
+    seal_again(folder)
+
+
+def seal_again(folder):
+    file = folder / "config.json"
+    content = json.loads(file.read_text())
+    content.pop("checksum", None)
+    content["files"] = {path.name: file_digest(path) for path in folder.iterdir() if path != file}
+    file.write_text(json.dumps(sealed(content)))
 
 
 def object_of(content, kind):
@@ -136,6 +146,7 @@ def test_altered_arrays_are_refused(model, name, values, reason):
     arrays = load_file(model / "arrays.safetensors")
     arrays[object_of(content, "CoordinateEncoder")["parts"][name]["array"]] = values
     save_file(arrays, model / "arrays.safetensors")
+    seal_again(model)
     with pytest.raises(InvalidDataError, match=f"{ALTERED} .*{reason}"):
         craftrl.load(model)
 
@@ -146,6 +157,7 @@ def test_a_network_with_weights_of_another_shape_is_refused(saved, tmp_path):
     model = shutil.copytree(saved("network of vectors"), tmp_path / "model")
     arrays = {name: a[:-1] if a.ndim == 2 else a for name, a in load_file(model / "arrays.safetensors").items()}
     save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, model / "arrays.safetensors")
+    seal_again(model)
     with pytest.raises(InvalidDataError, match=ALTERED):
         craftrl.load(model)
 
@@ -162,6 +174,9 @@ def test_missing_and_truncated_files_are_refused(model, saved, tmp_path):
     arrays = model / "arrays.safetensors"
     whole = arrays.read_bytes()
     arrays.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidDataError, match=f"{ALTERED} .*arrays.safetensors: its checksum does not fit"):
+        craftrl.load(model)
+    seal_again(model)
     with pytest.raises(InvalidDataError, match=f"{ALTERED} .*arrays.safetensors is cut short or damaged"):
         craftrl.load(model)
     arrays.unlink()
@@ -171,6 +186,29 @@ def test_missing_and_truncated_files_are_refused(model, saved, tmp_path):
     (trees / "estimator-0.skops").write_bytes(b"no archive")
     with pytest.raises(InvalidDataError, match=ALTERED):
         craftrl.load(trees)
+
+
+def test_one_number_changed_by_hand_is_noticed(model):
+    file = model / "config.json"
+    whole = file.read_text()
+    content = json.loads(whole)
+    content["learned"]["n_states_"]["by_step"][-1] += 1
+    file.write_text(json.dumps(content))
+    with pytest.raises(InvalidDataError, match=f"{ALTERED} .*config.json: its checksum does not fit"):
+        craftrl.load(model)
+    file.write_text(json.dumps(json.loads(whole)))  # other white space says the same
+    craftrl.load(model)
+
+
+def test_a_model_without_checksums_is_one_of_an_older_format(model):
+    content = json.loads((model / "config.json").read_text())
+    del content["checksum"]
+    (model / "config.json").write_text(json.dumps(content))
+    with pytest.raises(InvalidDataError, match="checksum"):
+        craftrl.load(model)
+    del content["files"]
+    (model / "config.json").write_text(json.dumps({**content, "format_version": 2}))
+    craftrl.load(model)
 
 
 def test_a_model_of_a_newer_version_is_refused(model):

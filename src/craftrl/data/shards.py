@@ -9,23 +9,24 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-import zlib
 from bisect import bisect_right
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from craftrl.data.raw import RawRows, Run
+from craftrl.data.seals import CHECKSUM, UNREADABLE, check_seal, read_array, sealed
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError
 
 __all__ = ["ShardSteps", "ShardWriter", "open_shards"]
 
-FORMAT = "craftrl shards 1"
+FORMAT = "craftrl shards 2"
+UNSEALED = "craftrl shards 1"  # the first version, without a checksum
 MANIFEST = "manifest.json"
 
 
@@ -50,7 +51,13 @@ class ShardSteps:
         return out
 
     def raw(self) -> RawRows | None:
-        """Where the arrays lie in the shards, if none of them is compressed, as ours are not."""
+        """Where the arrays lie in the shards, if none of them is compressed, as ours are not.
+
+        Whoever reads past the ZIP library sees no checksums, so all of them are checked first, in one pass.
+        """
+        for file in self.files:
+            for step in range(self.shape[0]):
+                _load(file, step_name(step))
         tables = [_array_offsets(file, self.shape[0]) for file in self.files]
         if any(table is None for table in tables):
             return None
@@ -73,26 +80,67 @@ def step_name(step: int) -> str:
 def open_shards(folder: Path) -> tuple[ShardSteps, NDArray[np.int64], NDArray[np.int64]]:
     """Steps, agent labels and lengths of a folder that `ShardWriter` wrote; every shard's header is checked."""
     manifest = _manifest(folder)
-    H, obs_shape, dtype = manifest["H"], tuple(manifest["obs_shape"]), np.dtype(manifest["dtype"])
-    files = [folder / shard["file"] for shard in manifest["shards"]]
-    sizes = [shard["n"] for shard in manifest["shards"]]
-    for file, n in zip(files, sizes):
-        _check_shard(file, H, (n, *obs_shape), dtype)
-    agent = np.repeat([shard["agent"] for shard in manifest["shards"]], sizes)
-    lengths = np.concatenate([_load(file, "lengths") for file in files])
-    return ShardSteps(files, [0, *accumulate(sizes)], H, obs_shape, dtype), agent, lengths
+    for shard in manifest.shards:
+        _check_shard(shard.file, manifest.H, (shard.n, *manifest.obs_shape), manifest.dtype)
+    files, sizes = [shard.file for shard in manifest.shards], [shard.n for shard in manifest.shards]
+    agent = np.repeat([shard.agent for shard in manifest.shards], sizes)
+    lengths = np.concatenate([_lengths(shard) for shard in manifest.shards])
+    starts = [0, *accumulate(sizes)]
+    return ShardSteps(files, starts, manifest.H, manifest.obs_shape, manifest.dtype), agent, lengths
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+class _Shard(NamedTuple):
+    file: Path
+    agent: int
+    n: int
+
+
+class _Manifest(NamedTuple):
+    H: int
+    obs_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    shards: list[_Shard]
+
+
+def _manifest(folder: Path) -> _Manifest:
+    """What the shards have in common, every field checked."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        if manifest["format"] == FORMAT and manifest["shards"]:
-            return dict(manifest)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise InvalidDataError(
-        f"{folder} must be a folder of shards written by craftrl; it has no whole {MANIFEST}; write or copy it again."
-    )
+        content = json.loads((folder / MANIFEST).read_text())
+        if content["format"] != UNSEALED or CHECKSUM in content:
+            check_seal(content)
+        if content["format"] not in (FORMAT, UNSEALED):
+            raise ValueError(f"its format is {content['format']!r}")
+        shards = [_Shard(folder / _name(s["file"]), _whole(s["agent"]), _whole(s["n"], 1)) for s in content["shards"]]
+        shape = tuple(_whole(side) for side in content["obs_shape"])
+        found = _Manifest(_whole(content["H"], 1), shape, np.dtype(content["dtype"]), shards)
+        if not shards or found.dtype.kind not in "biuf":
+            raise ValueError("it lists no shards, or no numbers")
+    except UNREADABLE as error:
+        raise InvalidDataError(
+            f"{folder} must be a folder of shards written by craftrl; it has no whole {MANIFEST} ({error}); write or "
+            "copy it again."
+        ) from error
+    return found
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{value!r} stands where a whole number should")
+    return value
+
+
+def _name(value: Any) -> str:
+    """The name of a file in the folder, not a way out of it."""
+    if not isinstance(value, str) or Path(value).name != value:
+        raise ValueError(f"{value!r} is no name of a shard")
+    return value
+
+
+def _lengths(shard: _Shard) -> NDArray[np.int64]:
+    lengths = _load(shard.file, "lengths")
+    if lengths.shape != (shard.n,) or lengths.dtype.kind not in "iu":
+        raise _broken(shard.file, ValueError(f"it has lengths of shape {lengths.shape}, {lengths.dtype}"))
+    return lengths.astype(np.int64)
 
 
 def _check_shard(file: Path, H: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -100,7 +148,7 @@ def _check_shard(file: Path, H: int, shape: tuple[int, ...], dtype: np.dtype[Any
     try:
         with zipfile.ZipFile(file) as archive:
             found = {name: _header(archive, name) for name in archive.namelist() if name.startswith("x_")}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise _broken(file, error) from error
     if len(found) != H:
         raise InvalidDataError(
@@ -130,7 +178,7 @@ def _array_offsets(file: Path, H: int) -> list[int] | None:
             return [_array_offset(archive.getinfo(f"{step_name(step)}.npy"), raw) for step in range(H)]
     except _NotPlain:
         return None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise _broken(file, error) from error
 
 
@@ -154,9 +202,9 @@ class _NotPlain(Exception):
 
 def _load(file: Path, name: str) -> NDArray[Any]:
     try:
-        with np.load(file) as arrays:
-            return arrays[name]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        with zipfile.ZipFile(file) as archive:
+            return read_array(archive, name)
+    except UNREADABLE as error:
         raise _broken(file, error) from error
 
 
@@ -193,4 +241,4 @@ class ShardWriter(DatasetWriter):
             "dtype": self.dtype.str,
             "shards": self._shards,
         }
-        (self.part / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        (self.part / MANIFEST).write_text(json.dumps(sealed(manifest), indent=1))

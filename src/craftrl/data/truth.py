@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import written_whole
+from craftrl.data.seals import UNREADABLE, read_arrays
 from craftrl.errors import InvalidDataError
 
 __all__ = ["GroundTruth", "read_true_states", "truth_path", "write_truth"]
@@ -42,11 +42,10 @@ def write_truth(path: str | os.PathLike[str], truth: GroundTruth) -> None:
 def read_true_states(path: str | os.PathLike[str], tau: TrajectoryDataset) -> Ints:
     """The true states (n, H) of this dataset, -1 where one is unknown."""
     try:
-        with Path(path).open("rb") as file, np.load(file) as arrays:
-            states = np.asarray(arrays["states"])
+        states = read_arrays(Path(path))["states"]
         if states.dtype.kind not in "iu":
             raise TypeError(f"states of dtype {states.dtype}")
-    except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise InvalidDataError(
             f"Ground truth must be an NPZ file with `states` (n, H), integers, as craftrl collect writes it; {path} is "
             "not; check the name."

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
 from craftrl.data.files import check_writable, temporary_name, told_plainly
+from craftrl.data.seals import CHECKSUM, check_seal, file_digest, sealed
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
 from craftrl.estimators.loaded_values import Altered, Unsaved, ValueReader
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT_VERSION", "check_target", "load", "save_model"]
 
 FORMAT = "craftrl model"
-FORMAT_VERSION = 2  # 2: what log-odds are worth at each step, and the log-odds themselves; 1 is read, without them
+# 2: what log-odds are worth at each step, and the log-odds themselves; 3: checksums. Older ones are read.
+FORMAT_VERSION = 3
 CONFIG = "config.json"
 
 LEARNERS = {
@@ -79,7 +81,8 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
         with told_plainly(target, "model"):
             temporary.mkdir(parents=True)
             writer.write_files(temporary)
-            (temporary / CONFIG).write_text(json.dumps(content, indent=1) + "\n")
+            content["files"] = {file.name: file_digest(file) for file in sorted(temporary.iterdir())}
+            (temporary / CONFIG).write_text(json.dumps(sealed(content), indent=1) + "\n")
             _move_into_place(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -99,6 +102,7 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     folder = _as_path(path)
     content = _read_config(folder)
     try:
+        _check_seals(folder, content)
         reader = ValueReader(folder, content["objects"], that_encodes(oracle), trusted)
         model = _model(content, reader, oracle)
         if oracle is not None:
@@ -185,6 +189,21 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"{__version__}, which reads formats up to {FORMAT_VERSION}; install a newer one."
         )
     return dict(content)
+
+
+def _check_seals(folder: Path, content: dict[str, Any]) -> None:
+    """Raise unless all files are as they were written; models of formats 1 and 2 have no checksums."""
+    if content["format_version"] < 3 and CHECKSUM not in content:
+        return
+    try:
+        check_seal(content)
+    except ValueError as error:
+        raise Altered(f"{CONFIG}: {error}") from error
+    for name, digest in content["files"].items():
+        if not (folder / Path(name).name).is_file():
+            raise Altered(f"{name} is missing")
+        if file_digest(folder / Path(name).name) != digest:
+            raise Altered(f"{name}: its checksum does not fit: it was damaged or edited")
 
 
 def _damaged(folder: Path, reason: str) -> InvalidDataError:

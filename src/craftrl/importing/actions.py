@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.files import written_whole
+from craftrl.data.seals import UNREADABLE, read_arrays
 from craftrl.errors import InvalidDataError
 
 __all__ = ["actions_path", "read_actions", "write_actions"]
@@ -59,10 +59,12 @@ def read_actions(store: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:
     if not path.is_file():
         return []
     try:
-        with path.open("rb") as file, np.load(file) as arrays:
-            n_agents = sum(name.startswith("actions_") for name in arrays.files)
-            found = [(arrays[f"actions_{k}"], arrays[f"offsets_{k}"]) for k in range(n_agents)]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        arrays = read_arrays(path)
+        found = [(arrays[f"actions_{k}"], arrays[f"offsets_{k}"]) for k in range(len(arrays) // 2)]
+        for actions, offsets in found:
+            if offsets[0] != 0 or offsets[-1] != len(actions) or (np.diff(offsets) < 0).any():
+                raise ValueError("the offsets of its episodes do not fit")
+    except UNREADABLE as error:
         raise InvalidDataError(
             f"{path} must be the actions that craftrl import wrote; it cannot be read ({error}); import again."
         ) from error

@@ -6,7 +6,6 @@ An NPZ file may hold more: `lengths` (n,) where trajectories end early, `agent` 
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.errors import InvalidDataError
+from craftrl.data.seals import UNREADABLE
+from craftrl.errors import CraftError, InvalidDataError
 from craftrl.importing.options import Options
 from craftrl.importing.source import Agent, Episode, Recording, name_in, stamp
 
@@ -98,7 +98,9 @@ class _Arrays:
                 return take(np.load(self.path, mmap_mode="r"))
             with self.path.open("rb") as file, np.load(file) as loaded:
                 return take(loaded)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except CraftError:
+            raise
+        except UNREADABLE as error:
             raise InvalidDataError(
                 f"{self.path} must be a NumPy file of numbers; it cannot be read ({error}); write or copy it again."
             ) from error

@@ -82,7 +82,7 @@ class VideoReader:
         with self._told_plainly():
             container = require("av", "video").open(str(self.path))
             stream = container.streams.video[0]
-        self.lossy = _loss(stream.codec_context)
+            self.lossy = _loss(stream.codec_context)
         return self._decoded(container, stream)
 
     def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
@@ -116,7 +116,7 @@ class VideoReader:
             yield
         except IndexError as error:
             raise self._damaged("it has no pictures") from error
-        except (require("av", "video").FFmpegError, OSError) as error:
+        except (require("av", "video").FFmpegError, OSError, ValueError, AttributeError, MemoryError) as error:
             raise self._damaged(getattr(error, "strerror", None) or str(error)) from error
 
     def _damaged(self, reason: str) -> InvalidDataError:

@@ -1,0 +1,199 @@
+"""Every kind of file that the library reads: how a whole one is made, and what is read from it."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import craftrl
+from craftrl import CRAFT, NeuralOracle, Training, TrajectoryDataset
+from craftrl.data.truth import GroundTruth, read_true_states, write_truth
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
+from craftrl.importing import import_data, inspect, read_actions
+
+__all__ = ["FORMATS", "Format"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """make(folder) writes the files; read(folder) returns what a user would see, as text.
+
+    sealed  whether the file has checksums, so that damage must be noticed; in tables, pictures and videos of others a
+            changed number is a number
+    """
+
+    make: Callable[[Path], None]
+    read: Callable[[Path], str]
+    sealed: bool = True
+
+
+def _bits(n: int = 60, horizon: int = 4) -> Any:
+    world = BitsExBMDP(horizon=horizon, n_features=6, seed=0)
+    return collect(world, world.paper_policies(), n, seed=0)
+
+
+def _arrays(tau: TrajectoryDataset) -> np.ndarray[Any, Any]:
+    return np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+
+
+def _digest(*values: Any) -> str:
+    parts = [
+        v.tobytes() + str((v.shape, v.dtype)).encode() if isinstance(v, np.ndarray) else repr(v).encode()
+        for v in values
+    ]
+    return hashlib.sha256(b"|".join(parts)).hexdigest()
+
+
+# -- datasets ------------------------------------------------------------------------------------------------------
+
+
+def _read_dataset(path: Path) -> str:
+    tau = TrajectoryDataset.open(path)
+    return _digest(tau.agent, tau.lengths, tau.names, *(tau.at(h) for h in range(1, tau.H + 1)))
+
+
+def _store(folder: Path) -> None:
+    tau = _bits().tau
+    np.savez(folder / "a.npz", observations=_arrays(tau)[:60], actions=np.zeros((60, 4), dtype=int))
+    np.savez(folder / "b.npz", observations=_arrays(tau)[60:], actions=np.ones((60, 4), dtype=int))
+    import_data([folder / "a.npz", folder / "b.npz"], folder / "data.h5", progress=False)
+    (folder / "a.npz").unlink()
+    (folder / "b.npz").unlink()
+
+
+def _read_store(folder: Path) -> str:
+    actions = [[np.asarray(episode) for episode in agent] for agent in read_actions(folder / "data.h5")]
+    seen = inspect(folder / "data.h5")
+    flat = [episode for agent in actions for episode in agent]
+    return _read_dataset(folder / "data.h5") + _digest(str(seen), *flat)
+
+
+def _truth(folder: Path) -> None:
+    data = _bits()
+    write_truth(folder / "data.truth.npz", GroundTruth(data.truth.states, data.truth.actions))
+
+
+# -- models --------------------------------------------------------------------------------------------------------
+
+
+def _fitted(kind: str) -> tuple[Any, np.ndarray[Any, Any]]:
+    if kind == "network":
+        world = PixelsExBMDP(horizon=3, size=2, n_walkers=0)
+        tau = collect(world, world.policies(), 30, seed=0).tau
+        oracle: Any = NeuralOracle(networks=1, dim=16, training=Training(epochs=1, progress=False))
+        model = CRAFT(oracle, alpha=1, eta=0.1, nu=0.1)
+    elif kind == "classifier":
+        from sklearn.tree import DecisionTreeClassifier
+
+        tau = _bits().tau
+        model = CRAFT(DecisionTreeClassifier(max_depth=3, random_state=0), alpha=1, eta=0.1, nu=0.1)
+    else:
+        tau = _bits(300).tau
+        model = CRAFT()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(tau), _arrays(tau)[:20]
+
+
+def _model(kind: str) -> Format:
+    def make(folder: Path) -> None:
+        model, x = _fitted(kind)
+        model.save(folder / "model")
+        np.save(folder.parent / f"{kind}.npy", x)
+
+    def read(folder: Path) -> str:
+        model = craftrl.load(folder / "model")
+        x = np.load(folder.parent / f"{kind}.npy")
+        return _digest(
+            model.transform(x), list(model.n_states_), model.labels_, str(model.summary()), str(model.bounds_)
+        )
+
+    return Format(make, read)
+
+
+# -- what others write ---------------------------------------------------------------------------------------------
+
+
+def _imported(write: Callable[[Path, np.ndarray[Any, Any]], None]) -> Format:
+    """Recordings of two agents in one format; read by importing them."""
+
+    def make(folder: Path) -> None:
+        x = _arrays(_bits(6).tau)
+        for k in (0, 1):
+            write(folder / f"agent{k}", x[6 * k : 6 * k + 6].astype(np.uint8))
+
+    def read(folder: Path) -> str:
+        target = folder.parent / "imported.h5"
+        for old in folder.parent.glob("imported*"):
+            if old.is_file():
+                old.unlink()
+        sources = sorted(path for path in folder.iterdir() if path.name.startswith("agent"))
+        import_data(sources, target, progress=False)
+        return _read_dataset(target)
+
+    return Format(make, read, sealed=False)
+
+
+def _csv(path: Path, x: np.ndarray[Any, Any]) -> None:
+    columns = ",".join(f"f{i}" for i in range(x.shape[2]))
+    rows = [f"{e},{h},{','.join(map(str, x[e, h]))}" for e in range(len(x)) for h in range(x.shape[1])]
+    path.with_suffix(".csv").write_text("\n".join([f"episode,step,{columns}", *rows]) + "\n")
+
+
+def _parquet(path: Path, x: np.ndarray[Any, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    flat = x.reshape(-1, x.shape[2])
+    table = {"episode": np.repeat(np.arange(len(x)), x.shape[1]), **{f"f{i}": flat[:, i] for i in range(x.shape[2])}}
+    pq.write_table(pa.table(table), path.with_suffix(".parquet"))
+
+
+def _frames(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.kron(x.reshape(*x.shape[:2], 2, 3, 1) * 200, np.ones((1, 1, 6, 6, 3))).astype(np.uint8)
+
+
+def _videos(path: Path, x: np.ndarray[Any, Any]) -> None:
+    import av
+
+    path.mkdir()
+    for i, frames in enumerate(_frames(x)[:2]):
+        with av.open(str(path / f"{i}.mkv"), "w") as video:
+            stream: Any = video.add_stream("ffv1", rate=10)
+            stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "bgr0"
+            for frame in frames:
+                video.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+            video.mux(stream.encode())
+
+
+def _pictures(path: Path, x: np.ndarray[Any, Any]) -> None:
+    from PIL import Image
+
+    for i, frames in enumerate(_frames(x)[:2]):
+        (path / str(i)).mkdir(parents=True)
+        for h, frame in enumerate(frames):
+            Image.fromarray(frame).save(path / str(i) / f"{h}.png")
+
+
+FORMATS: dict[str, Format] = {
+    "store": Format(_store, _read_store),
+    "shards": Format(
+        lambda folder: _bits().tau.save(folder / "shards"), lambda folder: _read_dataset(folder / "shards")
+    ),
+    "truth": Format(_truth, lambda folder: _digest(read_true_states(folder / "data.truth.npz", _bits().tau))),
+    "model": _model("bits"),
+    "classifier model": _model("classifier"),
+    "network model": _model("network"),
+    "NPZ": _imported(lambda path, x: np.savez(path.with_suffix(".npz"), observations=x)),
+    "NPY": _imported(lambda path, x: np.save(path.with_suffix(".npy"), x)),
+    "CSV": _imported(_csv),
+    "Parquet": _imported(_parquet),
+    "videos": _imported(_videos),
+    "pictures": _imported(_pictures),
+}
