@@ -105,8 +105,8 @@ def open_hdf5(path: Path) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int6
         steps = Hdf5Steps(path)
     except DAMAGE as error:
         raise InvalidDataError(
-            f"{path} must be a dataset written by craftrl; it is truncated, damaged or no HDF5 file ({error}); write or "
-            "copy it again."
+            f"{path} must be a dataset written by craftrl; it is truncated, damaged or no HDF5 file ({error}); write "
+            "or copy it again."
         ) from error
     if len(steps.shape) < 2 or not agent.shape == lengths.shape == steps.shape[1:2] or steps.dtype.kind not in "biuf":
         raise InvalidDataError(
