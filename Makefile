@@ -6,7 +6,7 @@ BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-streaming docs docs-serve figures clean
+.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-streaming campaign docs docs-serve figures clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -50,6 +50,9 @@ bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectorie
 
 bench-streaming: $(READY)  ## training on videos from disk, with a tenth of them in memory, against all in memory
 	$(BIN)/python benchmarks/streaming.py
+
+campaign: $(READY)  ## damage thousands of files of every format and see that none is read wrongly; many minutes
+	$(BIN)/python -m campaign --workers $(WORKERS)
 
 docs: $(READY)  ## the documentation as a site: open results/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

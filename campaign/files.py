@@ -10,62 +10,55 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 __all__ = ["FAULTS", "Case", "damage", "table"]
 
 Case = dict[str, Any]
+ROOT = Path(__file__).parents[1]
 FAULTS = ("foreign", "changed", "hang", "crash")
-PATIENCE = 60.0  # seconds for one file; reading a whole one takes hundredths
-START = 180.0  # seconds until a worker has imported everything and made its files
+PATIENCE = 300.0  # seconds for one file, of which most are for the first: packages are imported, whole files made
 
 
 def damage(formats: Sequence[str], seeds: Sequence[int], workers: int = 2) -> list[Case]:
     """Read every format once for each seed, damaged as the seed says."""
-    jobs = [(name, list(seeds)[part::workers]) for name in formats for part in range(workers)]
+    cases = [(name, seed) for name in formats for seed in seeds]
+    parts = [cases[len(cases) * k // workers : len(cases) * (k + 1) // workers] for k in range(workers)]
     with ThreadPoolExecutor(workers) as pool:
-        return [case for cases in pool.map(lambda job: list(_cases(*job)), jobs) for case in cases]
+        return [case for found in pool.map(lambda part: list(_cases(part)), parts) for case in found]
 
 
-def _cases(name: str, seeds: Sequence[int]) -> Iterator[Case]:
+def _cases(asked: Sequence[tuple[str, int]]) -> Iterator[Case]:
     with tempfile.TemporaryDirectory() as folder:
-        left = list(seeds)
+        left = list(asked)
         while left:
-            worker = _start(name, Path(folder))
-            try:
+            with _worker(folder) as worker:
                 while left:
-                    answer = _ask(worker, left[0])
-                    yield {"format": name, "seed": left.pop(0), **answer}
+                    name, seed = left.pop(0)
+                    answer = _ask(worker, name, seed)
+                    yield {"format": name, "seed": seed, **answer}
                     if answer["outcome"] in ("hang", "crash"):
                         break
-            finally:
-                worker.kill()
-                worker.wait()
-                for pipe in (worker.stdin, worker.stdout):
-                    if pipe is not None:
-                        pipe.close()
 
 
-def _start(name: str, folder: Path) -> subprocess.Popen[str]:
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "campaign.worker", name, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        bufsize=1,
-    )
-    if _line(worker, START) is None:
-        worker.kill()
-        raise RuntimeError(f"The worker for {name} did not start; run python -m campaign.worker {name!r} FOLDER.")
-    return worker
+@contextmanager
+def _worker(folder: str) -> Iterator[subprocess.Popen[str]]:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "campaign.worker", folder]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True, bufsize=1, cwd=ROOT) as worker:
+        try:
+            yield worker
+        finally:
+            worker.kill()
 
 
-def _ask(worker: subprocess.Popen[str], seed: int) -> Case:
+def _ask(worker: subprocess.Popen[str], name: str, seed: int) -> Case:
     assert worker.stdin is not None
-    worker.stdin.write(f"{seed}\n")
-    worker.stdin.flush()
+    with suppress(BrokenPipeError):
+        print(seed, name, file=worker.stdin, flush=True)
     answer = _line(worker, PATIENCE)
     if answer is None:
         return {"outcome": "hang" if worker.poll() is None else "crash", "file": "", "done": "", "said": ""}

@@ -1,51 +1,63 @@
 """Damages and reads files, one case per line of standard input; a crash or a hang ends this process and no other.
 
-    python -m campaign.worker FORMAT FOLDER
+    python -m campaign.worker FOLDER
 
-Each line is a seed; each answer is a line of JSON: the outcome, what was done to the file, and what was said.
+Each line is a seed and the name of a format; each answer is a line of JSON: the outcome, what was done to which file,
+and what was said.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import resource
 import shutil
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
-from campaign.formats import FORMATS
+from campaign.formats import FORMATS, Format
 from campaign.mutations import mutate
 from craftrl.errors import CraftError
 
-MEMORY = 6 * 2**30  # bytes of address space: a number of trajectories that was damaged must not take the machine down
+MEMORY = 16 * 2**30  # bytes of address space: a damaged number of trajectories must not take the machine down
 
 
 def main() -> None:
-    import resource
-
-    name, folder = sys.argv[1], Path(sys.argv[2])
-    form = FORMATS[name]
-    whole, damaged = folder / "whole", folder / "damaged"
-    if not whole.exists():
-        whole.mkdir(parents=True)
-        form.make(whole)
-    right = form.read(whole)
+    folder = Path(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
-    print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
-        rng = random.Random(int(line))
-        shutil.rmtree(damaged, ignore_errors=True)
-        shutil.copytree(whole, damaged)
-        file = rng.choice(sorted(path for path in damaged.rglob("*") if path.is_file()))
-        done = mutate(file, rng)
-        outcome, said = read(form, damaged, right)
-        print(json.dumps({"outcome": outcome, "file": file.name, "done": done, "said": said[:300]}), flush=True)
+        seed, name = line.rstrip("\n").split(" ", 1)
+        print(json.dumps(_case(name, int(seed), folder)), flush=True)
 
 
-def read(form, folder, right):  # type: ignore[no-untyped-def]
-    """same: as from the whole file; refused: one of our errors; changed: other numbers; foreign: any other error."""
+def _case(name: str, seed: int, folder: Path) -> dict[str, str]:
+    rng = random.Random(seed)
+    place = folder / name
+    right = _whole(name, place)
+    damaged = place / "damaged"
+    shutil.rmtree(damaged, ignore_errors=True)
+    shutil.copytree(place / "whole", damaged)
+    file = rng.choice(sorted(path for path in damaged.rglob("*") if path.is_file()))
+    done = mutate(file, rng)
+    outcome, said = _outcome(FORMATS[name], damaged, right)
+    return {"outcome": outcome, "file": file.name, "done": done, "said": said[:300]}
+
+
+@cache
+def _whole(name: str, place: Path) -> str:
+    """Makes the files of a format where they are not there yet; what a user sees in them."""
+    if not (place / "whole").exists():
+        (place / "whole").mkdir(parents=True)
+        FORMATS[name].make(place / "whole")
+    return FORMATS[name].read(place / "whole")
+
+
+def _outcome(form: Format, folder: Path, right: str) -> tuple[str, str]:
+    """same: as from the whole file; refused: one of our errors; foreign: any other error; changed, or read where
+    nothing protects a file of others: other numbers."""
     try:
         got = form.read(folder)
     except CraftError as error:
