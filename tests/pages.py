@@ -55,26 +55,25 @@ def blocks(text: str) -> list[Block]:
 
 
 def run_python(page: Path) -> None:
-    """Every block of Python, whatever it prints."""
+    """Every block of Python; where the page shows what it prints, that is compared."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text()):
         if block.kind == "python" and not SIGNATURE.search(block.code):
-            _execute(page, block, namespace)
+            printed = _execute(page, block, namespace)
+            if block.shown is not None:
+                check(f"{page.name}, line {block.line}", block.shown, printed)
 
 
 def run_tutorial(page: Path) -> None:
-    """Every block of Python and every command, each of which prints just what the page shows."""
+    """Every block of Python and every command; each prints just what the page shows, and nothing else."""
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(page.read_text()):
-        if block.kind == "python":
-            with _printed() as out:
-                _execute(page, block, namespace)
-            check(f"{page.name}, line {block.line}", block.shown or "", out.getvalue())
-        elif block.kind == "console":
-            for command, shown in commands(block.code):
-                with _printed() as out:
-                    assert run_command(command) == 0, command
-                check(f"{page.name}: {command}", shown, out.getvalue())
+    with _shown_warnings():
+        for block in blocks(page.read_text()):
+            if block.kind == "python":
+                check(f"{page.name}, line {block.line}", block.shown or "", _execute(page, block, namespace))
+            elif block.kind == "console":
+                for command, shown in commands(block.code):
+                    check(f"{page.name}: {command}", shown, run_command(command))
 
 
 def commands(code: str) -> list[tuple[str, str]]:
@@ -84,10 +83,13 @@ def commands(code: str) -> list[tuple[str, str]]:
     return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts)]
 
 
-def run_command(command: str) -> int:
+def run_command(command: str) -> str:
+    """What a command prints; it has to succeed."""
     name, *arguments = shlex.split(command, comments=True)
     assert name == "craftrl", f"only craftrl's own commands are run; {command!r} is another"
-    return main(arguments)
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(arguments) == 0, command
+    return out.getvalue()
 
 
 def check(where: str, shown: str, printed: str) -> None:
@@ -98,20 +100,22 @@ def check(where: str, shown: str, printed: str) -> None:
         raise AssertionError(f"{where}\n{checker.output_difference(example, printed, doctest.ELLIPSIS)}")
 
 
-def _execute(page: Path, block: Block, namespace: dict[str, object]) -> None:
+def _execute(page: Path, block: Block, namespace: dict[str, object]) -> str:
+    """What a block of Python prints."""
     code = "\n" * (block.line - 1) + block.code  # so that a traceback names the line of the page
-    exec(compile(code, str(page), "exec"), namespace)
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compile(code, str(page), "exec"), namespace)
+    return out.getvalue()
 
 
 @contextmanager
-def _printed() -> Iterator[io.StringIO]:
-    """What is printed, and what the library warns of, without the place in the code."""
-    out = io.StringIO()
+def _shown_warnings() -> Iterator[None]:
+    """What the library warns of is printed, without the place in the code; other warnings are what they were."""
 
     def show(message: object, category: type, *place: object, **more: object) -> None:
-        print(f"{category.__name__}: {message}", file=out)
+        print(f"{category.__name__}: {message}")
 
-    with warnings.catch_warnings(), redirect_stdout(out):
+    with warnings.catch_warnings():
         warnings.simplefilter("always", AssumptionWarning)
         warnings.showwarning = show  # type: ignore[assignment]
-        yield out
+        yield
