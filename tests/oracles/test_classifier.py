@@ -158,6 +158,18 @@ def test_profiles_are_alike_for_observations_of_one_state(data):
         assert within < 0.7 * part.std(axis=0).mean()
 
 
+def test_a_state_that_no_trajectory_is_read_to_be_in_says_nothing(data):
+    """Encoders need not give back every state that was found: labels may skip a number."""
+    prepared = ClassifierOracle(TREE, deals=1).prepare(data.tau)
+    f = prepared.log_odds(GRID, "independent")
+    label = data.truth.states[:, 1]
+    skipping = np.where(label == 1, 2, label)
+    found = prepared.profiles(2, skipping, f, GRID)
+    assert np.isfinite(found.values).all()
+    assert (found.values[:, 1] == 0).all()
+    assert (prepared.log_odds_given(2, skipping, f, GRID) >= 0).all()
+
+
 def test_nothing_follows_the_last_step(data):
     prepared = ClassifierOracle(TREE, deals=1).prepare(data.tau)
     found = prepared.profiles(3, data.truth.states[:, 2], prepared.log_odds(GRID, "independent"), GRID)

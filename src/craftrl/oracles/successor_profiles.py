@@ -35,13 +35,13 @@ def beside_predecessors(pairs: PairClassifiers, h: int, label: Ints, rows: Ints,
     """Log-probabilities (m, S, K) of the agents, for x_{h+1} of trajectories `rows` beside each state in `label` (n,).
 
     Averaged over deals and over x_h of the state. These are of the fold of x_{h+1} where it has some, so that no clone
-    saw either trajectory.
+    saw either trajectory. A state that was found, but that no trajectory is read to be in, says nothing: zeros.
     """
     n_states, deals = int(label.max()) + 1, len(pairs.fold_of)
     turns = int(np.clip(OTHERS_IN_ALL // (len(rows) * n_states), 1, OTHERS))
     total = np.zeros((len(rows), n_states, pairs.tau.K))
     for deal, fold_of in enumerate(pairs.fold_of):
-        for s in range(n_states):
+        for s in np.unique(label[label >= 0]):
             of_state = np.flatnonzero(label == s)
             for _ in range(turns):
                 beside = _drawn(of_state, fold_of, rows, rng)
