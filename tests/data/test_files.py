@@ -136,3 +136,17 @@ def test_json_of_numpy_values_is_plain(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="object is no plain value; give numbers, text or lists"):
         write_json(tmp_path / "y.json", object())
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_others_write_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    mine = temporary_name(path).name
+    names = [mine.replace(f"-{os.getpid()}-", f"-{owner}-") for owner in (gone.pid, os.getppid())]
+    elsewhere = ".file.txt.0badcafe-" + names[0].split("-", 1)[1]
+    for name in (*names, elsewhere, mine):
+        (tmp_path / name).write_text("a part")
+    with written_whole(path) as temporary:
+        temporary.write_text("whole")
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([names[1], elsewhere, mine, "file.txt"])

@@ -8,8 +8,11 @@ into one another.
 from __future__ import annotations
 
 import errno
+import glob
+import hashlib
 import json
 import os
+import platform
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -87,8 +90,34 @@ def told_plainly(path: str | os.PathLike[str], what: str = "file") -> Iterator[N
 
 
 def temporary_name(path: Path) -> Path:
-    """A hidden name beside `path` that nobody else uses."""
-    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    """A hidden name beside `path` that nobody else uses.
+
+    What processes of this machine that are gone have left under such names is removed first: a kill leaves a part of
+    a file, which nobody would ever look for.
+    """
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        if _abandoned(part):
+            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+    return path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def _abandoned(part: Path) -> bool:
+    host, _, rest = part.name.removesuffix(".tmp").rpartition(".")[2].partition("-")
+    owner = rest.partition("-")[0]
+    if host != _host() or not owner.isdigit() or int(owner) == os.getpid():
+        return False
+    try:
+        os.kill(int(owner), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:  # it is there, and somebody else's
+        pass
+    return False
+
+
+def _host() -> str:
+    """The machine, in letters that a file name may hold: several may write into one folder."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
 def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterable
 from importlib import import_module
@@ -238,8 +239,9 @@ def check_target(target: Path, overwrite: bool) -> None:
 
 
 def _move_into_place(temporary: Path, target: Path) -> None:
+    """Two moves where a model is replaced; killed between them, the old one lies beside under a name that stays."""
     if target.exists():
-        old = temporary_name(target)
+        old = target.with_name(f".{target.name}.replaced-{secrets.token_hex(4)}")
         os.replace(target, old)
         os.replace(temporary, target)
         shutil.rmtree(old, ignore_errors=True)
