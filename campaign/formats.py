@@ -71,7 +71,7 @@ def _read_store(folder: Path) -> str:
     actions = [[np.asarray(episode) for episode in agent] for agent in read_actions(folder / "data.h5")]
     seen = inspect(folder / "data.h5")
     flat = [episode for agent in actions for episode in agent]
-    return _read_dataset(folder / "data.h5") + _digest(str(seen), *flat)
+    return _read_dataset(folder / "data.h5") + _digest(str(seen).replace(str(folder), ""), *flat)
 
 
 def _truth(folder: Path) -> None:
@@ -115,6 +115,27 @@ def _model(kind: str) -> Format:
         )
 
     return Format(make, read)
+
+
+def _checkpoint(folder: Path) -> Any:
+    from craftrl.oracles.network.checkpoints import Checkpoint
+
+    return Checkpoint(folder, "log-odds", "settings", "targets")
+
+
+def _write_checkpoint(folder: Path) -> None:
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    weights = {"weight": torch.randn(8, 8, generator=generator), "epoch": 3}
+    _checkpoint(folder).save({"network": weights, "progress": {"losses": [0.6, 0.5]}})
+
+
+def _read_checkpoint(folder: Path) -> str:
+    import torch
+
+    saved = _checkpoint(folder).load(torch.device("cpu"))
+    return _digest(saved["network"]["weight"].numpy(), saved["network"]["epoch"], saved["progress"])
 
 
 # -- what others write ---------------------------------------------------------------------------------------------
@@ -190,6 +211,7 @@ FORMATS: dict[str, Format] = {
     "model": _model("bits"),
     "classifier model": _model("classifier"),
     "network model": _model("network"),
+    "checkpoint": Format(_write_checkpoint, _read_checkpoint),
     "NPZ": _imported(lambda path, x: np.savez(path.with_suffix(".npz"), observations=x)),
     "NPY": _imported(lambda path, x: np.save(path.with_suffix(".npy"), x)),
     "CSV": _imported(_csv),

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import struct
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -36,6 +37,7 @@ UNREADABLE = (
     RuntimeError,
     SyntaxError,
     struct.error,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )

@@ -44,9 +44,13 @@ def read_table(path: Path, columns: list[str] | None = None) -> Any:
     arrow = require("pyarrow", "tables")
     try:
         if path.suffix == ".parquet":
-            return require("pyarrow.parquet", "tables").read_table(path, columns=columns)
-        csv = require("pyarrow.csv", "tables")
-        return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ","))
+            table = require("pyarrow.parquet", "tables").read_table(path, columns=columns)
+        else:
+            csv = require("pyarrow.csv", "tables")
+            options = csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",")
+            table = csv.read_csv(path, parse_options=options)
+        table.validate(full=True)
+        return table.rename_columns(table.column_names)  # names are decoded here, and not later
     except (arrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidDataError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,10 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return None
         try:
-            saved = torch.load(self.path, map_location=device, weights_only=True)
+            digest, content = _split(self.path.read_bytes())
+            if hashlib.sha256(content).digest() != digest:
+                raise ValueError("its checksum does not fit")
+            saved = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
             settings = saved["settings"]
         except Exception as error:
             raise InvalidDataError(
@@ -45,5 +50,13 @@ class Checkpoint:
     def save(self, state: dict[str, Any]) -> None:
         if self.path is None:
             return
-        with written_whole(self.path, "checkpoint") as temporary:
-            torch.save({**state, "settings": self.settings, "targets": self.targets}, temporary)
+        content = io.BytesIO()
+        torch.save({**state, "settings": self.settings, "targets": self.targets}, content)
+        with written_whole(self.path, "checkpoint") as temporary, temporary.open("wb") as file:
+            file.write(hashlib.sha256(content.getbuffer()).digest())
+            file.write(content.getbuffer())
+
+
+def _split(data: bytes) -> tuple[bytes, bytes]:
+    """The checksum in front of a checkpoint, and the checkpoint."""
+    return data[: hashlib.sha256().digest_size], data[hashlib.sha256().digest_size :]
