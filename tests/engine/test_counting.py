@@ -121,6 +121,11 @@ def test_tiles_and_threads_do_not_change_the_result(tile_bytes, n_threads):
     engine = Engine(n_threads=n_threads, tile_bytes=tile_bytes)
     for losses, again in zip(whole, engine.all_losses(steps, GRID), strict=True):
         assert np.array_equal(losses, again)
+    tiles = [np.empty((0, 700), dtype=np.int64) for _ in whole]
+    for h, first, rows in engine.loss_tiles(steps, GRID):
+        assert len(tiles[h]) == first
+        tiles[h] = np.concatenate([tiles[h], rows])
+    assert all(map(np.array_equal, whole, tiles))
     expected = [divmod(int(np.argmin(losses)), 700) for losses in whole]
     assert engine.best_pairs(steps, GRID) == expected
     assert len(list(row_tiles(steps[0], steps[1], tile_bytes))) > (tile_bytes < 2**20)

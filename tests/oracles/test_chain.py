@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.core.losses import FIXED_POINT
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain, shortest_tiled
 from craftrl.states.accuracy import population_accuracy
 
 
@@ -31,6 +31,20 @@ def test_shortest_chain_is_the_best_of_all_paths(seed, sizes):
     path, cost = shortest_chain(iter(losses))
     assert cost == min(total for _, total in all_paths(losses))
     assert dict(all_paths(losses))[tuple(path)] == cost
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(1, 6), min_size=2, max_size=5), st.integers(1, 4))
+def test_tiles_give_the_same_chain_ties_included(seed, sizes, n_rows):
+    losses = [loss % 3 for loss in random_losses(seed, sizes)]  # so few values that ties abound
+    tiles = ((h, i, loss[i : i + n_rows]) for h, loss in enumerate(losses) for i in range(0, len(loss), n_rows))
+    cost, back = losses[0].min(axis=0), [losses[0].argmin(axis=0)]
+    for loss in losses[1:]:
+        through = cost[:, None] + loss
+        cost, back = through.min(axis=0), [*back, through.argmin(axis=0)]
+    path = [int(cost.argmin())]
+    for choice in reversed(back):
+        path.insert(0, int(choice[path[0]]))
+    assert shortest_tiled(tiles) == (path, cost.min())
 
 
 @given(st.integers(0, 1000), st.lists(st.integers(1, 4), min_size=2, max_size=5))

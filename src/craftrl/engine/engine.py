@@ -93,6 +93,28 @@ class Engine:
             lambda two: pair_losses(*two, grid, tile_bytes=self.tile_bytes, counts=counts), list(pairwise(steps))
         )
 
+    def loss_tiles(
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
+    ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """The same matrices in tiles: the number of the matrix, its first row in this tile, and some rows of it.
+
+        Tiles come matrix by matrix and from the first row to the last, so that whoever needs each row once holds a
+        few megabytes where a matrix of large classes takes gigabytes.
+        """
+        if self.device != "cpu":
+            yield from ((h, 0, losses) for h, losses in enumerate(self.all_losses(steps, grid, counts)))
+            return
+        tasks = [
+            (h, rows) for h, two in enumerate(pairwise(steps)) for rows in row_tiles(*two, tile_bytes=self.tile_bytes)
+        ]
+
+        def losses(task: tuple[int, slice]) -> NDArray[np.int64]:
+            h, rows = task
+            return pair_losses(steps[h], steps[h + 1], grid, rows, self.tile_bytes, counts)
+
+        for (h, rows), found in zip(tasks, self.map(losses, tasks)):
+            yield h, rows.start, found
+
     def _on_gpu(self, grid: Grid) -> TorchCounter:
         from craftrl.engine.gpu import TorchCounter
 

@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from craftrl.core.losses import log_loss
 from craftrl.core.relabelling import best_weight
 
-__all__ = ["agreement", "chain_posterior", "most_agreeing", "shortest_chain"]
+__all__ = ["agreement", "chain_posterior", "most_agreeing", "shortest_chain", "shortest_tiled"]
 
 Floats = NDArray[np.float64]
 
@@ -35,13 +35,26 @@ def shortest_chain(losses: Iterable[NDArray[np.int64]]) -> tuple[list[int], int]
     The losses may come from a generator: one matrix is held at a time. Ties go to the smaller index, from the end
     of the path backwards.
     """
-    cost: NDArray[np.int64] | None = None
+    return shortest_tiled((h, 0, loss) for h, loss in enumerate(losses))
+
+
+def shortest_tiled(tiles: Iterable[tuple[int, int, NDArray[np.int64]]]) -> tuple[list[int], int]:
+    """The same from tiles of the matrices, as `Engine.loss_tiles` has them: matrix, first row, rows."""
+    cost = np.empty(0, dtype=np.int64)  # of the best path to each encoder of the step before
+    best = np.empty(0, dtype=np.int64)  # the same for the step that is being reached
     back: list[NDArray[np.int64]] = []
-    for loss in losses:
-        through = loss if cost is None else cost[:, None] + loss
-        back.append(np.argmin(through, axis=0))
-        cost = through.min(axis=0)
-    assert cost is not None, "a chain needs at least one pair of steps"
+    for h, first, loss in tiles:
+        if h == len(back):
+            cost, best = best, np.full(loss.shape[1], np.iinfo(np.int64).max)
+            back.append(np.zeros(loss.shape[1], dtype=np.int64))
+        through = cost[first : first + len(loss), None] + loss if h else loss
+        row = np.argmin(through, axis=0)
+        found = np.take_along_axis(through, row[None], axis=0)[0]
+        better = found < best
+        best = np.where(better, found, best)
+        back[h] = np.where(better, first + row, back[h])
+    assert back, "a chain needs at least one pair of steps"
+    cost = best
     path = [int(np.argmin(cost))]
     for choice in reversed(back):
         path.append(int(choice[path[-1]]))

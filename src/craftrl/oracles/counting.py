@@ -27,7 +27,7 @@ from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
-from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_chain
+from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_tiled
 from craftrl.oracles.markov import MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
 from craftrl.oracles.starts import counted_start_test, counted_starts
@@ -196,7 +196,7 @@ class PreparedCounting(PreparedOracle):
         # From one start the first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
         chain = [self._start, *steps[1:]] if self._one_start else steps
         if coupling == "chain":
-            path = list(shortest_chain(self.engine.all_losses(chain, grid, self._counts))[0])
+            path = shortest_tiled(self.engine.loss_tiles(chain, grid, self._counts))[0]
         elif coupling == "markov":
             path = self._markov_chain(chain).shortest(grid, self._counts)
         else:

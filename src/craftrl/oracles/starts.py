@@ -21,7 +21,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.engine.counting import pair_counts
 from craftrl.engine.packing import PackedStep, pack_groups
-from craftrl.oracles.chain import shortest_chain
+from craftrl.oracles.chain import shortest_tiled
 
 if TYPE_CHECKING:
     from craftrl.oracles.counting import PreparedCounting
@@ -59,7 +59,7 @@ def counted_starts(prepared: PreparedCounting) -> NDArray[np.int64]:
         return np.zeros(prepared.tau.n, dtype=np.int64)
     prepared.expect_several_starts()
     steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
-    path = shortest_chain(prepared.engine.all_losses(steps, GRID))[0]
+    path = shortest_tiled(prepared.engine.loss_tiles(steps, GRID))[0]
     values, label = np.unique(steps[0].values(int(path[0])), return_inverse=True)
     return label.reshape(-1) - int(values[0] < 0)
 
