@@ -218,3 +218,10 @@ def test_folders_of_one_name_are_told_apart(tmp_path):
     import_data(paths, tmp_path / "data.h5")
     assert read_notes(tmp_path / "data.h5")["agents"] == ["ann/videos", "ben/videos"]
     assert_same(stored(tmp_path / "data.h5"), given)
+
+
+def test_a_table_with_two_columns_of_one_name_is_refused(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("episode,f0,f0\n0,1,2\n0,1,2\n")
+    with pytest.raises(InvalidDataError, match=r"a\.csv must be a table .* two columns called 'f0'"):
+        import_data([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "data.h5")

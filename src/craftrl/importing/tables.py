@@ -50,7 +50,11 @@ def read_table(path: Path, columns: list[str] | None = None) -> Any:
             options = csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",")
             table = csv.read_csv(path, parse_options=options)
         table.validate(full=True)
-        return table.rename_columns(table.column_names)  # names are decoded here, and not later
+        names = table.column_names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"it has two columns called {twice!r}")
+        return table
     except (arrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidDataError(
