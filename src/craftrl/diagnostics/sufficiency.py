@@ -1,0 +1,169 @@
+"""Do the states hold all that the log-odds know? A check that trains nothing again.
+
+Refits of a network are dear, and on less data they are worse than the model that they judge. But what a network has
+learned can be asked. Right states are sufficient: the agent depends on (x_h, x_{h+1}) through (s_h, s_{h+1}) alone, and
+the neighbouring state on x_h through s_h and the agent (Equation 1). And they are no finer than needed: what the
+log-odds do not tell apart is no two states. Three questions follow.
+
+captured  on trajectories that were not learned from: how much of what f_h tells of the agents is left once it is
+          averaged over all pairs of the same two states? Codes that follow noise lose nearly all of it.
+closed    does what f knows of x_h, its profile, foretell the neighbouring state beyond its own? States in which two are
+          fused, or that are misread, fail.
+read      do profiles say which state an observation is of? States that differ by noise alone have one profile.
+
+Paper: Equation 1, Section 2.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from craftrl.core.seam import CheckablePairFunction
+from craftrl.core.trace import CONTRADICTED
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.profiles import foretold, halves, left_over, profiles, read_by_profile
+from craftrl.states.visits import pair_labels
+
+__all__ = ["Sufficiency", "captured_share", "sufficiency"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+PER_AGENT = 2048  # trajectories of each agent that are looked at, at most
+BYTES = 2**28  # and of all of them so many bytes of observations
+LEAST_VISITS, LEAST_SHARE = 10, 0.01  # of a state at a step, so that what is said of it counts
+
+
+@dataclass(frozen=True)
+class Sufficiency:
+    """What the log-odds know, against what the states hold of it.
+
+    told      what the log-odds tell of the agents of trajectories that they did not learn from, in nats per pair
+    captured  the states' share of that; NaN where it is nothing
+    error     the standard error of `captured`, over those trajectories
+    n_unseen  how many of them there are
+    closed    float (H-1,): of what states and profiles tell of the neighbouring state, the states' share; 1 where the
+              profiles add nothing that chance would not
+    p_value   float (H-1,): how likely chance alone lets profiles add as much
+    read      float (H,): of the state that profiles tell worst from the others, the share that they read right; NaN
+              where there is one state, and where the agents act alike on both sides of the step
+    worst     int (H,): that state, -1 for none
+    several   bool (H,): whether there are several states at the step
+    """
+
+    told: float
+    captured: float
+    error: float
+    n_unseen: int
+    closed: Floats
+    p_value: Floats
+    read: Floats
+    worst: NDArray[np.int64]
+    several: NDArray[np.bool_]
+
+    @property
+    def held(self) -> Floats:
+        """(H,): the captured share, at most 1, times what profiles read right of the worst state of each step."""
+        captured = float(np.clip(np.nan_to_num(self.captured, nan=0.0), 0.0, 1.0))
+        return np.asarray(captured * np.nan_to_num(self.read, nan=1.0))
+
+
+def sufficiency(
+    f: CheckablePairFunction, codes: Ints, tau: TrajectoryDataset, at_chance: Collection[int], seed: int
+) -> Sufficiency | None:
+    """Check states `codes` (n, H), -1 for none, by log-odds f; None where f does not say what it learned from.
+
+    `at_chance` are the h at which the agents cannot be told apart: there is nothing to capture there.
+    """
+    unseen = _spread(f.unseen, tau)
+    if not len(unseen):
+        return None
+    pairs = [h for h in range(1, tau.H) if h not in at_chance]
+    log_odds = f.of_unseen(_observations(tau, unseen), unseen)
+    told, captured, error = captured_share(log_odds, codes[unseen], tau.agent[unseen], pairs)
+    rows = np.concatenate([_spread(np.arange(tau.n)[tau.agent_slice(k)], tau) for k in range(tau.K)])
+    rng = np.random.default_rng(seed)
+    some, agent = codes[rows], tau.agent[rows]
+    profile = profiles(f, _observations(tau, rows), some, rng)
+    reading = np.stack([read_by_profile(p, code, rng) for p, code in zip(profile, some.T)], axis=1)
+    half = np.stack([halves(p, code) for p, code in zip(profile, some.T)], axis=1)
+    found = [_closed(h, some, agent, reading, half) for h in range(1, tau.H)]
+    p_value, share = np.array(found).T
+    closed = np.where(p_value * len(found) < CONTRADICTED, share, 1.0)
+    blind = [h for h in range(1, tau.H + 1) if h not in pairs and h - 1 not in pairs]
+    read, worst = zip(*((np.nan, -1) if h in blind else _worst(some[:, h - 1], reading[:, h - 1]) for h in _steps(tau)))
+    several = np.array([len(np.unique(code[code >= 0])) > 1 for code in some.T])
+    return Sufficiency(told, captured, error, len(unseen), closed, p_value, np.array(read), np.array(worst), several)
+
+
+def captured_share(log_odds: Floats, codes: Ints, agent: Ints, pairs: Collection[int]) -> tuple[float, float, float]:
+    """What log-odds (m, H-1, K-1) tell of the agents at `pairs`, the share of it left in states, and its error.
+
+    The states' log-odds are those of the pairs averaged within each cell (s_h, s_{h+1}): f_h itself where the states
+    are right, less its scatter, so that the share may exceed 1. An unknown state (-1) is a state like others.
+    """
+    logits = np.concatenate([np.zeros_like(log_odds[..., :1]), -log_odds], axis=-1)
+    gain, kept = np.zeros((2, len(agent))), 0
+    for h in pairs:
+        there = np.isfinite(logits[:, h - 1]).all(axis=1) & (codes[:, h] >= 0)
+        own, share = agent[there], np.bincount(agent[there], minlength=logits.shape[2]) / max(there.sum(), 1)
+        _, cell = np.unique(pair_labels(codes[there, h - 1] + 1, codes[there, h] + 1), return_inverse=True)
+        log_p = np.asarray(log_softmax(logits[there, h - 1], axis=1))
+        for who, said in enumerate((log_p, log_softmax(_cell_means(log_p, cell), axis=1))):
+            gain[who, there] += said[np.arange(len(own)), own] - np.log(share[own])
+        kept += int(there.sum())
+    told = float(gain[0].sum()) / max(kept, 1)
+    if told <= 0:
+        return told, np.nan, np.nan
+    lost = (gain[0] - gain[1]) / (told * kept)
+    return told, float(gain[1].sum() / gain[0].sum()), float(lost.std() * np.sqrt(len(agent)))
+
+
+def _cell_means(values: Floats, cell: Ints) -> Floats:
+    sums = np.stack([np.bincount(cell, column) for column in values.T], axis=1)
+    return np.asarray((sums / np.bincount(cell)[:, None])[cell])
+
+
+def _closed(h: int, codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tuple[float, float]:
+    """The p-value and the share closed at the pair from h: the worse of the two directions."""
+    found = []
+    for own, other in ((h - 1, h), (h, h - 1)):
+        log_p, nats = left_over(codes[:, own], codes[:, other], agent, (reading[:, own], half[:, own]))
+        known = foretold(codes[:, own], codes[:, other], agent)
+        found.append((min(1.0, 2 * float(np.exp(log_p))), known / (known + nats) if nats else 1.0))
+    return min(found)
+
+
+def _worst(code: Ints, reading: Ints) -> tuple[float, int]:
+    """The least share that is read right of a state that is visited often enough, and the state."""
+    visits = np.bincount(code[code >= 0])
+    enough = np.flatnonzero(visits >= max(LEAST_VISITS, LEAST_SHARE * visits.sum()))
+    if np.count_nonzero(visits) < 2 or not len(enough):
+        return np.nan, -1
+    return min((float((reading[code == s] == s).mean()), int(s)) for s in enough)
+
+
+def _spread(rows: Ints, tau: TrajectoryDataset) -> Ints:
+    """So many of these rows, from all over them, as there is time and memory for."""
+    each = int(np.prod(tau.obs_shape)) * tau.dtype.itemsize * tau.H
+    most = max(1, min(PER_AGENT, BYTES // (tau.K * each)))
+    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
+
+
+def _observations(tau: TrajectoryDataset, rows: Ints) -> NDArray[Any]:
+    """(m, H, *obs): what these trajectories, in rising order, saw; a step is read in blocks."""
+    x = np.empty((len(rows), tau.H, *tau.obs_shape), dtype=tau.dtype)
+    for h in _steps(tau):
+        for block, seen in tau.blocks(h):
+            mine = (rows >= block.start) & (rows < block.stop)
+            x[mine, h - 1] = seen[rows[mine] - block.start]
+    return x
+
+
+def _steps(tau: TrajectoryDataset) -> range:
+    return range(1, tau.H + 1)
