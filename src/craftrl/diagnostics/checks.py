@@ -32,7 +32,7 @@ LEAST_GAP = 2.5
 LEAST_SAME_COUNT = 0.5  # in the mean over all steps: at single ones, resampling by itself makes light bins heavy
 LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
 LEAST_CAPTURED, LARGEST_ERROR = 0.9, 0.15  # of what log-odds tell of the agents, and how well that must be known
-LEAST_CLOSED, LEAST_READ = 0.95, 0.9  # at any step
+LEAST_CLOSED, LEAST_READ = 0.95, 0.95  # at any step
 
 
 def diagnose(
