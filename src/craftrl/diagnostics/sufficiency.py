@@ -48,7 +48,8 @@ class Sufficiency:
     error     the standard error of `captured`, over those trajectories
     n_unseen  how many of them there are
     closed    float (H-1,): of what states and profiles tell of the neighbouring state, the states' share; 1 where the
-              profiles add nothing that chance would not
+              profiles add nothing that chance would not. What states tell is the mean over steps: at single ones, as
+              after one start, it may be nothing
     p_value   float (H-1,): how likely chance alone lets profiles add as much
     read      float (H,): of the state that profiles tell worst from the others, the share that they read right; NaN
               where there is one state, and where the agents act alike on both sides of the step
@@ -68,9 +69,13 @@ class Sufficiency:
 
     @property
     def held(self) -> Floats:
-        """(H,): the captured share, at most 1, times what profiles read right of the worst state of each step."""
+        """(H,): the captured share, at most 1, times what profiles read right of the worst state of each step.
+
+        Where all trajectories begin in one state, that one is right.
+        """
         captured = float(np.clip(np.nan_to_num(self.captured, nan=0.0), 0.0, 1.0))
-        return np.asarray(captured * np.nan_to_num(self.read, nan=1.0))
+        held = captured * np.nan_to_num(self.read, nan=1.0)
+        return np.asarray(np.append(held[0] if self.several[0] else 1.0, held[1:]))
 
 
 def sufficiency(
@@ -92,9 +97,10 @@ def sufficiency(
     profile = profiles(f, _observations(tau, rows), some, rng)
     reading = np.stack([read_by_profile(p, code, rng) for p, code in zip(profile, some.T)], axis=1)
     half = np.stack([halves(p, code) for p, code in zip(profile, some.T)], axis=1)
-    found = [_closed(h, some, agent, reading, half) for h in range(1, tau.H)]
-    p_value, share = np.array(found).T
-    closed = np.where(p_value * len(found) < CONTRADICTED, share, 1.0)
+    found = [_foretold(h, some, agent, reading, half) for h in range(1, tau.H)]
+    p_value, nats, known = np.array(found).T
+    beyond = np.where(p_value * len(found) < CONTRADICTED, nats, 0.0)
+    closed = np.divide(known.mean(), known.mean() + beyond, out=np.ones(len(found)), where=beyond > 0)
     blind = [h for h in range(1, tau.H + 1) if h not in pairs and h - 1 not in pairs]
     read, worst = zip(*((np.nan, -1) if h in blind else _worst(some[:, h - 1], reading[:, h - 1]) for h in _steps(tau)))
     several = np.array([len(np.unique(code[code >= 0])) > 1 for code in some.T])
@@ -129,14 +135,15 @@ def _cell_means(values: Floats, cell: Ints) -> Floats:
     return np.asarray((sums / np.bincount(cell)[:, None])[cell])
 
 
-def _closed(h: int, codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tuple[float, float]:
-    """The p-value and the share closed at the pair from h: the worse of the two directions."""
-    found = []
-    for own, other in ((h - 1, h), (h, h - 1)):
-        log_p, nats = left_over(codes[:, own], codes[:, other], agent, (reading[:, own], half[:, own]))
-        known = foretold(codes[:, own], codes[:, other], agent)
-        found.append((min(1.0, 2 * float(np.exp(log_p))), known / (known + nats) if nats else 1.0))
-    return min(found)
+def _foretold(h: int, codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tuple[float, float, float]:
+    """Of the pair from h: what profiles tell of the neighbour beyond the states, in the direction in which they tell
+    more (p-value and nats), and what the states tell."""
+    both = [
+        left_over(codes[:, own], codes[:, other], agent, (reading[:, own], half[:, own]))
+        for own, other in ((h - 1, h), (h, h - 1))
+    ]
+    log_p, nats = min(both)
+    return min(1.0, 2 * float(np.exp(log_p))), nats, foretold(codes[:, h - 1], codes[:, h], agent)
 
 
 def _worst(code: Ints, reading: Ints) -> tuple[float, int]:
