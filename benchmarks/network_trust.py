@@ -71,6 +71,10 @@ KINDS: dict[str, dict[str, Any]] = {
         "agents": {"style": "compass"},
         "model": {"stationary": True},
     },
+    "images 4x4": {
+        "world": (PixelsExBMDP, 8, 4, 4),
+        "model": {"stationary": True, "alpha": 0.5, "eta": 0.05, "nu": 0.0125},
+    },
     "three agents": {"world": (Positions, 4, 2, 2), "agents": {"n_agents": 3, "alpha": 1.5}},
     "bounds too large": {"world": (Positions, 4, 2, 2), "model": {"alpha": 1.0, "eta": 0.2, "nu": 0.3}},
     "bounds too small": {"world": (Positions, 4, 2, 2), "model": {"alpha": 0.1, "eta": 0.01, "nu": 0.0005}},
@@ -94,7 +98,7 @@ CHECK = [
     *(("images 2x2", n) for n in (150, 400, 800)),
     ("images 3x3", 300),
     ("images 3x3, compass", 800),
-    ("images 3x3", 1000),
+    ("images 4x4", 800),
 ]
 
 

@@ -237,6 +237,23 @@ def test_references_are_of_all_states_in_turn():
     assert [len(p) for p in found] == [2 * N] * H
 
 
+def test_a_state_with_one_observation_does_no_harm():
+    codes = CELL.copy()
+    codes[7, 2] = CELLS
+    np.testing.assert_allclose(check(codes).read, check(CELL).read, atol=0.02)
+
+
+def test_a_step_that_nobody_reaches_and_a_state_seen_once_are_answered():
+    codes = CELL.copy()
+    codes[:, -1] = -1
+    found = check(codes)
+    assert np.isnan(found.read[-1])
+    assert found.closed[-1] == 1
+    assert found.captured > 0.95
+    few = np.arange(-1, 3)
+    assert read_by_profile(np.arange(4.0)[:, None], few, np.random.default_rng(0)).tolist() == [-1, 0, 0, 0]
+
+
 def test_profiles_that_know_nothing_read_nothing():
     rng = np.random.default_rng(0)
     nothing = main_directions(np.zeros((50, 24)), np.ones(50, dtype=bool))

@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 FEWEST, MOST = 12, 32  # references at each step; in between as many as there are states
 DIRECTIONS, SMALL = 12, 0.05  # of a profile at most so many directions, and none with so small a part of its deviation
+LEARNED = 5  # observations of a state from which on it can be learned
 FOLDS = 2  # of those whose rows are read by what was learned from the others
 
 
@@ -52,6 +53,8 @@ def _in_turn(code: Ints, R: int, rng: np.random.Generator) -> Ints:
 
 def main_directions(profile: Floats, there: NDArray[np.bool_]) -> Floats:
     """Profiles (n, d) in their main directions (n, at most 12), those of rows that are not there 0."""
+    if not there.any():
+        return np.zeros((len(profile), 1))
     centred = np.where(there[:, None], profile - profile[there].mean(axis=0), 0.0)
     _, size, axes = np.linalg.svd(centred, full_matrices=False)
     kept = (size > SMALL * size[0]) & (np.arange(len(size)) < DIRECTIONS)
@@ -61,7 +64,8 @@ def main_directions(profile: Floats, there: NDArray[np.bool_]) -> Floats:
 def read_by_profile(profile: Floats, code: Ints, rng: np.random.Generator) -> Ints:
     """The states (n,) that the profiles say, -1 where a code is: a linear discriminant that did not learn from the row.
 
-    All states count alike, so that a rare one is not lost to a common one with the same profile.
+    All states count alike, so that a rare one is not lost to a common one with the same profile. One with a handful of
+    observations is read as another.
     """
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # dear to import
 
@@ -69,9 +73,11 @@ def read_by_profile(profile: Floats, code: Ints, rng: np.random.Generator) -> In
     fold_of = rng.permutation(len(there)) % FOLDS
     for fold in range(FOLDS):
         learned, own = there[fold_of != fold], there[fold_of == fold]
-        names = np.unique(code[learned])
+        names, visits = np.unique(code[learned], return_counts=True)
+        names = names[visits >= LEARNED]
+        learned = learned[np.isin(code[learned], names)]
         if len(names) < 2 or not profile[learned].std():
-            read[own] = names[0] if len(names) else -1
+            read[own] = names[0] if len(names) else 0
             continue
         rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=np.full(len(names), 1 / len(names)))
         read[own] = rule.fit(profile[learned], code[learned]).predict(profile[own])
