@@ -91,34 +91,31 @@ def sufficiency(
     pairs = [h for h in range(1, tau.H) if h not in at_chance]
     log_odds = f.of_unseen(_observations(tau, unseen), unseen)
     told, captured, error = captured_share(log_odds, codes[unseen], tau.agent[unseen], pairs)
+
     rows = np.concatenate([_spread(np.arange(tau.n)[tau.agent_slice(k)], tau) for k in range(tau.K)])
-    rng = np.random.default_rng(seed)
-    some, agent = codes[rows], tau.agent[rows]
+    some, rng = codes[rows], np.random.default_rng(seed)
     profile = profiles(f, _observations(tau, rows), some, rng)
     reading = np.stack([read_by_profile(p, code, rng) for p, code in zip(profile, some.T)], axis=1)
     half = np.stack([halves(p, code) for p, code in zip(profile, some.T)], axis=1)
-    found = [_foretold(h, some, agent, reading, half) for h in range(1, tau.H)]
-    p_value, nats, known = np.array(found).T
-    beyond = np.where(p_value * len(found) < CONTRADICTED, nats, 0.0)
-    closed = np.divide(known.mean(), known.mean() + beyond, out=np.ones(len(found)), where=beyond > 0)
-    blind = [h for h in range(1, tau.H + 1) if h not in pairs and h - 1 not in pairs]
-    read, worst = zip(*((np.nan, -1) if h in blind else _worst(some[:, h - 1], reading[:, h - 1]) for h in _steps(tau)))
+    closed, p_value = _closed(some, tau.agent[rows], reading, half)
+    known = [h for h in _steps(tau) if h in pairs or h - 1 in pairs]
+    read, worst = _told_apart(some, reading, known)
     several = np.array([len(np.unique(code[code >= 0])) > 1 for code in some.T])
-    return Sufficiency(told, captured, error, len(unseen), closed, p_value, np.array(read), np.array(worst), several)
+    return Sufficiency(told, captured, error, len(unseen), closed, p_value, read, worst, several)
 
 
 def captured_share(log_odds: Floats, codes: Ints, agent: Ints, pairs: Collection[int]) -> tuple[float, float, float]:
     """What log-odds (m, H-1, K-1) tell of the agents at `pairs`, the share of it left in states, and its error.
 
     The states' log-odds are those of the pairs averaged within each cell (s_h, s_{h+1}): f_h itself where the states
-    are right, less its scatter, so that the share may exceed 1. An unknown state (-1) is a state like others.
+    are right, less its scatter, so that the share may exceed 1.
     """
     logits = np.concatenate([np.zeros_like(log_odds[..., :1]), -log_odds], axis=-1)
     gain, kept = np.zeros((2, len(agent))), 0
     for h in pairs:
-        there = np.isfinite(logits[:, h - 1]).all(axis=1) & (codes[:, h] >= 0)
+        there = np.isfinite(logits[:, h - 1]).all(axis=1) & (codes[:, h - 1 : h + 1] >= 0).all(axis=1)
         own, share = agent[there], np.bincount(agent[there], minlength=logits.shape[2]) / max(there.sum(), 1)
-        _, cell = np.unique(pair_labels(codes[there, h - 1] + 1, codes[there, h] + 1), return_inverse=True)
+        _, cell = np.unique(pair_labels(codes[there, h - 1], codes[there, h]), return_inverse=True)
         log_p = np.asarray(log_softmax(logits[there, h - 1], axis=1))
         for who, said in enumerate((log_p, log_softmax(_cell_means(log_p, cell), axis=1))):
             gain[who, there] += said[np.arange(len(own)), own] - np.log(share[own])
@@ -135,6 +132,15 @@ def _cell_means(values: Floats, cell: Ints) -> Floats:
     return np.asarray((sums / np.bincount(cell)[:, None])[cell])
 
 
+def _closed(codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tuple[Floats, Floats]:
+    """Of each pair of steps the states' share of what they and profiles foretell, and the p-value of the profiles."""
+    found = [_foretold(h, codes, agent, reading, half) for h in range(1, codes.shape[1])]
+    p_value, nats, by_states = np.array(found).T
+    beyond = np.where(p_value * len(found) < CONTRADICTED, nats, 0.0)
+    known = by_states.mean()
+    return np.divide(known, known + beyond, out=np.ones(len(found)), where=beyond > 0), p_value
+
+
 def _foretold(h: int, codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tuple[float, float, float]:
     """Of the pair from h: what profiles tell of the neighbour beyond the states, in the direction in which they tell
     more (p-value and nats), and what the states tell."""
@@ -146,13 +152,16 @@ def _foretold(h: int, codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tu
     return min(1.0, 2 * float(np.exp(log_p))), nats, foretold(codes[:, h - 1], codes[:, h], agent)
 
 
-def _worst(code: Ints, reading: Ints) -> tuple[float, int]:
-    """The least share that is read right of a state that is visited often enough, and the state."""
-    visits = np.bincount(code[code >= 0])
-    enough = np.flatnonzero(visits >= max(LEAST_VISITS, LEAST_SHARE * visits.sum()))
-    if np.count_nonzero(visits) < 2 or not len(enough):
-        return np.nan, -1
-    return min((float((reading[code == s] == s).mean()), int(s)) for s in enough)
+def _told_apart(codes: Ints, reading: Ints, known: Collection[int]) -> tuple[Floats, NDArray[np.int64]]:
+    """Of each step the share read right of its worst state, and that state; NaN and -1 where nothing is known."""
+    read, worst = np.full(codes.shape[1], np.nan), np.full(codes.shape[1], -1)
+    for h in known:
+        code, said = codes[:, h - 1], reading[:, h - 1]
+        visits = np.bincount(code[code >= 0])
+        enough = np.flatnonzero(visits >= max(LEAST_VISITS, LEAST_SHARE * visits.sum()))
+        if np.count_nonzero(visits) > 1 and len(enough):
+            read[h - 1], worst[h - 1] = min((float((said[code == s] == s).mean()), int(s)) for s in enough)
+    return read, worst
 
 
 def _spread(rows: Ints, tau: TrajectoryDataset) -> Ints:
