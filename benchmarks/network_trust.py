@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import write_rows
+from measuring import RESULTS, write_rows
 from numpy.typing import NDArray
 
 import craftrl
@@ -34,6 +35,7 @@ from craftrl.estimators.base import ByStep
 from craftrl.states.accuracy import accuracy_by_step, state_accuracies
 
 Ints = NDArray[np.integer]
+RIGHT = 0.95  # of the observations of every state
 Reader = Callable[[NDArray[Any], int], Ints]
 
 
@@ -102,13 +104,33 @@ CHECK = [
 ]
 
 
+FAULTS = (
+    "two states fused at one step",
+    "a rare state fused at one step",
+    "two states fused at every step",
+    "one state split by a walker at every step",
+    "one state split by a walker at the last step",
+    "two states swapped by a walker",
+    "a walker at every step",
+    "a walker at one step",
+    "a walker at the last step",
+    "5% drawn at random",
+    "10% drawn at random",
+    "20% drawn at random",
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=Path, required=True, help="folder in which fits are kept")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 10, 11], help="below 10: calibration")
     parser.add_argument("--kept", action="store_true", help="only those whose fits are there already")
+    parser.add_argument("--table", action="store_true", help="fit nothing: count the rows that are there")
     parser.add_argument("--name", default="network_trust", help="of the file of results")
     args = parser.parse_args()
+    if args.table:
+        print(*counted(json.loads((RESULTS / f"{args.name}.json").read_text())["rows"]), sep="\n")
+        return
     rows: list[dict[str, Any]] = []
     for seed in args.seeds:
         for kind, n in CALIBRATION if seed < 10 else CHECK:
@@ -121,6 +143,26 @@ def main() -> None:
             write_rows(args.name, rows)
 
 
+def counted(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """How often each verdict was given, as a table in Markdown."""
+    yield "| worlds | models | trust | check | do not trust |"
+    yield "|---|---|---|---|---|"
+    for worlds in ("calibration", "check"):
+        fits = [row for row in rows if row["worlds"] == worlds and not row["fault"]]
+        groups = {
+            "right": [row for row in fits if row["worst state"] >= RIGHT],
+            "nearly right": [row for row in fits if row["worst state"] < RIGHT <= row["accuracy"]],
+            "wrong": [row for row in fits if row["accuracy"] < RIGHT and not row["at chance"]],
+            "log-odds at chance": [row for row in fits if row["worst state"] < RIGHT and row["at chance"]],
+        }
+        planted_ones = [row for row in rows if row["worlds"] == worlds and row["fault"]]
+        groups |= {fault: [r for r in planted_ones if r["fault"] == fault] for fault in dict.fromkeys(FAULTS)}
+        for name, those in groups.items():
+            says = [row["verdict"] for row in those]
+            counts = " | ".join(str(says.count(verdict)) for verdict in ("trust", "check", "do not trust"))
+            yield f"| {worlds} | {name}: {len(those)} | {counts} |"
+
+
 def measured(kind: str, n: int, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
     """What is said of one model, and of the same with faults if it is right."""
     world, data = collected(kind, n, seed)
@@ -129,7 +171,7 @@ def measured(kind: str, n: int, seed: int, folder: Path) -> Iterator[dict[str, A
     model = craftrl.load(folder)
     row = judged(model, data)
     yield {"kind": kind, "n": n, "seed": seed, "fault": "", **row}
-    if row["worst state"] < 0.95:
+    if row["worst state"] < RIGHT:
         return
     for fault, readers in planted(model, world, data).items():
         yield {"kind": kind, "n": n, "seed": seed, "fault": fault, **judged(with_readers(model, readers), data)}
@@ -236,20 +278,21 @@ def planted(model: CRAFT, world: PixelsExBMDP, data: Collection) -> dict[str, di
 
         return reader
 
-    return {
-        "two states fused at one step": {middle: fused},
-        "a rare state fused at one step": {middle: fused_with_a_rare_one},
-        "two states fused at every step": dict.fromkeys(later, fused),
-        "one state split by a walker at every step": dict.fromkeys(later, split),
-        "one state split by a walker at the last step": {H: split},
-        "two states swapped by a walker": dict.fromkeys(later, swapped),
-        "a walker at every step": dict.fromkeys(later, walker),
-        "a walker at one step": {middle: walker},
-        "a walker at the last step": {H: walker},
-        "5% drawn at random": dict.fromkeys(later, misread(0.05)),
-        "10% drawn at random": dict.fromkeys(later, misread(0.1)),
-        "20% drawn at random": dict.fromkeys(later, misread(0.2)),
-    }
+    faults = (
+        {middle: fused},
+        {middle: fused_with_a_rare_one},
+        dict.fromkeys(later, fused),
+        dict.fromkeys(later, split),
+        {H: split},
+        dict.fromkeys(later, swapped),
+        dict.fromkeys(later, walker),
+        {middle: walker},
+        {H: walker},
+        dict.fromkeys(later, misread(0.05)),
+        dict.fromkeys(later, misread(0.1)),
+        dict.fromkeys(later, misread(0.2)),
+    )
+    return dict(zip(FAULTS, faults, strict=True))
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def test_a_network_is_diagnosed_by_its_own_log_odds(craft, data, tmp_path):
     assert found.sufficiency.n_unseen == 100
     assert found.score > 0.9
     assert found.verdict in ("trust", "check")
-    assert "On 100 trajectories not learned from, the log-odds tell" in str(found)
+    assert "of what the log-odds tell of the agents of 100 trajectories that were not learned from" in str(found)
 
     craft.save(tmp_path / "model")
     again = craftrl.load(tmp_path / "model")

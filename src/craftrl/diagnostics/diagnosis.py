@@ -136,12 +136,7 @@ class Diagnosis:
         return table
 
     def _held_out(self) -> list[str]:
-        told = []
-        if (found := self.sufficiency) is not None:
-            told.append(
-                f"On {found.n_unseen} trajectories not learned from, the log-odds tell {found.told:.4f} nats per pair "
-                f"of the agents; the states hold {found.captured:.0%} of it (standard error {found.error:.0%})."
-            )
+        told = [] if self.sufficiency is None else [f"{str(self.sufficiency).capitalize()}."]
         if self.resamples is None:
             return told
         gain, best = self.resamples.gain.mean(), self.resamples.best_gain.mean()

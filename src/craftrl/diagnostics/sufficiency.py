@@ -67,6 +67,16 @@ class Sufficiency:
     worst: NDArray[np.int64]
     several: NDArray[np.bool_]
 
+    def __str__(self) -> str:
+        """What is captured, in words."""
+        who = f"the agents of {self.n_unseen:,} trajectories that were not learned from"
+        if np.isnan(self.captured):
+            return f"the log-odds tell nothing of {who}"
+        return (
+            f"the states hold {self.captured:.0%} (standard error {self.error:.0%}) of what the log-odds tell of "
+            f"{who}, {self.told:.3f} nats per pair"
+        )
+
     @property
     def held(self) -> Floats:
         """(H,): the captured share, at most 1, times what profiles read right of the worst state of each step.

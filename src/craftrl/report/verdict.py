@@ -115,10 +115,7 @@ def _why(model: CRAFT, found: Diagnosis | None, hopeless: bool) -> str:
 
 def _sufficient(found: Sufficiency) -> Iterator[str]:
     """What a network's own log-odds say of the states, nothing being trained again."""
-    yield (
-        f"the states hold {found.captured:.0%} (standard error {found.error:.0%}) of what the log-odds tell of the "
-        f"agents of {found.n_unseen:,} trajectories that were not learned from"
-    )
+    yield str(found)
     yield f"they hold {_least(found.closed)} of what the log-odds foretell of the neighbouring state at every step"
     known = ~np.isnan(found.read)
     if known.any():
