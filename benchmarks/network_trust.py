@@ -278,7 +278,7 @@ def planted(model: CRAFT, world: PixelsExBMDP, data: Collection) -> dict[str, di
 
         return reader
 
-    faults = (
+    faults: list[dict[int, Reader]] = [
         {middle: fused},
         {middle: fused_with_a_rare_one},
         dict.fromkeys(later, fused),
@@ -291,7 +291,7 @@ def planted(model: CRAFT, world: PixelsExBMDP, data: Collection) -> dict[str, di
         dict.fromkeys(later, misread(0.05)),
         dict.fromkeys(later, misread(0.1)),
         dict.fromkeys(later, misread(0.2)),
-    )
+    ]
     return dict(zip(FAULTS, faults, strict=True))
 
 
