@@ -149,11 +149,12 @@ def counted(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for worlds in ("calibration", "check"):
         fits = [row for row in rows if row["worlds"] == worlds and not row["fault"]]
+        wrong = [row for row in fits if row["worst state"] < RIGHT]
         groups = {
             "right": [row for row in fits if row["worst state"] >= RIGHT],
-            "nearly right": [row for row in fits if row["worst state"] < RIGHT <= row["accuracy"]],
-            "wrong": [row for row in fits if row["accuracy"] < RIGHT and not row["at chance"]],
-            "log-odds at chance": [row for row in fits if row["worst state"] < RIGHT and row["at chance"]],
+            "nearly right": [row for row in wrong if row["accuracy"] >= RIGHT and not row["at chance"]],
+            "wrong": [row for row in wrong if row["accuracy"] < RIGHT and not row["at chance"]],
+            "wrong, log-odds at chance": [row for row in wrong if row["at chance"]],
         }
         planted_ones = [row for row in rows if row["worlds"] == worlds and row["fault"]]
         groups |= {fault: [r for r in planted_ones if r["fault"] == fault] for fault in dict.fromkeys(FAULTS)}
