@@ -227,6 +227,7 @@ def test_fit_learns_from_images_that_collect_wrote(
     out = capsys.readouterr().out
     assert "Learner: a network, since observations are images of shape (12, 12, 3), on the CPU; one encoder" in out
     assert "One encoder for all steps tells" in out
+    assert re.search(r"\nVerdict: (trust|check|do not trust)\. CRAFT found", out)  # networks are checked too
     assert main(["evaluate", str(tmp_path / "model"), str(frames)]) == 0
     assert craftrl.load(tmp_path / "model").oracle.training.seed == 3
 

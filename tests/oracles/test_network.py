@@ -1,5 +1,6 @@
 """The neural oracle behind the seam, on a small world of feature vectors and on tiny images."""
 
+import copy
 import sys
 from pathlib import Path
 
@@ -11,12 +12,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from feature_world import feature_data  # noqa: E402
 
+import craftrl  # noqa: E402
 from craftrl import CRAFT, TrajectoryDataset  # noqa: E402
 from craftrl.core.grid import Grid  # noqa: E402
 from craftrl.data.dataset import ArraySteps  # noqa: E402
 from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
+from craftrl.estimators.base import ByStep  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.network.frames import HeldFrames, StreamedFrames, open_frames  # noqa: E402
 from craftrl.oracles.network.pairs import calibrated  # noqa: E402
@@ -110,6 +113,71 @@ def test_no_state_and_one_cluster_are_answered(prepared, data):
 def test_craft_recovers_the_states(craft, data):
     assert (accuracy_by_step(craft.labels_, data.truth.states) > 0.95).all()
     assert list(craft.n_states_)[:3] == [1, 3, 4]
+
+
+def test_log_odds_beside_references_are_those_of_spliced_trajectories(craft, data):
+    x = np.stack([data.tau.at(h)[::100] for h in range(1, 5)], axis=1)
+    references, f = x[[3, 7]], craft.f_
+    found = f.beside(x, references).reshape(len(x), 4, 2, 2)  # (n, H, way, reference)
+    shift = f.shift[:, 0] - f.shift[:, 1]
+    assert (found[:, 0, 1] == 0).all()
+    assert (found[:, 3, 0] == 0).all()
+    for r in range(2):
+        for h in range(3):  # counted from 0
+            ahead, back = x.copy(), x.copy()
+            ahead[:, h + 1], back[:, h] = references[r, h + 1], references[r, h]
+            np.testing.assert_allclose(found[:, h, 0, r], f(ahead)[:, h, 0] - shift[h], atol=1e-4)
+            np.testing.assert_allclose(found[:, h + 1, 1, r], f(back)[:, h, 0] - shift[h], atol=1e-4)
+
+
+def test_log_odds_of_unseen_trajectories_come_from_networks_that_did_not_learn_from_them(craft, data):
+    x = np.stack([data.tau.at(h) for h in range(1, 5)], axis=1)
+    held = craft.f_.unseen
+    assert len(held) == 100  # a tenth
+    np.testing.assert_allclose(craft.f_.of_unseen(x[held], held), craft.f_(x[held]))
+    assert np.isnan(craft.f_.of_unseen(x[:200], np.setdiff1d(np.arange(1000), held)[:200])).all()
+
+    oracle = NeuralOracle(dim=8, folds=2, training=TRAINING.but(epochs=1))
+    prepared = oracle.prepare(data.tau)
+    f = prepared.log_odds(GRID, "independent").f
+    assert np.array_equal(f.unseen, np.arange(1000))
+    first, second = f.not_learned
+    only = np.setdiff1d(first, second)
+    alone = type(f)(f.networks[:1], f.scale, f.shift, f.device)
+    np.testing.assert_allclose(f.of_unseen(x[only], only), alone(x[only]))
+
+
+def test_a_network_is_diagnosed_by_its_own_log_odds(craft, data, tmp_path):
+    found = craft.diagnose(data.tau)
+    assert found.resamples is None
+    assert found.sufficiency.n_unseen == 100
+    assert found.score > 0.9
+    assert found.verdict in ("trust", "check")
+    assert "of what the log-odds tell of the agents of 100 trajectories that were not learned from" in str(found)
+
+    craft.save(tmp_path / "model")
+    again = craftrl.load(tmp_path / "model")
+    assert str(again.diagnose(data.tau)) == str(found)
+    again.f_.not_learned = ()  # as in a model of an older version
+    assert again.diagnose(data.tau).verdict == "not checked"
+
+
+def test_networks_with_shuffled_states_are_not_trusted(craft, data):
+    """The states of the last step but one, given to other trajectories."""
+    wrong = copy.copy(craft)
+    wrong.encoders_ = ByStep([*list(craft.encoders_)[:2], Shuffled(craft.encoders_[3]), craft.encoders_[4]])
+    found = wrong.diagnose(data.tau)
+    assert found.verdict == "do not trust"
+    assert found.sufficiency.captured < 0.8
+    assert found.sufficiency.read[2] < 0.5
+
+
+class Shuffled:
+    def __init__(self, encoder):
+        self.encoder = encoder
+
+    def __call__(self, x):
+        return np.random.default_rng(0).permutation(self.encoder(x))
 
 
 def test_cross_fitting_answers_each_trajectory_by_a_network_that_never_saw_it():

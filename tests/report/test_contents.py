@@ -2,6 +2,7 @@
 
 import base64
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from report_models import bits, images, three_agents
 
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.baselines import SingleObservation
+from craftrl.diagnostics import Sufficiency
 from craftrl.report import sample as sampling
 from craftrl.report import spectra as spectra_module
+from craftrl.report.checks import steps
 from craftrl.report.contents import contents
 from craftrl.report.guarantee import guarantee
 from craftrl.report.names import agent_names, state_names
@@ -19,6 +22,7 @@ from craftrl.report.pictures import LONGEST, over, png, small, to_bytes
 from craftrl.report.portraits import examples_of, groups
 from craftrl.report.sample import Sample, the_data_fitted
 from craftrl.report.tables import Table, plain, power_of_ten, shown
+from craftrl.report.verdict import verdict
 from craftrl.states.graph import LatentGraph
 from craftrl.theory import sample_size
 from shipped import ORACLES, data, fitted, rows_of
@@ -45,6 +49,34 @@ def test_the_verdict_is_that_of_the_diagnosis(told):
     assert "refits on resampled trajectories (2) agree" in told.verdict.why
     assert told.verdict.found.startswith("CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5.")
     assert "1,000 trajectories of 2 agents" in told.verdict.found
+
+
+def test_what_a_network_s_log_odds_say_is_told_in_words():
+    """Five steps: at h = 3 agents do not differ, at h = 4 a state is known by half."""
+    model, tau = bits()
+    found = Sufficiency(
+        told=0.1,
+        captured=0.97,
+        error=0.2,
+        n_unseen=40,
+        closed=np.array([1.0, 1.0, 0.91, 1.0]),
+        p_value=np.array([1.0, 1.0, 1e-9, 1.0]),
+        read=np.array([np.nan, 0.99, np.nan, 0.5, 1.0]),
+        worst=np.array([-1, 0, -1, 1, 0]),
+        several=np.array([False, True, True, True, True]),
+    )
+    exact = model.diagnose(tau, n_resamples=0)
+    diagnosis = replace(exact, residual=None, closure=None, sufficiency=found)
+    assert diagnosis.trust == pytest.approx([1.0, 0.97 * 0.99, 0.97, 0.97 * 0.91 * 0.5, 0.97 * 0.91])
+    said = verdict(model, LatentGraph.from_model(model, tau), diagnosis, guarantee(model))
+    assert "The states hold 97% (standard error 20%) of what the log-odds tell of the agents of 40" in said.why
+    assert "they hold at least 91% of what the log-odds foretell" in said.why
+    assert "the log-odds in turn tell at least 50% of every state's observations" in said.why
+    assert "at h = 3 the agents do not differ, so nothing was checked there" in said.why
+    assert "refits" not in said.why
+    assert any(advice.startswith("More trajectories of every agent: 40 were kept") for advice in said.advice)
+    assert any(advice.startswith("Trajectories that visit state 1 at step 4") for advice in said.advice)
+    assert steps(model, diagnosis).rows[3][-3] == 0.5
 
 
 def test_without_data_nothing_is_trusted():

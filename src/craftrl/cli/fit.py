@@ -80,7 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--diagnose",
         type=natural,
         metavar="N",
-        help="ask the data, without ground truth, whether to trust the result: N refits on resampled trajectories",
+        help="ask the data, without ground truth, whether to trust the result: N refits on resampled trajectories "
+        "(networks are checked without any too)",
     )
     add_import_options(parser)
     parser.epilog = EXAMPLES

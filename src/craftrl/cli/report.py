@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=natural,
         metavar="N",
         help="refits on resampled trajectories for the verdict, each about as dear as a fit (default: 10 where they "
-        "are quick, 3 for classifiers, 0 for networks)",
+        "are quick, 3 for classifiers, 0 for networks, which are checked without)",
     )
     parser.epilog = EXAMPLES
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from craftrl.errors import InvalidParameterError
 
 __all__ = [
     "COUPLINGS",
+    "CheckablePairFunction",
     "Coupling",
     "EncoderFit",
     "LogOdds",
@@ -46,6 +47,31 @@ class PairFunction(Protocol):
     """
 
     def __call__(self, x: NDArray[Any]) -> NDArray[np.float64]: ...
+
+
+@runtime_checkable
+class CheckablePairFunction(PairFunction, Protocol):
+    """f_1..f_{H-1} that states can be checked with, without training anything again.
+
+    `craftrl.diagnostics.sufficiency` asks for more than the values of f_h on whole trajectories.
+    """
+
+    @property
+    def unseen(self) -> Ints:
+        """The trajectories (m,) of the data fitted whose log-odds can be had from what did not learn from them."""
+        ...
+
+    def of_unseen(self, x: NDArray[Any], rows: Ints) -> NDArray[np.float64]:
+        """The log-odds (m, H-1, K-1) of those trajectories, x being what `rows` of them saw: (m, H, *obs)."""
+        ...
+
+    def beside(self, x: NDArray[Any], references: NDArray[Any]) -> NDArray[np.float64]:
+        """Log-odds (n, H, 2 R (K-1)) of every observation of x (n, H, *obs) with those of other trajectories.
+
+        `references` (R, H, *obs) are the same for all: first come the R pairs (x_h, reference at h+1), then the R pairs
+        (reference at h-1, x_h). Constant shifts do not count, and what is not there is 0.
+        """
+        ...
 
 
 @dataclass(frozen=True)

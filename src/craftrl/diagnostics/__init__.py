@@ -4,7 +4,8 @@ Two things can be wrong with learned states. They may be chance: other data woul
 that (`resamples`). Or they may be wrong for good, because an assumption fails: then something in the observations
 tells the agents apart beyond the states (`residual`), or where the states do not (`resamples`, the held-out
 loss), or the states name the agent better than they should (`shares`). What `fit` itself met on the way is in its
-trace (`gaps`, and the share still assigned).
+trace (`gaps`, and the share still assigned). Networks are not trained again: their own log-odds are asked whether the
+states hold what they know (`sufficiency`).
 
 How well each of these predicts true accuracy is measured in docs/diagnostics.md.
 """
@@ -17,6 +18,7 @@ from craftrl.diagnostics.resamples import Resamples, resample
 from craftrl.diagnostics.residual import Residual, residual_information
 from craftrl.diagnostics.shares import AgentShares, agent_shares
 from craftrl.diagnostics.subject import Subject
+from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
 
 __all__ = [
     "AgentShares",
@@ -25,10 +27,12 @@ __all__ = [
     "Resamples",
     "Residual",
     "Subject",
+    "Sufficiency",
     "agent_shares",
     "closure_test",
     "cluster_gaps",
     "diagnose",
     "resample",
     "residual_information",
+    "sufficiency",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.encoders import encode_dataset, named_states
+from craftrl.core.seam import CheckablePairFunction
 from craftrl.core.trace import CONTRADICTED
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.closure import closure_test
@@ -18,6 +19,7 @@ from craftrl.diagnostics.resamples import resample
 from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
 from craftrl.diagnostics.shares import agent_shares
 from craftrl.diagnostics.subject import Subject
+from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.counting import CountingOracle
 
@@ -29,6 +31,8 @@ LEAST_TRAJECTORIES = 20
 LEAST_GAP = 2.5
 LEAST_SAME_COUNT = 0.5  # in the mean over all steps: at single ones, resampling by itself makes light bins heavy
 LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
+LEAST_CAPTURED, LARGEST_ERROR = 0.9, 0.15  # of what log-odds tell of the agents, and how well that must be known
+LEAST_CLOSED, LEAST_READ = 0.95, 0.95  # at any step
 
 
 def diagnose(
@@ -49,6 +53,7 @@ def diagnose(
             f"probe must be a finite class, such as CoordinateOracle() or FiniteOracle(...); {probe!r} was given."
         )
     codes = encode_dataset(model.encoders, tau)
+    alike = model.trace.at_chance()
     prepared = None if probe is None else probe.prepare(tau)
     plain = Diagnosis(
         n_states=model.n_states,
@@ -60,6 +65,11 @@ def diagnose(
         warnings=(),
         at_chance=model.trace.mostly_at_chance,
         closure=None if prepared is None else closure_test(named_states(codes, model.n_states), tau, prepared),
+        sufficiency=(
+            sufficiency(model.f, _from_the_start(codes, model.n_states), tau, alike, seed)
+            if isinstance(model.f, CheckablePairFunction)
+            else None
+        ),
     )
     return replace(plain, warnings=tuple(_warnings(plain, model, tau)))
 
@@ -103,6 +113,41 @@ def _warnings(found: Diagnosis, model: Subject, tau: TrajectoryDataset) -> Itera
             f"Observations foretell the neighbouring state beyond their own at the pairs from h = {_list(steps)}: "
             "states that are fused or follow noise, or policies that see the noise."
         )
+
+    if found.sufficiency is not None:
+        yield from _insufficient(found.sufficiency)
+
+
+def _insufficient(found: Sufficiency) -> Iterator[str]:
+    share, error = found.captured, found.error
+    if share < LEAST_CAPTURED and share + 2 * error < 1:
+        yield (
+            f"On {found.n_unseen} trajectories that were not learned from, the states hold {max(share, 0.0):.0%} "
+            f"(standard error {error:.0%}) of what the log-odds tell of the agents: wrong states, or ones that follow "
+            "noise."
+        )
+    if error > LARGEST_ERROR:
+        yield (
+            f"How much the states hold of what the log-odds tell of the agents is not known well (standard error "
+            f"{error:.0%}): {found.n_unseen} trajectories that were not learned from are too few."
+        )
+    if steps := _where(found.closed < LEAST_CLOSED):
+        yield (
+            "What the log-odds know of an observation foretells the neighbouring state beyond its own at the pairs "
+            f"from h = {_list(steps)}: states that are fused or misread."
+        )
+    if steps := _where(found.read < LEAST_READ):
+        worst = int(np.nanargmin(found.read))
+        yield (
+            f"The log-odds do not tell all states apart at h = {_list(steps)}: of state {found.worst[worst]} at "
+            f"h = {worst + 1} they know {found.read[worst]:.0%} of the observations. States are split by noise, or "
+            "misread."
+        )
+
+
+def _from_the_start(codes: NDArray[np.integer], n_states: NDArray[np.int64]) -> NDArray[np.integer]:
+    """Codes with one state at h = 1, where CRAFT knows of one: an encoder of all steps need not read it so."""
+    return np.column_stack([np.zeros_like(codes[:, 0]), codes[:, 1:]]) if n_states[0] == 1 else codes
 
 
 def _significant(p_value: NDArray[np.float64], level: float = SIGNIFICANT) -> list[int]:

@@ -73,14 +73,14 @@ def strongest_within(
     found, group[known] = np.unique(visited, return_inverse=True)  # in order: those of one cell are neighbours
     counts = group_counts(prepared.step(h), group, len(found))  # (groups, F, V)
     tables = np.split(counts, np.flatnonzero(np.diff(found // n_other)) + 1)
-    statistic, free = (np.sum(parts, axis=0) for parts in zip(*map(_pearson, tables)))
+    statistic, free = (np.sum(parts, axis=0) for parts in zip(*map(pearson_of_large, tables)))
     with np.errstate(divide="ignore"):  # p may be too small for a float
         log_p = np.where(free > 1e-9, np.log(chdtrc(np.maximum(free, 1e-9), statistic)), 0.0)
     best = int(np.argmin(log_p))
     return float(log_p[best]), float((statistic[best] - free[best]) / (2 * max(int(known.sum()), 1)))
 
 
-def _pearson(table: Ints) -> tuple[Floats, Floats]:
+def pearson_of_large(table: Ints) -> tuple[Floats, Floats]:
     """Pearson's statistic of tables (R, F, V) and its mean where rows and columns are independent, for each of the F.
 
     Entries of which little is expected are left out: the chi-square law does not hold for them. The mean of an entry is

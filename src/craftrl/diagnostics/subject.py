@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds
 from craftrl.core.encoders import Encoder
+from craftrl.core.seam import PairFunction
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -27,6 +28,7 @@ class Subject:
     trace     what `fit` decided
     bounds    the alpha, eta and nu that were used
     chosen    the names of those that were chosen from this very data, which cannot be tested against it
+    f         f_1..f_{H-1} for new data, None where they are not kept
     refit     the same model fitted to other data at these bounds: anything with `encoders_`, `n_states_`, `trace_`
     """
 
@@ -37,3 +39,4 @@ class Subject:
     bounds: Bounds
     refit: Callable[[TrajectoryDataset], Any]
     chosen: tuple[str, ...] = ()
+    f: PairFunction | None = None

@@ -228,10 +228,12 @@ class CRAFT(Learner):
     ) -> Diagnosis:
         """Check the model against the data it was fitted to; no ground truth is needed.
 
+        A network's states are checked by its own log-odds, which trains nothing again (`Diagnosis.sufficiency`).
+
         x, agent     as given to `fit`
         n_resamples  refits on resampled trajectories, each about as dear as `fit` at known bounds; 0 for none; None
                      asks the oracle: 10 where it counts, 3 for classifiers, none for networks
-        seed         of the resampling
+        seed         of what is drawn at random: resamples, and the references of a network's check
         probe        the class of functions in which to look for what the states leave out: any `FiniteOracle` or
                      `CoordinateOracle`; None takes the model's own class, where it is finite
         """
@@ -250,6 +252,7 @@ class CRAFT(Learner):
             bounds=self.bounds_,
             refit=self._refit,
             chosen=tuple(name for name in BOUNDS if getattr(self, name) == "auto"),
+            f=getattr(self, "f_", None),
         )
         if probe is None and isinstance(self.oracle_, CountingOracle):
             probe = self.oracle_

@@ -64,6 +64,9 @@ def _check_labels(model: Any, H: int) -> None:
     labels = np.asarray(model.labels_)
     if labels.ndim != 2 or labels.shape[1] != H or labels.dtype.kind != "i" or labels.min(initial=-1) < -1:
         raise Altered(f"labels_ must be states of trajectories at {H} steps, and has shape {labels.shape}")
+    unseen = np.asarray(getattr(getattr(model, "f_", None), "unseen", ()))
+    if unseen.size and not (unseen.dtype.kind == "i" and unseen.min() >= 0 and unseen.max() < len(labels)):
+        raise Altered(f"f_ must name trajectories below {len(labels)} that it did not learn from")
 
 
 def _check_encoder(encoder: Any, obs_shape: tuple[int, ...], n_states: int, h: int) -> None:

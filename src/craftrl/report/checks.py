@@ -15,7 +15,7 @@ __all__ = ["assumptions", "steps"]
 
 STEPS = (
     *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss", "gap"),
-    *("rarest agent", "same count", "stable", "explained", "trust", "outcome"),
+    *("rarest agent", "same count", "stable", "explained", "read", "trust", "outcome"),
 )
 
 
@@ -25,11 +25,11 @@ def steps(model: CRAFT, found: Diagnosis | None) -> Table:
     nothing = np.full(H, np.nan)
     trace = [None, *model.trace_]
     at_chance = {h + 1 for h in model.trace_.at_chance()}
-    checks = (
-        (nothing,) * 4
-        if found is None
-        else (np.concatenate([[np.nan], found.shares.share]), found.same_count, found.stability, found.explained)
-    )
+    checks = (nothing,) * 5
+    if found is not None:
+        read = nothing if found.sufficiency is None else found.sufficiency.read
+        rarest = np.concatenate([[np.nan], found.shares.share])
+        checks = (rarest, found.same_count, found.stability, found.explained, read)
     trust = nothing if found is None or not found.checked else found.trust
     rows = []
     for h, gap, *checked, trusted in zip(range(1, H + 1), cluster_gaps(model.trace_), *checks, trust):

@@ -32,8 +32,11 @@ COLUMNS = {
     "rarest agent": "the least share of an agent in the visits to a pair of states",
     "same count": "share of the refits that find as many states",
     "stable": "how far the refits' states agree with the model's",
-    "explained": "of what observations tell of the agents, the share that the states hold",
-    "trust": "stable times explained, the least so far",
+    "explained": "of what observations tell of the agents, the share that the states hold; for networks, of what the "
+    "log-odds foretell of the next state",
+    "read": "networks: of the worst state, the share of observations that the log-odds tell from those of other states",
+    "trust": "stable times explained, the least so far; for networks times read, and the states' share of what the "
+    "log-odds tell of the agents",
 }
 
 

@@ -9,7 +9,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.diagnostics import Diagnosis
+from craftrl.diagnostics import Diagnosis, Sufficiency
+from craftrl.diagnostics.checks import LARGEST_ERROR, LEAST_READ
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.outcomes import exact_and_independent, failed_assumptions, ranges
 from craftrl.oracles.counting import CountingOracle
@@ -53,7 +54,7 @@ def verdict(model: CRAFT, graph: LatentGraph, diagnosis: Diagnosis | None, theor
         found=_found(model),
         why=_why(model, diagnosis, hopeless),
         warnings=tuple(told),
-        advice=tuple(_advice(model, graph)),
+        advice=tuple(_advice(model, graph, diagnosis)),
         theorem=_theorem(theorem),
     )
 
@@ -95,19 +96,32 @@ def _why(model: CRAFT, found: Diagnosis | None, hopeless: bool) -> str:
         return f"Nothing was checked, for that needs the data: give it to the report. {_above_chance(model)}"
     if not found.checked:
         return (
-            "Nothing tells right states from wrong ones yet: for this kind of model only refits on resampled "
-            f"trajectories do. Ask for some with --diagnose 3, each about as dear as a fit. {_above_chance(model)}"
+            "Nothing tells right states from wrong ones yet: for this model only refits on resampled trajectories do. "
+            f"Ask for some with --diagnose 3, each about as dear as a fit. {_above_chance(model)}"
         )
-    parts = []
+    parts: list[str] = []
+    if found.sufficiency is not None:
+        parts += _sufficient(found.sufficiency)
     if found.residual is not None:
         parts.append(f"the states explain {_least(found.explained)} of what observations tell of the agents")
     if found.resamples is not None:
         refits, agree = len(found.resamples.n_states), _least(found.stability[1:])
         parts.append(f"refits on resampled trajectories ({refits}) agree with them on {agree} at every step")
-    else:
+    elif found.sufficiency is None:
         parts.append("no refits on resampled trajectories were made, which --diagnose 10 would add")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}. Together that is a score of {found.score:.2f}; 0.95 is needed for trust."
+
+
+def _sufficient(found: Sufficiency) -> Iterator[str]:
+    """What a network's own log-odds say of the states, nothing being trained again."""
+    yield str(found)
+    yield f"they hold {_least(found.closed)} of what the log-odds foretell of the neighbouring state at every step"
+    known = ~np.isnan(found.read)
+    if known.any():
+        yield f"the log-odds in turn tell {_least(found.read)} of every state's observations from those of the others"
+    if blind := [int(h) for h in np.flatnonzero(~known & found.several) + 1]:
+        yield f"at h = {ranges(blind)} the agents do not differ, so nothing was checked there"
 
 
 def _above_chance(model: CRAFT) -> str:
@@ -124,7 +138,7 @@ def _least(shares: NDArray[np.float64]) -> str:
     return least if least == "100%" else f"at least {least}"
 
 
-def _advice(model: CRAFT, graph: LatentGraph) -> Iterator[str]:
+def _advice(model: CRAFT, graph: LatentGraph, found: Diagnosis | None) -> Iterator[str]:
     if steps := model.trace_.at_chance():
         yield (
             f"Agents that act more differently: between step h and the next one, at h = {ranges(steps)}, the data "
@@ -137,7 +151,24 @@ def _advice(model: CRAFT, graph: LatentGraph) -> Iterator[str]:
             f"More trajectories: at step {worst + 2} only {assigned[worst]:.0%} of them have a state; the others fell "
             "between the clusters on the way."
         )
+    if found is not None and found.sufficiency is not None:
+        yield from _least_known(found.sufficiency)
     yield from _rarest_move(model, graph)
+
+
+def _least_known(found: Sufficiency) -> Iterator[str]:
+    """Of a network: what it learned least of."""
+    if found.error > LARGEST_ERROR:
+        yield (
+            f"More trajectories of every agent: {found.n_unseen:,} were kept from learning, and how much the states "
+            f"hold is known to {found.error:.0%} only."
+        )
+    if np.nanmin(np.append(found.read, 1.0)) < LEAST_READ:
+        worst = int(np.nanargmin(found.read))
+        yield (
+            f"Trajectories that visit state {found.worst[worst]} at step {worst + 1}: the log-odds tell only "
+            f"{found.read[worst]:.0%} of its observations from those of other states."
+        )
 
 
 def _rarest_move(model: CRAFT, graph: LatentGraph) -> Iterator[str]:

@@ -154,7 +154,7 @@ class PreparedNetwork(PreparedOracle):
         pairs = self.pairs()
         bins = to_bins(pairs.logits[..., :1] - pairs.logits[..., 1:], grid)
         bins[self.tau.lengths[:, None] <= np.arange(1, self.tau.H)] = -1
-        f = NetworkLogOdds(pairs.networks, pairs.scale, pairs.shift, self.frames.device)
+        f = NetworkLogOdds(pairs.networks, pairs.scale, pairs.shift, self.frames.device, pairs.unseen)
         return LogOdds(bins, pairs.loss, chance=pairs.chance, p_value=pairs.p_value, f=f)
 
     @with_own_threads

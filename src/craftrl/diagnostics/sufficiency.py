@@ -1,0 +1,195 @@
+"""Do the states hold all that the log-odds know? A check that trains nothing again.
+
+Refits of a network are dear, and on less data they are worse than the model that they judge. But what a network has
+learned can be asked. Right states are sufficient: the agent depends on (x_h, x_{h+1}) through (s_h, s_{h+1}) alone, and
+the neighbouring state on x_h through s_h and the agent (Equation 1). And they are no finer than needed: what the
+log-odds do not tell apart is no two states. Three questions follow.
+
+captured  on trajectories that were not learned from: how much of what f_h tells of the agents is left once it is
+          averaged over all pairs of the same two states? Codes that follow noise lose nearly all of it.
+closed    does what f knows of x_h, its profile, foretell the neighbouring state beyond its own? States in which two are
+          fused, or that are misread, fail.
+read      do profiles say which state an observation is of? States that differ by noise alone have one profile.
+
+Paper: Equation 1, Section 2.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from craftrl.core.seam import CheckablePairFunction
+from craftrl.core.trace import CONTRADICTED
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.profiles import foretold, halves, left_over, profiles, read_by_profile
+from craftrl.states.visits import pair_labels
+
+__all__ = ["Sufficiency", "captured_share", "sufficiency"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+PER_AGENT = 2048  # trajectories of each agent that are looked at, at most
+BYTES = 2**28  # and of all of them so many bytes of observations
+LEAST_VISITS, LEAST_SHARE = 10, 0.01  # of a state at a step, so that what is said of it counts
+
+
+@dataclass(frozen=True)
+class Sufficiency:
+    """What the log-odds know, against what the states hold of it.
+
+    told      what the log-odds tell of the agents of trajectories that they did not learn from, in nats per pair
+    captured  the states' share of that; NaN where it is nothing
+    error     the standard error of `captured`, over those trajectories
+    n_unseen  how many of them there are
+    closed    float (H-1,): of what states and profiles tell of the neighbouring state, the states' share; 1 where the
+              profiles add nothing that chance would not. What states tell is the mean over steps: at single ones, as
+              after one start, it may be nothing
+    p_value   float (H-1,): how likely chance alone lets profiles add as much
+    read      float (H,): of the state that profiles tell worst from the others, the share that they read right; NaN
+              where there is one state, and where the agents act alike on both sides of the step
+    worst     int (H,): that state, -1 for none
+    several   bool (H,): whether there are several states at the step
+    """
+
+    told: float
+    captured: float
+    error: float
+    n_unseen: int
+    closed: Floats
+    p_value: Floats
+    read: Floats
+    worst: NDArray[np.int64]
+    several: NDArray[np.bool_]
+
+    def __str__(self) -> str:
+        """What is captured, in words."""
+        who = f"the agents of {self.n_unseen:,} trajectories that were not learned from"
+        if np.isnan(self.captured):
+            return f"the log-odds tell nothing of {who}"
+        return (
+            f"the states hold {self.captured:.0%} (standard error {self.error:.0%}) of what the log-odds tell of "
+            f"{who}, {self.told:.3f} nats per pair"
+        )
+
+    @property
+    def held(self) -> Floats:
+        """(H,): the captured share, at most 1, times what profiles read right of the worst state of each step.
+
+        Where all trajectories begin in one state, that one is right.
+        """
+        captured = float(np.clip(np.nan_to_num(self.captured, nan=0.0), 0.0, 1.0))
+        held = captured * np.nan_to_num(self.read, nan=1.0)
+        return np.asarray(np.append(held[0] if self.several[0] else 1.0, held[1:]))
+
+
+def sufficiency(
+    f: CheckablePairFunction, codes: Ints, tau: TrajectoryDataset, at_chance: Collection[int], seed: int
+) -> Sufficiency | None:
+    """Check states `codes` (n, H), -1 for none, by log-odds f; None where f does not say what it learned from.
+
+    `at_chance` are the h at which the agents cannot be told apart: there is nothing to capture there.
+    """
+    unseen = _spread(f.unseen, tau)
+    if not len(unseen):
+        return None
+    pairs = [h for h in range(1, tau.H) if h not in at_chance]
+    log_odds = f.of_unseen(_observations(tau, unseen), unseen)
+    told, captured, error = captured_share(log_odds, codes[unseen], tau.agent[unseen], pairs)
+
+    rows = np.concatenate([_spread(np.arange(tau.n)[tau.agent_slice(k)], tau) for k in range(tau.K)])
+    some, rng = codes[rows], np.random.default_rng(seed)
+    profile = profiles(f, _observations(tau, rows), some, rng)
+    reading = np.stack([read_by_profile(p, code, rng) for p, code in zip(profile, some.T)], axis=1)
+    half = np.stack([halves(p, code) for p, code in zip(profile, some.T)], axis=1)
+    closed, p_value = _closed(some, tau.agent[rows], reading, half)
+    known = [h for h in _steps(tau) if h in pairs or h - 1 in pairs]
+    read, worst = _told_apart(some, reading, known)
+    several = np.array([len(np.unique(code[code >= 0])) > 1 for code in some.T])
+    return Sufficiency(told, captured, error, len(unseen), closed, p_value, read, worst, several)
+
+
+def captured_share(log_odds: Floats, codes: Ints, agent: Ints, pairs: Collection[int]) -> tuple[float, float, float]:
+    """What log-odds (m, H-1, K-1) tell of the agents at `pairs`, the share of it left in states, and its error.
+
+    The states' log-odds are those of the pairs averaged within each cell (s_h, s_{h+1}): f_h itself where the states
+    are right, less its scatter, so that the share may exceed 1.
+    """
+    logits = np.concatenate([np.zeros_like(log_odds[..., :1]), -log_odds], axis=-1)
+    gain, kept = np.zeros((2, len(agent))), 0
+    for h in pairs:
+        there = np.isfinite(logits[:, h - 1]).all(axis=1) & (codes[:, h - 1 : h + 1] >= 0).all(axis=1)
+        own, share = agent[there], np.bincount(agent[there], minlength=logits.shape[2]) / max(there.sum(), 1)
+        _, cell = np.unique(pair_labels(codes[there, h - 1], codes[there, h]), return_inverse=True)
+        log_p = np.asarray(log_softmax(logits[there, h - 1], axis=1))
+        for who, said in enumerate((log_p, log_softmax(_cell_means(log_p, cell), axis=1))):
+            gain[who, there] += said[np.arange(len(own)), own] - np.log(share[own])
+        kept += int(there.sum())
+    told = float(gain[0].sum()) / max(kept, 1)
+    if told <= 0:
+        return told, np.nan, np.nan
+    lost = (gain[0] - gain[1]) / (told * kept)
+    return told, float(gain[1].sum() / gain[0].sum()), float(lost.std() * np.sqrt(len(agent)))
+
+
+def _cell_means(values: Floats, cell: Ints) -> Floats:
+    sums = np.stack([np.bincount(cell, column) for column in values.T], axis=1)
+    return np.asarray((sums / np.bincount(cell)[:, None])[cell])
+
+
+def _closed(codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tuple[Floats, Floats]:
+    """Of each pair of steps the states' share of what they and profiles foretell, and the p-value of the profiles."""
+    found = [_foretold(h, codes, agent, reading, half) for h in range(1, codes.shape[1])]
+    p_value, nats, by_states = np.array(found).T
+    beyond = np.where(p_value * len(found) < CONTRADICTED, nats, 0.0)
+    known = by_states.mean()
+    return np.divide(known, known + beyond, out=np.ones(len(found)), where=beyond > 0), p_value
+
+
+def _foretold(h: int, codes: Ints, agent: Ints, reading: Ints, half: Ints) -> tuple[float, float, float]:
+    """Of the pair from h: what profiles tell of the neighbour beyond the states, in the direction in which they tell
+    more (p-value and nats), and what the states tell."""
+    both = [
+        left_over(codes[:, own], codes[:, other], agent, (reading[:, own], half[:, own]))
+        for own, other in ((h - 1, h), (h, h - 1))
+    ]
+    log_p, nats = min(both)
+    return min(1.0, 2 * float(np.exp(log_p))), nats, foretold(codes[:, h - 1], codes[:, h], agent)
+
+
+def _told_apart(codes: Ints, reading: Ints, known: Collection[int]) -> tuple[Floats, NDArray[np.int64]]:
+    """Of each step the share read right of its worst state, and that state; NaN and -1 where nothing is known."""
+    read, worst = np.full(codes.shape[1], np.nan), np.full(codes.shape[1], -1)
+    for h in known:
+        code, said = codes[:, h - 1], reading[:, h - 1]
+        visits = np.bincount(code[code >= 0])
+        enough = np.flatnonzero(visits >= max(LEAST_VISITS, LEAST_SHARE * visits.sum()))
+        if np.count_nonzero(visits) > 1 and len(enough):
+            read[h - 1], worst[h - 1] = min((float((said[code == s] == s).mean()), int(s)) for s in enough)
+    return read, worst
+
+
+def _spread(rows: Ints, tau: TrajectoryDataset) -> Ints:
+    """So many of these rows, from all over them, as there is time and memory for."""
+    each = int(np.prod(tau.obs_shape)) * tau.dtype.itemsize * tau.H
+    most = max(1, min(PER_AGENT, BYTES // (tau.K * each)))
+    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
+
+
+def _observations(tau: TrajectoryDataset, rows: Ints) -> NDArray[Any]:
+    """(m, H, *obs): what these trajectories, in rising order, saw; a step is read in blocks."""
+    x = np.empty((len(rows), tau.H, *tau.obs_shape), dtype=tau.dtype)
+    for h in _steps(tau):
+        for block, seen in tau.blocks(h):
+            mine = (rows >= block.start) & (rows < block.stop)
+            x[mine, h - 1] = seen[rows[mine] - block.start]
+    return x
+
+
+def _steps(tau: TrajectoryDataset) -> range:
+    return range(1, tau.H + 1)
