@@ -16,12 +16,12 @@ from torch import Tensor
 from craftrl.core.saved import Savable
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import PairNetwork
+from craftrl.oracles.network.parts import at_once
 from craftrl.oracles.network.training import Training
 
 __all__ = ["NetworkLogOdds"]
 
 Floats = NDArray[np.float64]
-BATCH = 4096  # observations read at once
 
 
 class NetworkLogOdds(Savable):
@@ -37,7 +37,7 @@ class NetworkLogOdds(Savable):
 
     @torch.no_grad()
     def __call__(self, x: NDArray[Any]) -> Floats:
-        parts = np.array_split(x, max(1, -(-len(x) * x.shape[1] // BATCH)))
+        parts = np.array_split(x, max(1, -(-len(x) * x.shape[1] // at_once(x.shape[2:], self.device))))
         inputs = (to_input(torch.from_numpy(np.ascontiguousarray(part)).to(self.device)) for part in parts)
         logits = torch.cat([self._mean(part) for part in inputs]).numpy()
         logits = logits * self.scale[:, None] + self.shift
