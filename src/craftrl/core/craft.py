@@ -14,7 +14,7 @@ from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.evidence import chance_loss
 from craftrl.core.grid import Grid
-from craftrl.core.merging import merge_clusters, state_of_cluster
+from craftrl.core.merging import state_of_cluster
 from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.splitting import split_by_profile
@@ -110,8 +110,7 @@ def _iterate(
     profiles = prepared.profiles(h, label, f, grid)
     found = found if profiles is None else split_by_profile(found, profiles, APART_BINS * grid.xi)
     predecessors = [c.s_pred for c in found.clusters]
-    separation = prepared.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
-    states, comparisons = merge_clusters(predecessors, separation, strays=profiles is not None)  # Lines 22-45
+    states, comparisons = prepared.merge(h + 1, found.cluster, predecessors, strays=profiles is not None)  # Lines 22-45
     state_of = state_of_cluster(states, len(predecessors))
     label_next = state_of[found.cluster]
     fit = prepared.encode(h + 1, label_next, len(states))  # Line 46

@@ -11,13 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
+from craftrl.core.merging import Merged, merge_clusters
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
@@ -31,6 +32,7 @@ __all__ = [
     "PreparedOracle",
     "Profiles",
     "Separation",
+    "SeparationAtOnce",
 ]
 
 Coupling = Literal["independent", "chain", "posterior", "markov"]
@@ -90,6 +92,15 @@ class Separation(Protocol):
         ...
 
 
+@runtime_checkable
+class SeparationAtOnce(Separation, Protocol):
+    """The same, where all states cost hardly more than one: they are then asked for together."""
+
+    def losses(self, new: int, states: Sequence[Sequence[int]]) -> Sequence[float]:
+        """`loss(new, state)` for each of the states; those of one step begin as they began before, and grow."""
+        ...
+
+
 @dataclass(frozen=True)
 class EncoderFit:
     """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper.
@@ -139,6 +150,10 @@ class PreparedOracle(ABC):
 
         All clusters of the step are given at once, so that one training run can serve every comparison.
         """
+
+    def merge(self, h: int, cluster: Ints, predecessors: Sequence[int], strays: bool = False) -> Merged:
+        """Which of these clusters are one state (Lines 22-45): by `separation`, which is all that an oracle writes."""
+        return merge_clusters(predecessors, self.separation(h, cluster, len(predecessors)), strays)
 
     @abstractmethod
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
