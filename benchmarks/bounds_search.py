@@ -1,7 +1,7 @@
 """What a search for bounds asks of a network: how many heads are trained, and how long everything else takes.
 
     python benchmarks/bounds_search.py                     # 13 x 13 rooms, 20,000 videos per agent, no network
-    python benchmarks/bounds_search.py --world small       # 9 x 9 rooms, 5,000 videos
+    python benchmarks/bounds_search.py --world small       # 9 x 9 rooms, 5,000 videos per agent
 
 A stand-in takes the network's place: it is told the true states, answers with the true log-odds and noise, and with
 separation and encoders by counting. So it has the sizes of a fit on videos, and trains nothing. For each question it
@@ -30,8 +30,9 @@ Ints = NDArray[np.integer]
 NOISE = 0.15  # of the log-odds, in nats
 HEADS = {"separation": 2, "encoding": 4}
 WORLDS: dict[str, dict[str, Any]] = {
-    "small": {"horizon": 12, "size": 9, "n_walkers": 4, "n": 5_000},
-    "rooms": {"horizon": 26, "size": 13, "n_walkers": 8, "n": 20_000},
+    "tiny": {"horizon": 6, "size": 3, "n_walkers": 2, "layout": "open", "n": 400},
+    "small": {"horizon": 12, "size": 9, "n_walkers": 4, "layout": "rooms", "n": 5_000},
+    "rooms": {"horizon": 26, "size": 13, "n_walkers": 8, "layout": "rooms", "n": 20_000},
 }
 
 
@@ -105,14 +106,19 @@ class _Overlap:
         return float(np.minimum(one / max(one.sum(), 1), other / max(other.sum(), 1)).sum())
 
 
-def measured(name: str, stationary: bool) -> dict[str, Any]:
-    """One fit with bounds from the data."""
+def true_states(name: str, seed: int = 0) -> TrajectoryDataset:
+    """Trajectories whose observations (1,) are the states of a world."""
     settings = dict(WORLDS[name])
     n = settings.pop("n")
-    world = PixelsExBMDP(**settings, layout="rooms", seed=0)
-    rng = np.random.default_rng(0)
+    world = PixelsExBMDP(**settings, seed=0)
+    rng = np.random.default_rng(seed)
     paths = [sample_latent_paths(world, policy, n, rng)[0] for policy in world.policies(2, 1.0, 0)]
-    tau = TrajectoryDataset.from_arrays([states[..., None].astype(np.float32) for states in paths])
+    return TrajectoryDataset.from_arrays([states[..., None].astype(np.float32) for states in paths])
+
+
+def measured(name: str, stationary: bool) -> dict[str, Any]:
+    """One fit with bounds from the data."""
+    tau = true_states(name)
     start = time.process_time()
     model = CRAFT(StandIn(), stationary=stationary).fit(tau)
     seconds = time.process_time() - start
@@ -124,7 +130,7 @@ def measured(name: str, stationary: bool) -> dict[str, Any]:
         "stationary": stationary,
         "bounds": [round(getattr(model.bounds_, b), 5) for b in ("alpha", "eta", "nu")],
         "states": [int(k) for k in model.n_states_],
-        "true states": [int(len(np.unique(np.concatenate([s[:, h] for s in paths])))) for h in range(tau.H)],
+        "true states": [len(np.unique(tau.at(h))) for h in range(1, tau.H + 1)],
         "combinations": model.choices_[0].why.split()[1],
         "asked, answered from memory": {q: asked[q] for q in asked},
         "heads trained": trained,
