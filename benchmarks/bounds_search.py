@@ -102,8 +102,15 @@ class _Overlap:
         self.scores = np.broadcast_to(np.float64(0), (len(table), n_rows))  # its size counts, and no memory
 
     def loss(self, new: int, state: Sequence[int]) -> float:
-        one, other = self.table[new], self.table[list(state)].sum(axis=0)
-        return float(np.minimum(one / max(one.sum(), 1), other / max(other.sum(), 1)).sum())
+        return float(self.losses(new, [state])[0])
+
+    def losses(self, new: int, states: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+        if not states:
+            return np.zeros(0)
+        first = np.cumsum([0, *map(len, states[:-1])])
+        tables = np.add.reduceat(self.table[np.concatenate(states)], first, axis=0)
+        one, others = (t / np.maximum(t.sum(axis=-1, keepdims=True), 1) for t in (self.table[new], tables))
+        return np.minimum(one, others).sum(axis=1)
 
 
 def true_states(name: str, seed: int = 0) -> TrajectoryDataset:
