@@ -61,15 +61,16 @@ def merge_clusters(predecessors: Sequence[int], separation: Separation, strays: 
 def _losses(
     separation: Separation, new: int, states: Sequence[Sequence[int]], but: Collection[int]
 ) -> Iterator[tuple[int, float]]:
-    """The number of each state and L(g) of the cluster against it, but for some; those not asked for may not be known.
+    """The number of each state, leaving out those in `but`, and L(g) of the cluster against it.
 
-    Where one answer costs as much as all (`SeparationAtOnce`), there are all.
+    One after the other, since the first that merges is the last that is needed and some oracles train for each; all at
+    once where the oracle can (`craftrl.core.seam.SeparationAtOnce`).
     """
     at_once = getattr(separation, "losses", None)
     known = None if at_once is None else at_once(new, states)
     for s, members in enumerate(states):
         if s not in but:
-            yield s, separation.loss(new, members) if known is None else known[s]
+            yield s, separation.loss(new, members) if known is None else float(known[s])
 
 
 def state_of_cluster(states: Sequence[Sequence[int]], n_clusters: int) -> NDArray[np.int64]:

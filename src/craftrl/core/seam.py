@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,12 +92,11 @@ class Separation(Protocol):
         ...
 
 
-@runtime_checkable
 class SeparationAtOnce(Separation, Protocol):
-    """The same, where all states cost hardly more than one: they are then asked for together."""
+    """The same for an oracle that compares a cluster with all states as quickly as with one: it is then asked once."""
 
-    def losses(self, new: int, states: Sequence[Sequence[int]]) -> Sequence[float]:
-        """`loss(new, state)` for each of the states; those of one step begin as they began before, and grow."""
+    def losses(self, new: int, states: Sequence[Sequence[int]]) -> Sequence[float] | NDArray[np.float64]:
+        """`loss(new, state)` for each of the states, mostly those of the last question and one cluster more."""
         ...
 
 
