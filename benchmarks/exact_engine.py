@@ -48,7 +48,7 @@ PARTS = {
     "evaluate f": ("craftrl.oracles.counting:PreparedCounting", "_evaluated"),
     "cluster": ("craftrl.core.craft", "cluster_pairs"),
     "separate": ("craftrl.oracles.counting:PreparedCounting", "separation"),
-    "merge": ("craftrl.core.craft", "merge_clusters"),
+    "merge": ("craftrl.core.seam", "merge_clusters"),
     "encode": ("craftrl.oracles.counting:PreparedCounting", "encode"),
 }
 

@@ -67,7 +67,7 @@ class Trial:
             self.found[same] = craft(self.oracle, self.tau, same, self.coupling, find_clusters, relabel=False)
         return self.found[same]
 
-    def tried(self, bounds: Bounds) -> Tried:
+    def tried(self, bounds: Bounds, at_most: float) -> Tried:
         result = self.result(bounds)
         codes = [self.oracle.read(encoder, self.tau, h) for h, encoder in enumerate(result.encoders, start=1)]
         return Tried(bounds, result, chained_loss(codes, self.tau))

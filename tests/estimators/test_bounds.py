@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from craftrl.estimators.bounds import (
     LIMITS,
     START,
     STARTS,
+    GivenUp,
+    Pace,
     Tried,
     chained_loss,
     limits_for,
@@ -44,7 +47,7 @@ def loss_of(encoders, tau):
 
 def best_bounds(loss, start, free=NAMES):
     """The search with nothing but a loss."""
-    return search_bounds(lambda bounds: Tried(bounds, None, loss(bounds)), [start], free)[0].bounds
+    return search_bounds(lambda bounds, at_most: Tried(bounds, None, loss(bounds)), [start], free)[0].bounds
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +149,7 @@ def two_valleys(bounds):
 
 
 def test_several_starts_reach_a_valley_that_one_does_not():
-    def run(bounds):
+    def run(bounds, at_most):
         return Tried(bounds, None, two_valleys(bounds))
 
     alone = search_bounds(run, [START], NAMES)
@@ -158,7 +161,7 @@ def test_several_starts_reach_a_valley_that_one_does_not():
 
 
 def test_runs_worth_sharing_are_the_best_and_the_best_of_each_level():
-    tried = search_bounds(lambda bounds: Tried(bounds, None, two_valleys(bounds) - bounds.alpha), STARTS, NAMES)
+    tried = search_bounds(lambda bounds, _: Tried(bounds, None, two_valleys(bounds) - bounds.alpha), STARTS, NAMES)
     kept = worth_sharing(tried, STARTS)
     assert kept[0] is tried[0]
     levels = {(bounds.eta, bounds.nu) for bounds in STARTS}
@@ -195,7 +198,7 @@ def test_unnamed_counts_codes_without_a_state_and_states_without_a_code():
 
 
 def test_between_equal_losses_the_states_that_encoders_read_decide():
-    def run(bounds):
+    def run(bounds, at_most):
         return Tried(bounds, None, 1.0, unnamed=abs(np.log2(bounds.eta / START.eta) + 2))
 
     assert search_bounds(run, [START], NAMES)[0].bounds == replace(START, eta=START.eta / 4)
@@ -203,8 +206,53 @@ def test_between_equal_losses_the_states_that_encoders_read_decide():
 
 @pytest.mark.parametrize(("of_first", "expected"), [(0.0, 1.0), (0.5, 0.25)])
 def test_other_starts_are_tried_only_where_the_first_names_other_states(of_first, expected):
-    def run(bounds):
+    def run(bounds, at_most):
         return Tried(bounds, None, 0.9 if bounds.alpha == 0.25 else 1.0, unnamed=of_first * (bounds.alpha == 1))
 
     found = search_bounds(run, EXACT_STARTS, ["nu"], one_will_do=True)
     assert found[0].bounds.alpha == expected
+
+
+# -- runs that are given up ------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_given_up_once_the_best_of_all_runs_could_not_make_up_for_it():
+    pace = Pace(TrajectoryDataset.from_arrays([np.zeros((5, 5, 1), dtype=int)] * 2))  # 40 pairs at four pairs of steps
+    pace.check([1e9], at_most=np.inf)  # the first run has nobody to beat
+    pace.ended([4.0, 4.0, 4.0, 4.0])
+    pace.ended([6.0, 6.0, 2.0, 2.0])
+    assert pace.best.tolist() == [4.0, 4.0, 2.0, 2.0]
+    pace.check([8.0, 4.0], at_most=16 / 40)  # with 2 and 2 it is as good
+    with pytest.raises(GivenUp):
+        pace.check([8.0, 4.1], at_most=16 / 40)
+
+
+def test_starts_come_to_their_end_and_others_are_told_the_best_loss_so_far():
+    told, losses = [], []
+
+    def run(bounds, at_most):
+        told.append(at_most)
+        losses.append(bounds.alpha + bounds.eta + bounds.nu)  # lower bounds are better, so that moves pay
+        return Tried(bounds, None, losses[-1])
+
+    search_bounds(run, STARTS, NAMES)
+    assert told[: len(STARTS)] == [np.inf] * len(STARTS)
+    assert told[len(STARTS) :] == [min(losses[:i]) for i in range(len(STARTS), len(losses))]
+    assert told[-1] < told[len(STARTS)]
+
+
+@pytest.mark.parametrize(("stationary", "seed"), [(False, 1), (False, 7), (True, 7)])
+def test_giving_runs_up_changes_no_choice(monkeypatch, stationary, seed):
+    """Scattered log-odds in a world of nine cells: the bounds and states of a search in which every run ends."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    from bounds_search import StandIn, true_states
+
+    tau = true_states("tiny", seed=seed)
+    given_up = CRAFT(StandIn(), stationary=stationary).fit(tau)
+    monkeypatch.setattr(Pace, "check", lambda *args: None)
+    whole = CRAFT(StandIn(), stationary=stationary).fit(tau)
+    asked = [{use.question: use.asked for use in model.trace_.oracle_use} for model in (given_up, whole)]
+    assert asked[0]["separation"] < asked[1]["separation"]
+    assert given_up.bounds_ == whole.bounds_
+    assert np.array_equal(given_up.labels_, whole.labels_)
+    assert given_up.choices_ == whole.choices_

@@ -245,11 +245,38 @@ def test_a_classifier_given_bare_is_remembered_as_an_oracle():
 
 
 def test_what_a_separation_takes_to_answer_counts_as_time_of_the_oracle(monkeypatch):
-    ticks = iter(range(100))
-    monkeypatch.setattr("craftrl.oracles.memory.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    clock = [0.0]
+    monkeypatch.setattr("craftrl.oracles.memory.time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    class Slow(Counted):
+        def separation(self, h, cluster, n_clusters):
+            clock[0] += 1.0  # to train
+            return self
+
+        def loss(self, new, state):
+            clock[0] += 0.25  # for each question
+            return 1.0
+
     tau = data("bits").tau
-    oracle = RememberingOracle(CoordinateOracle(2).prepare(tau), remember=False)
-    separation = oracle.separation(2, np.arange(tau.n) % 2, 2)
-    assert [use.seconds for use in oracle.use] == [1.0]
-    separation.loss(1, [0])
-    assert [use.seconds for use in oracle.use] == [2.0]
+    oracle = RememberingOracle(Slow(CoordinateOracle(2).prepare(tau)), remember=True)
+    for _ in range(2):
+        assert oracle.merge(2, np.arange(tau.n) % 3, [0, 1, 2])[0] == [[0, 1, 2]]
+    (use,) = oracle.use
+    assert (use.question, use.asked, use.reused, use.seconds) == ("separation", 2, 1, 1.5)
+
+
+def test_answers_as_large_as_a_networks_logits_do_not_drive_out_the_rest():
+    """A search over bounds comes back to the first steps after many others, whatever their logits took."""
+
+    class Large(Counted):
+        def separation(self, h, cluster, n_clusters):
+            self.asked["separation", h] += 1
+            answer = self.prepared.separation(h, cluster, n_clusters)
+            return SimpleNamespace(loss=answer.loss, scores=np.broadcast_to(0.0, (400, 2**20)))  # 3 GiB, if kept
+
+    tau = data("bits").tau
+    counted = Large(CoordinateOracle().prepare(tau))
+    memory = RememberingOracle(counted, remember=True)
+    for _ in range(2):
+        craft(memory, tau, SOME_BOUNDS[0], **READING)
+    assert [counted.asked["separation", h] for h in range(2, tau.H + 1)] == [1] * (tau.H - 1)

@@ -5,6 +5,7 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.evidence import chance_loss
 from craftrl.core.grid import Grid
-from craftrl.core.merging import merge_clusters, state_of_cluster
+from craftrl.core.merging import state_of_cluster
 from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.splitting import split_by_profile
@@ -60,13 +61,14 @@ def craft(
     relabel: bool,
     states: Ints | None = None,
     start: Ints | None = None,
+    each_step: Callable[[int, Encoder], None] | None = None,
 ) -> Result:
     """Learn phi'_1..phi'_H.
 
     D_{A,h}(s) and D_{B,h}(s) are one label per trajectory: `labels[h - 1]`. With `states` (n, H), -1 for unknown, those
     are taken for the states of h from which those of h+1 are found, in place of the ones found before. `start` (n,)
     names the state that each trajectory begins in, -1 for unknown, where that is not one and the same: Lines 5-6 then
-    begin with these.
+    begin with these. `each_step(h, phi'_h)` is told of every encoder as it is learned; what it raises ends the run.
 
     Paper: Algorithm 2
     """
@@ -77,6 +79,8 @@ def craft(
     n_states = int(labels[0].max()) + 1
     first: Encoder = ConstantEncoder() if n_states == 1 else prepared.encode(1, labels[0], n_states).encoder
     encoders = [first]  # Line 6
+    told = each_step or _nobody
+    told(1, first)
     steps: list[StepTrace] = []
     for h in range(1, tau.H):  # Line 7
         threshold = heaviness_threshold(h, tau.H, bounds.nu, int(tau.present(h + 1).sum()))  # Line 11
@@ -87,8 +91,13 @@ def craft(
             labels[h] = _relabelled(prepared, fit, tau, h + 1, step.n_states)
         encoders.append(fit.encoder)
         steps.append(step)
+        told(h + 1, fit.encoder)
         n_states = step.n_states
     return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models), f.f)
+
+
+def _nobody(h: int, encoder: Encoder) -> None:
+    """Who is told of each step where nobody asked."""
 
 
 def _iterate(
@@ -110,8 +119,7 @@ def _iterate(
     profiles = prepared.profiles(h, label, f, grid)
     found = found if profiles is None else split_by_profile(found, profiles, APART_BINS * grid.xi)
     predecessors = [c.s_pred for c in found.clusters]
-    separation = prepared.separation(h + 1, found.cluster, len(predecessors))  # Lines 24-25
-    states, comparisons = merge_clusters(predecessors, separation, strays=profiles is not None)  # Lines 22-45
+    states, comparisons = prepared.merge(h + 1, found.cluster, predecessors, strays=profiles is not None)  # Lines 22-45
     state_of = state_of_cluster(states, len(predecessors))
     label_next = state_of[found.cluster]
     fit = prepared.encode(h + 1, label_next, len(states))  # Line 46

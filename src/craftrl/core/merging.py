@@ -5,23 +5,26 @@ Paper: Algorithm 2, Lines 12-15 and 22-45
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.seam import Separation
 from craftrl.core.trace import Comparison
 
-__all__ = ["CHANCE_HALF", "merge_clusters", "state_of_cluster"]
+if TYPE_CHECKING:
+    from craftrl.core.seam import Separation
+
+__all__ = ["CHANCE_HALF", "Merged", "merge_clusters", "state_of_cluster"]
+
+Merged = tuple[list[list[int]], tuple[Comparison, ...]]  # states, each the list of its clusters; every comparison made
 
 CHANCE_HALF = 0.5  # L(g) lies in [0, 2] and chance is 1: above 1/2 the two are not separable
 NOTHING_TOLD = 0.75  # what it takes to join two clusters of one predecessor, whose log-odds differ
 
 
-def merge_clusters(
-    predecessors: Sequence[int], separation: Separation, strays: bool = False
-) -> tuple[list[list[int]], tuple[Comparison, ...]]:
+def merge_clusters(predecessors: Sequence[int], separation: Separation, strays: bool = False) -> Merged:
     """States of h+1, each the list of its clusters, and every comparison made on the way.
 
     `predecessors[c]` is s_pred of cluster c; clusters come in the order of the scan, predecessor by predecessor.
@@ -39,11 +42,10 @@ def merge_clusters(
         merged_already: set[int] = set()
         new_states: list[list[int]] = []
         for c in (c for c, pred in enumerate(predecessors) if pred == s_pred):
-            for s, members in enumerate(states + new_states if strays else states):
+            candidates = states + new_states if strays else states
+            for s, loss in _losses(separation, c, candidates, () if strays else merged_already):
+                members = candidates[s]
                 own = s in merged_already or s >= len(states)  # a cluster of this predecessor is in it
-                if own and not strays:
-                    continue
-                loss = separation.loss(c, members)
                 merged = loss > (NOTHING_TOLD if own else CHANCE_HALF)
                 comparisons.append(Comparison(cluster=c, state=s, loss=loss, merged=merged))
                 if merged:
@@ -54,6 +56,21 @@ def merge_clusters(
                 new_states.append([c])
         states += new_states
     return states, tuple(comparisons)
+
+
+def _losses(
+    separation: Separation, new: int, states: Sequence[Sequence[int]], but: Collection[int]
+) -> Iterator[tuple[int, float]]:
+    """The number of each state, leaving out those in `but`, and L(g) of the cluster against it.
+
+    One after the other, since the first that merges is the last that is needed and some oracles train for each; all at
+    once where the oracle can (`craftrl.core.seam.SeparationAtOnce`).
+    """
+    at_once = getattr(separation, "losses", None)
+    known = None if at_once is None else at_once(new, states)
+    for s, members in enumerate(states):
+        if s not in but:
+            yield s, separation.loss(new, members) if known is None else float(known[s])
 
 
 def state_of_cluster(states: Sequence[Sequence[int]], n_clusters: int) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
+from craftrl.core.merging import Merged, merge_clusters
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
@@ -32,6 +33,7 @@ __all__ = [
     "PreparedOracle",
     "Profiles",
     "Separation",
+    "SeparationAtOnce",
 ]
 
 Coupling = Literal["independent", "chain", "posterior", "markov"]
@@ -116,6 +118,14 @@ class Separation(Protocol):
         ...
 
 
+class SeparationAtOnce(Separation, Protocol):
+    """The same for an oracle that compares a cluster with all states as quickly as with one: it is then asked once."""
+
+    def losses(self, new: int, states: Sequence[Sequence[int]]) -> Sequence[float] | NDArray[np.float64]:
+        """`loss(new, state)` for each of the states, mostly those of the last question and one cluster more."""
+        ...
+
+
 @dataclass(frozen=True)
 class EncoderFit:
     """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper.
@@ -165,6 +175,10 @@ class PreparedOracle(ABC):
 
         All clusters of the step are given at once, so that one training run can serve every comparison.
         """
+
+    def merge(self, h: int, cluster: Ints, predecessors: Sequence[int], strays: bool = False) -> Merged:
+        """Which of these clusters are one state (Lines 22-45): by `separation`, which is all that an oracle writes."""
+        return merge_clusters(predecessors, self.separation(h, cluster, len(predecessors)), strays)
 
     @abstractmethod
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:

@@ -24,6 +24,8 @@ __all__ = [
     "LIMITS",
     "START",
     "STARTS",
+    "GivenUp",
+    "Pace",
     "Tried",
     "chained_evidence",
     "chained_loss",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.integer]
+SAME = 1e-12  # losses that differ by less are equal
 PRIOR_VISITS = 0.5  # of each agent, in a pair of codes, before any was counted
 START = Bounds(alpha=1.0, eta=0.2, nu=0.1)
 # Halving and doubling may end beside the best bounds, or on a plateau: the search begins at the best of several.
@@ -52,11 +55,12 @@ LIMITS = {"alpha": (0.05, 1.0), "eta": (0.005, 0.45), "nu": (0.001, 0.8)}
 class Tried:
     """One run of CRAFT in a search: the bounds, what came out, and its chained loss.
 
+    result   None for a run that was given up, its loss then being infinite
     unnamed  how far its states are from those that its encoders read; decides between runs with one loss
     """
 
     bounds: Bounds
-    result: Result
+    result: Result | None
     loss: float
     unnamed: float = 0.0
 
@@ -124,14 +128,53 @@ def chained_evidence(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
     have a Dirichlet prior about the agents' shares, worth half a visit per agent: a pair of codes costs as much as its
     own visits can teach, about (K-1)/2 times the logarithm of their number.
     """
-    prior = PRIOR_VISITS * tau.K * np.bincount(tau.agent, minlength=tau.K) / tau.n
     total, n_pairs = 0.0, 0
     for counts in _pair_counts(codes, tau):
-        visits = counts.sum(axis=1)
-        total += (gammaln(visits + prior.sum()) - gammaln(prior.sum())).sum()
-        total -= (gammaln(counts + prior) - gammaln(prior)).sum()
-        n_pairs += int(visits.sum())
-    return float(total / n_pairs)
+        total += _evidence(counts, tau)
+        n_pairs += int(counts.sum())
+    return total / n_pairs
+
+
+def _evidence(counts: Ints, tau: TrajectoryDataset) -> float:
+    """The same for one pair of steps, in nats: `counts` (pairs of codes, K)."""
+    prior = PRIOR_VISITS * tau.K * np.bincount(tau.agent, minlength=tau.K) / tau.n
+    visits = counts.sum(axis=1)
+    total = (gammaln(visits + prior.sum()) - gammaln(prior.sum())).sum()
+    return float(total - (gammaln(counts + prior) - gammaln(prior)).sum())
+
+
+class GivenUp(Exception):
+    """A run of CRAFT that will not be the best of its search, and ends here."""
+
+
+class Pace:
+    """What runs of a search reach at each step, so that one that has fallen behind need not go on.
+
+    A run has fallen behind if it would not be the best even if it did, at every step that is still to come, as well as
+    the best run so far did at that very step. That is no proof: it may find there what none has found before. So all
+    starts come to their end, from high bounds to low ones, and only what is tried after them may be given up.
+
+    best  float (H-1,): the least loss of each pair of steps, in nats, over the runs that ended
+    """
+
+    def __init__(self, tau: TrajectoryDataset) -> None:
+        self.tau = tau
+        self.n_pairs = int((tau.lengths - 1).sum())
+        self.best = np.full(tau.H - 1, np.inf)
+
+    def losses(self, codes: Iterable[Ints]) -> list[float]:
+        """Of each pair of neighbouring steps, in nats."""
+        return [_evidence(counts, self.tau) for counts in _pair_counts(codes, self.tau)]
+
+    def check(self, losses: Sequence[float], at_most: float) -> None:
+        """Raise `GivenUp` where the losses of the first steps are too large for a loss of `at_most` per pair."""
+        total = (sum(losses) + float(self.best[len(losses) :].sum())) / self.n_pairs
+        if total > at_most + SAME:
+            raise GivenUp
+
+    def ended(self, losses: Sequence[float]) -> None:
+        """Take note of a run that came to its end."""
+        self.best = np.minimum(self.best, losses)
 
 
 def _pair_counts(codes: Iterable[Ints], tau: TrajectoryDataset) -> Iterator[Ints]:
@@ -150,7 +193,7 @@ def lowered(bounds: Bounds, name: str, factor: float) -> Bounds:
 
 
 def search_bounds(
-    run: Callable[[Bounds], Tried],
+    run: Callable[[Bounds, float], Tried],
     starts: Sequence[Bounds],
     free: Sequence[str],
     limits: Mapping[str, tuple[float, float]] = LIMITS,
@@ -161,13 +204,15 @@ def search_bounds(
     Where `one_will_do` and the run at the first start names just the states that its encoders read, the others are left
     out: with more to choose from, a loss can be lower by chance.
 
+    `run` is told the loss above which a run is of no use, infinity for starts, and may give it up.
+
     Returned are all runs that were made, the best first; larger bounds win ties. Deterministic; each combination is
     tried once: one that was not better when it was tried is not better than what was found since. A larger bound asks
     more of the data, and where both explain it equally well it is the better guide.
     """
-    tried = {starts[0]: run(starts[0])}
+    tried = {starts[0]: run(starts[0], np.inf)}
     if not (one_will_do and tried[starts[0]].unnamed == 0):
-        tried |= {start: run(start) for start in dict.fromkeys(starts[1:]) if start not in tried}
+        tried |= {start: run(start, np.inf) for start in dict.fromkeys(starts[1:]) if start not in tried}
     best = _first_of_least(tried.values())
     while True:
         before = best
@@ -176,7 +221,7 @@ def search_bounds(
             for factor in (2.0, 0.5):
                 moved = replace(best.bounds, **{name: min(max(getattr(best.bounds, name) * factor, low), high)})
                 if moved not in tried:
-                    tried[moved] = run(moved)
+                    tried[moved] = run(moved, best.loss)
                     best = _first_of_least((best, tried[moved]))
         if best is before:
             return [best, *sorted((t for t in tried.values() if t is not best), key=lambda t: t.loss)]
@@ -201,6 +246,6 @@ def _first_of_least(runs: Iterable[Tried]) -> Tried:
 
 
 def _better(one: Tried, other: Tried) -> bool:
-    if abs(one.loss - other.loss) > 1e-12:
+    if abs(one.loss - other.loss) > SAME:
         return one.loss < other.loss
-    return one.unnamed < other.unnamed - 1e-12
+    return one.unnamed < other.unnamed - SAME

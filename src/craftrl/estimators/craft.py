@@ -179,6 +179,7 @@ class CRAFT(Learner):
         runs = Runs(prepared, tau, known, free, {**reading, "start": starts})
         tried = runs.tried()
         result, bounds = tried[0].result, tried[0].bounds
+        assert result is not None, "the best run came to its end"
         shared: Shared | None = None
         if self.stationary:
             turn = runs.shared(tried)

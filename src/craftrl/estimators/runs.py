@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds, Result, craft
+from craftrl.core.encoders import Encoder
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.bounds import (
+    GivenUp,
+    Pace,
     Tried,
     chained_evidence,
     chained_loss,
@@ -59,30 +63,52 @@ class Runs:
         """Where a search for bounds begins."""
         return [replace(start, **self.known) for start in starts_for(self.tau, exact=self.counting is not None)]
 
-    def run(self, bounds: Bounds, states: Ints | None = None) -> Result:
+    def run(
+        self, bounds: Bounds, states: Ints | None = None, each_step: Callable[[int, Encoder], None] | None = None
+    ) -> Result:
         """Algorithm 2; with `states`, from these."""
         tell("run")
-        return craft(self.prepared, self.tau, bounds, **self.reading, states=states)
+        return craft(self.prepared, self.tau, bounds, **self.reading, states=states, each_step=each_step)
 
     def tried(self) -> list[Tried]:
         """One run with the bounds given; where some are free, all that a search made, the best first."""
-        exact = self.counting is not None
-        score = chained_loss if exact else chained_evidence
-
-        def scored(bounds: Bounds) -> Tried:
-            result = self.run(bounds)
-            codes = self.codes(result)
-            return Tried(bounds, result, score(codes, self.tau), unnamed(codes, state_counts(result)))
-
         if not self.free:
             bounds = self.starts[0]
             return [Tried(bounds, self.run(bounds), np.nan)]
-        return search_bounds(scored, self.starts, self.free, limits_for(self.tau), one_will_do=exact)
+        limits = limits_for(self.tau)
+        if self.counting is not None:
+            return search_bounds(self._counted, self.starts, self.free, limits, one_will_do=True)
+        pace = Pace(self.tau)
+        return search_bounds(partial(self._trained, pace), self.starts, self.free, limits)
+
+    def _counted(self, bounds: Bounds, at_most: float) -> Tried:
+        """One run of a search with a finite class: to the end, since it trains nothing."""
+        result = self.run(bounds)
+        codes = self.codes(result)
+        return Tried(bounds, result, chained_loss(codes, self.tau), unnamed(codes, state_counts(result)))
+
+    def _trained(self, pace: Pace, bounds: Bounds, at_most: float) -> Tried:
+        """One run of a search whose encoders are trained: given up where its loss will not be `at_most`."""
+        codes: list[Ints] = []
+        losses: list[float] = []
+
+        def each_step(h: int, encoder: Encoder) -> None:
+            codes.append(self.prepared.read(encoder, self.tau, h))
+            losses.extend(pace.losses(codes[-2:]))
+            pace.check(losses, at_most)
+
+        try:
+            result = self.run(bounds, each_step=each_step)
+        except GivenUp:
+            return Tried(bounds, None, np.inf)
+        pace.ended(losses)
+        return Tried(bounds, result, chained_evidence(codes, self.tau), unnamed(codes, state_counts(result)))
 
     def shared(self, tried: Sequence[Tried]) -> Turn:
         """One encoder for all steps. Where log-odds scatter, several runs are worth a trial, and lower bounds too."""
         exact = self.counting is not None
-        firsts = [(run.bounds, run.result) for run in worth_sharing(tried, () if exact else self.starts)]
+        worth = worth_sharing(tried, () if exact else self.starts)
+        firsts = [(run.bounds, run.result) for run in worth if run.result is not None]
         one_start = self.reading["start"] is None
         return share_over_time(self.prepared, firsts, self.tau, self.run, () if exact else self.free, one_start)
 

@@ -11,7 +11,6 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
+from craftrl.core.merging import Merged
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Profiles, Separation
 from craftrl.core.starts import StartTest
 from craftrl.core.trace import OracleUse
@@ -73,10 +73,16 @@ class RememberingOracle(PreparedOracle):
         return self._answer("profiles", lambda: self.prepared.profiles(h, label, f, grid), h, label, f.bins, grid)
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
-        answer = self._answer(
-            "separation", lambda: self.prepared.separation(h, cluster, n_clusters), h, cluster, n_clusters
-        )
-        return _Timed(answer, self)
+        return self.prepared.separation(h, cluster, n_clusters)
+
+    def merge(self, h: int, cluster: Ints, predecessors: Sequence[int], strays: bool = False) -> Merged:
+        # What came of the comparisons is kept, and not what they were made with: of a network that is the logits of
+        # every observation for every cluster, a hundred megabytes a step.
+        return self._answer(
+            "separation",
+            lambda: self.prepared.merge(h, cluster, predecessors, strays),
+            h, cluster, tuple(predecessors), strays,
+        )  # fmt: skip
 
     def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
         return self._answer("encoding", lambda: self.prepared.encode(h, label, n_states), h, label, n_states)
@@ -103,10 +109,6 @@ class RememberingOracle(PreparedOracle):
             return None
         return self._answer("start", self.prepared.test_start)
 
-    def add_seconds(self, question: str, seconds: float) -> None:
-        """To what a question took that was answered before, and only in part."""
-        self._use[question] = replace(self._use[question], seconds=self._use[question].seconds + seconds)
-
     def _answer(self, question: str, ask: Callable[[], Answer], *what: Any) -> Answer:
         use = self._use.get(question, OracleUse(question, 0, 0, 0.0))
         key = (question, *map(_hashable, what)) if self.remember else None
@@ -129,20 +131,6 @@ class RememberingOracle(PreparedOracle):
         self._bytes += size
         while self._bytes > self.max_bytes and len(self._answers) > 1:
             self._bytes -= self._answers.popitem(last=False)[1][1]
-
-
-@dataclass(frozen=True)
-class _Timed:
-    """A separation whose answers count as time of the oracle: some are trained for one by one."""
-
-    separation: Separation
-    oracle: RememberingOracle
-
-    def loss(self, new: int, state: Sequence[int]) -> float:
-        start = time.perf_counter()
-        loss = self.separation.loss(new, state)
-        self.oracle.add_seconds("separation", time.perf_counter() - start)
-        return loss
 
 
 def _hashable(value: Any) -> Hashable:

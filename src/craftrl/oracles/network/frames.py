@@ -19,6 +19,7 @@ from craftrl.errors import InvalidDataError
 from craftrl.oracles.network.allowance import allowed_bytes
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.order import ENOUGH, Layout
+from craftrl.oracles.network.parts import at_once
 from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
 from craftrl.oracles.network.training import Training
 
@@ -26,7 +27,6 @@ __all__ = ["Frames", "HeldFrames", "StreamedFrames", "check_observations", "open
 
 Ints = NDArray[np.integer]
 READERS = 4  # threads that read files; where a library decodes them, one does
-AT_ONCE = 4096  # observations of one step that are encoded at once
 
 
 def open_frames(tau: TrajectoryDataset, training: Training) -> Frames:
@@ -48,6 +48,12 @@ class Frames(Feed, ABC):
     def __init__(self, tau: TrajectoryDataset, device: torch.device) -> None:
         self.tau = tau
         self.device = device
+        self.at_once = at_once(tau.obs_shape, device)  # observations that are encoded at once
+
+    @property
+    def rows_at_once(self) -> int | None:
+        """The same in whole trajectories; None on a GPU, where there is no reason to take a minibatch apart."""
+        return max(1, self.at_once // self.tau.H) if self.device.type == "cpu" else None
 
     @abstractmethod
     def batch(self, step: Tensor, row: Tensor) -> Tensor:
@@ -96,7 +102,7 @@ class HeldFrames(Frames):
 
     @contextmanager
     def at(self, h: int) -> Iterator[Iterator[Tensor]]:
-        rows = torch.arange(self.tau.n).split(AT_ONCE)
+        rows = torch.arange(self.tau.n).split(self.at_once)
         yield (self.batch(torch.full_like(r, h - 1), r) for r in rows)
 
     def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
@@ -135,7 +141,7 @@ class StreamedFrames(Frames):
     @contextmanager
     def at(self, h: int) -> Iterator[Iterator[Tensor]]:
         layout = self.stream.layout
-        plan = layout.in_order(np.arange(self.tau.n), AT_ONCE, layout.window * self.tau.H)
+        plan = layout.in_order(np.arange(self.tau.n), self.at_once, layout.window * self.tau.H)
         with StreamedMinibatches(self.stream, plan, [h - 1], self.device) as one_step:
             yield (to_input(one_step.observations()[:, 0]) for _ in one_step)
 

@@ -22,6 +22,7 @@ from craftrl.core.encoders import FeatureEncoder
 from craftrl.core.saved import Savable
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import Head
+from craftrl.oracles.network.parts import at_once
 from craftrl.oracles.network.training import ENOUGH, Training, seeded
 from craftrl.oracles.network.trunks import Standardise, Trunk
 
@@ -29,7 +30,7 @@ __all__ = ["NetworkEncoder", "TrunkEncoder", "cross_fitted", "fit_head"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-BATCH = 4096  # observations encoded at once
+BATCH = 4096  # held-out observations read at once
 
 
 def fit_head(
@@ -151,8 +152,8 @@ def _as_tensor(rows: Sequence[Ints], device: torch.device) -> Tensor:
 
 
 def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:
-    """Network inputs for observations (n, *obs), some thousands at a time."""
-    for part in np.array_split(x, max(1, -(-len(x) // BATCH))):
+    """Network inputs for observations (n, *obs), some at a time."""
+    for part in np.array_split(x, max(1, -(-len(x) // at_once(x.shape[1:], device)))):
         yield to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device))
 
 
@@ -173,7 +174,7 @@ class TrunkEncoder(FeatureEncoder, Savable):
     @staticmethod
     @torch.no_grad()
     def features_of(trunk: Trunk, device: torch.device, x: NDArray[Any]) -> NDArray[np.floating]:
-        """The trunk's features (n, dim) of observations (n, *obs), some thousands at a time."""
+        """The trunk's features (n, dim) of observations (n, *obs), some at a time."""
         return torch.cat([trunk(part).float().cpu() for part in inputs_of(x, device)]).numpy()
 
 

@@ -16,13 +16,13 @@ from torch import Tensor
 from craftrl.core.saved import Savable
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import PairNetwork
+from craftrl.oracles.network.parts import at_once
 from craftrl.oracles.network.training import Training
 
 __all__ = ["NetworkLogOdds"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
-BATCH = 4096  # observations read at once
 PAIRS = 1024  # pairs joined at once
 
 
@@ -92,12 +92,13 @@ class NetworkLogOdds(Savable):
 
     def _features(self, network: PairNetwork, x_h: NDArray[Any]) -> Tensor:
         """The trunk's features (n, dim) of observations (n, *obs)."""
-        return torch.cat([network.trunk(part) for part in self._inputs(x_h, BATCH)])
+        return torch.cat([network.trunk(part) for part in self._inputs(x_h, at_once(x_h.shape[1:], self.device))])
 
     @torch.no_grad()
     def _logits(self, network: PairNetwork, x: NDArray[Any]) -> Floats:
         """Agent logits (n, H-1, K) of whole trajectories, not calibrated."""
-        parts = [network.along(part).double().cpu() for part in self._inputs(x, max(1, BATCH // x.shape[1]))]
+        size = max(1, at_once(x.shape[2:], self.device) // x.shape[1])
+        parts = [network.along(part).double().cpu() for part in self._inputs(x, size)]
         return torch.cat(parts).numpy() if parts else np.empty((0, *self.shift.shape))
 
     def _inputs(self, x: NDArray[Any], size: int) -> Iterator[Tensor]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from craftrl.oracles.network.trunks import GROUPS, SavableModule, Standardise, Trunk
+from craftrl.oracles.network.trunks import GROUPS, SavableModule, Standardise, Trunk, channels_last
 
 __all__ = ["Classifier", "Head", "PairNetwork"]
 
@@ -54,7 +54,8 @@ class PairNetwork(SavableModule):
         """Logits (..., K) from the trunk's features of both observations; `step` is h - 1."""
         shape = self.trunk.map_shape or (self.trunk.dim,)
         a, b = (z.reshape(-1, *shape) for z in (z_h, z_next))
-        joined = self.join(torch.cat([a, b, a * b], dim=1)).flatten(1)
+        both = torch.cat([a, b, a * b], dim=1)
+        joined = self.join(channels_last(both) if self.trunk.map_shape else both)
         at = step.reshape(-1)
         others = self.others(joined).unflatten(1, (READOUTS, self.n_agents))
         mixed = (self.mixture[at][..., None] * others).sum(dim=1)
@@ -75,6 +76,7 @@ def _join_maps(width: int) -> nn.Sequential:
         nn.GroupNorm(GROUPS, width),
         nn.SiLU(),
         nn.Conv2d(width, 2 * width, 3, padding=1),
+        nn.Flatten(),
         nn.SiLU(),
     )
 

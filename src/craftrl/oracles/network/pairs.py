@@ -5,7 +5,7 @@ Paper: Line 10, Equation 13
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +19,14 @@ from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork
-from craftrl.oracles.network.training import Training, seeded, train
+from craftrl.oracles.network.parts import IGNORE, Part, cross_entropy_parts
+from craftrl.oracles.network.training import Loss, Training, seeded, train
 from craftrl.oracles.network.trunks import new_trunk
 
-__all__ = ["IGNORE", "PairFit", "calibrated", "calibration", "fit_pairs", "pair_targets"]
+__all__ = ["PairFit", "calibrated", "calibration", "fit_pairs", "pair_targets"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-IGNORE = -100  # the target of a pair that is not there, left out by torch's cross entropy
 VECTOR_PATIENCE = 3  # epochs without a gain: with feature vectors they are short, and training often pauses
 SEVERAL = 60_000  # observations below which more than one network is trained, four at most
 
@@ -152,19 +152,18 @@ def calibration(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> tupl
     return factors, offsets
 
 
-def _pair_loss(network: PairNetwork, frames: Frames, target: Ints) -> Callable[[Tensor], Tensor]:
+def _pair_loss(network: PairNetwork, frames: Frames, target: Ints) -> Loss:
     targets = torch.from_numpy(target).to(frames.device)
 
-    def loss(rows: Tensor) -> Tensor:
-        logits = network.along(frames.trajectories(rows))
-        return functional.cross_entropy(logits.flatten(0, 1).float(), targets[rows].flatten())
+    def loss(rows: Tensor) -> Sequence[Part]:
+        return cross_entropy_parts(network.along, frames.trajectories(rows), targets[rows], frames.rows_at_once)
 
     return loss
 
 
 @torch.no_grad()
 def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
-    size = max(1, 4 * training.batch_of(frames.tau.n * frames.tau.H) // frames.tau.H)
+    size = max(1, frames.at_once // frames.tau.H)
     parts = [rows[i : i + size] for i in range(0, len(rows), size)]
     with training.precision(frames.device), frames.in_order(parts) as chunks:
         return torch.cat([network.along(frames.trajectories(r)).double().cpu() for r in chunks]).numpy()

@@ -8,7 +8,7 @@ trained on all of them: what one step got wrong is outvoted by the others.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -21,8 +21,9 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.networks import Classifier, Head
-from craftrl.oracles.network.pairs import IGNORE, pair_targets
-from craftrl.oracles.network.training import Training, train
+from craftrl.oracles.network.pairs import pair_targets
+from craftrl.oracles.network.parts import IGNORE, Part, cross_entropy_parts
+from craftrl.oracles.network.training import Loss, Training, train
 from craftrl.oracles.network.trunks import Standardise, Trunk
 from craftrl.states.visits import count_visits
 
@@ -60,23 +61,24 @@ def fit_shared(
     return EncoderFit(NetworkEncoder(network.trunk, network.head.unscaled(scale), frames.device), held_out)
 
 
-def _loss(
-    network: Classifier, frames: Frames, labels: Ints, n_states: int, agent_weight: float
-) -> Callable[[Tensor], Tensor]:
+def _loss(network: Classifier, frames: Frames, labels: Ints, n_states: int, agent_weight: float) -> Loss:
     tau = frames.tau
     target = torch.from_numpy(np.where(labels < 0, IGNORE, labels)).to(frames.device)
     agent = torch.from_numpy(pair_targets(tau)).to(frames.device)
     table = torch.from_numpy(_agent_table(labels, tau, n_states)).float().to(frames.device) if agent_weight else None
 
-    def loss(rows: Tensor) -> Tensor:
+    def logits(x: Tensor) -> Tensor:
+        return network(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
+    def loss(rows: Tensor) -> Tensor | Sequence[Part]:
         x = frames.trajectories(rows)
-        logits = network(x.flatten(0, 1)).float()
-        value = functional.cross_entropy(logits, target[rows].flatten())
         if table is None:
-            return value
-        q = logits.softmax(dim=-1).unflatten(0, (len(rows), tau.H))
+            return cross_entropy_parts(logits, x, target[rows], frames.rows_at_once)
+        found = logits(x).float()
+        q = found.softmax(dim=-1)
         log_p = torch.einsum("nhs,hstk,nht->nhk", q[:, :-1], table, q[:, 1:]).clamp_min(1e-6).log()
-        return value + agent_weight * functional.nll_loss(log_p.flatten(0, 1), agent[rows].flatten())
+        agents = functional.nll_loss(log_p.flatten(0, 1), agent[rows].flatten())
+        return functional.cross_entropy(found.flatten(0, 1), target[rows].flatten()) + agent_weight * agents
 
     return loss
 

@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,13 @@ from craftrl.oracles.network.allowance import to_bytes
 from craftrl.oracles.network.averaging import WeightAverage
 from craftrl.oracles.network.checkpoints import Checkpoint
 from craftrl.oracles.network.minibatches import Feed, Minibatches
+from craftrl.oracles.network.parts import Part, keep_freed_memory
 from craftrl.progress import progress_bar
 
-__all__ = ["Training", "TrainingError", "seeded", "train"]
+__all__ = ["Loss", "Training", "TrainingError", "seeded", "train"]
 
 Ints = NDArray[np.integer]
+Loss = Callable[[Tensor], Tensor | Sequence[Part]]
 PLATEAU = 0.03  # nats below chance from which on a network has begun to learn
 ENOUGH = 0.0005  # nats by which the held-out loss must fall for an epoch to have paid
 
@@ -167,7 +169,7 @@ def seeded(training: Training, name: str, device: torch.device | None = None) ->
 
 def train(
     module: nn.Module,
-    loss: Callable[[Tensor], Tensor],
+    loss: Loss,
     rows: tuple[Ints, Ints],
     training: Training,
     name: str,
@@ -178,13 +180,15 @@ def train(
 ) -> float:
     """Train in place, leave the best weights on held-out rows, and return their held-out loss.
 
-    `loss(indices)` is the mean loss of a minibatch; `rows` are training and held-out indices; `per_row` is how many
-    observations one row holds, so that `batch` counts observations; `chance` is the loss of knowing nothing, if that
-    is known. `feed` knows in which order rows are best asked for; None where any order will do. `targets` are the
-    labels that are learned, where another run of the same name may learn others: a checkpoint goes with its targets.
+    `loss(indices)` is the mean loss of a minibatch, or the parts that add up to it; `rows` are training and held-out
+    indices; `per_row` is how many observations one row holds, so that `batch` counts observations; `chance` is the loss
+    of knowing nothing, if that is known. `feed` knows in which order rows are best asked for; None where any order will
+    do. `targets` are the labels that are learned, where another run of the same name may learn others: a checkpoint
+    goes with its targets.
     """
     device = training.to_device()
     module.to(device)
+    keep_freed_memory()
     rows_train, rows_held = rows
     size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
     feed = feed or Feed()
@@ -220,9 +224,9 @@ def train(
             for i, chunk in enumerate(chunks):
                 risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
                 optimiser.param_groups[0]["lr"] = training.lr * risen
-                value = _guarded(loss, chunk, training, device)
                 optimiser.zero_grad(set_to_none=True)
-                value.backward()
+                for part in _parts(loss, chunk, training, device):
+                    part.backward()
                 optimiser.step()
                 average.update(window=len(chunks) / 2)
         with average.in_place():
@@ -271,7 +275,7 @@ class _Progress:
 @torch.no_grad()
 def _mean_loss(
     module: nn.Module,
-    loss: Callable[[Tensor], Tensor],
+    loss: Loss,
     chunks: Minibatches,
     training: Training,
     device: torch.device,
@@ -279,16 +283,23 @@ def _mean_loss(
     module.eval()
     total, n = 0.0, 0
     for chunk in chunks:
-        total += float(_guarded(loss, chunk, training, device)) * len(chunk)
+        total += float(sum(_parts(loss, chunk, training, device))) * len(chunk)
         n += len(chunk)
     return total / n
 
 
-def _guarded(loss: Callable[[Tensor], Tensor], rows: Tensor, training: Training, device: torch.device) -> Tensor:
-    """One loss under mixed precision, with a useful word where memory runs out."""
+def _parts(loss: Loss, rows: Tensor, training: Training, device: torch.device) -> Iterator[Tensor]:
+    """The parts of one loss, one after the other, under mixed precision; with a useful word where memory runs out."""
     try:
         with training.precision(device):
-            return loss(rows.to(device))
+            found = loss(rows.to(device))
+        if isinstance(found, Tensor):
+            yield found
+            return
+        for part in found:
+            with training.precision(device):
+                value = part()
+            yield value
     except torch.cuda.OutOfMemoryError as error:
         raise TrainingError("The GPU ran out of memory; lower Training(batch=...), or the trunk's width.") from error
 

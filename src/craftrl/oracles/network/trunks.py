@@ -16,7 +16,17 @@ from torch import Tensor, nn
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Decorrelate", "MapTrunk", "OwnTrunk", "SavableModule", "Standardise", "Trunk", "VectorTrunk", "new_trunk"]
+__all__ = [
+    "Decorrelate",
+    "MapTrunk",
+    "OwnTrunk",
+    "SavableModule",
+    "Standardise",
+    "Trunk",
+    "VectorTrunk",
+    "channels_last",
+    "new_trunk",
+]
 
 GROUPS = 8  # of the group normalisation
 LARGEST_MAP = 20  # places along the longer side of a map, at most
@@ -140,7 +150,7 @@ class MapTrunk(Trunk):
         for _ in range(_halvings(rows, columns)):
             layers += [nn.Conv2d(n_in, width, 4, 2, padding=1), nn.GroupNorm(GROUPS, width), nn.SiLU()]
             rows, columns, n_in = rows // 2, columns // 2, width
-        layers += [nn.Conv2d(n_in, width, 3, padding=1), nn.SiLU(), nn.Flatten()]
+        layers += [nn.Conv2d(n_in, width, 3, padding=1), nn.Flatten(), nn.SiLU()]
         self.dim = width * rows * columns
         if vector is None:
             self.map_shape = (width, rows, columns)
@@ -153,7 +163,15 @@ class MapTrunk(Trunk):
         self.standardise.fit(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layers(self.standardise(x))
+        return self.layers(channels_last(self.standardise(x)))
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """The same images or maps, on a CPU with the channels of each place side by side in memory.
+
+    That is the order in which convolutions work there: they take two thirds of the time, group normalisation more.
+    """
+    return x.contiguous(memory_format=torch.channels_last) if x.device.type == "cpu" else x
 
 
 def _halvings(rows: int, columns: int) -> int:
