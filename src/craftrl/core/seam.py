@@ -33,7 +33,7 @@ __all__ = [
     "Separation",
 ]
 
-Coupling = Literal["independent", "chain", "posterior", "markov"]
+Coupling = Literal["independent", "chain", "posterior", "markov", "tied"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
 Ints = NDArray[np.integer]
 

@@ -68,20 +68,30 @@ class MarkovChain:
         return forwards + likely_dependence(after, self.seen_after[h], before, tile).T
 
     def shortest(self, grid: Grid, counts: CountMemory | None = None) -> list[int]:
-        """The encoders i_1, ..., i_H of the shortest chain; of equal ones that of `shortest_chain`.
+        """The encoders i_1, ..., i_H of the shortest chain; of equal ones that of `shortest_chain`."""
+        return self.cheapest(self.charges(grid, counts))[0]
 
+    def charges(self, grid: Grid, counts: CountMemory | None = None) -> list[Int64]:
+        """What pairs of codes are charged, but for their dependences: one matrix for each pair of steps."""
+        run = self.engine.map if self.engine.device == "cpu" else map  # a GPU does one pair of steps at a time
+        return list(run(lambda h: self._charge(h, grid, counts), range(len(self.after))))
+
+    def cheapest(self, charges: Sequence[Int64], n_labels: int = 1) -> tuple[list[int], int]:
+        """The shortest chain under given charges and the dependences, and its cost.
+
+        With `n_labels` P > 1 the charges are of encoders with labels, entry i P + p being encoder i with label p.
         Dependences are bounded from below for all pairs and settled, round by round, for the most promising encoders of
         each step. Once the shortest chain has settled pairs only, no other chain can be shorter.
         """
-        run = self.engine.map if self.engine.device == "cpu" else map  # a GPU does one pair of steps at a time
-        charges = list(run(lambda h: self._charge(h, grid, counts), range(len(self.after))))
         while True:
-            costs = [charge + bound for charge, bound in zip(charges, self.dependences)]
-            path, _ = shortest_chain(costs)
+            costs = [charge + _for_labels(bound, n_labels) for charge, bound in zip(charges, self.dependences)]
+            nodes, cost = shortest_chain(costs)
+            path = [node // n_labels for node in nodes]
             if all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
-                return path
+                return nodes, cost
+            through = (cost.reshape(-1, n_labels).min(axis=1) for cost in through_costs(costs))
             # With the path itself: where many tie, it need not be among the first.
-            best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through_costs(costs), path)]
+            best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through, path)]
             list(self.engine.map(self._settle_pair, list(zip(range(len(costs)), best, best[1:]))))
 
     def _charge(self, h: int, grid: Grid, counts: CountMemory | None) -> Int64:
@@ -134,6 +144,11 @@ def _cost(codes: Sequence[PackedStep]) -> tuple[float, int]:
 def _in_words(seconds: float, n_bytes: int) -> str:
     time = f"{seconds / 3600:,.0f} hours" if seconds > 7200 else f"{seconds / 60:.0f} minutes"
     return f"about {time} of one core and {n_bytes / 2**30:.1f} GiB"
+
+
+def _for_labels(matrix: Int64, n_labels: int) -> Int64:
+    """Every entry for every label of its row and of its column."""
+    return np.repeat(np.repeat(matrix, n_labels, axis=0), n_labels, axis=1) if n_labels > 1 else matrix
 
 
 def through_costs(costs: Sequence[Int64]) -> list[Int64]:
