@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from craftrl.core.losses import FIXED_POINT
 from craftrl.engine.dependence import chance_ratios, n_log_n
 
-__all__ = ["labellings", "log_table", "own_charge", "pooled", "tied_charges"]
+__all__ = ["TiedPair", "labellings", "log_table", "pooled"]
 
 PRIOR = 0.5  # visits that every move is credited with, so that none is impossible
 
@@ -42,62 +42,64 @@ def pooled(cells: Ints, first: Ints, second: Ints) -> Int64:
     return visits
 
 
-def tied_charges(cells: Ints, table: Floats, names: NDArray[np.intp]) -> Int64:
-    """The charges of all pairs of codes, each with every labelling: (I * P, J * P), labellings running fastest.
+class TiedPair:
+    """All pairs of codes of two neighbouring steps, ready to be charged under one table after the other.
 
-    cells  int (I, J, N_s, N_s, K): how often each agent shows each pair of values of each pair of encoders
-    table  float (N_s, N_s, K): ln Pr(next state | state, agent), the same at every step
-    names  int (P, N_s): the labellings
-
-    A pair is charged for what it does not say about the agent beyond the first code, if the agents move as the table
-    says, and for how far its counts are from the table: a log-likelihood ratio, charged beyond what chance allows it.
+    cells   int32 (I, J, N_s, N_s, K): how often each agent shows each pair of values of each pair of encoders
+    shares  float (I, N_s, K): how likely each agent is where the first code has each of its values
+    least   int64 (I, J): the log-likelihood of the moves, were the table the pair's own, less what chance allows
     """
-    I, J = cells.shape[:2]
-    P, flat = len(names), cells.reshape(I, J, -1).astype(np.int64)
-    named = table[names[:, None, :, None], names[None, :, None, :]]  # (P, P, U, V, K)
-    said = np.matmul(flat, _fixed(_surprise(cells, named)).reshape(I, -1, P * P))
-    fitted = _own_likelihood(cells)[..., None] - flat @ _fixed(named).reshape(P * P, -1).T
-    far = np.maximum(fitted - _allowed(cells)[..., None], 0)
-    return (said + far).reshape(I, J, P, P).transpose(0, 2, 1, 3).reshape(I * P, J * P)
+
+    def __init__(self, cells: Ints) -> None:
+        self.cells = np.ascontiguousarray(cells, dtype=np.int32)
+        visits = cells[:, 0].sum(axis=2)  # the same whatever the second code is
+        self.shares = visits / np.maximum(visits.sum(axis=-1, keepdims=True), 1)
+        own = _n_log_n_of(cells).sum(axis=(2, 3, 4)) - _n_log_n_of(cells.sum(axis=3)).sum(axis=(2, 3))
+        self.least: Int64 = own - _allowed(visits)[:, None]
+
+    def only(self, i: int, j: int) -> TiedPair:
+        """One pair of encoders by itself."""
+        return TiedPair(self.cells[i : i + 1, j : j + 1])
+
+    def charges(self, table: Floats, names: NDArray[np.intp]) -> Int64:
+        """The charges of all pairs of codes, each with every labelling: (I * P, J * P), labellings running fastest.
+
+        table  float (N_s, N_s, K): ln Pr(next state | state, agent)
+        names  int (P, N_s): the labellings
+
+        A pair is charged for what it does not say about the agent beyond the first code, if agents move as the table
+        says, and for how far its moves are from the table: a log-likelihood ratio, charged beyond what chance allows.
+        """
+        (I, J), P = self.cells.shape[:2], len(names)
+        named = table[names[:, None, :, None], names[None, :, None, :]]  # (P, P, N_s, N_s, K)
+        flat = self.cells.reshape(I, J, -1).astype(np.int64)
+        charges = self.least[..., None] - flat @ _fixed(named).reshape(P * P, -1).T
+        np.maximum(charges, 0, out=charges)
+        charges += flat @ _fixed(self._surprise(named)).reshape(I, -1, P * P)
+        return charges.reshape(I, J, P, P).transpose(0, 2, 1, 3).reshape(I * P, J * P)
+
+    def _surprise(self, named: Floats) -> Floats:
+        """-ln of how much likelier each pair of values makes each agent than the first by itself: (I, N, N, K, P, P)."""
+        mixed = np.einsum("iuk,pquvk->iuvpq", self.shares, np.exp(named))
+        log_mixed = np.log(np.where(mixed > 0, mixed, 1))  # 0 where the value was never seen
+        return log_mixed[:, :, :, None] - named.transpose(2, 3, 4, 0, 1)
+
+    def own_charge(self, i: int, j: int) -> int:
+        """What one pair of codes would be charged with a table of its own: it cannot fall below that."""
+        cells = self.cells[i, j].astype(np.int64)
+        added = (_n_log_n_of(part).sum() for part in (cells.sum(axis=2), cells.sum(axis=1)))
+        taken = (_n_log_n_of(part).sum() for part in (cells, cells.sum(axis=(1, 2))))
+        return int(sum(added)) - int(sum(taken))
 
 
-def own_charge(cells: Ints) -> int:
-    """The charge of one pair of codes (N_s, N_s, K) with a table of its own: what it cannot fall below."""
-    return int(_n_log_n_sum(cells.sum(axis=2)) - _n_log_n_sum(cells)) + int(
-        _n_log_n_sum(cells.sum(axis=1)) - _n_log_n_sum(cells.sum(axis=(1, 2)))
-    )
-
-
-def _surprise(cells: Ints, named: Floats) -> Floats:
-    """-ln of how much likelier each agent becomes by each pair of values: (I, U, V, K, P, P).
-
-    Before the move, agents are as likely as their shares among the visits to the first code's value.
-    """
-    visits = cells[:, 0].sum(axis=2)  # the same whatever the second code is: (I, U, K)
-    shares = visits / np.maximum(visits.sum(axis=-1, keepdims=True), 1)
-    mixed = np.einsum("iuk,pquvk->iuvpq", shares, np.exp(named))
-    log_mixed = np.log(np.where(mixed > 0, mixed, 1))  # 0 where the value was never seen
-    return log_mixed[:, :, :, None] - named.transpose(2, 3, 4, 0, 1)
-
-
-def _own_likelihood(cells: Ints) -> Int64:
-    """The log-likelihood of the moves (I, J) if each pair of codes has a table of its own."""
-    return _n_log_n_of(cells).sum(axis=(2, 3, 4)) - _n_log_n_of(cells.sum(axis=3)).sum(axis=(2, 3))
-
-
-def _allowed(cells: Ints) -> Int64:
-    """What chance allows a pair of codes (I, J): by the number of values that each agent was seen at."""
-    _, _, U, V, K = cells.shape
-    rows = (cells[:, :1].sum(axis=3) > 0).sum(axis=(2, 3))
-    return chance_ratios(K * U * (V - 1), 1)[rows * (V - 1)]
+def _allowed(visits: Ints) -> Int64:
+    """What chance allows codes (I,), by the number of values (I, N_s, K) that each agent was seen at."""
+    _, N_s, K = visits.shape
+    return chance_ratios(K * N_s * (N_s - 1), 1)[(visits > 0).sum(axis=(1, 2)) * (N_s - 1)]
 
 
 def _n_log_n_of(counts: Ints) -> Int64:
     return np.asarray(n_log_n(int(counts.max(initial=0)))[counts])
-
-
-def _n_log_n_sum(counts: Ints) -> int:
-    return int(_n_log_n_of(counts).sum())
 
 
 def _fixed(nats: Floats) -> Int64:

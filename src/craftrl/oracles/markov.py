@@ -30,7 +30,7 @@ from craftrl.engine.packing import LANES, PackedStep
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain
 
-__all__ = ["MarkovChain", "check_cost", "dear", "through_costs"]
+__all__ = ["MarkovChain", "check_cost", "dear", "for_labels", "through_costs"]
 
 LONG, TOO_LONG = 60.0, 3600.0  # seconds on one core: where it is no longer the default, and where it is refused
 LARGE, TOO_LARGE = 2**30, 2**33  # bytes, likewise
@@ -76,18 +76,19 @@ class MarkovChain:
         run = self.engine.map if self.engine.device == "cpu" else map  # a GPU does one pair of steps at a time
         return list(run(lambda h: self._charge(h, grid, counts), range(len(self.after))))
 
-    def cheapest(self, charges: Sequence[Int64], n_labels: int = 1) -> tuple[list[int], int]:
+    def cheapest(self, charges: Sequence[Int64], n_labels: int = 1, settle: bool = True) -> tuple[list[int], int]:
         """The shortest chain under given charges and the dependences, and its cost.
 
         With `n_labels` P > 1 the charges are of encoders with labels, entry i P + p being encoder i with label p.
         Dependences are bounded from below for all pairs and settled, round by round, for the most promising encoders of
-        each step. Once the shortest chain has settled pairs only, no other chain can be shorter.
+        each step. Once the shortest chain has settled pairs only, no other chain can be shorter. Without `settle` the
+        bounds are taken for the dependences.
         """
         while True:
-            costs = [charge + _for_labels(bound, n_labels) for charge, bound in zip(charges, self.dependences)]
+            costs = [charge + for_labels(bound, n_labels) for charge, bound in zip(charges, self.dependences)]
             nodes, cost = shortest_chain(costs)
             path = [node // n_labels for node in nodes]
-            if all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
+            if not settle or all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
                 return nodes, cost
             through = (cost.reshape(-1, n_labels).min(axis=1) for cost in through_costs(costs))
             # With the path itself: where many tie, it need not be among the first.
@@ -146,7 +147,7 @@ def _in_words(seconds: float, n_bytes: int) -> str:
     return f"about {time} of one core and {n_bytes / 2**30:.1f} GiB"
 
 
-def _for_labels(matrix: Int64, n_labels: int) -> Int64:
+def for_labels(matrix: Int64, n_labels: int) -> Int64:
     """Every entry for every label of its row and of its column."""
     return np.repeat(np.repeat(matrix, n_labels, axis=0), n_labels, axis=1) if n_labels > 1 else matrix
 
