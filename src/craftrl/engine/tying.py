@@ -79,7 +79,7 @@ class TiedPair:
         return charges.reshape(I, J, P, P).transpose(0, 2, 1, 3).reshape(I * P, J * P)
 
     def _surprise(self, named: Floats) -> Floats:
-        """-ln of how much likelier each pair of values makes each agent than the first by itself: (I, N, N, K, P, P)."""
+        """-ln of how much likelier each agent is for both values than for the first alone: (I, N_s, N_s, K, P, P)."""
         mixed = np.einsum("iuk,pquvk->iuvpq", self.shares, np.exp(named))
         log_mixed = np.log(np.where(mixed > 0, mixed, 1))  # 0 where the value was never seen
         return log_mixed[:, :, :, None] - named.transpose(2, 3, 4, 0, 1)

@@ -31,7 +31,7 @@ from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, sho
 from craftrl.oracles.markov import MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
 from craftrl.oracles.starts import counted_start_test, counted_starts
-from craftrl.oracles.tied import TiedChain
+from craftrl.oracles.tied import TiedChain, check_tied_cost
 
 Ints = NDArray[np.integer]
 
@@ -218,6 +218,7 @@ class PreparedCounting(PreparedOracle):
 
     def _tied_chain(self, chain: list[PackedStep]) -> TiedChain:
         if self._tied is None:
+            check_tied_cost(chain)
             self._tied = TiedChain(self._markov_chain(chain))
         return self._tied
 
