@@ -2,7 +2,7 @@
 
     python -m studies.efficiency.tied
 
-runs what `tied.jsonl` does not hold yet, one after the other. Seeds begin at 20: nothing was chosen on them. Agents'
+runs what `tied.jsonl` does not hold yet, one after the other. Seeds begin at 40: nothing was chosen on them. Agents'
 habits do not change over time in the first four worlds; in the others one agent's or both's are drawn at every step.
 """
 
@@ -29,7 +29,7 @@ from studies.efficiency.population import Agents, sticky_agents
 __all__ = ["ROWS", "WORLDS", "restless_agents", "run_one", "runs", "table_lines", "wavering_agents"]
 
 ROWS = Path(__file__).with_name("tied.jsonl")
-H, M, FIRST_SEED = 30, 128, 20
+H, M, FIRST_SEED = 30, 128, 40
 
 
 def steady_agents(world: BitsExBMDP, seed: int) -> Agents:
@@ -70,12 +70,12 @@ def _policy(world: BitsExBMDP, tables: Sequence[Any]) -> MarkovPolicy:
 
 # Name: agents, whether all features are XORed with the state, and seeds for each number of trajectories per agent.
 WORLDS: Mapping[str, tuple[Callable[[BitsExBMDP, int], Agents], bool, Mapping[int, int]]] = {
-    "control": (lambda world, seed: world.paper_policies(), False, {100: 20, 200: 6, 500: 4}),
-    "control, habits drawn once": (steady_agents, False, {100: 6}),
-    "sticky": (lambda world, seed: sticky_agents(world), False, {100: 8, 200: 4}),
-    "paper": (lambda world, seed: world.paper_policies(), True, {100: 8, 200: 4}),
-    "control, wavering": (wavering_agents, False, {100: 10, 200: 4}),
-    "control, restless": (restless_agents, False, {100: 8, 200: 4}),
+    "control": (lambda world, seed: world.paper_policies(), False, {100: 20, 200: 4, 500: 3}),
+    "control, habits drawn once": (steady_agents, False, {100: 8}),
+    "sticky": (lambda world, seed: sticky_agents(world), False, {100: 6, 200: 3}),
+    "paper": (lambda world, seed: world.paper_policies(), True, {100: 6, 200: 3}),
+    "control, wavering": (wavering_agents, False, {100: 8, 200: 3}),
+    "control, restless": (restless_agents, False, {100: 8, 200: 3}),
 }
 
 

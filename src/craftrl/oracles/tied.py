@@ -33,7 +33,7 @@ from craftrl.oracles.markov import TOO_LARGE, TOO_LONG, MarkovChain, for_labels,
 __all__ = ["TiedChain", "check_tied_cost"]
 
 FEW = 3  # pairs that a start is made of at least
-PURSUED = 4  # starts that are followed to the end, the most promising ones
+PURSUED = 4  # starts that are followed to the end because they look best
 PATHS = 30  # that are searched for in all, roughly
 SECONDS_EACH = 3e-9  # for a cell of a table with its labels, measured
 
@@ -81,10 +81,16 @@ class TiedChain:
         return [node // len(self.names) for node in best.nodes]
 
     def _best(self, untied: Sequence[Int64], apart: Sequence[int]) -> _Path:
-        """Every start once, with dependences bounded; then the most promising to the end, with dependences settled."""
-        once = (self._next(self.tied, visits, partial(self._bounded, untied)) for visits in self._starts(apart))
-        tried = {tuple(path.nodes): path for path in once}
-        promising = sorted(tried.values(), key=lambda path: path.cost)[:PURSUED]
+        """Every start once, with dependences bounded; then some to the end, with dependences settled.
+
+        These are the most promising ones, and those from the beginning of the chain: a chain that changes over to a
+        mimic is right there, and only there.
+        """
+        find = partial(self._bounded, untied)
+        tried = [(leading, self._next(self.tied, visits, find)) for leading, visits in self._starts(apart)]
+        different = {tuple(path.nodes): path for _, path in tried}.values()
+        promising = sorted(different, key=lambda path: path.cost)[:PURSUED]
+        promising += [path for leading, path in tried if leading]
         seen: set[tuple[int, ...]] = set()
         return _shortest_of(
             self._improve(self.tied, path.visits, partial(self._settled, untied), seen) for path in promising
@@ -124,13 +130,13 @@ class TiedChain:
         )
         return _Path(cost, nodes, np.asarray(sum(moves)))
 
-    def _starts(self, path: Sequence[int]) -> Iterator[Int64]:
-        """Tables from the whole of a chain, from its halves, its quarters, and so on."""
+    def _starts(self, path: Sequence[int]) -> Iterator[tuple[bool, Int64]]:
+        """Tables from the whole of a chain, its halves, its quarters, and so on; the first of each is marked."""
         on_path = [pair.only(i, j) for pair, (i, j) in zip(self.tied, list(pairwise(path))[self.first :])]
         parts = 1
         while parts == 1 or len(on_path) // parts >= FEW:
             bounds = np.linspace(0, len(on_path), parts + 1).astype(int)
-            yield from (self._labelled(on_path[a:b]) for a, b in pairwise(bounds))
+            yield from ((a == 0, self._labelled(on_path[a:b])) for a, b in pairwise(bounds))
             parts *= 2
 
     def _labelled(self, pairs: Sequence[TiedPair]) -> Int64:
