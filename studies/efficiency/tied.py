@@ -2,8 +2,8 @@
 
     python -m studies.efficiency.tied
 
-runs what `tied.jsonl` does not hold yet, one after the other. Seeds begin at 40: nothing was chosen on them. Agents'
-habits do not change over time in the first four worlds; in the others one agent's or both's are drawn at every step.
+runs what `tied.jsonl` does not hold yet, one after the other. Nothing was chosen on these seeds in these worlds.
+Agents' habits do not change over time in the first four worlds; in the others one agent's or both's do at every step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from studies.efficiency.population import Agents, sticky_agents
 __all__ = ["ROWS", "WORLDS", "restless_agents", "run_one", "runs", "table_lines", "wavering_agents"]
 
 ROWS = Path(__file__).with_name("tied.jsonl")
-H, M, FIRST_SEED = 30, 128, 40
+H, M = 30, 128
 
 
 def steady_agents(world: BitsExBMDP, seed: int) -> Agents:
@@ -69,20 +69,24 @@ def _policy(world: BitsExBMDP, tables: Sequence[Any]) -> MarkovPolicy:
 
 
 # Name: agents, whether all features are XORed with the state, and seeds for each number of trajectories per agent.
-WORLDS: Mapping[str, tuple[Callable[[BitsExBMDP, int], Agents], bool, Mapping[int, int]]] = {
-    "control": (lambda world, seed: world.paper_policies(), False, {100: 20, 200: 4, 500: 3}),
-    "control, habits drawn once": (steady_agents, False, {100: 8}),
-    "sticky": (lambda world, seed: sticky_agents(world), False, {100: 6, 200: 3}),
-    "paper": (lambda world, seed: world.paper_policies(), True, {100: 6, 200: 3}),
-    "control, wavering": (wavering_agents, False, {100: 8, 200: 3}),
-    "control, restless": (restless_agents, False, {100: 8, 200: 3}),
+WORLDS: Mapping[str, tuple[Callable[[BitsExBMDP, int], Agents], bool, Mapping[int, range]]] = {
+    "control": (
+        lambda world, seed: world.paper_policies(),
+        False,
+        {100: range(20, 60), 200: range(40, 44), 500: range(40, 43)},
+    ),
+    "control, habits drawn once": (steady_agents, False, {100: range(40, 48)}),
+    "sticky": (lambda world, seed: sticky_agents(world), False, {100: range(40, 46), 200: range(40, 43)}),
+    "paper": (lambda world, seed: world.paper_policies(), True, {100: range(40, 46), 200: range(40, 43)}),
+    "control, wavering": (wavering_agents, False, {100: range(40, 48), 200: range(40, 43)}),
+    "control, restless": (restless_agents, False, {100: range(40, 48), 200: range(40, 43)}),
 }
 
 
 def runs() -> Iterator[tuple[str, int, int]]:
     """World, trajectories per agent and seed."""
     for name, (_, _, sizes) in WORLDS.items():
-        yield from ((name, size, FIRST_SEED + k) for size, n_seeds in sizes.items() for k in range(n_seeds))
+        yield from ((name, size, seed) for size, seeds in sizes.items() for seed in seeds)
 
 
 def run_one(name: str, size: int, seed: int, horizon: int = H, n_features: int = M) -> dict[str, Any]:
