@@ -73,7 +73,7 @@ WORLDS: Mapping[str, tuple[Callable[[BitsExBMDP, int], Agents], bool, Mapping[in
     "control": (
         lambda world, seed: world.paper_policies(),
         False,
-        {100: range(20, 60), 200: range(40, 44), 500: range(40, 43)},
+        {100: range(40, 60), 200: range(40, 44), 500: range(40, 43)},
     ),
     "control, habits drawn once": (steady_agents, False, {100: range(40, 48)}),
     "sticky": (lambda world, seed: sticky_agents(world), False, {100: range(40, 46), 200: range(40, 43)}),
