@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
+from craftrl.core.seam import Coupling
 from craftrl.envs import collect
-from craftrl.oracles.base import COUPLINGS
 from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import confusion
 from craftrl.theory import population_assumptions
@@ -28,6 +28,7 @@ from studies.efficiency.worlds import make_agents, make_world
 
 __all__ = ["bits_and_pairs", "run_excess"]
 
+COUPLINGS: tuple[Coupling, ...] = ("independent", "chain", "posterior", "markov")
 HELD_OUT = 2000  # fresh trajectories per agent, on which all encoders are scored
 
 

@@ -46,7 +46,7 @@ def bits(n=300, seed=0, H=6):
     return arrays(collect(world, world.paper_policies(), n, seed=seed).tau)
 
 
-@pytest.mark.parametrize("coupling", ["independent", "chain", "posterior", "markov"])
+@pytest.mark.parametrize("coupling", ["independent", "chain", "posterior", "markov", "tied"])
 def test_coordinates_warn_where_labels_say_nothing_and_are_silent_where_agents_differ(coupling):
     x, agent = bits()
     right = CRAFT(CoordinateOracle(), coupling=coupling, **BOUNDS).fit(x, agent)  # warnings are errors

@@ -72,7 +72,7 @@ def test_the_most_agreeing_encoder_need_not_be_the_likeliest():
     assert most_agreeing(weight, shares) == 1
 
 
-@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov"])
+@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov", "tied"])
 def test_coupled_steps_need_a_fraction_of_the_data(coupling):
     world = BitsExBMDP(horizon=12, n_features=32, seed=0)
     data = collect(world, world.paper_policies(), 300, seed=0)

@@ -113,7 +113,7 @@ def test_what_cannot_be_an_oracle_is_refused(data, oracle, message):
         CRAFT(oracle, alpha=1.0, eta=0.1, nu=0.1).fit(data.tau)
 
 
-@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov"])
+@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov", "tied"])
 def test_a_coupling_that_would_change_nothing_is_refused(coupling, data):
     model = CRAFT(ClassifierOracle(TREE), alpha=1.0, eta=0.02, nu=0.01, coupling=coupling)
     with pytest.raises(InvalidParameterError, match=f"'independent' for ClassifierOracle; '{coupling}' was"):

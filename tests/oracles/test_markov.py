@@ -223,5 +223,5 @@ def test_the_page_of_the_engine_has_the_measured_times():
 
 
 def test_costs_are_said_in_words():
-    assert markov._in_words(600, 2**31) == "about 10 minutes of one core and 2.0 GiB"
-    assert markov._in_words(36_000, 2**30) == "about 10 hours of one core and 1.0 GiB"
+    assert markov.in_words(600, 2**31) == "about 10 minutes of one core and 2.0 GiB"
+    assert markov.in_words(36_000, 2**30) == "about 10 hours of one core and 1.0 GiB"

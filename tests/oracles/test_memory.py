@@ -226,7 +226,7 @@ def test_losses_are_the_same_with_and_without_kept_counts(n_threads, max_bytes):
         assert bool(memory._kept) == (max_bytes > 3000) or max_bytes == 3000
 
 
-@pytest.mark.parametrize("coupling", ["independent", "chain", "posterior", "markov"])
+@pytest.mark.parametrize("coupling", ["independent", "chain", "posterior", "markov", "tied"])
 def test_log_odds_are_the_same_after_other_grids(coupling):
     tau = data("bits").tau
     keeping, plain = (CoordinateOracle(tile_bytes=2**16).prepare(tau) for _ in range(2))

@@ -350,7 +350,7 @@ def test_settings_without_sense_are_refused(data, given, message):
         NeuralOracle(**given).prepare(data.tau)
 
 
-@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov"])
+@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov", "tied"])
 def test_a_coupling_that_would_change_nothing_is_refused(coupling, data):
     model = CRAFT(ORACLE, alpha=1.0, eta=0.02, nu=0.01, coupling=coupling)
     with pytest.raises(InvalidParameterError, match=f"'independent' for NeuralOracle; '{coupling}' was given; a trunk"):

@@ -14,6 +14,7 @@ from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.reproduce.runner import seed_of
 from craftrl.theory import population_assumptions
+from studies.efficiency import tied
 from studies.efficiency.excess import bits_and_pairs
 from studies.efficiency.page import page_tables, state_rows
 from studies.efficiency.population import (
@@ -256,3 +257,22 @@ def test_rows_without_single_states_make_no_table_of_them() -> None:
     found = curves([row(0, 0.6, 0.7), row(1, 0.8, 0.9)])
     assert state_rows(found) == []
     assert "state_mean" not in curves_json(found)[0]
+
+
+# -- tied tables -------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_tied_tables_follows_from_its_rows() -> None:
+    rows = [json.loads(line) for line in tied.ROWS.read_text().splitlines()]
+    assert sorted((row["world"], row["size"], row["seed"]) for row in rows) == sorted(tied.runs())
+    page = (ROOT / "docs/markov.md").read_text().splitlines()
+    assert [line for line in tied.table_lines(rows) if line not in page] == []
+
+
+@pytest.mark.parametrize("world", tied.WORLDS)
+def test_tied_tables_are_tried_on_agents_that_differ(world: str) -> None:
+    agents = tied.WORLDS[world][0](WORLD, 3)
+    assert population_assumptions(WORLD, agents).alpha.value > 0.1
+    row = tied.run_one(world, 30, 3, horizon=4, n_features=4)
+    assert row["accuracy"].keys() == {"markov", "tied"}
+    assert all(0.5 < share <= 1 for share in row["accuracy"].values())

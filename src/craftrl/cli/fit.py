@@ -57,10 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=bound, default="auto", help=f"{meaning}, or auto (default)")
     parser.add_argument(
         "--coupling",
-        choices=["auto", "independent", "chain", "posterior", "markov"],
+        choices=["auto", "independent", "chain", "posterior", "markov", "tied"],
         default="auto",
         help="independent is the paper's; the others choose all steps' encoders at once and need less data, markov the "
-        "least: its states say all that there is to know of the next ones",
+        "least: its states say all that there is to know of the next ones; tied, less still, is for agents that do the "
+        "same at every step",
     )
     parser.add_argument(
         "--relabel", choices=RELABEL, default="auto", help="read states off each encoder once it is trained (auto: yes)"

@@ -36,7 +36,7 @@ __all__ = [
     "SeparationAtOnce",
 ]
 
-Coupling = Literal["independent", "chain", "posterior", "markov"]
+Coupling = Literal["independent", "chain", "posterior", "markov", "tied"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
 Ints = NDArray[np.integer]
 

@@ -66,8 +66,10 @@ class CRAFT(Learner):
         How the encoders behind the log-odds of all steps are chosen. "independent": each pair of steps by itself, as in
         the paper. "chain": all steps at once, which needs a third of the data or so (docs/chain.md). "posterior": all
         chains weighed. "markov": a chain whose codes depend on nothing but the code before and the agent, as states do;
-        it needs the least data and takes the longest (docs/markov.md). The last three need a finite class. "auto" asks
-        the oracle, and takes "chain" where "markov" would take minutes.
+        it needs the least data of all that suit any agents (docs/markov.md). "tied": the same with one table of moves
+        for all steps, for agents whose habits do not change over time; it needs less data still and takes the longest.
+        All but the first need a finite class. "auto" asks the oracle, and takes "chain" where "markov" would take
+        minutes.
     clusterer
         Reads clusters off a spectrum of log-odds: `craftrl.core.clusters.find_clusters`, the paper's scan, or
         `Valleys()` for log-odds that scatter. "auto" asks the oracle.

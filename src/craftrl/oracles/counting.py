@@ -31,6 +31,7 @@ from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, sho
 from craftrl.oracles.markov import MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
 from craftrl.oracles.starts import counted_start_test, counted_starts
+from craftrl.oracles.tied import TiedChain, check_tied_cost
 
 Ints = NDArray[np.integer]
 
@@ -129,6 +130,7 @@ class PreparedCounting(PreparedOracle):
         self._one_start = True
         self._counts: CountMemory | None = None
         self._markov: MarkovChain | None = None
+        self._tied: TiedChain | None = None
 
     def keep_for_reuse(self) -> None:
         """Keep the counts of pairs, which do not depend on the grid, where there is room for them."""
@@ -199,6 +201,8 @@ class PreparedCounting(PreparedOracle):
             path = shortest_tiled(self.engine.loss_tiles(chain, grid, self._counts))[0]
         elif coupling == "markov":
             path = self._markov_chain(chain).shortest(grid, self._counts)
+        elif coupling == "tied":
+            path = self._tied_chain(chain).shortest(grid, self._counts)
         else:
             path = self._consensus(chain, grid)
         if self._one_start:
@@ -211,6 +215,12 @@ class PreparedCounting(PreparedOracle):
             check_cost(chain)
             self._markov = MarkovChain(chain, self._all_steps(), self.engine)
         return self._markov
+
+    def _tied_chain(self, chain: list[PackedStep]) -> TiedChain:
+        if self._tied is None:
+            check_tied_cost(chain)
+            self._tied = TiedChain(self._markov_chain(chain))
+        return self._tied
 
     def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
         if coupling != "markov" or (cost := dear(self._all_steps())) is None:
@@ -255,7 +265,7 @@ class PreparedCounting(PreparedOracle):
 
     def expect_several_starts(self) -> None:
         """A chain then begins with any encoder of x_1, not with the constant one."""
-        self._one_start, self._markov = False, None
+        self._one_start, self._markov, self._tied = False, None, None
 
     def find_starts(self) -> Ints:
         """The values of the encoder of x_1 in the best chain over all steps."""

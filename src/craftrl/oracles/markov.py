@@ -30,7 +30,7 @@ from craftrl.engine.packing import LANES, PackedStep
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain
 
-__all__ = ["MarkovChain", "check_cost", "dear", "through_costs"]
+__all__ = ["MarkovChain", "check_cost", "dear", "for_labels", "in_words", "through_costs"]
 
 LONG, TOO_LONG = 60.0, 3600.0  # seconds on one core: where it is no longer the default, and where it is refused
 LARGE, TOO_LARGE = 2**30, 2**33  # bytes, likewise
@@ -59,29 +59,40 @@ class MarkovChain:
         pairs = range(len(self.after))
         tile = engine.tile_bytes
         self.left_out = list(engine.map(lambda h: agent_dependence(self.before[h], self.seen_before[h], tile), pairs))
-        self.dependences: list[Int64] = list(engine.map(self._bounds, pairs))
+        self.dependences: list[Int64] = list(engine.map(self.bounds, pairs))
         self.settled = [np.zeros(bound.shape, dtype=bool) for bound in self.dependences]
 
-    def _bounds(self, h: int) -> Int64:
+    def bounds(self, h: int) -> Int64:
+        """Dependences of all pairs of codes of h and h + 1, from below."""
         before, after, tile = self.before[h], self.after[h], self.engine.tile_bytes
         forwards = likely_dependence(before, self.seen_before[h], after, tile)
         return forwards + likely_dependence(after, self.seen_after[h], before, tile).T
 
     def shortest(self, grid: Grid, counts: CountMemory | None = None) -> list[int]:
-        """The encoders i_1, ..., i_H of the shortest chain; of equal ones that of `shortest_chain`.
+        """The encoders i_1, ..., i_H of the shortest chain; of equal ones that of `shortest_chain`."""
+        return self.cheapest(self.charges(grid, counts))[0]
 
+    def charges(self, grid: Grid, counts: CountMemory | None = None) -> list[Int64]:
+        """What pairs of codes are charged, but for their dependences: one matrix for each pair of steps."""
+        run = self.engine.map if self.engine.device == "cpu" else map  # a GPU does one pair of steps at a time
+        return list(run(lambda h: self._charge(h, grid, counts), range(len(self.after))))
+
+    def cheapest(self, charges: Sequence[Int64], n_labels: int = 1) -> tuple[list[int], int]:
+        """The shortest chain under given charges and the dependences, and its cost.
+
+        With `n_labels` P > 1 the charges are of encoders with labels, entry i P + p being encoder i with label p.
         Dependences are bounded from below for all pairs and settled, round by round, for the most promising encoders of
         each step. Once the shortest chain has settled pairs only, no other chain can be shorter.
         """
-        run = self.engine.map if self.engine.device == "cpu" else map  # a GPU does one pair of steps at a time
-        charges = list(run(lambda h: self._charge(h, grid, counts), range(len(self.after))))
         while True:
-            costs = [charge + bound for charge, bound in zip(charges, self.dependences)]
-            path, _ = shortest_chain(costs)
+            costs = [charge + for_labels(bound, n_labels) for charge, bound in zip(charges, self.dependences)]
+            nodes, cost = shortest_chain(costs)
+            path = [node // n_labels for node in nodes]
             if all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
-                return path
+                return nodes, cost
+            through = (cost.reshape(-1, n_labels).min(axis=1) for cost in through_costs(costs))
             # With the path itself: where many tie, it need not be among the first.
-            best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through_costs(costs), path)]
+            best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through, path)]
             list(self.engine.map(self._settle_pair, list(zip(range(len(costs)), best, best[1:]))))
 
     def _charge(self, h: int, grid: Grid, counts: CountMemory | None) -> Int64:
@@ -107,7 +118,7 @@ class MarkovChain:
 def dear(codes: Sequence[PackedStep]) -> str | None:
     """What a Markov chain over these encoders costs, in words, if that is too much for a default."""
     seconds, n_bytes = _cost(codes)
-    return _in_words(seconds, n_bytes) if seconds > LONG or n_bytes > LARGE else None
+    return in_words(seconds, n_bytes) if seconds > LONG or n_bytes > LARGE else None
 
 
 def check_cost(codes: Sequence[PackedStep]) -> None:
@@ -118,7 +129,7 @@ def check_cost(codes: Sequence[PackedStep]) -> None:
         raise InvalidParameterError(
             f"coupling='markov' counts triples of encoders and must do with an hour and {TOO_LARGE >> 30} GiB; up to "
             f"{most} encoders of {codes[-1].N_s} values on {len(codes)} steps would take "
-            f"{_in_words(seconds, n_bytes)}; use coupling='chain', fewer encoders, or fewer values."
+            f"{in_words(seconds, n_bytes)}; use coupling='chain', fewer encoders, or fewer values."
         )
 
 
@@ -131,9 +142,15 @@ def _cost(codes: Sequence[PackedStep]) -> tuple[float, int]:
     return 2 * triples * each * SECONDS_EACH, BYTES_EACH * sum(pairs)
 
 
-def _in_words(seconds: float, n_bytes: int) -> str:
+def in_words(seconds: float, n_bytes: int) -> str:
+    """A cost as an error tells it."""
     time = f"{seconds / 3600:,.0f} hours" if seconds > 7200 else f"{seconds / 60:.0f} minutes"
     return f"about {time} of one core and {n_bytes / 2**30:.1f} GiB"
+
+
+def for_labels(matrix: Int64, n_labels: int) -> Int64:
+    """Every entry for every label of its row and of its column."""
+    return np.repeat(np.repeat(matrix, n_labels, axis=0), n_labels, axis=1) if n_labels > 1 else matrix
 
 
 def through_costs(costs: Sequence[Int64]) -> list[Int64]:
