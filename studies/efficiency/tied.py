@@ -73,12 +73,12 @@ WORLDS: Mapping[str, tuple[Callable[[BitsExBMDP, int], Agents], bool, Mapping[in
     "control": (
         lambda world, seed: world.paper_policies(),
         False,
-        {100: range(40, 60), 200: range(40, 44), 500: range(40, 43)},
+        {100: range(40, 110), 200: range(40, 44), 500: range(40, 43)},
     ),
     "control, habits drawn once": (steady_agents, False, {100: range(40, 48)}),
-    "sticky": (lambda world, seed: sticky_agents(world), False, {100: range(40, 46), 200: range(40, 43)}),
+    "sticky": (lambda world, seed: sticky_agents(world), False, {100: range(40, 56), 200: range(40, 43)}),
     "paper": (lambda world, seed: world.paper_policies(), True, {100: range(40, 46), 200: range(40, 43)}),
-    "control, wavering": (wavering_agents, False, {100: range(40, 48), 200: range(40, 43)}),
+    "control, wavering": (wavering_agents, False, {100: range(40, 78), 200: range(40, 43)}),
     "control, restless": (restless_agents, False, {100: range(40, 48), 200: range(40, 43)}),
 }
 
