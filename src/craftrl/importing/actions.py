@@ -27,11 +27,12 @@ def actions_path(store: str | os.PathLike[str]) -> Path:
 def write_actions(store: str | os.PathLike[str], agents: Sequence[Sequence[NDArray[Any] | None]]) -> bool:
     """The actions of every agent's episodes, in the order of the store; False where there are none at all.
 
-    Episodes lie one after the other in `actions_K` of agent K; `offsets_K` says where each begins.
+    Episodes lie one after the other in `actions_K` of agent K; `offsets_K` says where each begins. `n_agents` tells a
+    whole file from one that lost some of its arrays.
     """
     if not any(actions is not None for episodes in agents for actions in episodes):
         return False
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {"n_agents": np.array(len(agents))}
     for k, episodes in enumerate(agents):
         known = [actions for actions in episodes if actions is not None]
         if len({actions.shape[1:] for actions in known}) > 1:
@@ -60,7 +61,10 @@ def read_actions(store: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:
         return []
     try:
         arrays = read_arrays(path)
-        found = [(arrays[f"actions_{k}"], arrays[f"offsets_{k}"]) for k in range(len(arrays) // 2)]
+        n_agents = int(arrays.pop("n_agents", len(arrays) // 2))  # the first files did not say
+        found = [(arrays.pop(f"actions_{k}"), arrays.pop(f"offsets_{k}")) for k in range(n_agents)]
+        if arrays:
+            raise ValueError(f"it holds {', '.join(arrays)} as well")
         for actions, offsets in found:
             if offsets[0] != 0 or offsets[-1] != len(actions) or (np.diff(offsets) < 0).any():
                 raise ValueError("the offsets of its episodes do not fit")
