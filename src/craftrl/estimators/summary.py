@@ -50,4 +50,4 @@ def _use(uses: Iterable[OracleUse]) -> str:
         for use in uses
     ]
     seconds = sum(use.seconds for use in uses)
-    return f"Asked of the oracle: {', '.join(parts)}; {seconds:.2g} s."
+    return f"Asked of the oracle: {', '.join(parts)}; {f'{seconds:.2g}' if seconds < 10 else f'{seconds:.0f}'} s."
