@@ -1,8 +1,8 @@
 """Commands that are killed at a random moment and given again, and equal commands that run at once.
 
 What must hold: a kill leaves the target whole or not there; the same command given again ends with the result of one
-that was never disturbed; nothing stays behind. Of two equal commands at once, one succeeds, and the other one does too or
-says in one sentence (exit code 2) that the target is there.
+that was never disturbed; nothing stays behind. Of two equal commands at once, one succeeds, and the other one does too
+or says in one sentence (exit code 2) that the target is there.
 """
 
 from __future__ import annotations
