@@ -6,6 +6,7 @@ An NPZ file may hold more: `lengths` (n,) where trajectories end early, `agent` 
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.seals import UNREADABLE
+from craftrl.data.seals import UNREADABLE, read_array
 from craftrl.errors import CraftError, InvalidDataError
 from craftrl.importing.options import Options
 from craftrl.importing.source import Agent, Episode, Recording, name_in, stamp
@@ -69,11 +70,12 @@ class _Arrays:
     def __init__(self, path: Path) -> None:
         self.path, self.stamp = path, stamp(path)
         self._held: dict[str, NDArray[Any]] = {}
-        self.names = [""] if path.suffix == ".npy" else self._load(lambda file: list(file.files))
+        self.names = [""] if path.suffix == ".npy" else self._load(_members)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._held:
-            self._held[name] = self._load(lambda file: file[name] if name else file)
+            alone = self.path.suffix == ".npy"
+            self._held[name] = self._load(lambda file: file if alone else read_array(file, name))
         return self._held[name]
 
     def get(self, *names: str) -> NDArray[Any] | None:
@@ -96,14 +98,18 @@ class _Arrays:
         try:
             if self.path.suffix == ".npy":
                 return take(np.load(self.path, mmap_mode="r"))
-            with self.path.open("rb") as file, np.load(file) as loaded:
-                return take(loaded)
+            with zipfile.ZipFile(self.path) as archive:
+                return take(archive)
         except CraftError:
             raise
         except UNREADABLE as error:
             raise InvalidDataError(
                 f"{self.path} must be a NumPy file of numbers; it cannot be read ({error}); write or copy it again."
             ) from error
+
+
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
 def _row(arrays: _Arrays, x: NDArray[Any], actions: NDArray[Any] | None, i: int, end: int) -> Episode:
