@@ -17,7 +17,7 @@ import numpy as np
 
 from campaign.calls import public_calls
 from campaign.commands import COMMANDS, options_of, run_command
-from campaign.odd import ODD, ODD_PATHS, ODD_TEXTS, make_odd_paths
+from campaign.odd import ODD, ODD_PATHS, ODD_TEXTS, OwnError, make_odd_paths
 from campaign.processes import Case, answers, table
 from campaign.recipes import Bench
 from craftrl.errors import CraftError
@@ -25,8 +25,8 @@ from craftrl.errors import CraftError
 __all__ = ["FAULTS", "argument_cases", "command_cases", "run_case", "summary", "try_arguments"]
 
 FAULTS = ("foreign", "nonsense", "no recipe", "hang", "crash")
-COLUMNS = ("fine", "refused", *FAULTS)
-PATIENCE = 120.0  # seconds for one case; the first of a process imports packages
+COLUMNS = ("fine", "refused", "own", *FAULTS)
+PATIENCE = 30.0  # seconds for one case
 
 
 def argument_cases() -> list[Case]:
@@ -94,11 +94,14 @@ def _bench(folder: Path) -> Bench:
 
 
 def _called(case: Case, bench: Bench) -> Case:
-    """refused: one of our errors; foreign: any other; nonsense: NaN where the working call has none."""
+    """fine: a result; refused: one of our errors; own: the error of a function that the caller gave; foreign: any
+    other error; nonsense: NaN where the working call has none."""
     call, name = public_calls()[case["call"]], case["parameter"]
     odd = {} if name is None else {name: _odd(case["odd"])}
     try:
         result = call.run(bench, **odd)
+    except OwnError:
+        return {"outcome": "own", "said": ""}
     except CraftError as error:
         outcome = "foreign" if name is None else "refused"  # the recipe itself must work
         return {"outcome": outcome, "said": str(error)[:300]}

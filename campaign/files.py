@@ -17,7 +17,7 @@ __all__ = ["COLUMNS", "FAULTS", "damage", "run_case", "summary"]
 
 FAULTS = ("foreign", "changed", "hang", "crash")
 COLUMNS = ("same", "read", "refused", *FAULTS)
-PATIENCE = 300.0  # seconds for one file, of which most are for the first: packages are imported, whole files made
+PATIENCE = 300.0  # seconds for one file: the first of a format is made whole before
 
 
 def damage(formats: Sequence[str], seeds: Sequence[int], workers: int = 2) -> list[Case]:

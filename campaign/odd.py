@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ODD", "ODD_PATHS", "ODD_TEXTS", "make_odd_paths"]
+__all__ = ["ODD", "ODD_PATHS", "ODD_TEXTS", "OwnError", "make_odd_paths"]
+
+
+class OwnError(Exception):
+    """Raised by a function of the caller's; it may pass through with its traceback, for that is where to look."""
 
 
 def _raises(*given: Any, **named: Any) -> Any:
-    raise RuntimeError("a callable of the caller's went wrong")
+    raise OwnError
 
 
 class _Plain:
