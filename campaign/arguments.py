@@ -26,7 +26,7 @@ __all__ = ["FAULTS", "argument_cases", "command_cases", "run_case", "summary", "
 
 FAULTS = ("foreign", "nonsense", "no recipe", "hang", "crash")
 COLUMNS = ("fine", "refused", "own", *FAULTS)
-PATIENCE = 30.0  # seconds for one case
+PATIENCE = 20.0  # seconds for one case
 
 
 def argument_cases() -> list[Case]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -113,12 +114,16 @@ ODD_TEXTS = {
 
 
 def make_odd_paths(folder: Path) -> None:
-    """What the names of ODD_PATHS stand for, in this folder."""
+    """What the names of ODD_PATHS stand for, in this folder; made again where a case has changed it."""
+    for name in ("file.txt", "empty.h5", "folder", "pipe", "pipe.h5", "loop"):
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     (folder / "file.txt").write_text("a few words\n")
     (folder / "empty.h5").touch()
-    (folder / "folder").mkdir(exist_ok=True)
-    for name in ("pipe", "pipe.h5"):
-        if not (folder / name).exists():
-            os.mkfifo(folder / name)
-    if not (folder / "loop").is_symlink():
-        (folder / "loop").symlink_to("loop")
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    os.mkfifo(folder / "pipe.h5")
+    (folder / "loop").symlink_to("loop")

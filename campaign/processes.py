@@ -18,13 +18,13 @@ __all__ = ["Case", "answers", "table"]
 
 Case = dict[str, Any]
 ROOT = Path(__file__).parents[1]
-START = 300.0  # seconds for the first answer of a process: packages are imported, and what cases need is made
+START = 300.0  # seconds until a process is ready: packages are imported
 
 
 def answers(kind: str, cases: Sequence[Case], workers: int, patience: float) -> list[Case]:
     """Every case with its outcome, in the order given; `kind` names the function of `campaign.worker` that runs it.
 
-    A case that has no answer after `patience` seconds is a hang; the first of a process may take longer.
+    A case that has no answer after `patience` seconds is a hang.
     """
     parts = [cases[len(cases) * k // workers : len(cases) * (k + 1) // workers] for k in range(workers)]
     with ThreadPoolExecutor(workers) as pool:
@@ -37,11 +37,11 @@ def _answers(kind: str, asked: Sequence[Case], patience: float) -> Iterator[Case
         left = list(asked)
         while left:
             with _worker(kind, folder) as worker:
-                first = True
+                if _line(worker, START) is None:
+                    raise RuntimeError(f"A worker must start; campaign.worker {kind} did not.")
                 while left:
                     case = left.pop(0)
-                    answer = _ask(worker, case, START if first else patience)
-                    first = False
+                    answer = _ask(worker, case, patience)
                     yield {**case, **answer}
                     if answer["outcome"] in ("hang", "crash"):
                         break

@@ -2,7 +2,8 @@
 
     python -m campaign.worker KIND FOLDER
 
-Each line is a case as JSON; each answer is a line of JSON with its outcome. Whatever the library prints goes nowhere.
+It says when it is ready. Each line is then a case as JSON; each answer is a line of JSON with its outcome. Whatever
+the library prints goes nowhere.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers, open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        print("ready", file=answers, flush=True)
         for line in sys.stdin:
             print(json.dumps(run_case(json.loads(line), folder)), file=answers, flush=True)
 

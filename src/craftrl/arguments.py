@@ -21,6 +21,8 @@ __all__ = [
     "check_method",
     "check_number",
     "check_path",
+    "check_source",
+    "check_target",
     "check_whole",
     "is_number",
     "is_whole",
@@ -98,6 +100,27 @@ def check_path(name: str, value: Any) -> Path:
         advice = f"no name in it may be longer than {LONGEST_NAME} bytes"
         raise _wrong(name, "a path that a disk can hold", value, advice)
     return Path(path)
+
+
+def check_target(name: str, value: Any) -> Path:
+    """A path that something can be written to: it ends in a name, and no device or pipe is there."""
+    path = check_path(name, value)
+    if path.name in ("", ".."):
+        raise _wrong(name, "a path that ends in a name", value, "")
+    _check_ordinary(name, path)
+    return path
+
+
+def check_source(name: str, value: Any) -> Path:
+    """A path that something can be read from: reading a pipe would wait for ever."""
+    path = check_path(name, value)
+    _check_ordinary(name, path)
+    return path
+
+
+def _check_ordinary(name: str, path: Path) -> None:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InvalidParameterError(f"{name} must be a file or a folder; {path} is a device or a pipe; choose another.")
 
 
 def _is_finite(value: Any) -> bool:

@@ -5,6 +5,7 @@ Paper: Lines 9-10, 25, 46; Appendix A
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import is_whole, shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
@@ -38,6 +40,8 @@ CONSTANT = -1
 CANDIDATES = 256  # encoders of a step compared for agreement: beyond these there is hardly any weight
 
 __all__ = ["CONSTANT", "CountedSeparation", "CountingOracle", "FinitePairModel", "PreparedCounting", "check_counting"]
+
+MOST_VALUES = 2**15  # values are kept as 16-bit integers
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,22 @@ class CountingOracle(Oracle):
 
     def check(self, tau: TrajectoryDataset) -> None:
         """Raise where a parameter means nothing, or the class does not fit the observations."""
-        if isinstance(self.n_values, bool) or not (isinstance(self.n_values, (int, np.integer)) and self.n_values >= 2):
+        if not (is_whole(self.n_values) and 2 <= self.n_values < MOST_VALUES):
             raise InvalidParameterError(
-                f"n_values must be an integer of at least 2; n_values = {self.n_values} was given; it is the most "
-                "values that an encoder may take."
+                f"n_values must be an integer of at least 2 and below {MOST_VALUES}; n_values = "
+                f"{shown(self.n_values)} was given; it is the most values that an encoder may take."
+            )
+        self.engine  # noqa: B018  which checks what it is given
+
+    def check_memory(self, tau: TrajectoryDataset, n_encoders: int) -> None:
+        """Raise where the values and counts of so many encoders would not fit into this machine's memory."""
+        values = tau.H * (self.n_values - 1) * n_encoders * tau.n / 8
+        needed = values + 8 * tau.K * n_encoders * self.n_values**2
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if needed > there:
+            raise InvalidParameterError(
+                f"{n_encoders} encoders with {self.n_values} values must be counted in memory; that needs "
+                f"{needed / 2**30:.3g} GiB, and this machine has {there / 2**30:.3g} GiB; lower n_values."
             )
 
     @abstractmethod
@@ -110,7 +126,7 @@ def check_counting(oracle: Any, whose: str) -> None:
     """Refuse an oracle that cannot count, for learners that do nothing else."""
     if not isinstance(oracle, CountingOracle):
         raise InvalidParameterError(
-            f"{whose} needs a finite class, CoordinateOracle(...) or FiniteOracle(...); {oracle!r} was given."
+            f"{whose} needs a finite class, CoordinateOracle(...) or FiniteOracle(...); {shown(oracle)} was given."
         )
 
 

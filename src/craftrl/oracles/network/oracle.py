@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from craftrl.arguments import check_number, check_whole, shown
 from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
@@ -45,6 +46,8 @@ MANY = 64  # classes
 RELABEL_FOLDS = 3  # of heads that read labels which they did not learn
 POOLED, POOLED_EPOCHS = 50_000, 6  # observations of all steps that the head of the one encoder begins with
 SHARED_EPOCHS = 3  # of that encoder as a whole
+MOST_DIM = 2**16
+MOST_NETWORKS = 1000
 
 
 class NeuralOracle(Oracle):
@@ -106,19 +109,18 @@ class NeuralOracle(Oracle):
 
     def check(self) -> None:
         """Raise where a parameter means nothing."""
-        for name in ("folds", "dim"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= 1):
-                raise InvalidParameterError(f"{name} must be an integer of at least 1; {value!r} was given.")
-        if self.networks is not None and not (isinstance(self.networks, (int, np.integer)) and self.networks >= 1):
-            raise InvalidParameterError(
-                f"networks must be an integer of at least 1 or None; {self.networks!r} was given."
-            )
+        check_whole("folds", self.folds, 1, MOST_NETWORKS)
+        check_whole("dim", self.dim, 1, MOST_DIM)
+        if self.networks is not None:
+            check_whole("networks", self.networks, 1, MOST_NETWORKS, "or None, for as many as suit the data")
+        check_number("agent_weight", self.agent_weight, "a number of at least 0", lambda weight: weight >= 0)
         for name in ("training", "heads", "shared"):
             if not isinstance(getattr(self, name), (Training, type(None))):
-                raise InvalidParameterError(f"{name} must be a Training or None; {getattr(self, name)!r} was given.")
+                raise InvalidParameterError(
+                    f"{name} must be a Training or None; {shown(getattr(self, name))} was given."
+                )
         if self.trunk is not None and not isinstance(self.trunk, nn.Module):
-            raise InvalidParameterError(f"trunk must be an nn.Module or None; {self.trunk!r} was given.")
+            raise InvalidParameterError(f"trunk must be an nn.Module or None; {shown(self.trunk)} was given.")
 
     def same_value(self, a: Any, b: Any) -> bool:
         """Modules are equal if they have the same layers and weights."""
