@@ -21,6 +21,7 @@ __all__ = [
     "check_method",
     "check_number",
     "check_path",
+    "check_room_in_memory",
     "check_source",
     "check_target",
     "check_whole",
@@ -121,6 +122,16 @@ def check_source(name: str, value: Any) -> Path:
 def _check_ordinary(name: str, path: Path) -> None:
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise InvalidParameterError(f"{name} must be a file or a folder; {path} is a device or a pipe; choose another.")
+
+
+def check_room_in_memory(what: str, n_bytes: float, advice: str) -> None:
+    """Raise where something would not fit into this machine's memory, before it is tried."""
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if n_bytes > there:
+        raise InvalidParameterError(
+            f"{what} must fit into memory; that needs {n_bytes / 2**30:.3g} GiB, and this machine has "
+            f"{there / 2**30:.3g} GiB; {advice}."
+        )
 
 
 def _is_finite(value: Any) -> bool:

@@ -5,7 +5,6 @@ Paper: Lines 9-10, 25, 46; Appendix A
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import is_whole, shown
+from craftrl.arguments import check_room_in_memory, is_whole, shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
@@ -105,13 +104,9 @@ class CountingOracle(Oracle):
     def check_memory(self, tau: TrajectoryDataset, n_encoders: int) -> None:
         """Raise where the values and counts of so many encoders would not fit into this machine's memory."""
         values = tau.H * (self.n_values - 1) * n_encoders * tau.n / 8
-        needed = values + 8 * tau.K * n_encoders * self.n_values**2
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if needed > there:
-            raise InvalidParameterError(
-                f"{n_encoders} encoders with {self.n_values} values must be counted in memory; that needs "
-                f"{needed / 2**30:.3g} GiB, and this machine has {there / 2**30:.3g} GiB; lower n_values."
-            )
+        counts = 8 * tau.K * n_encoders * self.n_values**2
+        what = f"What is counted of {n_encoders} encoders with {self.n_values} values"
+        check_room_in_memory(what, values + counts, "lower n_values")
 
     @abstractmethod
     def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:

@@ -114,8 +114,8 @@ class FiniteOracle(CountingOracle):
             functions = self.Phi(h)
             if not isinstance(functions, (list, tuple)) or not all(map(_is_function, functions)):
                 raise InvalidParameterError(
-                    f"encoders must be a list of functions, or a function from h to such a list; {shown(functions)} was "
-                    f"given for h = {h}."
+                    f"encoders must be a list of functions, or a function from h to such a list; {shown(functions)} "
+                    f"was given for h = {h}."
                 )
             if len(functions) == 0:
                 raise InvalidParameterError(f"Every step needs at least one encoder; none was given for h = {h}.")

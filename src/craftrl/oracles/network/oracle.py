@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from craftrl.arguments import check_number, check_whole, shown
+from craftrl.arguments import check_kind, check_number, check_whole
 from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.network.frames import open_frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
@@ -115,12 +114,8 @@ class NeuralOracle(Oracle):
             check_whole("networks", self.networks, 1, MOST_NETWORKS, "or None, for as many as suit the data")
         check_number("agent_weight", self.agent_weight, "a number of at least 0", lambda weight: weight >= 0)
         for name in ("training", "heads", "shared"):
-            if not isinstance(getattr(self, name), (Training, type(None))):
-                raise InvalidParameterError(
-                    f"{name} must be a Training or None; {shown(getattr(self, name))} was given."
-                )
-        if self.trunk is not None and not isinstance(self.trunk, nn.Module):
-            raise InvalidParameterError(f"trunk must be an nn.Module or None; {shown(self.trunk)} was given.")
+            check_kind(name, getattr(self, name), (Training, type(None)), "a Training or None")
+        check_kind("trunk", self.trunk, (nn.Module, type(None)), "an nn.Module or None")
 
     def same_value(self, a: Any, b: Any) -> bool:
         """Modules are equal if they have the same layers and weights."""
