@@ -323,7 +323,7 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.CoordinateOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.FiniteOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.Mixed": lambda b, oracle: _fit(b, oracle),
-    "craftrl.NeuralOracle": lambda b, oracle: _fit(b, oracle.set_params(training=oracle.training or _few_epochs())),
+    "craftrl.NeuralOracle": lambda b, oracle: _fit(b, _quick(oracle)),
     "craftrl.Training": lambda b, training: _fit(b, NeuralOracle(dim=8, networks=1, training=training)),
     "craftrl.Valleys": lambda b, clusterer: _fit(b, CoordinateOracle(), clusterer=clusterer),
     "craftrl.baselines.DRAFT": lambda b, model: model.fit(b.x[:, :2], b.tau.agent),
@@ -342,6 +342,10 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.envs.GymWorld": lambda b, world: collect(world, world.policies(), 2, seed=0),
     "craftrl.deploy.StateObservation": lambda b, env: env.reset(seed=0),
 }
+
+
+def _quick(oracle: Any) -> Any:
+    return oracle if oracle.training is not None else oracle.set_params(training=_few_epochs())
 
 
 def _fit(b: Bench, oracle: Any, **given: Any) -> Any:

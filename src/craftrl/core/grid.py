@@ -6,6 +6,7 @@ Paper: Algorithm 2, Lines 1-4
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +69,7 @@ class Grid(Savable):
 
 
 def check_alpha(alpha: float) -> None:
-    if not (is_number(alpha) and 0 < alpha < math.inf):
+    if not (is_number(alpha) and 0 < alpha <= sys.float_info.max):
         raise InvalidParameterError(
             f"alpha must be a positive number; alpha = {shown(alpha)} was given; it is the least difference between "
             "two agents' log-odds of any two successors of a state."

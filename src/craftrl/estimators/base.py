@@ -85,6 +85,8 @@ class Learner(TransformerMixin, BaseEstimator):
                     "given; cut them, or fit with stationary=True."
                 )
             states.append(np.where(there, self.encode(x_h, h), -1))
+        if not states:
+            raise InvalidDataError("There must be trajectories to name the states of; none was given.")
         return np.stack(states, axis=1)
 
     def encode(self, x: ArrayLike, h: int | None = None) -> Ints:

@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,7 +124,10 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
 
 
 def _as_list(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, Iterable) else [values]
+    try:
+        return list(values)
+    except TypeError:
+        return [values]
 
 
 def _model(content: dict[str, Any], reader: ValueReader, oracle: Oracle | None) -> Learner:
