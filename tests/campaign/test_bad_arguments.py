@@ -1,15 +1,32 @@
 """A small part of the campaign: odd arguments get an answer or one of our errors, and every callable has a recipe."""
 
+import inspect
+
 import pytest
 
 from campaign.arguments import FAULTS, argument_cases, command_cases, some, summary, try_arguments
 from campaign.calls import public_calls
 
-SLOW = ("craftrl.NeuralOracle", "craftrl.Training", "craftrl.baselines.SingleFrame", "craftrl.deploy", "craftrl.report")
+# What trains networks or draws pages takes too long here; the checks of diagnostics' own arguments are still to come.
+LEFT_OUT = (
+    "craftrl.NeuralOracle",
+    "craftrl.Training",
+    "craftrl.baselines.SingleFrame",
+    "craftrl.deploy",
+    "craftrl.report",
+    "craftrl.diagnostics",
+)
+    "craftrl.NeuralOracle",
+    "craftrl.Training",
+    "craftrl.baselines.SingleFrame",
+    "craftrl.deploy",
+    "craftrl.report",
+    "craftrl.diagnostics",
+)
 
 
 def quick(case):
-    return not case["call"].startswith((*SLOW, "render", "export", "report"))
+    return not case["call"].startswith((*LEFT_OUT, "render", "export", "report"))
 
 
 def test_every_public_callable_has_a_recipe():
@@ -34,7 +51,6 @@ def test_cases_are_drawn_by_the_seed():
     "name", ["craftrl.CRAFT.fit", "craftrl.theory.sample_size", "craftrl.TrajectoryDataset.select"]
 )
 def test_parameters_come_from_the_signature(name):
-    import inspect
 
     call = public_calls()[name]
     assert set(call.parameters) == set(inspect.signature(call.target).parameters) - {"self"}

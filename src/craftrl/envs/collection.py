@@ -80,11 +80,8 @@ def collect(
 
 def _check(world: Any, policies: Any, seed: Any, workers: Any, progress: Any) -> None:
     check_kind("world", world, (ExBMDP, GymWorld), "a world, such as BitsExBMDP() or a GymWorld")
-    if (
-        not isinstance(policies, (list, tuple))
-        or not policies
-        or not all(isinstance(policy, Policy) for policy in policies)
-    ):
+    listed = isinstance(policies, (list, tuple)) and len(policies) > 0
+    if not listed or not all(isinstance(policy, Policy) for policy in policies):
         raise InvalidParameterError(
             f"policies must be a list with the policy of each agent; {shown(policies)} was given."
         )

@@ -59,7 +59,6 @@ UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained w
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted learner to a folder, whole or not at all; see `Learner.save`."""
     target = arguments.check_target("The model", path)
-    arguments.check_flag("overwrite", overwrite)
     check_target(target, overwrite)
     if LEARNERS.get(type(model).__name__) != type(model).__module__:
         raise InvalidParameterError(
@@ -226,6 +225,8 @@ def _check_encoders(model: Learner) -> None:
 
 def check_target(target: Path, overwrite: bool) -> None:
     """Raise, before any work is done, where a model cannot be put; nothing but a model is ever replaced."""
+    arguments.check_target("The model", target)
+    arguments.check_flag("overwrite", overwrite)
     check_writable(target.parent)
     if not os.path.lexists(target):
         return
