@@ -16,13 +16,6 @@ LEFT_OUT = (
     "craftrl.report",
     "craftrl.diagnostics",
 )
-    "craftrl.NeuralOracle",
-    "craftrl.Training",
-    "craftrl.baselines.SingleFrame",
-    "craftrl.deploy",
-    "craftrl.report",
-    "craftrl.diagnostics",
-)
 
 
 def quick(case):

@@ -110,7 +110,7 @@ def _stepped(
 def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
     """n as a list with one entry per agent."""
     several = isinstance(n, (list, tuple)) or (isinstance(n, np.ndarray) and n.ndim == 1)
-    counts = [n] * n_agents if is_whole(n) else list(n) if several else []  # type: ignore[arg-type]
+    counts: list[Any] = [n] * n_agents if is_whole(n) else list(n) if several else []  # type: ignore[arg-type]
     if len(counts) != n_agents or not all(is_whole(m) and 1 <= m <= MOST_EPISODES for m in counts):
         raise InvalidParameterError(
             f"n must be one positive number, or one per policy; {shown(n)} was given for {n_agents} policies."

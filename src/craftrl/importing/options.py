@@ -66,8 +66,8 @@ class Options:
     ) -> Options:
         """The same from looser types: one number for a square, one name, a path as text."""
         return cls(
-            crop=None if crop is None else _as_tuple("crop", crop),  # type: ignore[arg-type]
-            resize=(resize, resize) if is_whole(resize) else None if resize is None else _as_tuple("resize", resize),  # type: ignore[arg-type]
+            crop=None if crop is None else _as_tuple("crop", crop),
+            resize=(resize, resize) if is_whole(resize) else None if resize is None else _as_tuple("resize", resize),
             keys=(keys,) if isinstance(keys, str) else _as_tuple("keys", keys),
             boundaries=None if boundaries is None else check_source("boundaries", boundaries),
             **more,

@@ -106,7 +106,9 @@ class FiniteOracle(CountingOracle):
 
     def Phi(self, h: int) -> Sequence[EncoderFunction]:
         """The functions of step h."""
-        return self.encoders(h) if _is_function(self.encoders) else self.encoders
+        encoders: Any = self.encoders
+        functions: Sequence[EncoderFunction] = encoders(h) if _is_function(encoders) else encoders
+        return functions
 
     def check(self, tau: TrajectoryDataset) -> None:
         super().check(tau)
