@@ -47,7 +47,8 @@ class GymWorld:
     agents: tuple[MarkovPolicy, ...] = ()
 
     def __post_init__(self) -> None:
-        check_function("make", self.make, "a function that makes the environment")
+        if not callable(self.make):  # which a class of environments is as well
+            raise InvalidParameterError(f"make must make the environment when called; {shown(self.make)} was given.")
         check_function("state", self.state, "a function that reads the true state from the environment")
         check_whole("H", self.H, 2, MOST_STEPS, "an episode has at least two steps")
         check_whole("n_states", self.n_states, 1)
