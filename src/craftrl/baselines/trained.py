@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from craftrl.arguments import check_flag, check_kind, check_whole
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
-from craftrl.data.labels import as_labels
+from craftrl.data.labels import as_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.network.frames import Frames, open_frames
@@ -146,7 +146,7 @@ class TrainedBaseline(Learner):
         check_kind("training", self.training, (Training, type(None)), "a Training or None")
         check_whole("dim", self.dim, 1, MOST_DIM)
         check_flag("standardise", self.standardise)
-        as_labels("n_states", self.n_states, 1)
+        as_array("n_states", self.n_states)
         if not tau.all_present:
             raise InvalidDataError(
                 "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."

@@ -52,7 +52,7 @@ class MarkovPolicy(Policy):
         check_kind("tables", tables, (list, tuple, np.ndarray), "a list with one table for each h in 1..H-1")
         if getattr(tables, "shape", (1,)) == () or not len(tables):
             raise InvalidParameterError("tables must hold one table for each h in 1..H-1; none was given.")
-        self.tables = [as_array("tables", table).astype(float) for table in tables]
+        self.tables = [np.asarray(as_array("tables", table), dtype=float) for table in tables]
         for h, table in enumerate(self.tables, start=1):
             if table.ndim != 2 or not table.size or (table < 0).any() or not np.allclose(table.sum(axis=1), 1):
                 raise InvalidParameterError(
