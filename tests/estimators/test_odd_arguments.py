@@ -54,7 +54,7 @@ def test_a_class_that_does_not_fit_into_memory(tau):
     with pytest.raises(InvalidParameterError, match="n_values must be an integer of at least 2 and below 32768"):
         CRAFT(CoordinateOracle(n_values=10**6), **KNOWN).fit(tau)
     many = [lambda x: x[:, 0]] * 100_000
-    with pytest.raises(InvalidParameterError, match="must fit into memory; that needs .* GiB"):
+    with pytest.raises(InvalidParameterError, match=r"must fit into memory; that needs .* GiB"):
         CRAFT(FiniteOracle(many, n_values=30_000), **KNOWN).fit(tau)
 
 
