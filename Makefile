@@ -51,7 +51,7 @@ bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectorie
 bench-streaming: $(READY)  ## training on videos from disk, with a tenth of them in memory, against all in memory
 	$(BIN)/python benchmarks/streaming.py
 
-campaign: $(READY)  ## damage thousands of files of every format and see that none is read wrongly; many minutes
+campaign: $(READY)  ## damage thousands of files of every format, give every parameter odd values; many minutes
 	$(BIN)/python -m campaign --workers $(WORKERS)
 
 docs: $(READY)  ## the documentation as a site: open results/site/index.html

@@ -1,33 +1,52 @@
-"""Runs the campaign and prints its table: python -m campaign --files 2000"""
+"""Runs the campaign and prints its tables: python -m campaign --only arguments"""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
-from campaign.files import FAULTS, damage, table
+from campaign import arguments, files
 from campaign.formats import FORMATS
+from campaign.processes import Case
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m campaign", description="Damage every kind of file that is read.")
-    parser.add_argument("--files", type=int, default=500, help="damaged files of each format (default 500)")
-    parser.add_argument("--first", type=int, default=0, help="first seed (default 0)")
-    parser.add_argument("--formats", nargs="+", choices=list(FORMATS), default=list(FORMATS))
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument(
-        "--out", type=Path, default=Path("results/campaign"), help="folder for table.md and faults.json"
+    parser = argparse.ArgumentParser(
+        prog="python -m campaign", description="Damage every kind of file that is read, and give odd arguments."
     )
+    parser.add_argument("--only", choices=["files", "arguments"], help="one of the two parts (default: both)")
+    parser.add_argument("--files", type=int, default=500, help="damaged files of each format (default 500)")
+    parser.add_argument("--first", type=int, default=0, help="first seed of the damage (default 0)")
+    parser.add_argument("--formats", nargs="+", choices=list(FORMATS), default=list(FORMATS))
+    parser.add_argument("--cases", type=int, metavar="N", help="so many odd arguments, drawn by --first (default: all)")
+    parser.add_argument("--part", metavar="NAME", help="odd arguments of one part, as the table calls it")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("results/campaign"), help="folder for tables and faults")
     args = parser.parse_args()
-    cases = damage(args.formats, range(args.first, args.first + args.files), args.workers)
-    faults = [case for case in cases if case["outcome"] in FAULTS]
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "table.md").write_text(table(cases) + "\n")
-    (args.out / "faults.json").write_text(json.dumps(faults, indent=1) + "\n")
-    print(table(cases))
-    print(f"{len(faults)} faults of {len(cases)} files; each is in {args.out / 'faults.json'} with its seed.")
-    return 1 if faults else 0
+    bad = 0
+    if args.only != "arguments":
+        cases = files.damage(args.formats, range(args.first, args.first + args.files), args.workers)
+        bad += _report("files", cases, files.FAULTS, files.summary(cases), args.out)
+    if args.only != "files":
+        cases = [*arguments.argument_cases(), *arguments.command_cases()]
+        cases = [case for case in cases if args.part in (None, case["part"])]
+        cases = cases if args.cases is None else arguments.some(cases, args.cases, args.first)
+        cases = arguments.try_arguments(cases, args.workers)
+        bad += _report("arguments", cases, arguments.FAULTS, arguments.summary(cases), args.out)
+    return 1 if bad else 0
+
+
+def _report(name: str, cases: Sequence[Case], faults: Sequence[str], table: str, out: Path) -> int:
+    """Print the table; keep it and every fault in the folder."""
+    found = [case for case in cases if case["outcome"] in faults]
+    (out / f"{name}.md").write_text(table + "\n")
+    (out / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(table)
+    print(f"{len(found)} faults of {len(cases)} cases; each is in {out / f'{name}.json'}.")
+    return len(found)
 
 
 if __name__ == "__main__":

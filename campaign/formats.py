@@ -17,7 +17,7 @@ from craftrl.data.truth import GroundTruth, read_true_states, write_truth
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.importing import import_data, inspect, read_actions
 
-__all__ = ["FORMATS", "Format"]
+__all__ = ["FORMATS", "Format", "fitted", "recorded_bits", "stacked"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,14 @@ class Format:
     sealed: bool = True
 
 
-def _bits(n: int = 60, horizon: int = 4) -> Any:
+def recorded_bits(n: int = 60, horizon: int = 4) -> Any:
+    """A little data of the paper's world, with its ground truth."""
     world = BitsExBMDP(horizon=horizon, n_features=6, seed=0)
     return collect(world, world.paper_policies(), n, seed=0)
 
 
-def _arrays(tau: TrajectoryDataset) -> np.ndarray[Any, Any]:
+def stacked(tau: TrajectoryDataset) -> np.ndarray[Any, Any]:
+    """All observations, (n, H, *obs)."""
     return np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
 
 
@@ -59,9 +61,9 @@ def _read_dataset(path: Path) -> str:
 
 
 def _store(folder: Path) -> None:
-    tau = _bits().tau
-    np.savez(folder / "a.npz", observations=_arrays(tau)[:60], actions=np.zeros((60, 4), dtype=int))
-    np.savez(folder / "b.npz", observations=_arrays(tau)[60:], actions=np.ones((60, 4), dtype=int))
+    tau = recorded_bits().tau
+    np.savez(folder / "a.npz", observations=stacked(tau)[:60], actions=np.zeros((60, 4), dtype=int))
+    np.savez(folder / "b.npz", observations=stacked(tau)[60:], actions=np.ones((60, 4), dtype=int))
     import_data([folder / "a.npz", folder / "b.npz"], folder / "data.h5", progress=False)
     (folder / "a.npz").unlink()
     (folder / "b.npz").unlink()
@@ -75,14 +77,15 @@ def _read_store(folder: Path) -> str:
 
 
 def _truth(folder: Path) -> None:
-    data = _bits()
+    data = recorded_bits()
     write_truth(folder / "data.truth.npz", GroundTruth(data.truth.states, data.truth.actions))
 
 
 # -- models --------------------------------------------------------------------------------------------------------
 
 
-def _fitted(kind: str) -> tuple[Any, np.ndarray[Any, Any]]:
+def fitted(kind: str) -> tuple[Any, TrajectoryDataset]:
+    """A small model of this kind, and the data that it was fitted to."""
     if kind == "network":
         world = PixelsExBMDP(horizon=3, size=2, n_walkers=0)
         tau = collect(world, world.policies(), 30, seed=0).tau
@@ -91,21 +94,21 @@ def _fitted(kind: str) -> tuple[Any, np.ndarray[Any, Any]]:
     elif kind == "classifier":
         from sklearn.tree import DecisionTreeClassifier
 
-        tau = _bits().tau
+        tau = recorded_bits().tau
         model = CRAFT(DecisionTreeClassifier(max_depth=3, random_state=0), alpha=1, eta=0.1, nu=0.1)
     else:
-        tau = _bits(300).tau
+        tau = recorded_bits(300).tau
         model = CRAFT()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(tau), _arrays(tau)[:20]
+        return model.fit(tau), tau
 
 
 def _model(kind: str) -> Format:
     def make(folder: Path) -> None:
-        model, x = _fitted(kind)
+        model, tau = fitted(kind)
         model.save(folder / "model")
-        np.save(folder.parent / f"{kind}.npy", x)
+        np.save(folder.parent / f"{kind}.npy", stacked(tau)[:20])
 
     def read(folder: Path) -> str:
         model = craftrl.load(folder / "model")
@@ -145,7 +148,7 @@ def _imported(write: Callable[[Path, np.ndarray[Any, Any]], None]) -> Format:
     """Recordings of two agents in one format; read by importing them."""
 
     def make(folder: Path) -> None:
-        x = _arrays(_bits(6).tau)
+        x = stacked(recorded_bits(6).tau)
         for k in (0, 1):
             write(folder / f"agent{k}", x[6 * k : 6 * k + 6].astype(np.uint8))
 
@@ -205,9 +208,9 @@ def _pictures(path: Path, x: np.ndarray[Any, Any]) -> None:
 FORMATS: dict[str, Format] = {
     "store": Format(_store, _read_store),
     "shards": Format(
-        lambda folder: _bits().tau.save(folder / "shards"), lambda folder: _read_dataset(folder / "shards")
+        lambda folder: recorded_bits().tau.save(folder / "shards"), lambda folder: _read_dataset(folder / "shards")
     ),
-    "truth": Format(_truth, lambda folder: _digest(read_true_states(folder / "data.truth.npz", _bits().tau))),
+    "truth": Format(_truth, lambda folder: _digest(read_true_states(folder / "data.truth.npz", recorded_bits().tau))),
     "model": _model("bits"),
     "classifier model": _model("classifier"),
     "network model": _model("network"),

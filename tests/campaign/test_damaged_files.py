@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from campaign.files import FAULTS, damage, table
+from campaign.files import FAULTS, damage, summary
 from campaign.mutations import mutate
 
 
 def test_no_damaged_file_passes_unnoticed():
     cases = damage(["store", "shards", "truth", "model", "NPZ", "CSV"], range(1000, 1012), workers=1)
     assert [case for case in cases if case["outcome"] in FAULTS] == []
-    assert sum(case["outcome"] == "refused" for case in cases) > len(cases) / 2, table(cases)
+    assert sum(case["outcome"] == "refused" for case in cases) > len(cases) / 2, summary(cases)
 
 
 @pytest.mark.parametrize("name", ["data.h5", "config.json"])

@@ -188,7 +188,7 @@ def test_videos_need_images_a_known_name_and_trajectories_that_exist(video, bits
     tau = data("images").tau
     with pytest.raises(InvalidParameterError, match=r"\.mp4, \.mkv, \.gif"):
         render(video, tau, tmp_path / "states.avi", [0])
-    with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79; 80 was given"):
+    with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[80\] was given"):
         render(video, tau, tmp_path / "states.gif", [80])
     with pytest.raises(InvalidDataError, match="needs images"):
         render(bits, data("bits").tau, tmp_path / "states.gif", [0])

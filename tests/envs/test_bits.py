@@ -99,5 +99,5 @@ def test_the_papers_largest_dataset_has_its_size() -> None:
 
 
 def test_too_small_worlds_are_refused() -> None:
-    with pytest.raises(InvalidParameterError, match=r"at least 2; horizon = 1"):
+    with pytest.raises(InvalidParameterError, match=r"horizon must be an integer from 2 to \d+; 1 was given"):
         BitsExBMDP(horizon=1)

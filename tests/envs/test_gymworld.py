@@ -116,11 +116,11 @@ def test_what_cannot_be_collected_is_refused() -> None:
     adaptive = AdaptivePolicy(lambda past: WORLD.agents[0], batch=2)
     with pytest.raises(InvalidParameterError, match="an AdaptivePolicy was given"):
         collect(WORLD, [adaptive, adaptive], 2)
-    with pytest.raises(InvalidParameterError, match="workers must be at least 1; 0 was given"):
+    with pytest.raises(InvalidParameterError, match="workers must be an integer from 1 to 1024; 0 was given"):
         collect(WORLD, WORLD.policies(), 2, workers=0)
-    with pytest.raises(InvalidParameterError, match="at least two steps; H = 1"):
+    with pytest.raises(InvalidParameterError, match=r"H must be .*; 1 was given; an episode has at least two steps"):
         GymWorld(Line, place, 5, (0, 1, 2), 1)
-    with pytest.raises(InvalidParameterError, match="at least one state and one action"):
+    with pytest.raises(InvalidParameterError, match="actions must list what `step` is given, one at least"):
         GymWorld(Line, place, 5, (), 3)
 
 

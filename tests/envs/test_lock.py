@@ -59,5 +59,5 @@ def test_policies_keep_every_pair_of_states_alive() -> None:
 
 
 def test_a_lock_needs_three_actions() -> None:
-    with pytest.raises(InvalidParameterError, match="n_actions >= 3"):
+    with pytest.raises(InvalidParameterError, match="n_actions must be an integer from 3"):
         LockExBMDP(n_actions=2)

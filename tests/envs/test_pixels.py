@@ -82,8 +82,8 @@ def test_same_seed_same_images():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_walkers": 9}, "0 to 8 walkers"),
-        ({"size": 4, "pixels": 20}, "at least 6 pixels"),
+        ({"n_walkers": 9}, "n_walkers must be an integer from 0 to 8"),
+        ({"size": 4, "pixels": 20}, "pixels must be an integer from 24 .* a cell needs six"),
         ({"size": 6, "layout": "rooms"}, "odd size"),
         ({"layout": "maze"}, "'open' or 'rooms'"),
     ],

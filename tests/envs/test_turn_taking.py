@@ -46,5 +46,5 @@ def test_all_agents_are_different() -> None:
 
 
 def test_one_agent_is_too_few() -> None:
-    with pytest.raises(InvalidParameterError, match="n_agents = 1"):
+    with pytest.raises(InvalidParameterError, match="n_agents must be an integer from 2 to 1000; 1 was given"):
         turn_taking_policies(WORLD, 1)

@@ -123,7 +123,7 @@ def test_more_agents_than_can_be_counted(data):
 @pytest.mark.parametrize("path", [None, 3, b"model", "a\0b"])
 def test_a_path_must_be_a_name(model, path):
     for call in (lambda: model.save(path), lambda: craftrl.load(path)):
-        with pytest.raises(InvalidParameterError, match="path must be the name of a folder"):
+        with pytest.raises(InvalidParameterError, match="The model must be a path"):
             call()
 
 

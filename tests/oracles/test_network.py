@@ -338,9 +338,9 @@ def test_networks_are_averaged_where_data_is_short(data):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"networks": 0}, "networks must be an integer of at least 1 or None; 0 was given"),
-        ({"folds": 0}, "folds must be an integer of at least 1; 0 was given"),
-        ({"dim": "wide"}, "dim must be an integer of at least 1; 'wide' was given"),
+        ({"networks": 0}, "networks must be an integer from 1 to 1000; 0 was given; or None"),
+        ({"folds": 0}, "folds must be an integer from 1 to 1000; 0 was given"),
+        ({"dim": "wide"}, "dim must be an integer from 1 to 65536; 'wide' was given"),
         ({"training": {"epochs": 3}}, "training must be a Training or None"),
         ({"trunk": len}, "trunk must be an nn.Module or None"),
     ],

@@ -28,7 +28,7 @@ def test_edges_need_their_share_of_support() -> None:
     graph = LatentGraph.from_labels([[0, 0]] * 97 + [[0, 1]] * 3, [0] * 50 + [1] * 50)
     assert graph.edges(1, min_share=0.03).tolist() == [[True, True]]
     assert graph.edges(1, min_share=0.04).tolist() == [[True, False]]
-    with pytest.raises(InvalidParameterError, match=r"min_share must lie in \[0, 1\]"):
+    with pytest.raises(InvalidParameterError, match=r"min_share must be a number from 0 to 1"):
         graph.edges(1, min_share=2)
 
 

@@ -172,7 +172,7 @@ class TestEmpirical:
         [
             ([0, 1], [[0, 0]], "states integers of shape"),
             ([0, 1], [[0], [0]], "H >= 2"),
-            ([0, 1], [[0.0, 1.0], [0.0, 1.0]], "float64 were given"),
+            ([0, 1], [[0.0, 1.0], [0.0, 1.0]], "float64, was given"),
             ([0, 0], [[0, 0], [0, 1]], "at least two agents"),
             ([0, 1], [[0, 0], [0, -2]], "-2 was given"),
             ([0, 1], [[0, -1], [-1, 0]], "pair of consecutive states must be visited"),

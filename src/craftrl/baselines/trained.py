@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from craftrl.arguments import check_flag, check_kind, check_whole
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
+from craftrl.data.labels import as_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.network.frames import Frames, open_frames
@@ -25,6 +27,7 @@ from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
 __all__ = ["Objective", "Shapes", "TrainedBaseline"]
 
 Ints = NDArray[np.integer]
+MOST_DIM = 2**16
 Floats = NDArray[np.floating]
 SAMPLE = 10_000  # trajectories that k-means looks at
 
@@ -138,6 +141,12 @@ class TrainedBaseline(Learner):
         return self
 
     def _check(self, tau: TrajectoryDataset, actions: Any) -> None:
+        check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
+        check_kind("trunk", self.trunk, (nn.Module, type(None)), "an nn.Module or None")
+        check_kind("training", self.training, (Training, type(None)), "a Training or None")
+        check_whole("dim", self.dim, 1, MOST_DIM)
+        check_flag("standardise", self.standardise)
+        as_array("n_states", self.n_states)
         if not tau.all_present:
             raise InvalidDataError(
                 "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."

@@ -6,6 +6,8 @@ and imports numerical packages inside `main` alone, so that every --help answers
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -45,12 +47,14 @@ craftrl COMMAND --help says more about each."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 when interrupted."""
+    _take_any_text()
     parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
     add_commands(parser, COMMANDS)
     try:
         args = parser.parse_args(argv)
         args.main(args)
+        sys.stdout.flush()
     except CraftError as error:
         print(error, file=sys.stderr)
         return 2
@@ -58,6 +62,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted; what was finished is kept, and the same command continues.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read our output, such as `head`, has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_nowhere()
         return 1
+    except OSError as error:  # a full disk behind standard output, for one
+        _print_nowhere()
+        text = f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
+        print(text, file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("The data must fit into memory; it does not; take less of it, or a machine with more.", file=sys.stderr)
+        return 2
     return 0
+
+
+def _take_any_text() -> None:
+    """Names of files may hold bytes that are no text: those are printed as escapes, where printing would fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _print_nowhere() -> None:
+    """Whatever is still to be printed is dropped, so that the interpreter does not fail over it when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -137,9 +137,10 @@ def _verdict(model: CRAFT, tau: TrajectoryDataset, diagnosis: Diagnosis) -> str:
 
 def _store(args: argparse.Namespace) -> Path:
     """The dataset to fit: the one that was given, or the one that the recordings are imported into."""
+    from craftrl.arguments import check_source
     from craftrl.importing.recognise import is_store
 
-    first = Path(args.data[0])
+    first = check_source("DATA", args.data[0])
     if len(args.data) == 1 and (is_store(first) or not first.exists()):
         refuse_import_options(args)
         return first

@@ -56,7 +56,7 @@ def number(text: str) -> float:
     """A number, or a fraction such as 5/32."""
     try:
         return float(Fraction(text))
-    except (ValueError, ZeroDivisionError) as error:
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"must be a number or a fraction such as 5/32; {text!r} was given") from error
 
 

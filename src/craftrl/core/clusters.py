@@ -13,8 +13,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import shown
 from craftrl.core.occupied import near_pairs, scan_occupied
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = [
     "Clusterer",
@@ -97,13 +98,32 @@ def _cluster_on_line(
     cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
     found: list[FoundCluster] = []
     for s_pred, spectrum in enumerate(spectra):
-        cluster_of_bin = clusterer(spectrum, threshold, int(spectrum.sum()))
+        cluster_of_bin = _asked(clusterer, spectrum, threshold, int(spectrum.sum()))
         for c in range(int(cluster_of_bin.max()) + 1):
             covered = np.flatnonzero(cluster_of_bin == c)
             cluster_of_cell[s_pred + 1, covered + 1] = len(found)
             extent = ((int(covered[0]), int(covered[-1])),)
             found.append(FoundCluster(s_pred, extent, int(spectrum[covered].sum())))
     return PairClusters(cluster_of_cell.ravel().take(cell), tuple(found), spectra)
+
+
+def _asked(clusterer: Clusterer, spectrum: NDArray[np.integer], threshold: float, n_pairs: int) -> NDArray[np.int64]:
+    """What a clusterer answers, which may be the caller's: a cluster for every bin, or -1."""
+    try:
+        found = np.asarray(clusterer(spectrum, threshold, n_pairs))
+    except CraftError:
+        raise
+    except Exception as error:
+        raise InvalidParameterError(
+            f"A clusterer must take (spectrum, threshold, n_pairs); {shown(clusterer)} raised {type(error).__name__} "
+            f"({error}); compare it with find_clusters."
+        ) from error
+    if found.shape != spectrum.shape or found.dtype.kind not in "iu":
+        raise InvalidParameterError(
+            f"A clusterer must return an integer for each bin, shape {spectrum.shape}; {shown(clusterer)} returned "
+            f"{found.dtype} of shape {found.shape}; compare it with find_clusters."
+        )
+    return found
 
 
 def _cluster_in_space(
@@ -160,7 +180,7 @@ def _cluster_box(
     local = tuple((occupied - corner).T)
     spectrum = np.zeros(shape, dtype=np.int64)
     spectrum[local] = counts
-    return np.asarray(clusterer(spectrum, threshold, n_pairs))[local]
+    return _asked(clusterer, spectrum, threshold, n_pairs)[local]
 
 
 def _boxes(occupied: NDArray[np.int64], grid_size: int) -> Iterator[NDArray[np.intp]]:

@@ -6,12 +6,13 @@ Paper: Algorithm 2, Lines 1-4
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import is_number, shown
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
@@ -40,7 +41,7 @@ class Grid(Savable):
         """Lines 1-4, from lower bounds alpha > 0 and 0 < eta <= 1/2."""
         check_alpha(alpha)
         check_eta(eta)
-        alpha = min(1.0, float(alpha))
+        alpha = float(min(1, alpha))
         # The guard keeps an eta that lies on the grid already from rounding up to the next point.
         wanted = 8 * math.log(1 / eta - 1) / alpha - 1e-9
         if wanted > MOST_BINS - 1:  # also where it is infinite
@@ -67,29 +68,25 @@ class Grid(Savable):
         return np.asarray((np.arange(self.size) - self.n_xi / 2) * self.xi, dtype=np.float64)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def check_alpha(alpha: float) -> None:
-    if not (_is_number(alpha) and math.isfinite(alpha) and alpha > 0):
+    if not (is_number(alpha) and 0 < alpha <= sys.float_info.max):
         raise InvalidParameterError(
-            f"alpha must be a positive number; alpha = {alpha} was given; it is the least difference between two "
-            "agents' log-odds of any two successors of a state."
+            f"alpha must be a positive number; alpha = {shown(alpha)} was given; it is the least difference between "
+            "two agents' log-odds of any two successors of a state."
         )
 
 
 def check_eta(eta: float) -> None:
-    if not (_is_number(eta) and 0 < eta <= 0.5):
+    if not (is_number(eta) and 0 < eta <= 0.5):
         raise InvalidParameterError(
-            f"eta must lie in (0, 1/2]; eta = {eta} was given; it is the least share of one agent among the "
+            f"eta must lie in (0, 1/2]; eta = {shown(eta)} was given; it is the least share of one agent among the "
             "visits to any pair of states."
         )
 
 
 def check_nu(nu: float) -> None:
-    if not (_is_number(nu) and 0 < nu <= 1):
+    if not (is_number(nu) and 0 < nu <= 1):
         raise InvalidParameterError(
-            f"nu must lie in (0, 1]; nu = {nu} was given; it is the least share of the trajectories that visit "
+            f"nu must lie in (0, 1]; nu = {shown(nu)} was given; it is the least share of the trajectories that visit "
             "any possible pair of states."
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_number
 from craftrl.core.occupied import near_pairs
 from craftrl.core.saved import Savable
 
@@ -29,6 +30,10 @@ class Valleys(Savable):
 
     depth: float = 0.6
     min_share: float = 0.03
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "min_share"):
+            check_number(name, getattr(self, name), "a number from 0 to 1", lambda share: 0 <= share <= 1)
 
     def __call__(
         self, spectrum: NDArray[np.integer], threshold: float, n_pairs: int | None = None

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.arguments import check_method, check_whole, is_whole, shown
+from craftrl.data.labels import as_array, as_labels
 from craftrl.data.raw import RawRows, Run, mapped_at
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
@@ -74,20 +75,19 @@ class TrajectoryDataset:
         lengths: NDArray[np.integer] | None = None,
         names: Sequence[Any] | None = None,
     ) -> None:
+        _check_steps(steps)
         self.steps = steps
         self.H, self.n = steps.shape[:2]
         self.obs_shape: tuple[int, ...] = tuple(steps.shape[2:])
         self.dtype = steps.dtype
-        self.agent: NDArray[np.int64] = np.asarray(agent, dtype=np.int64)
+        self.agent: NDArray[np.int64] = as_labels("agent", agent, 1)
         self.lengths: NDArray[np.int64] = (
-            np.full(self.n, self.H) if lengths is None else np.asarray(lengths, dtype=np.int64)
+            np.full(self.n, self.H) if lengths is None else as_labels("lengths", lengths, 1)
         )
         self._validate()
         self.counts: NDArray[np.int64] = np.bincount(self.agent)
         self.K = len(self.counts)
-        self.names: tuple[Any, ...] = tuple(range(self.K) if names is None else names)
-        if len(set(self.names)) != self.K:
-            raise InvalidDataError(f"Each of the {self.K} agents must have a name of its own; {names} were given.")
+        self.names: tuple[Any, ...] = tuple(range(self.K)) if names is None else _names(names, self.K)
 
     # -- building ------------------------------------------------------------------------------------------
 
@@ -156,6 +156,7 @@ class TrajectoryDataset:
 
         Blocks start at multiples of 64 trajectories within an agent's.
         """
+        check_whole("block_bytes", block_bytes, 1)
         row = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
         size = max(64, block_bytes // row // 64 * 64)
         step = self.check_step(h) - 1
@@ -175,23 +176,44 @@ class TrajectoryDataset:
 
     def agent_slice(self, k: int) -> slice:
         """Where agent k's trajectories lie."""
+        check_whole("k", k, 0, self.K - 1, "agents are numbered from 0")
         stop = int(self.counts[: k + 1].sum())
         return slice(stop - int(self.counts[k]), stop)
 
     def select(self, index: ArrayLike, agent: ArrayLike | None = None) -> TrajectoryDataset:
-        """A dataset in memory of the trajectories `index`, regrouped by agent, or by other labels `agent`."""
-        chosen = np.asarray(index)
-        label = self.agent[chosen] if agent is None else np.asarray(agent)
+        """A dataset in memory of the trajectories `index`, regrouped by agent, or by other labels `agent`.
+
+        index  their numbers, from 0 to n-1, in any order and any number of times; or True or False for each of all n
+        """
+        chosen = self._chosen(index)
+        label = self.agent[chosen] if agent is None else as_labels("agent", agent, 1)
+        if len(label) != len(chosen):
+            raise InvalidDataError(
+                f"There must be one agent label per trajectory; {len(chosen)} trajectories and {len(label)} labels "
+                "were given."
+            )
         order = np.argsort(label, kind="stable")
         chosen = chosen[order]
         steps = np.stack([self.at(h)[chosen] for h in range(1, self.H + 1)])
         return TrajectoryDataset(ArraySteps(steps), label[order], self.lengths[chosen])
 
+    def _chosen(self, index: ArrayLike) -> NDArray[np.int64]:
+        """Numbers of trajectories, from numbers or from one True or False for each."""
+        given = as_array("index", index, "biu")
+        if given.dtype == bool and given.shape == (self.n,):
+            return np.flatnonzero(given)
+        chosen = as_labels("index", given, 1)
+        if given.dtype == bool or not len(chosen) or chosen.min() < 0 or chosen.max() >= self.n:
+            raise InvalidParameterError(
+                f"index must hold numbers of trajectories in 0..{self.n - 1}, one at least; {shown(index)} was given."
+            )
+        return chosen
+
     def check_step(self, h: int) -> int:
         """h itself, if it is one of 1..H."""
-        if not (isinstance(h, Integral) and 1 <= h <= self.H):
+        if not (is_whole(h) and 1 <= h <= self.H):
             raise InvalidParameterError(
-                f"h must be one of 1..{self.H}; h = {h} was given; count from 1, as the paper does."
+                f"h must be one of 1..{self.H}; h = {shown(h)} was given; count from 1, as the paper does."
             )
         return int(h)
 
@@ -230,6 +252,24 @@ class TrajectoryDataset:
                 f"Lengths must lie in 1..{self.H} and one of them must be 2 or more; "
                 f"{self.lengths.min()}..{self.lengths.max()} were given."
             )
+
+
+def _check_steps(steps: Any) -> None:
+    check_method("steps", steps, "read", "observations to read, such as ArraySteps(array); from_arrays makes them")
+    shape = getattr(steps, "shape", ())
+    if not isinstance(shape, tuple) or len(shape) < 2 or not hasattr(steps, "dtype"):
+        raise InvalidDataError(f"steps must have a shape (H, n, ...) and a dtype; shape {shown(shape)} was given.")
+
+
+def _names(names: Sequence[Any], K: int) -> tuple[Any, ...]:
+    try:
+        found = tuple(names)
+        different = len(set(found)) == len(found) == K
+    except TypeError:
+        different = False
+    if isinstance(names, (str, bytes)) or not different:
+        raise InvalidDataError(f"Each of the {K} agents must have a name of its own; {shown(names)} were given.")
+    return found
 
 
 def _as_agents(arrays: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from craftrl.arguments import check_flag, check_target
 from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = [
@@ -55,7 +56,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     The block may write a file, or a folder where nothing lies at `path` yet. A link stays, and what it points to is
     replaced.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(check_target("The name of what is written", path)))
     if target.exists() and not target.is_file():
         raise InvalidParameterError(
             f"What is written must become a file; {path} is {_kind(target)}; choose another name."
@@ -122,7 +123,8 @@ def _host() -> str:
 
 def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
     """Raise, before any work is done, where a file lies already that nobody asked to replace."""
-    if Path(path).exists() and not replace:
+    check_flag("overwrite", replace)
+    if check_target(f"The {what}", path).exists() and not replace:
         raise InvalidParameterError(
             f"The {what} must be a new file; {os.fspath(path)} is there already; choose another name, or replace it "
             "with --force (overwrite=True)."

@@ -103,6 +103,8 @@ def _shapes_differ(x: Any) -> bool:
         return len({np.shape(episode) for episode in x}) > 1
     except ValueError:  # a list of lists of different lengths has no shape
         return True
+    except TypeError:  # None and the like have no parts
+        return False
 
 
 def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:

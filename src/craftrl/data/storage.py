@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from craftrl.arguments import check_source, check_target
 from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset, as_observations
 from craftrl.data.files import replacing, told_plainly
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
@@ -38,7 +39,7 @@ class DatasetWriter(ABC):
     """
 
     def __init__(self, path: str | os.PathLike[str], H: int, obs_shape: Sequence[int], dtype: DTypeLike) -> None:
-        self.path = Path(path)
+        self.path = check_target("The dataset", path)
         self.H = int(H)
         self.obs_shape = tuple(map(int, obs_shape))
         self.dtype = np.dtype(dtype)
@@ -123,7 +124,7 @@ class DatasetWriter(ABC):
 
 def save_dataset(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
     """tau as one HDF5 file where the name ends in .h5 or .hdf5, else as a folder of NPZ shards."""
-    write = write_hdf5 if Path(path).suffix in HDF5_SUFFIXES else write_shards
+    write = write_hdf5 if check_target("The dataset", path).suffix in HDF5_SUFFIXES else write_shards
     write(tau, path)
 
 
@@ -166,7 +167,7 @@ def check_room(path: Path, needed: int) -> None:
 
 def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
     """A dataset on disk, an HDF5 file or a folder of shards; nothing is loaded but labels and lengths."""
-    where = Path(path)
+    where = check_source("The dataset", path)
     if not where.exists():
         raise InvalidDataError(f"There must be a dataset at {where}; nothing is there; check the name.")
     if where.is_dir():

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_kind, check_source, check_target
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import written_whole
 from craftrl.data.seals import UNREADABLE, read_arrays
@@ -29,20 +30,23 @@ class GroundTruth:
 
 def truth_path(data: str | os.PathLike[str]) -> Path:
     """Where a dataset's ground truth lies: data.h5 goes with data.truth.npz, beside it."""
-    path = Path(data)
+    path = check_target("The dataset", data)
     return path.with_name(f"{path.stem}.truth.npz")
 
 
 def write_truth(path: str | os.PathLike[str], truth: GroundTruth) -> None:
     """Write states and actions to an NPZ file, whole or not at all."""
+    check_kind("truth", truth, GroundTruth, "a GroundTruth, as collect gives it")
     with written_whole(path, "ground truth") as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, states=truth.states, actions=truth.actions)
 
 
 def read_true_states(path: str | os.PathLike[str], tau: TrajectoryDataset) -> Ints:
     """The true states (n, H) of this dataset, -1 where one is unknown."""
+    check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
+    where = check_source("Ground truth", path)
     try:
-        states = read_arrays(Path(path))["states"]
+        states = read_arrays(where)["states"]
         if states.dtype.kind not in "iu":
             raise TypeError(f"states of dtype {states.dtype}")
     except UNREADABLE as error:

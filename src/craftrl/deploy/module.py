@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 
-from craftrl.errors import InvalidParameterError, require
+from craftrl.arguments import check_kind
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
 
 torch = require("torch", "neural")
@@ -37,11 +38,17 @@ class StateModule(nn.Module):
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
+        if not isinstance(x, Tensor) or x.shape[1:] != self.obs_shape:
+            given = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise InvalidDataError(
+                f"Observations must be a tensor of shape (n, {', '.join(map(str, self.obs_shape))}); {given} was given."
+            )
         return self.head(self.trunk(to_input(x)).float()).log_softmax(dim=-1)
 
 
 def network_of(model: Learner, h: int | None = None) -> NetworkEncoder:
     """The encoder of a model, which must be a network."""
+    check_kind("model", model, Learner, "a fitted model")
     model._check_fitted()
     encoder = model._encoder_at(h)
     if not isinstance(encoder, NetworkEncoder):

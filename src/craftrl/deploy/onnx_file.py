@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_flag, check_target, shown
 from craftrl.data.files import written_whole
 from craftrl.deploy.module import StateModule, torch
-from craftrl.errors import CraftError, require
+from craftrl.errors import CraftError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
 
 __all__ = ["export_onnx"]
@@ -36,12 +37,24 @@ def export_onnx(
     check  compare the file with the model in onnxruntime before it gets its name
     """
     require("onnx", "onnx")
+    check_target("The ONNX file", path)
+    check_flag("check", check)
     module = StateModule(model, h).cpu()
-    x = _examples(module.obs_shape, _dtype_of(model) if dtype is None else np.dtype(dtype))
+    x = _examples(module.obs_shape, _dtype_of(model) if dtype is None else _checked_dtype(dtype))
     with written_whole(path, "ONNX file") as temporary:
         _export(module, torch.from_numpy(x), temporary)
         if check:
             _compare(temporary, module, x, Path(path))
+
+
+def _checked_dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        found = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        found = np.dtype(object)
+    if found not in (np.uint8, np.float32):
+        raise InvalidParameterError(f"dtype must be uint8 or float32; {shown(dtype)} was given.")
+    return found
 
 
 def _dtype_of(model: Learner) -> np.dtype[Any]:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_target
 from craftrl.data.files import written_whole
+from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
 __all__ = ["FORMATS", "check_table", "write_states"]
@@ -25,7 +27,7 @@ def write_states(path: str | os.PathLike[str], states: Ints, agent: Ints) -> Non
     .parquet and .csv have the columns trajectory, agent, h (from 1) and state, and no line where a trajectory is over;
     .npz has the two arrays as they are.
     """
-    states, agent = np.asarray(states), np.asarray(agent)
+    states, agent = as_labels("states", states), as_labels("agent", agent)
     if states.ndim != 2 or agent.shape != states.shape[:1]:
         raise InvalidDataError(
             f"States must have shape (n, H), with one agent per trajectory; {states.shape} and {agent.shape} were "
@@ -38,7 +40,7 @@ def write_states(path: str | os.PathLike[str], states: Ints, agent: Ints) -> Non
 
 def check_table(path: str | os.PathLike[str]) -> Callable[[Path, Ints, Ints], None]:
     """What writes files of this name; asked before the work is done."""
-    suffix = Path(path).suffix.lower()
+    suffix = check_target("The table", path).suffix.lower()
     if suffix not in FORMATS:
         raise InvalidParameterError(
             f"A table of states must be named {', '.join(FORMATS)}; {os.fspath(path)} was given; choose another name."

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_kind, check_method, check_target, check_whole, shown
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import written_whole
+from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
 
@@ -25,6 +27,7 @@ FAINT = 0.1  # heat below this share of the largest is not drawn
 WARM = np.array([255, 120, 0])  # what decides
 SUFFIXES = (".mp4", ".mkv", ".gif")
 # Tableau's ten colours: states that follow one another differ at a glance.
+MOST_FRAMES = 1000  # a second
 COLOURS = ("#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac")
 
 
@@ -37,6 +40,10 @@ def render(
     no networks have no picture of what decides.
     """
     check_video(path)
+    check_method("model", model, "encode", "a fitted model")
+    check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
+    check_whole("fps", fps, 1, MOST_FRAMES)
+    check_trajectories(trajectories, tau.n)
     frames = rendered(model, tau, trajectories)
     first = next(frames)
     with written_whole(path, "video") as temporary:
@@ -51,8 +58,6 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
             "their states with craftrl encode."
         )
     for i in trajectories:
-        if not 0 <= i < tau.n:
-            raise InvalidParameterError(f"A trajectory must be one of 0..{tau.n - 1}; {i} was given.")
         for h in range(1, int(tau.lengths[i]) + 1):
             x = tau.steps.read(h - 1, i, i + 1)
             state = int(model.encode(x, h)[0])
@@ -60,9 +65,18 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
             yield _drawn(x[0], _heat(model, x, h), text, COLOURS[state % len(COLOURS)])
 
 
+def check_trajectories(trajectories: Sequence[int], n: int) -> None:
+    """One number of a trajectory or more, each from 0 to n - 1."""
+    chosen = as_labels("trajectories", trajectories, 1)
+    if not len(chosen) or chosen.min() < 0 or chosen.max() >= n:
+        raise InvalidParameterError(
+            f"A trajectory must be one of 0..{n - 1}, and one is needed; {shown(trajectories)} was given."
+        )
+
+
 def check_video(path: str | os.PathLike[str]) -> None:
     """Whether a file of this name can be written; asked before the work is done."""
-    if Path(path).suffix.lower() not in SUFFIXES:
+    if check_target("The video", path).suffix.lower() not in SUFFIXES:
         raise InvalidParameterError(
             f"A video must be named {', '.join(SUFFIXES)}; {os.fspath(path)} was given; choose another name."
         )

@@ -7,6 +7,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_flag, check_kind
 from craftrl.errors import InvalidDataError, require
 from craftrl.estimators.base import Learner
 
@@ -24,6 +25,9 @@ class StateObservation(gymnasium.Wrapper):  # type: ignore[name-defined]
     """
 
     def __init__(self, env: Any, model: Learner, keep: bool = False) -> None:
+        check_kind("env", env, gymnasium.Env, "a Gymnasium environment")
+        check_kind("model", model, Learner, "a fitted model")
+        check_flag("keep", keep)
         super().__init__(env)
         model._check_fitted()
         if env.observation_space.shape != model.obs_shape_:

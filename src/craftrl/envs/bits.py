@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_flag, check_room_in_memory
 from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.numbers import check_seed, check_sizes
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["BitsExBMDP"]
 
@@ -38,11 +39,10 @@ class BitsExBMDP(ExBMDP):
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
 
     def __init__(self, horizon: int = 30, n_features: int = 128, seed: int = 0, *, entangled: bool = True) -> None:
-        if horizon < 2 or n_features < 2:
-            raise InvalidParameterError(
-                f"The toy world needs a horizon and a number of features of at least 2; horizon = {horizon}, "
-                f"n_features = {n_features} were given."
-            )
+        check_sizes({"horizon": 2, "n_features": 2}, horizon=horizon, n_features=n_features)
+        check_seed(seed)
+        check_flag("entangled", entangled)
+        check_room_in_memory("The permutations of all steps", 8 * horizon * n_features, "lower n_features")
         self.H = int(horizon)
         self.M = int(n_features)
         self.obs_shape = (self.M,)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from craftrl.arguments import shown
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
+from craftrl.envs.numbers import check_seed
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 
@@ -58,8 +60,9 @@ def make_world(name: str, *, seed: int = 0, **options: int | str) -> tuple[ExBMD
     seed     what is drawn at random in the world itself, such as which coordinates are whose, or its agents' habits
     options  what its class takes, such as `horizon`; what is left out has the class's default
     """
-    if name not in WORLDS:
-        raise InvalidParameterError(f"The world must be one of {', '.join(WORLDS)}; {name!r} was given.")
+    if not isinstance(name, str) or name not in WORLDS:
+        raise InvalidParameterError(f"The world must be one of {', '.join(WORLDS)}; {shown(name)} was given.")
+    check_seed(seed)
     entry = WORLDS[name]
     for option in options:
         if option not in entry.options:

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_flag, check_kind, check_whole, is_whole, shown
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 from craftrl.data.truth import GroundTruth
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
+from craftrl.envs.numbers import check_recording, check_seed
 from craftrl.envs.policies import AdaptivePolicy, Policy, sample_actions
 from craftrl.envs.stepping import step_episodes
 from craftrl.errors import AssumptionWarning, InvalidParameterError
@@ -36,6 +38,8 @@ __all__ = [
     "sample_noise_path",
     "sample_observations",
 ]
+MOST_EPISODES = 10**9
+MOST_WORKERS = 1024
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,26 @@ def collect(
 
     Paper: Equation 1 (the noise-free policy property)
     """
+    _check(world, policies, seed, workers, progress)
     counts = episodes_per_agent(n, len(policies))
     if isinstance(world, GymWorld):
         return _stepped(world, policies, counts, seed, workers, progress)
+    check_recording(sum(counts), world.H, world.obs_shape, world.obs_dtype)
     latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
     paths = [sample_latent_paths(world, policy, m, latent_rng) for policy, m in zip(policies, counts)]
     return observe(world, paths, noise_rng)
+
+
+def _check(world: Any, policies: Any, seed: Any, workers: Any, progress: Any) -> None:
+    check_kind("world", world, (ExBMDP, GymWorld), "a world, such as BitsExBMDP() or a GymWorld")
+    listed = isinstance(policies, (list, tuple)) and len(policies) > 0
+    if not listed or not all(isinstance(policy, Policy) for policy in policies):
+        raise InvalidParameterError(
+            f"policies must be a list with the policy of each agent; {shown(policies)} was given."
+        )
+    check_seed(seed)
+    check_whole("workers", workers, 1, MOST_WORKERS)
+    check_flag("progress", progress)
 
 
 def _stepped(
@@ -91,12 +109,13 @@ def _stepped(
 
 def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
     """n as a list with one entry per agent."""
-    counts = [int(n)] * n_agents if isinstance(n, (int, np.integer)) else list(n)
-    if len(counts) != n_agents or min(counts, default=0) < 1:
+    several = isinstance(n, (list, tuple)) or (isinstance(n, np.ndarray) and n.ndim == 1)
+    counts: list[Any] = [n] * n_agents if is_whole(n) else list(n) if several else []  # type: ignore[arg-type]
+    if len(counts) != n_agents or not all(is_whole(m) and 1 <= m <= MOST_EPISODES for m in counts):
         raise InvalidParameterError(
-            f"n must be one positive number, or one per policy; {n} was given for {n_agents} policies."
+            f"n must be one positive number, or one per policy; {shown(n)} was given for {n_agents} policies."
         )
-    return counts
+    return [int(m) for m in counts]
 
 
 def observe(
@@ -137,12 +156,24 @@ def sample_latent_paths(
         episode = np.arange(rows.start, rows.stop)
         for h in range(1, world.H):
             s_h = states[rows, h - 1]
-            a_h = sample_actions(policy.probabilities(states[rows, :h], episode), rng)
+            a_h = sample_actions(_probabilities(policy, states[rows, :h], episode, world.n_actions), rng)
             if transition is None:
                 actions[rows, h - 1], states[rows, h] = a_h, world.step(s_h, a_h, h)
             else:
                 actions[rows, h - 1], states[rows, h] = transition(h, episode, s_h, a_h)
     return states, actions
+
+
+def _probabilities(policy: Policy, history: Ints, episode: Ints, n_actions: int) -> NDArray[np.floating]:
+    """What a policy says, which may be the caller's: one probability for each action of each trajectory."""
+    p = np.asarray(policy.probabilities(history, episode))
+    if p.shape != (len(history), n_actions) or p.dtype.kind not in "biuf" or not np.isfinite(p).all():
+        raise InvalidParameterError(
+            f"A policy must give a probability for each action, shape ({len(history)}, {n_actions}); "
+            f"{type(policy).__name__} gave {p.dtype} of shape {p.shape} at h = {history.shape[1]}; build it for this "
+            "world."
+        )
+    return p
 
 
 def sample_observations(

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.grid import check_alpha
-from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.arguments import check_kind
+from craftrl.envs.exbmdp import ExBMDP, Ints, check_tables
+from craftrl.envs.numbers import check_contrast, check_seed
 from craftrl.envs.policies import MarkovPolicy, tilted
 
 Floats = NDArray[np.floating]
@@ -38,7 +39,11 @@ def contrasting_policies(
 
     Paper: Equation 5 (alpha)
     """
-    check_alpha(alpha)
+    check_tables(world)
+    check_contrast(alpha)
+    alpha = float(alpha)
+    check_seed(seed)
+    check_kind("base", base, (MarkovPolicy, type(None)), "a MarkovPolicy or None")
     base = coverage_policy(world) if base is None else base
     rng = np.random.default_rng(seed)
     drawn = [_balanced_pair(world, alpha, base, rng) for _ in range(DRAWS)]
@@ -91,6 +96,7 @@ def coverage_policy(world: ExBMDP) -> MarkovPolicy:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
+    check_tables(world)
     edges = [np.argwhere(actions > 0) for actions in world.reachable_pairs()]  # for each h, (n_pairs, 2)
     first = np.cumsum([0, *(len(e) for e in edges)])
     nu = int(first[-1])  # the last variable is the least flow itself

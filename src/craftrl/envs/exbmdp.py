@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_kind
+
 Ints = NDArray[np.integer]
 
-__all__ = ["ExBMDP", "reachable_states"]
+__all__ = ["ExBMDP", "check_tables", "reachable_states"]
 
 
 class ExBMDP(ABC):
@@ -91,6 +93,11 @@ class ExBMDP(ABC):
         """One observation as an RGB image (rows, columns, 3): as it is, or its values in grey."""
         grey = np.atleast_2d(x_h * (255 / self.obs_high)).astype(np.uint8)
         return grey if grey.ndim == 3 and grey.shape[-1] == 3 else np.repeat(grey[..., None], 3, axis=-1)
+
+
+def check_tables(world: Any) -> None:
+    """Raise where a world is needed whose dynamics are tables, and something else was given."""
+    check_kind("world", world, ExBMDP, "a world whose dynamics are tables, such as BitsExBMDP()")
 
 
 def reachable_states(world: ExBMDP) -> list[NDArray[np.bool_]]:

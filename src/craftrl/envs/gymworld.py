@@ -9,10 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from craftrl.arguments import check_function, check_whole, shown
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["GymWorld"]
+
+MOST_STEPS = 10**6
 
 
 @dataclass(frozen=True)
@@ -42,13 +47,18 @@ class GymWorld:
     agents: tuple[MarkovPolicy, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.H < 2:
-            raise InvalidParameterError(f"An episode must have at least two steps; H = {self.H} was given.")
-        if self.n_states < 1 or len(self.actions) < 1:
+        if not callable(self.make):  # which a class of environments is as well
+            raise InvalidParameterError(f"make must make the environment when called; {shown(self.make)} was given.")
+        check_function("state", self.state, "a function that reads the true state from the environment")
+        check_whole("H", self.H, 2, MOST_STEPS, "an episode has at least two steps")
+        check_whole("n_states", self.n_states, 1)
+        listed = isinstance(self.actions, Sequence) or (isinstance(self.actions, np.ndarray) and self.actions.ndim > 0)
+        if isinstance(self.actions, (str, bytes)) or not listed or not len(self.actions):
             raise InvalidParameterError(
-                f"A world must have at least one state and one action; {self.n_states} and {len(self.actions)} were "
-                "given."
+                f"actions must list what `step` is given, one at least; {shown(self.actions)} was given."
             )
+        if not isinstance(self.agents, (list, tuple)) or not all(isinstance(p, MarkovPolicy) for p in self.agents):
+            raise InvalidParameterError(f"agents must be a list of Markov policies; {shown(self.agents)} was given.")
 
     @property
     def n_actions(self) -> int:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.core.grid import check_alpha
+from craftrl.arguments import check_whole, shown
+from craftrl.data.labels import as_array, as_labels
+from craftrl.envs.numbers import check_contrast, check_seed
 from craftrl.envs.policies import MarkovPolicy, tilted
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["contrasting_habits"]
 
+MOST_STEPS = 10**6
 DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
 
 Floats = NDArray[np.float64]
@@ -37,9 +40,13 @@ def contrasting_habits(
 
     Paper: Equation 5 (alpha)
     """
-    check_alpha(alpha)
-    T = np.asarray(moves)
-    base = np.broadcast_to(1.0 if chances is None else np.asarray(chances, dtype=float), T.shape)
+    check_contrast(alpha)
+    alpha = float(alpha)
+    check_whole("H", H, 2, MOST_STEPS)
+    check_seed(seed)
+    T = _moves(moves)
+    check_whole("start", start, 0, len(T) - 1)
+    base = np.broadcast_to(1.0, T.shape) if chances is None else _chances(chances, T.shape)
     if (base <= 0).any():
         raise InvalidParameterError("Every action must have some chance in every state; one has none; raise it.")
     base = base / base.sum(axis=1, keepdims=True)
@@ -49,6 +56,22 @@ def contrasting_habits(
     _, best = min(((_imbalance(T, pair, start, H, usual), i) for i, pair in enumerate(drawn)))
     first, second = (MarkovPolicy([table] * (H - 1)) for table in drawn[best])
     return first, second
+
+
+def _moves(moves: ArrayLike) -> Ints:
+    T = as_labels("moves", moves, 2)
+    if not T.size or T.min() < 0 or T.max() >= len(T):
+        raise InvalidParameterError(
+            f"moves must name a state in 0..{len(T) - 1} for each state and action; {shown(moves)} was given."
+        )
+    return T
+
+
+def _chances(chances: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    given = as_array("chances", chances).astype(float)
+    if given.shape not in (shape, shape[1:]):
+        raise InvalidParameterError(f"chances must have shape {shape[1:]} or {shape}; shape {given.shape} was given.")
+    return np.broadcast_to(given, shape)
 
 
 def _tilted_both_ways(T: Ints, base: Floats, alpha: float, rng: np.random.Generator) -> Floats:

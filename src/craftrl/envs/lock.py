@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_number, check_room_in_memory
 from craftrl.envs.contrast import contrasting_policies
 from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.numbers import check_seed, check_sizes
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["LockExBMDP", "TwoBits"]
 
@@ -53,11 +54,11 @@ class LockExBMDP(ExBMDP):
     def __init__(
         self, horizon: int = 10, n_features: int = 16, n_actions: int = 4, flip: float = 0.1, seed: int = 0
     ) -> None:
-        if horizon < 2 or n_features < 3 or n_actions < 3 or not 0 <= flip <= 1:
-            raise InvalidParameterError(
-                f"The lock needs horizon >= 2, n_features >= 3, n_actions >= 3 and flip in [0, 1]; horizon = "
-                f"{horizon}, n_features = {n_features}, n_actions = {n_actions}, flip = {flip} were given."
-            )
+        least = {"horizon": 2, "n_features": 3, "n_actions": 3}
+        check_sizes(least, horizon=horizon, n_features=n_features, n_actions=n_actions)
+        check_number("flip", flip, "a number from 0 to 1", lambda share: 0 <= share <= 1)
+        check_seed(seed)
+        check_room_in_memory("The tables of all steps", 8 * horizon * (n_features + n_actions), "take fewer features")
         self.H, self.M, self.n_actions = int(horizon), int(n_features), int(n_actions)
         self.obs_shape = (self.M,)
         self.flip = float(flip)

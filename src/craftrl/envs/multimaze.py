@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from craftrl.envs.contrast import contrasting_policies
 from craftrl.envs.exbmdp import ExBMDP, Ints
 from craftrl.envs.moves import grid_moves
+from craftrl.envs.numbers import check_seed, check_sizes
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["CellInMaze", "MultiMazeExBMDP"]
 
@@ -72,8 +72,8 @@ class MultiMazeExBMDP(ExBMDP):
     n_values = len(CELLS)
 
     def __init__(self, horizon: int = 8, seed: int = 0) -> None:
-        if horizon < 2:
-            raise InvalidParameterError(f"The mazes need a horizon of at least 2; horizon = {horizon} was given.")
+        check_sizes({"horizon": 2}, horizon=horizon)
+        check_seed(seed)
         self.H = int(horizon)
         self.order = np.random.default_rng(seed).permutation(9)  # the agent's maze, then the walkers'
 

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_whole
 from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.numbers import check_seed, check_sizes
 from craftrl.envs.pixels_layout import Layout, floor_plan
 from craftrl.envs.pixels_policies import Style, separated_policies
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["MAX_WALKERS", "PixelsExBMDP"]
 
+MAX_SIZE, MAX_PIXELS = 1000, 2**14
 MAX_WALKERS = 8  # a cell has 3 x 3 spots, one for each figure, so that no figure ever hides another
 N_BRIGHTNESS, N_PHASE = 4, 8  # levels of the flicker, and positions of the drifting stripes
 GRAIN = 16  # pixel noise is uniform on 0..GRAIN-1
@@ -59,12 +61,12 @@ class PixelsExBMDP(ExBMDP):
         pixels: int | None = None,
         seed: int = 0,
     ) -> None:
-        pixels = 6 * size if pixels is None else int(pixels)
-        if horizon < 2 or size < 2 or not 0 <= n_walkers <= MAX_WALKERS or pixels < 6 * size:
-            raise InvalidParameterError(
-                f"The pixel world needs horizon >= 2, size >= 2, 0 to {MAX_WALKERS} walkers and at least 6 pixels "
-                f"per cell; horizon = {horizon}, size = {size}, n_walkers = {n_walkers}, pixels = {pixels} were given."
-            )
+        check_sizes({"horizon": 2}, horizon=horizon)
+        check_whole("size", size, 2, MAX_SIZE)
+        check_whole("n_walkers", n_walkers, 0, MAX_WALKERS)
+        pixels = 6 * size if pixels is None else pixels
+        check_whole("pixels", pixels, 6 * size, MAX_PIXELS, "a cell needs six")
+        check_seed(seed)
         self.H = int(horizon)
         self.size = int(size)
         self.n_walkers = int(n_walkers)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import shown
 from craftrl.envs.moves import grid_moves
 from craftrl.errors import InvalidParameterError
 
@@ -46,6 +47,8 @@ def floor_plan(size: int, layout: Layout) -> FloorPlan:
     walls = np.zeros((size, size), dtype=bool)
     middle = (size - 1) // 2
     start = (middle, middle)
+    if not isinstance(layout, str):
+        raise InvalidParameterError(f"layout must be 'open' or 'rooms'; {shown(layout)} was given.")
     if layout == "rooms":
         if size < 5 or size % 2 == 0:
             raise InvalidParameterError(

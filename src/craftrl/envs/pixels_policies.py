@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.grid import check_alpha
+from craftrl.envs.numbers import check_contrast
 from craftrl.envs.pixels_layout import FloorPlan
 from craftrl.envs.policies import MarkovPolicy, tilted
 from craftrl.errors import InvalidParameterError
@@ -42,7 +42,8 @@ def separated_policies(
         raise InvalidParameterError(f"The number of agents must be 2, 3 or 4; {n_agents} was given.")
     if style not in ("cells", "compass"):
         raise InvalidParameterError(f"style must be 'cells' or 'compass'; {style!r} was given.")
-    check_alpha(alpha)
+    check_contrast(alpha)
+    alpha = float(alpha)
     base = spreading_policy(plan, H)
     rng = np.random.default_rng(seed)
     best: tuple[float, list[Floats]] | None = None

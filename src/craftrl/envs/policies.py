@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.arguments import check_function, check_kind, check_whole, is_whole, shown
+from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidParameterError
 
 Ints = NDArray[np.integer]
@@ -47,26 +49,41 @@ class MarkovPolicy(Policy):
     """pi(a | s*_h, h), from one table of shape (n_states(h), |A|) for each h in 1..H-1."""
 
     def __init__(self, tables: Sequence[ArrayLike]) -> None:
-        self.tables = [np.asarray(table, dtype=float) for table in tables]
+        check_kind("tables", tables, (list, tuple, np.ndarray), "a list with one table for each h in 1..H-1")
+        if getattr(tables, "shape", (1,)) == () or not len(tables):
+            raise InvalidParameterError("tables must hold one table for each h in 1..H-1; none was given.")
+        self.tables = [np.asarray(as_array("tables", table), dtype=float) for table in tables]
         for h, table in enumerate(self.tables, start=1):
-            if table.ndim != 2 or (table < 0).any() or not np.allclose(table.sum(axis=1), 1):
+            if table.ndim != 2 or not table.size or (table < 0).any() or not np.allclose(table.sum(axis=1), 1):
                 raise InvalidParameterError(
                     f"Each row of a policy's table must be a probability vector; that for h = {h} is not."
                 )
 
     def pi(self, h: int) -> Floats:
         """The table for step h, shape (n_states(h), |A|)."""
+        if not (is_whole(h) and 1 <= h <= len(self.tables)):
+            raise InvalidParameterError(
+                f"A policy must have a table for every step; h = {shown(h)} was given, and there are "
+                f"{len(self.tables)}, from h = 1; build it for this world."
+            )
         return self.tables[h - 1]
 
     def probabilities(self, history: Ints, episode: Ints) -> Floats:
         h = history.shape[1]
-        return self.pi(h)[history[:, -1]]
+        table, s_h = self.pi(h), history[:, -1]
+        if s_h.size and s_h.max() >= len(table):
+            raise InvalidParameterError(
+                f"A policy must know every state; that for h = {h} has {len(table)} rows, and state {s_h.max()} was "
+                "reached; build it for this world."
+            )
+        return table[s_h]
 
 
 class HistoryPolicy(Policy):
     """A non-Markovian policy: any function from latent histories (n, h) to probabilities (n, |A|)."""
 
     def __init__(self, function: Callable[[Ints], Floats]) -> None:
+        check_function("function", function, "a function from histories (n, h) to probabilities (n, |A|)")
         self.function = function
 
     def probabilities(self, history: Ints, episode: Ints) -> Floats:
@@ -77,8 +94,14 @@ class SwitchingPolicy(Policy):
     """A policy that changes from episode to episode by a fixed schedule: episode i uses schedule[i % len]."""
 
     def __init__(self, policies: Sequence[Policy], schedule: Sequence[int]) -> None:
+        if not isinstance(policies, (list, tuple)) or not all(isinstance(policy, Policy) for policy in policies):
+            raise InvalidParameterError(f"policies must be a list of policies; {shown(policies)} was given.")
         self.policies = list(policies)
-        self.schedule = np.asarray(schedule)
+        self.schedule = as_labels("schedule", schedule, 1)
+        if not len(self.schedule) or self.schedule.min() < 0 or self.schedule.max() >= len(policies):
+            raise InvalidParameterError(
+                f"schedule must hold numbers of policies, 0..{len(policies) - 1}; {shown(schedule)} was given."
+            )
 
     def probabilities(self, history: Ints, episode: Ints) -> Floats:
         chosen = self.schedule[episode % len(self.schedule)]
@@ -94,6 +117,8 @@ class AdaptivePolicy(Policy):
     """
 
     def __init__(self, choose: Callable[[Ints], Policy], batch: int) -> None:
+        check_function("choose", choose, "a function from past states (m, H) to a policy")
+        check_whole("batch", batch, 1)
         self.choose = choose
         self.batch = batch
         self.current: Policy | None = None
@@ -101,6 +126,7 @@ class AdaptivePolicy(Policy):
     def probabilities(self, history: Ints, episode: Ints) -> Floats:
         if self.current is None:
             raise InvalidParameterError("An AdaptivePolicy acts inside `collect` only.")
+        check_kind("choose(past)", self.current, Policy, "a policy")
         return self.current.probabilities(history, episode)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from craftrl.arguments import check_target
 from craftrl.data.files import check_writable
 from craftrl.data.truth import read_true_states, truth_path, write_truth
 from craftrl.envs.collection import Collection, collect
@@ -34,7 +35,7 @@ def record(
     Nothing is overwritten. The dataset is written last: where it is, its truth is too. If that was interrupted, the
     truth alone is there, and the same call goes on from it.
     """
-    where, truth = Path(path), truth_path(path)
+    where, truth = check_target("The dataset", path), truth_path(path)
     if where.exists():
         raise InvalidParameterError(f"{where} exists already; remove it, or choose another name.")
     check_writable(where.parent)

@@ -18,6 +18,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_method, is_whole
+from craftrl.arguments import shown as text
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.policies import AdaptivePolicy, Policy, choose_actions
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -65,12 +67,12 @@ def step_episodes(
     progress: bool,
 ) -> Episodes:
     """counts[k] episodes of each policy k, grouped by agent."""
-    _check(policies, workers)
+    _check(policies)
     plan = _draw(counts, world.H, seed)
     with _progress(len(plan.agent), progress) as count:
         if workers > 1:
             return _joined(_run_blocks(world, policies, plan, workers, count))
-        env = world.make()
+        env = _made(world)
         try:
             return _run(world, policies, env, plan, count)
         finally:
@@ -101,7 +103,7 @@ def _run_in_worker(run: str, world: GymWorld, policies: Sequence[Policy], plan: 
         for env in _env_of_run.values():
             env.close()
         _env_of_run.clear()
-        _env_of_run[run] = world.make()
+        _env_of_run[run] = _made(world)
     return _run(world, policies, _env_of_run[run], plan)
 
 
@@ -113,9 +115,13 @@ def _joined(parts: Iterable[Episodes]) -> Episodes:
     )
 
 
-def _check(policies: Sequence[Policy], workers: int) -> None:
-    if workers < 1:
-        raise InvalidParameterError(f"workers must be at least 1; {workers} was given.")
+def _made(world: GymWorld) -> Any:
+    env = world.make()
+    check_method("What make() returns", env, "step", "a Gymnasium environment")
+    return env
+
+
+def _check(policies: Sequence[Policy]) -> None:
     if any(isinstance(policy, AdaptivePolicy) for policy in policies):
         raise InvalidParameterError(
             "Agents of a GymWorld may not learn from their earlier episodes, which may run in other processes; an "
@@ -165,15 +171,21 @@ def _run_one(world: GymWorld, policy: Policy, env: Any, plan: Plan, i: int, epis
             return
         a = int(choose_actions(policy.probabilities(states[i : i + 1, :h], number), plan.u[i : i + 1, h - 1])[0])
         episodes.actions[i, h - 1] = a
+        if a >= world.n_actions:
+            raise InvalidParameterError(
+                f"A policy must choose among the world's {world.n_actions} actions; one chose action {a} at h = {h}; "
+                "build it for this world."
+            )
         x, _, terminated, truncated, _ = env.step(world.actions[a])
         over = terminated or truncated
 
 
 def _true_state(world: GymWorld, env: Any) -> int:
     s = world.state(env)
-    if not 0 <= s < world.n_states:
+    if not (is_whole(s) and 0 <= s < world.n_states):
         raise InvalidDataError(
-            f"The true state must be an integer in 0..{world.n_states - 1}; {s} was read; check `state` and `n_states`."
+            f"The true state must be an integer in 0..{world.n_states - 1}; {text(s)} was read; check "
+            "`state` and `n_states`."
         )
     return int(s)
 

@@ -13,13 +13,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.grid import check_alpha
+from craftrl.arguments import check_whole
 from craftrl.envs.contrast import successor_ranks
-from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.exbmdp import ExBMDP, check_tables
+from craftrl.envs.numbers import check_contrast
 from craftrl.envs.policies import MarkovPolicy, tilted
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["turn_taking_policies"]
+
+MOST_AGENTS = 1000
 
 
 def turn_taking_policies(world: ExBMDP, n_agents: int = 3, alpha: float = math.log(3)) -> tuple[MarkovPolicy, ...]:
@@ -31,9 +33,10 @@ def turn_taking_policies(world: ExBMDP, n_agents: int = 3, alpha: float = math.l
     of 0, 1, 2 and depart in the opposite direction; 6, 7, 8 as 0, 1, 2, but twice as far, and so on. With
     n_agents = 2 this is the pair that must fail.
     """
-    check_alpha(alpha)
-    if n_agents < 2:
-        raise InvalidParameterError(f"There must be at least two agents; n_agents = {n_agents} was given.")
+    check_tables(world)
+    check_contrast(alpha)
+    alpha = float(alpha)
+    check_whole("n_agents", n_agents, 2, MOST_AGENTS)
     uniform = np.full(world.n_actions, 1 / world.n_actions)
     agents = []
     for k in range(n_agents):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from craftrl.arguments import is_whole, shown
 from craftrl.core.encoders import Encoder
 from craftrl.data.dataset import as_observations
 from craftrl.data.inputs import each_step
@@ -38,9 +38,9 @@ class ByStep(Sequence[Item], Generic[Item]):
     def __getitem__(self, h: int | slice) -> Item | Sequence[Item]:
         if isinstance(h, slice):
             raise InvalidParameterError("Ask for one step h at a time, or iterate over all of them.")
-        if not (isinstance(h, Integral) and 1 <= h <= len(self._items)):
+        if not (is_whole(h) and 1 <= h <= len(self._items)):
             raise InvalidParameterError(
-                f"h must be one of 1..{len(self._items)}; h = {h} was given; count from 1, as the paper does."
+                f"h must be one of 1..{len(self._items)}; h = {shown(h)} was given; count from 1, as the paper does."
             )
         return self._items[int(h) - 1]
 
@@ -85,6 +85,8 @@ class Learner(TransformerMixin, BaseEstimator):
                     "given; cut them, or fit with stationary=True."
                 )
             states.append(np.where(there, self.encode(x_h, h), -1))
+        if not states:
+            raise InvalidDataError("There must be trajectories to name the states of; none was given.")
         return np.stack(states, axis=1)
 
     def encode(self, x: ArrayLike, h: int | None = None) -> Ints:
@@ -101,7 +103,7 @@ class Learner(TransformerMixin, BaseEstimator):
                 f"Observations must have shape ({wanted}), as in the data fitted; shape {array.shape} was given; put a "
                 "single one into a batch with x[None]."
             )
-        return encoder(array)
+        return encoder(self._as_fitted(array) if hasattr(encoder, "trunk") else array)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the model to a folder, whole or not at all; `craftrl.load` reads it, and no pickle is involved.
@@ -140,6 +142,23 @@ class Learner(TransformerMixin, BaseEstimator):
                 "call encode(x, h), or transform(x) for whole trajectories."
             )
         return self.encoders_[h]
+
+    def _as_fitted(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Observations as a network saw them: it takes bytes for numbers in 0..255 and all others as they are."""
+        fitted = np.dtype(getattr(self, "data_", {}).get("dtype", x.dtype))
+        if (fitted == np.uint8) == (x.dtype == np.uint8):
+            return x
+        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+        if fitted == np.uint8 and x.dtype.kind in "iu" and low >= 0 and high <= 255:
+            return x.astype(np.uint8)
+        if fitted == np.uint8 and x.dtype.kind == "f" and low >= 0 and high <= 1:
+            return x  # bytes are scaled to this range
+        if fitted.kind in "biu" and x.dtype == np.uint8:
+            return x.astype(fitted)
+        raise InvalidDataError(
+            f"Observations must be {fitted}, as in the data fitted; {x.dtype} from {low:g} to {high:g} was given; "
+            "convert them as that data was."
+        )
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
+from craftrl.arguments import shown
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.oracles.base import Choice, Oracle
@@ -36,7 +37,7 @@ def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Cho
         return ClassifierOracle(given), ()
     raise InvalidParameterError(
         f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "
-        f"{', '.join(map(repr, ORACLES))}; {given!r} was given."
+        f"{', '.join(map(repr, ORACLES))}; {shown(given)} was given."
     )
 
 

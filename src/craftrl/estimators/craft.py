@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 
+from craftrl.arguments import check_whole
 from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Result
 from craftrl.core.seam import Coupling
@@ -29,7 +30,7 @@ from craftrl.estimators.runs import Runs, state_counts, why_taken
 from craftrl.estimators.sharing import Shared
 from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle
+from craftrl.oracles.counting import CountingOracle, check_counting
 from craftrl.oracles.memory import RememberingOracle
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 Auto = Literal["auto"]
 MOST_AGENTS = 64  # more are hardly ever meant: labels that name trajectories have one for each
+MOST_REFITS = 10_000
 __all__ = ["CRAFT"]
 
 
@@ -218,6 +220,7 @@ class CRAFT(Learner):
                 "an older version; fit it again, or give `LogOdds.f` in an oracle of yours."
             )
         block, there = as_block(x, len(self.encoders_), self.obs_shape_)
+        block = self._as_fitted(block) if hasattr(self.encoders_[1], "trunk") else block
         return np.where(there[:, 1:, None], f(block), np.nan)
 
     def diagnose(
@@ -241,6 +244,11 @@ class CRAFT(Learner):
                      `CoordinateOracle`; None takes the model's own class, where it is finite
         """
         self._check_fitted()
+        check_whole("seed", seed)
+        if n_resamples is not None:
+            check_whole("n_resamples", n_resamples, 0, MOST_REFITS)
+        if probe is not None:
+            check_counting(probe, "diagnose")
         data = as_dataset(x, agent)
         if self.labels_.shape != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
             raise InvalidDataError(

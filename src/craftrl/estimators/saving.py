@@ -11,11 +11,11 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from craftrl import arguments
 from craftrl._version import __version__
 from craftrl.data.files import check_writable, temporary_name, told_plainly
 from craftrl.data.seals import CHECKSUM, check_seal, file_digest, sealed
@@ -58,7 +58,7 @@ UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained w
 
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted learner to a folder, whole or not at all; see `Learner.save`."""
-    target = _as_path(path)
+    target = arguments.check_target("The model", path)
     check_target(target, overwrite)
     if LEARNERS.get(type(model).__name__) != type(model).__module__:
         raise InvalidParameterError(
@@ -97,10 +97,12 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     trusted  names of further types that a scikit-learn classifier of yours is made of, if loading asks for them
     """
     if not (oracle is None or isinstance(oracle, Oracle)):
-        raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {oracle!r} was given.")
+        raise InvalidParameterError(
+            f"oracle must be the oracle that was fitted, or None; {arguments.shown(oracle)} was given."
+        )
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in _as_list(trusted)):
-        raise InvalidParameterError(f"trusted must be a list of names of types; {trusted!r} was given.")
-    folder = _as_path(path)
+        raise InvalidParameterError(f"trusted must be a list of names of types; {arguments.shown(trusted)} was given.")
+    folder = arguments.check_source("The model", path)
     content = _read_config(folder)
     try:
         _check_seals(folder, content)
@@ -120,14 +122,11 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     return model
 
 
-def _as_path(path: Any) -> Path:
-    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
-        raise InvalidParameterError(f"A model's path must be the name of a folder; {path!r} was given.")
-    return Path(path)
-
-
 def _as_list(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, Iterable) else [values]
+    try:
+        return list(values)
+    except TypeError:
+        return [values]
 
 
 def _model(content: dict[str, Any], reader: ValueReader, oracle: Oracle | None) -> Learner:
@@ -226,6 +225,8 @@ def _check_encoders(model: Learner) -> None:
 
 def check_target(target: Path, overwrite: bool) -> None:
     """Raise, before any work is done, where a model cannot be put; nothing but a model is ever replaced."""
+    arguments.check_target("The model", target)
+    arguments.check_flag("overwrite", overwrite)
     check_writable(target.parent)
     if not os.path.lexists(target):
         return

@@ -32,10 +32,14 @@ def which_starts(start: Any, data: Grouped, prepared: PreparedOracle) -> tuple[S
 
 
 def _named(start: Any, data: Grouped) -> NDArray[np.integer]:
-    given = np.asarray(start)
-    if given.shape != (data.tau.n,):
+    try:
+        given = np.empty((0, 0)) if np.ma.is_masked(start) else np.asarray(start)
+    except ValueError:
+        given = np.empty((0, 0))
+    missing = given.dtype.kind not in "biufSU" or (given.dtype.kind == "f" and np.isnan(given).any())
+    if given.shape != (data.tau.n,) or missing:
         raise InvalidDataError(
-            f"start must be 'find' or name the start of each of {data.tau.n} trajectories; shape {given.shape} was "
-            "given."
+            f"start must be 'find' or name the start of each of {data.tau.n} trajectories; shape {given.shape} of "
+            f"{given.dtype} was given."
         )
     return data.as_grouped(np.unique(given, return_inverse=True)[1].reshape(-1))

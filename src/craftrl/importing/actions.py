@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_target
 from craftrl.data.files import written_whole
 from craftrl.data.seals import UNREADABLE, read_arrays
 from craftrl.errors import InvalidDataError
@@ -20,7 +21,7 @@ __all__ = ["actions_path", "read_actions", "write_actions"]
 
 def actions_path(store: str | os.PathLike[str]) -> Path:
     """Where a store's actions lie: data.h5 goes with data.actions.npz, beside it."""
-    path = Path(store)
+    path = check_target("The store", store)
     return path.with_name(f"{path.stem}.actions.npz")
 
 

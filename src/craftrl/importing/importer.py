@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_flag, check_target
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.files import check_writable
 from craftrl.data.hdf5 import Hdf5Writer, read_notes
@@ -60,7 +61,8 @@ def import_data(
     options = Options.of(
         stride=stride, crop=crop, resize=resize, grey=grey, keys=keys, boundaries=boundaries, clip=clip
     )
-    target = Path(out)
+    check_flag("progress", progress)
+    target = check_target("The store", out)
     if target.suffix not in HDF5_SUFFIXES:
         raise InvalidParameterError(f"The store must be an HDF5 file, NAME.h5; {target} was given; choose that name.")
     plan = make_plan(agents, options)

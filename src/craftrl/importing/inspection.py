@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from craftrl.arguments import check_target
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.hdf5 import read_notes
 from craftrl.importing.actions import actions_path
@@ -66,6 +67,8 @@ def inspect(path: str | os.PathLike[str], sheet: str | os.PathLike[str] | None =
 
     With `sheet`, frames of every agent are drawn into a PNG file of that name.
     """
+    if sheet is not None:
+        check_target("sheet", sheet)
     tau, notes = TrajectoryDataset.open(path), read_notes(path)
     names = [str(name) for name in notes.get("agents") or range(tau.K)]
     formats = notes.get("formats") or [""] * tau.K

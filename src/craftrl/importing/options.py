@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from craftrl.arguments import check_flag, check_source, check_whole, is_whole, shown
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["Options"]
+
+MOST_PIXELS = 2**15  # on a side of a picture
 
 
 @dataclass(frozen=True)
@@ -35,18 +38,21 @@ class Options:
     clip: int | None = None
 
     def __post_init__(self) -> None:
-        if self.stride < 1:
-            raise InvalidParameterError(f"stride must be at least 1; {self.stride} was given.")
-        if self.clip is not None and self.clip < 2:
+        check_whole("stride", self.stride, 1)
+        check_flag("grey", self.grey)
+        if self.clip is not None:
+            check_whole("clip", self.clip, 2, advice="CRAFT compares neighbouring steps")
+        if self.crop is not None and not (_are_pixels(self.crop, 4) and min(self.crop[2:]) >= 1):
             raise InvalidParameterError(
-                f"clip must be at least 2 steps, for CRAFT compares neighbouring steps; {self.clip} was given."
+                f"crop must be (left, top, width, height) in pixels, the last two positive; {shown(self.crop)} was "
+                "given."
             )
-        if self.crop is not None and not (len(self.crop) == 4 and min(self.crop[:2]) >= 0 and min(self.crop[2:]) >= 1):
+        if self.resize is not None and not (_are_pixels(self.resize, 2) and min(self.resize) >= 1):
             raise InvalidParameterError(
-                f"crop must be (left, top, width, height) in pixels, the last two positive; {self.crop} was given."
+                f"resize must be (width, height), both from 1 to {MOST_PIXELS}; {shown(self.resize)} was given."
             )
-        if self.resize is not None and not (len(self.resize) == 2 and min(self.resize) >= 1):
-            raise InvalidParameterError(f"resize must be (width, height), both positive; {self.resize} was given.")
+        if not all(isinstance(key, str) for key in self.keys):
+            raise InvalidParameterError(f"keys must be names; {shown(self.keys)} was given.")
 
     @classmethod
     def of(
@@ -60,10 +66,10 @@ class Options:
     ) -> Options:
         """The same from looser types: one number for a square, one name, a path as text."""
         return cls(
-            crop=None if crop is None else tuple(crop),  # type: ignore[arg-type]
-            resize=(resize, resize) if isinstance(resize, int) else None if resize is None else tuple(resize),  # type: ignore[arg-type]
-            keys=(keys,) if isinstance(keys, str) else tuple(keys),
-            boundaries=None if boundaries is None else Path(boundaries),
+            crop=None if crop is None else _as_tuple("crop", crop),
+            resize=(resize, resize) if is_whole(resize) else None if resize is None else _as_tuple("resize", resize),
+            keys=(keys,) if isinstance(keys, str) else _as_tuple("keys", keys),
+            boundaries=None if boundaries is None else check_source("boundaries", boundaries),
             **more,
         )
 
@@ -75,3 +81,13 @@ class Options:
         """What was asked for about the reading of an episode; where it begins and ends is in the episode's name."""
         given = {name: getattr(self, name) for name in ("stride", "crop", "resize", "grey", "keys")}
         return " ".join(f"{name}={value}" for name, value in given.items() if value not in (1, None, False, ()))
+
+
+def _as_tuple(name: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise InvalidParameterError(f"{name} must be a list; {shown(values)} was given.")
+    return tuple(values)
+
+
+def _are_pixels(values: tuple[Any, ...], n: int) -> bool:
+    return len(values) == n and all(is_whole(value) and 0 <= value <= MOST_PIXELS for value in values)

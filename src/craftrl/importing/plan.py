@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from craftrl.errors import InvalidDataError
+from craftrl.arguments import check_source, shown
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.importing.cuts import cut
 from craftrl.importing.options import Options
 from craftrl.importing.recognise import MINARI, agents_at
@@ -46,7 +47,12 @@ class Plan:
 
 def make_plan(given: Sequence[str | os.PathLike[str] | Agent] | Mapping[str, Any], options: Options) -> Plan:
     """Recognise what lies at the paths, cut it, and make sure that it can be a dataset."""
+    if not isinstance(given, (Mapping, list, tuple)):
+        raise InvalidParameterError(f"agents must be a list with one path per agent; {shown(given)} was given.")
     named = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
+    for path in named.values():
+        if not isinstance(path, Agent):
+            check_source("An agent's recordings", path)
     _check_paths([path for path in named.values() if not isinstance(path, Agent)])
     found = [agent for name, path in named.items() for agent in _found(name, path, options)]
     _check_names(found)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from craftrl.arguments import check_source
 from craftrl.errors import InvalidDataError
 from craftrl.importing import arrays, frames, lerobot, minari_datasets, stores, tables, videos
 from craftrl.importing.options import Options
@@ -28,7 +29,7 @@ def agents_at(given: str | Path, options: Options) -> list[Agent]:
     """The agents that a path holds: usually one, several where the format says whose an episode is."""
     if str(given).startswith(MINARI):
         return minari_datasets.named_minari_dataset(str(given).removeprefix(MINARI), options)
-    path = Path(given)
+    path = check_source("An agent's recordings", given)
     if not path.exists():
         raise InvalidDataError(f"There must be an agent's recordings at {path}; nothing is there; check the name.")
     return _in_folder(path, options) if path.is_dir() else _in_file(path, options)
@@ -62,7 +63,7 @@ def _in_folder(path: Path, options: Options) -> list[Agent]:
     if (path / MANIFEST).is_file():
         return stores.store(path, options)
     found: dict[str, list[Path]] = {}
-    for file in path.rglob("*"):
+    for file in _files_in(path):
         if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts):
             kind = next((name for name, (known, _) in FILES.items() if file.suffix.lower() in known), None)
             found.setdefault(kind or "", []).append(file)
@@ -71,6 +72,15 @@ def _in_folder(path: Path, options: Options) -> list[Agent]:
         raise InvalidDataError(_nothing(path) if not found else _several(path, found))
     ((kind, files),) = found.items()
     return FILES[kind][1](in_order(files), path, options)
+
+
+def _files_in(path: Path) -> list[Path]:
+    try:
+        return list(path.rglob("*"))
+    except OSError as error:
+        raise InvalidDataError(
+            f"An agent's folder must be readable with all that is in it; {path} is not ({error}); check its rights."
+        ) from error
 
 
 def _is_minari(metadata: Path) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from craftrl.arguments import shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
@@ -141,7 +142,7 @@ class Mixed(Oracle):
         """The three oracles: log-odds, separation, encoding."""
         for oracle in (self.log_odds, self.separation, self.encoding):
             if not isinstance(oracle, Oracle):
-                raise InvalidParameterError(f"Mixed takes three oracles; {oracle!r} is none.")
+                raise InvalidParameterError(f"Mixed takes three oracles; {shown(oracle)} is none.")
         return self.log_odds, self.separation, self.encoding
 
     def suits(self) -> tuple[Choice, ...]:

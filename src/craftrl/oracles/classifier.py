@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import clone
 
+from craftrl.arguments import check_flag, check_whole, shown
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
@@ -50,6 +51,8 @@ __all__ = ["ClassifierEncoder", "ClassifierOracle"]
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 READING_FOLDS = 2  # of those whose clones read the states of all rows: more read them no better, and are dearer
+MOST_DEALS = 1000
+MOST_SEED = 2**32 - 1  # what scikit-learn takes
 HEARD = 6  # held-out rows of the rarest class that an error rate is measured on, at least
 
 
@@ -98,16 +101,14 @@ class ClassifierOracle(Oracle):
 
     def check(self) -> None:
         """Raise where a parameter means nothing."""
-        if isinstance(self.folds, bool) or not (isinstance(self.folds, (int, np.integer)) and self.folds >= 2):
-            raise InvalidParameterError(f"folds must be an integer of at least 2; {self.folds} was given.")
-        if isinstance(self.deals, bool) or not (isinstance(self.deals, (int, np.integer)) and self.deals >= 1):
-            raise InvalidParameterError(f"deals must be an integer of at least 1; {self.deals!r} was given.")
-        if isinstance(self.seed, bool) or not (isinstance(self.seed, (int, np.integer)) and self.seed >= 0):
-            raise InvalidParameterError(f"seed must be an integer of at least 0; {self.seed!r} was given.")
+        check_whole("folds", self.folds, 2)
+        check_whole("deals", self.deals, 1, MOST_DEALS)
+        check_whole("seed", self.seed, 0, MOST_SEED)
+        check_flag("calibrate", self.calibrate)
         if isinstance(self.classifier, type) or not hasattr(self.classifier, "fit"):
             raise InvalidParameterError(
                 f"classifier must be a scikit-learn classifier, such as HistGradientBoostingClassifier(); "
-                f"{self.classifier!r} was given."
+                f"{shown(self.classifier)} was given."
             )
         if not any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function")):
             raise InvalidParameterError(

@@ -62,6 +62,7 @@ class CoordinateOracle(CountingOracle):
                 "given; convert them, use a FiniteOracle with functions that do, or a classifier or network for "
                 "features."
             )
+        self.check_memory(tau, int(np.prod(tau.obs_shape, dtype=np.int64)))
 
     def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
         return pack_coordinates(tau, h, self.n_values)

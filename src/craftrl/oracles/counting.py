@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_room_in_memory, is_whole, shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
@@ -39,6 +40,8 @@ CONSTANT = -1
 CANDIDATES = 256  # encoders of a step compared for agreement: beyond these there is hardly any weight
 
 __all__ = ["CONSTANT", "CountedSeparation", "CountingOracle", "FinitePairModel", "PreparedCounting", "check_counting"]
+
+MOST_VALUES = 2**15  # values are kept as 16-bit integers
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,19 @@ class CountingOracle(Oracle):
 
     def check(self, tau: TrajectoryDataset) -> None:
         """Raise where a parameter means nothing, or the class does not fit the observations."""
-        if isinstance(self.n_values, bool) or not (isinstance(self.n_values, (int, np.integer)) and self.n_values >= 2):
+        if not (is_whole(self.n_values) and 2 <= self.n_values < MOST_VALUES):
             raise InvalidParameterError(
-                f"n_values must be an integer of at least 2; n_values = {self.n_values} was given; it is the most "
-                "values that an encoder may take."
+                f"n_values must be an integer of at least 2 and below {MOST_VALUES}; n_values = "
+                f"{shown(self.n_values)} was given; it is the most values that an encoder may take."
             )
+        self.engine  # noqa: B018  which checks what it is given
+
+    def check_memory(self, tau: TrajectoryDataset, n_encoders: int) -> None:
+        """Raise where the values and counts of so many encoders would not fit into this machine's memory."""
+        values = tau.H * (self.n_values - 1) * n_encoders * tau.n / 8
+        counts = 8 * tau.K * n_encoders * self.n_values**2
+        what = f"What is counted of {n_encoders} encoders with {self.n_values} values"
+        check_room_in_memory(what, values + counts, "lower n_values")
 
     @abstractmethod
     def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
@@ -111,7 +122,7 @@ def check_counting(oracle: Any, whose: str) -> None:
     """Refuse an oracle that cannot count, for learners that do nothing else."""
     if not isinstance(oracle, CountingOracle):
         raise InvalidParameterError(
-            f"{whose} needs a finite class, CoordinateOracle(...) or FiniteOracle(...); {oracle!r} was given."
+            f"{whose} needs a finite class, CoordinateOracle(...) or FiniteOracle(...); {shown(oracle)} was given."
         )
 
 

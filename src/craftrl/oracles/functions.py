@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import shown
 from craftrl.core.encoders import ValueEncoder
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
@@ -58,6 +59,10 @@ class FiniteEncoder(ValueEncoder, Savable):
         return cls(functions[parts["index"]], **parts)
 
 
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)
+
+
 class FiniteOracle(CountingOracle):
     """Any finite class: a list of functions from observations (n, *obs) to values (n,) in 0..n_values-1.
 
@@ -97,23 +102,26 @@ class FiniteOracle(CountingOracle):
 
     @property
     def same_at_all_steps(self) -> bool:  # type: ignore[override]
-        return not callable(self.encoders)
+        return not _is_function(self.encoders)
 
     def Phi(self, h: int) -> Sequence[EncoderFunction]:
         """The functions of step h."""
-        return self.encoders(h) if callable(self.encoders) else self.encoders
+        encoders: Any = self.encoders
+        functions: Sequence[EncoderFunction] = encoders(h) if _is_function(encoders) else encoders
+        return functions
 
     def check(self, tau: TrajectoryDataset) -> None:
         super().check(tau)
         for h in range(1, tau.H + 1):
             functions = self.Phi(h)
-            if not isinstance(functions, (list, tuple)) or not all(map(callable, functions)):
+            if not isinstance(functions, (list, tuple)) or not all(map(_is_function, functions)):
                 raise InvalidParameterError(
-                    f"encoders must be a list of functions, or a function from h to such a list; {functions!r} was "
-                    f"given for h = {h}."
+                    f"encoders must be a list of functions, or a function from h to such a list; {shown(functions)} "
+                    f"was given for h = {h}."
                 )
             if len(functions) == 0:
                 raise InvalidParameterError(f"Every step needs at least one encoder; none was given for h = {h}.")
+            self.check_memory(tau, len(functions))
 
     def evaluate(self, tau: TrajectoryDataset, h: int) -> PackedStep:
         return pack_functions(tau, h, self.Phi(h), self.n_values)

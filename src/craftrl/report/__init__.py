@@ -7,7 +7,6 @@ become a page. `contents` knows no HTML, `page` no model.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,11 +33,15 @@ def write_report(
     n_resamples  refits for the diagnosis, as in `CRAFT.diagnose`; None asks the oracle, 0 is none
     overwrite    whether a file that is there already is replaced
     """
+    from craftrl.arguments import check_kind
     from craftrl.data.files import written_whole
+    from craftrl.estimators.craft import CRAFT
     from craftrl.report.contents import contents
     from craftrl.report.page import page
 
     check_report(path, overwrite)
+    check_kind("model", model, CRAFT, "a fitted CRAFT model")
+    check_kind("title", title, str, "a text")
     text = page(contents(model, x, agent, title=title, n_resamples=n_resamples))
     with written_whole(path, "report") as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -46,9 +49,10 @@ def write_report(
 
 def check_report(path: str | os.PathLike[str], overwrite: bool) -> None:
     """Whether a report may be written there; asked before the work is done."""
+    from craftrl.arguments import check_target
     from craftrl.data.files import check_new
     from craftrl.errors import InvalidParameterError
 
-    if Path(path).suffix.lower() not in (".html", ".htm"):
+    if check_target("The report", path).suffix.lower() not in (".html", ".htm"):
         raise InvalidParameterError(f"A report must be named NAME.html; {os.fspath(path)} was given; choose that name.")
     check_new(path, "report", overwrite)

@@ -11,9 +11,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.arguments import check_function, check_kind, check_method, check_whole, shown
 from craftrl.core.encoders import CoordinateEncoder, Encoder
 from craftrl.core.relabelling import best_matching
-from craftrl.errors import InvalidDataError
+from craftrl.data.labels import as_array, as_labels, as_labels_by_step
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.states.visits import count_visits
 
 __all__ = [
@@ -35,7 +37,7 @@ Ints = NDArray[np.integer]
 
 def confusion(labels: ArrayLike, states: ArrayLike) -> NDArray[np.int64]:
     """How often each learned label (rows) meets each true state (columns); unassigned labels (-1) are in no row."""
-    label, state = np.asarray(labels).ravel(), np.asarray(states).ravel()
+    label, state = as_labels("labels", labels).ravel(), as_labels("states", states).ravel()
     if label.shape != state.shape:
         raise InvalidDataError(f"There must be one true state per label; {label.size} and {state.size} were given.")
     return count_visits(label, state)
@@ -55,7 +57,8 @@ def state_accuracies(labels: ArrayLike, states: ArrayLike, at_least: int = 1) ->
     States with fewer than `at_least` labels are left out: of a handful of labels the share is mostly chance. States
     stand in the order of their numbers.
     """
-    table, state = confusion(labels, states), np.asarray(states).ravel()
+    check_whole("at_least", at_least)
+    table, state = confusion(labels, states), as_labels("states", states).ravel()
     visits = np.bincount(state[state >= 0], minlength=table.shape[1])
     hits = np.zeros(len(visits))
     for r, c in best_matching(table).items():
@@ -66,13 +69,13 @@ def state_accuracies(labels: ArrayLike, states: ArrayLike, at_least: int = 1) ->
 
 def accuracy_by_step(labels: ArrayLike, states: ArrayLike) -> Floats:
     """`accuracy` at each step, each with its own relabelling; both arrays are (n, H), returned is (H,)."""
-    label, state = np.asarray(labels), np.asarray(states)
+    label, state = as_labels_by_step(labels, states)
     return np.array([accuracy(label[:, h], state[:, h]) for h in range(label.shape[1])])
 
 
 def state_accuracies_by_step(labels: ArrayLike, states: ArrayLike, at_least: int = 1) -> list[Floats]:
     """`state_accuracies` at each step (entry h-1), each with its own relabelling; both arrays are (n, H)."""
-    label, state = np.asarray(labels), np.asarray(states)
+    label, state = as_labels_by_step(labels, states)
     return [state_accuracies(label[:, h], state[:, h], at_least) for h in range(label.shape[1])]
 
 
@@ -84,7 +87,9 @@ def state_summary(by_step: Sequence[Floats]) -> dict[str, float]:
 
     Steps none of whose states was seen often enough count nowhere; without any step both are NaN.
     """
-    seen = [of_states for of_states in by_step[1:] if len(of_states)] or [np.array([np.nan])]
+    check_kind("by_step", by_step, (list, tuple), "a list with the accuracies of each step")
+    steps = [as_array("by_step", of_states).ravel() for of_states in by_step]
+    seen = [of_states for of_states in steps[1:] if len(of_states)] or [np.array([np.nan])]
     return {
         "state_mean": float(np.mean([of_states.mean() for of_states in seen])),
         "state_worst": float(min(of_states.min() for of_states in seen)),
@@ -99,8 +104,11 @@ class Encodes(Protocol):
 
 def encoder_accuracy(learner: Encodes, x_at: Callable[[int], NDArray[Any]], states: Ints) -> Floats:
     """Accuracy of phi'_h on observations x_at(h) whose true states are states[:, h-1]; shape (H,)."""
-    H = states.shape[1]
-    return np.array([accuracy(learner.encode(x_at(h), h), states[:, h - 1]) for h in range(1, H + 1)])
+    true = as_labels("states", states, 2)
+    H = true.shape[1]
+    check_method("learner", learner, "encode", "a fitted model")
+    check_function("x_at", x_at, "a function of h, such as tau.at")
+    return np.array([accuracy(learner.encode(x_at(h), h), true[:, h - 1]) for h in range(1, H + 1)])
 
 
 @runtime_checkable
@@ -123,9 +131,9 @@ def population_accuracy(encoders: Callable[[int], Sequence[Encoder]], world: Kno
 
     Paper: Appendix D
     """
-    return np.array(
-        [np.mean([_population(phi, world.feature_accuracy, h) for phi in encoders(h)]) for h in range(1, world.H + 1)]
-    )
+    _check_population(encoders, world)
+    steps = range(1, world.H + 1)
+    return np.array([np.mean([_population(phi, world.feature_accuracy, h) for phi in _at(encoders, h)]) for h in steps])
 
 
 def population_state_accuracies(
@@ -135,8 +143,9 @@ def population_state_accuracies(
 
     Paper: Theorem 3.1
     """
+    _check_population(encoders, world)
     return [
-        np.atleast_1d(np.mean([_population(phi, world.feature_state_accuracy, h) for phi in encoders(h)], axis=0))
+        np.atleast_1d(np.mean([_population(phi, world.feature_state_accuracy, h) for phi in _at(encoders, h)], axis=0))
         for h in range(1, world.H + 1)
     ]
 
@@ -145,6 +154,21 @@ def population_summary(encoders: Callable[[int], Sequence[Encoder]], world: Know
     """`accuracy` averaged over h = 1..H as in Table 1, and `state_mean` and `state_worst` of `state_summary`."""
     overall = float(population_accuracy(encoders, world).mean())
     return {"accuracy": overall, **state_summary(population_state_accuracies(encoders, world))}
+
+
+def _check_population(encoders: Any, world: Any) -> None:
+    check_function("encoders", encoders, "a function that lists the encoders of step h")
+    if isinstance(world, type) or not isinstance(world, KnowsFeatureAccuracy):
+        raise InvalidParameterError(
+            f"world must know how accurate its coordinates are, as BitsExBMDP does; {shown(world)} was given."
+        )
+
+
+def _at(encoders: Callable[[int], Sequence[Encoder]], h: int) -> Sequence[Encoder]:
+    found = encoders(h)
+    if not isinstance(found, (list, tuple)) or not found:
+        raise InvalidParameterError(f"encoders(h) must list the encoders of step h; at h = {h} it gave {shown(found)}.")
+    return found
 
 
 def _population(phi: Encoder, accuracy_at: Callable[[int], NDArray[np.floating]], h: int) -> Any:

@@ -8,14 +8,18 @@ Paper: Section 2.3 (D_k and its subsets)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError
 
 __all__ = ["count_visits", "pair_labels"]
+
+MOST_COUNTS = 2**28  # entries of a table of counts, 2 GiB: labels that ask for more do not count from 0
 
 
 def count_visits(
@@ -30,8 +34,13 @@ def count_visits(
     times   (n,) how often each trajectory counts; by default once, and the counts are integers. With weights
             they are floats
     """
-    given = [np.asarray(label) for label in labels]
-    shape = [int(label.max(initial=-1)) + 1 for label in given] if sizes is None else list(sizes)
+    given = _columns(labels)
+    shape = [int(label.max(initial=-1)) + 1 for label in given] if sizes is None else _sizes(sizes, len(given))
+    if prod(shape) > MOST_COUNTS:
+        raise InvalidDataError(
+            f"Labels must count from 0 without large gaps; up to {max(shape) - 1} was given, which asks for "
+            f"{prod(shape):.3g} counts; number them again."
+        )
     known = np.logical_and.reduce([label >= 0 for label in given])
     index = np.zeros(int(known.sum()), dtype=np.int64)
     for label, size in zip(given, shape, strict=True):
@@ -39,8 +48,8 @@ def count_visits(
         if chosen.max(initial=-1) >= size:
             raise InvalidDataError(f"Labels must lie below {size}, their number; {chosen.max()} was given; count more.")
         index = index * size + chosen
-    weights = None if times is None else np.asarray(times, dtype=float)[known]
-    return np.bincount(index, weights, minlength=int(np.prod(shape))).reshape(shape)
+    weights = None if times is None else _weights(times, len(known))[known]
+    return np.bincount(index, weights, minlength=prod(shape)).reshape(shape)
 
 
 def pair_labels(s_h: ArrayLike, s_next: ArrayLike) -> NDArray[np.int64]:
@@ -48,5 +57,28 @@ def pair_labels(s_h: ArrayLike, s_next: ArrayLike) -> NDArray[np.int64]:
 
     Whatever depends on the pair alone is then a table over one axis: `count_visits(pair_labels(s_h, s_next), agent)`.
     """
-    s, s_after = np.asarray(s_h, dtype=np.int64), np.asarray(s_next, dtype=np.int64)
+    s, s_after = _columns((s_h, s_next))
     return np.where((s >= 0) & (s_after >= 0), s * (s_after.max(initial=0) + 1) + s_after, -1)
+
+
+def _columns(labels: Sequence[ArrayLike]) -> list[NDArray[np.int64]]:
+    """Labels of several kinds, one of each per trajectory."""
+    columns = [as_labels("labels", label, 1) for label in labels]
+    if len({len(column) for column in columns}) != 1:
+        lengths = ", ".join(str(len(column)) for column in columns) or "none"
+        raise InvalidDataError(f"There must be one label of each kind per trajectory; {lengths} were given.")
+    return columns
+
+
+def _sizes(sizes: Sequence[int], n: int) -> list[int]:
+    given = as_labels("sizes", sizes, 1)
+    if len(given) != n or (given < 0).any():
+        raise InvalidDataError(f"sizes must hold one number of values per kind of label; {sizes} was given for {n}.")
+    return [int(size) for size in given]
+
+
+def _weights(times: ArrayLike, n: int) -> NDArray[np.float64]:
+    weights = as_array("times", times)
+    if weights.shape != (n,):
+        raise InvalidDataError(f"times must hold one number per trajectory, {n}; shape {weights.shape} was given.")
+    return weights.astype(float)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 
-from craftrl.core.grid import Grid, check_nu
-from craftrl.theory.ranges import check_count, check_failure, check_share
+from craftrl.core.grid import Grid
+from craftrl.theory.ranges import in_range
 
 __all__ = ["chain_spread_epsilon", "chain_spread_sample_size"]
 
 
+@in_range
 def chain_spread_sample_size(
     grid: Grid, *, nu: float, epsilon: float, delta: float, H: int, class_size: int, N_s: int
 ) -> int:
@@ -28,23 +29,17 @@ def chain_spread_sample_size(
     many, the probability that some pair of some step has more than a share epsilon of its samples outside its two
     enclosing grid points is at most delta.
     """
-    check_share("epsilon", epsilon)
     return math.ceil(_needed(grid, nu, delta, H, class_size, N_s) / epsilon**2)
 
 
+@in_range
 def chain_spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float, H: int, class_size: int, N_s: int) -> float:
     """The inverse: the share epsilon that n visits to every pair guarantee; above 1 it says nothing."""
-    check_count("n", n)
     return math.sqrt(_needed(grid, nu, delta, H, class_size, N_s) / n)
 
 
 def _needed(grid: Grid, nu: float, delta: float, H: int, class_size: int, N_s: int) -> float:
     """Samples at epsilon = 1."""
-    check_nu(nu)
-    check_failure(delta)
-    check_count("H", H, least=2)
-    check_count("class_size", class_size)
-    check_count("N_s", N_s)
     log_chains = (H - 1) * (math.log(class_size) + N_s**2 * math.log(grid.n_xi + 1))
     reach = grid.n_xi * grid.xi / 2
     of_the_loss = 4 * (H - 1) * reach * math.sqrt(math.log(2 / delta) + log_chains)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.envs.exbmdp import ExBMDP
+from craftrl.envs.exbmdp import ExBMDP, check_tables
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.states.accuracy import KnowsFeatureAccuracy
 from craftrl.theory.visits import population_visits
@@ -26,6 +26,7 @@ def chance_accuracy(world: ExBMDP, policies: Sequence[MarkovPolicy]) -> NDArray[
     one and the same state named at every observation of a step: the share of the state that the agents visit most.
     Where there is one state only, as at h = 1, both are right.
     """
+    check_tables(world)
     if isinstance(world, KnowsFeatureAccuracy):
         steps = range(1, world.H + 1)
         return np.array([1.0 if world.n_states(h) == 1 else float(world.feature_accuracy(h).mean()) for h in steps])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from craftrl.theory.ranges import check_count, check_failure, check_share
+from craftrl.theory.ranges import check_count, in_range
 
 __all__ = [
     "encoding_epsilon",
@@ -25,16 +25,16 @@ __all__ = [
 ]
 
 
+@in_range
 def mean_shift_bound(changed: int, size: int) -> float:
     """How far the mean of `size` numbers in [0, 1] can move when `changed` are inserted or removed.
 
     Paper: Proposition C.3
     """
-    check_count("size", size)
-    check_count("changed", changed, least=0)
     return changed / size
 
 
+@in_range
 def separation_sample_size(*, delta: float, class_size: int, m: int = 0) -> int:
     """Samples that the smaller of two sets needs, m of them corrupted, for the test L(g) > 1/2 to be right.
 
@@ -45,9 +45,10 @@ def separation_sample_size(*, delta: float, class_size: int, m: int = 0) -> int:
 
     Paper: Lemma C.4
     """
-    return max(8 * _corrupted(m), math.ceil(128 / 7 * _log_class(class_size, delta)))
+    return max(8 * m, math.ceil(128 / 7 * _log_class(class_size, delta)))
 
 
+@in_range
 def separation_margin(n: int, *, delta: float, class_size: int, m: int = 0) -> float:
     """How far L(g) may lie from its clean expectation (0 or 1), for all g at once; the test needs 1/2 or less.
 
@@ -55,10 +56,11 @@ def separation_margin(n: int, *, delta: float, class_size: int, m: int = 0) -> f
 
     Paper: Lemma C.4 (the inequality in its proof)
     """
-    check_count("n", n, least=_corrupted(m) + 1)
+    check_count("n", n, least=m + 1)
     return math.sqrt(_log_class(class_size, delta) / (n - m)) + mean_shift_bound(2 * m, n)
 
 
+@in_range
 def encoding_sample_size(*, epsilon: float, delta: float, class_size: int, N: int, m: int = 0) -> int:
     """Samples that the smallest of N sets needs, m moved between sets, for an encoder right on 1 - epsilon.
 
@@ -69,26 +71,16 @@ def encoding_sample_size(*, epsilon: float, delta: float, class_size: int, N: in
 
     Paper: Lemma C.5
     """
-    check_share("epsilon", epsilon)
-    check_count("N", N)
     statistical = 64 * N * _log_class(class_size, delta) / (7 * epsilon**2)
-    return math.ceil(max(8 * _corrupted(m) / epsilon, statistical))
+    return math.ceil(max(8 * m / epsilon, statistical))
 
 
+@in_range
 def encoding_epsilon(n: int, *, delta: float, class_size: int, N: int, m: int = 0) -> float:
     """The inverse: the errors that n samples per state guarantee to stay below; above 1 it says nothing."""
-    check_count("n", n)
-    check_count("N", N)
     statistical = math.sqrt(64 * N * _log_class(class_size, delta) / (7 * n))
-    return max(8 * _corrupted(m) / n, statistical)
+    return max(8 * m / n, statistical)
 
 
 def _log_class(class_size: int, delta: float) -> float:
-    check_failure(delta)
-    check_count("class_size", class_size)
     return math.log(2 * class_size / delta)
-
-
-def _corrupted(m: int) -> int:
-    check_count("m", m, least=0)
-    return m

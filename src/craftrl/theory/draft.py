@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.errors import InvalidParameterError
-from craftrl.theory.ranges import check_count, check_failure, check_share
+from craftrl.theory.ranges import check_count, finite_array, in_range
 
 __all__ = [
     "CorruptedExample",
@@ -30,6 +30,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+@in_range
 def draft_loss(phi: ArrayLike, p_A: ArrayLike, p_B: ArrayLike) -> float:
     """L_pop(phi) = E_A phi(x) + E_B (1 - phi(x)), for the distributions p_A and p_B of x_2 in the two datasets.
 
@@ -37,10 +38,16 @@ def draft_loss(phi: ArrayLike, p_A: ArrayLike, p_B: ArrayLike) -> float:
 
     Paper: Equations 8, 10
     """
-    phi = np.asarray(phi, dtype=float)
-    return float(np.asarray(p_A) @ phi + np.asarray(p_B) @ (1 - phi))
+    codes, of_A, of_B = finite_array("phi", phi), finite_array("p_A", p_A), finite_array("p_B", p_B)
+    if codes.ndim != 1 or not codes.shape == of_A.shape == of_B.shape:
+        raise InvalidParameterError(
+            f"phi, p_A and p_B must be rows with one entry for each x; shapes {codes.shape}, {of_A.shape} and "
+            f"{of_B.shape} were given."
+        )
+    return float(of_A @ codes + of_B @ (1 - codes))
 
 
+@in_range
 def draft_loss_from_accuracy(accuracy: float, accuracy_prime: float, *, gamma_A: float, gamma_B: float) -> float:
     """The same loss as a function of the encoder's accuracy alone:
 
@@ -54,6 +61,7 @@ def draft_loss_from_accuracy(accuracy: float, accuracy_prime: float, *, gamma_A:
     return -gap * (accuracy + accuracy_prime) + 1 + gap
 
 
+@in_range
 def draft_sample_size(*, epsilon: float, delta: float, gap: float, class_size: int) -> int:
     """Trajectories m per agent with which DRAFT's error rates on s and s' add up to epsilon at most.
 
@@ -65,10 +73,10 @@ def draft_sample_size(*, epsilon: float, delta: float, gap: float, class_size: i
 
     Paper: Section 3.1, which gives O(1 / (gap^2 epsilon^2))
     """
-    check_share("epsilon", epsilon)
     return math.ceil(_needed(delta, gap, class_size) / epsilon**2)
 
 
+@in_range
 def draft_epsilon(m: int, *, delta: float, gap: float, class_size: int) -> float:
     """The inverse: the sum of both error rates that m trajectories per agent guarantee; above 1 it says little."""
     check_count("m", m)
@@ -76,9 +84,6 @@ def draft_epsilon(m: int, *, delta: float, gap: float, class_size: int) -> float
 
 
 def _needed(delta: float, gap: float, class_size: int) -> float:
-    check_failure(delta)
-    check_share("gap", gap)
-    check_count("class_size", class_size)
     return 4 * math.log(2 * class_size / delta) / gap**2
 
 
@@ -119,6 +124,7 @@ class CorruptedExample:
         return self.error(self.phi_wrong) / self.epsilon_bad
 
 
+@in_range
 def corrupted_example(gamma_A: float, gamma_B: float, epsilon_bad: float) -> CorruptedExample:
     """The paper's example, built: a share epsilon_bad of each dataset is replaced by bad samples.
 

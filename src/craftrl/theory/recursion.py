@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from craftrl.core.clusters import heaviness_threshold
 from craftrl.core.grid import Grid
+from craftrl.theory.ranges import in_range
 from craftrl.theory.spread import erm_spread_epsilon, erm_spread_sample_size
 
 __all__ = ["recursive_step_epsilon", "recursive_step_holds", "recursive_step_sample_size"]
 
 
+@in_range
 def recursive_step_holds(*, epsilon: float, beta: float, nu: float, h: int, H: int) -> bool:
     """Whether the lemma speaks of step h: epsilon < nu/8 - beta and epsilon + beta <= q < nu (1 - epsilon)/2 - beta.
 
@@ -25,6 +27,7 @@ def recursive_step_holds(*, epsilon: float, beta: float, nu: float, h: int, H: i
     return epsilon < nu / 8 - beta and epsilon + beta <= q_thresh < nu * (1 - epsilon) / 2 - beta
 
 
+@in_range
 def recursive_step_sample_size(
     grid: Grid, *, nu: float, epsilon: float, delta: float, class_size: int, N_s: int
 ) -> int:
@@ -40,6 +43,7 @@ def recursive_step_sample_size(
     return erm_spread_sample_size(grid, nu=nu, epsilon=epsilon, delta=delta / 2, class_size=class_size, N_s=N_s)
 
 
+@in_range
 def recursive_step_epsilon(n: int, grid: Grid, *, nu: float, delta: float, class_size: int, N_s: int) -> float:
     """The inverse: the share of errors that a step adds at most, given n visits to every pair.
 

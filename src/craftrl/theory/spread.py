@@ -14,9 +14,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.core.grid import Grid, check_nu
+from craftrl.core.grid import Grid
 from craftrl.errors import InvalidParameterError
-from craftrl.theory.ranges import check_count, check_failure, check_share
+from craftrl.theory.ranges import finite_array, in_range
 
 __all__ = [
     "enclosing_bins",
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 
+@in_range
 def spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: float) -> int:
     """Samples a_i + b_i that each of the m distributions needs, for one fixed f.
 
@@ -38,18 +39,16 @@ def spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: float) -
 
     Paper: Lemma C.1
     """
-    check_share("epsilon", epsilon)
-    check_failure(delta)
     return math.ceil(_needed(grid, nu, math.log(2 / delta)) / epsilon**2)
 
 
+@in_range
 def spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float) -> float:
     """The inverse: the share epsilon that n samples per distribution guarantee; above 1 it says nothing."""
-    check_count("n", n)
-    check_failure(delta)
     return math.sqrt(_needed(grid, nu, math.log(2 / delta)) / n)
 
 
+@in_range
 def erm_spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: float, class_size: int, N_s: int) -> int:
     """Visits |D*(s_h, s_{h+1})| that each possible pair needs, for the f_h that Line 10 finds.
 
@@ -59,36 +58,32 @@ def erm_spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: floa
 
     Paper: Corollary C.2
     """
-    check_share("epsilon", epsilon)
     return math.ceil(_needed(grid, nu, _log_class(grid, delta, class_size, N_s)) / epsilon**2)
 
 
+@in_range
 def erm_spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float, class_size: int, N_s: int) -> float:
     """The inverse: the share epsilon that n visits to every pair guarantee; above 1 it says nothing."""
-    check_count("n", n)
     return math.sqrt(_needed(grid, nu, _log_class(grid, delta, class_size, N_s)) / n)
 
 
 def _needed(grid: Grid, nu: float, log_term: float) -> float:
     """Samples at epsilon = 1."""
-    check_nu(nu)
     return 50 * log_term * math.log(1 / grid.eta) ** 2 / (nu * grid.eta**2 * grid.xi**4)
 
 
 def _log_class(grid: Grid, delta: float, class_size: int, N_s: int) -> float:
     """ln(2 |F_h| / delta)."""
-    check_failure(delta)
-    check_count("class_size", class_size)
-    check_count("N_s", N_s)
     return math.log(2 * class_size**2 / delta) + N_s**2 * math.log(grid.n_xi + 1)
 
 
+@in_range
 def enclosing_bins(a: ArrayLike, b: ArrayLike, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The bins of c_low <= ln(a/b) <= c_high, one and the same where ln(a/b) is a grid point.
 
     Paper: Lemma C.1
     """
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    a, b = _visits(a, b)
     if (a <= 0).any() or (b <= 0).any():
         raise InvalidParameterError(
             "Each distribution must have samples of both agents; one has none; its eta is 0 and no grid reaches it."
@@ -104,11 +99,22 @@ def enclosing_bins(a: ArrayLike, b: ArrayLike, grid: Grid) -> tuple[NDArray[np.i
     return np.floor(position).astype(np.int64), np.ceil(position).astype(np.int64)
 
 
+@in_range
 def reference_loss(a: ArrayLike, b: ArrayLike, grid: Grid) -> float:
     """L_ref: the loss of the best constant grid value for each distribution, summed over distributions.
 
     Paper: Lemma C.1
     """
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    a, b = _visits(a, b)
     c = grid.values[np.stack(enclosing_bins(a, b, grid))]
     return float((a * np.logaddexp(0, -c) + b * np.logaddexp(0, c)).min(axis=0).sum())
+
+
+def _visits(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The two agents' samples of each distribution."""
+    first, second = finite_array("a", a), finite_array("b", b)
+    if first.shape != second.shape and 1 not in (first.size, second.size):
+        raise InvalidParameterError(
+            f"a and b must have one entry for each distribution; shapes {first.shape} and {second.shape} were given."
+        )
+    return first, second

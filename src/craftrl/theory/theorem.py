@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from craftrl.core.grid import Grid, check_nu
+from craftrl.core.grid import Grid
 from craftrl.errors import InvalidParameterError
-from craftrl.theory.ranges import check_count, check_failure, check_share
+from craftrl.theory.ranges import in_range
 from craftrl.theory.recursion import recursive_step_epsilon, recursive_step_sample_size
 
 __all__ = ["SampleSize", "guaranteed_epsilon", "sample_size", "step_epsilon"]
@@ -42,6 +42,7 @@ class SampleSize:
         )
 
 
+@in_range
 def sample_size(
     *,
     epsilon_0: float,
@@ -65,7 +66,7 @@ def sample_size(
 
     Paper: Theorem 3.1, Lemma C.7, Algorithm 2 Lines 1-3
     """
-    grid = _checked_grid(delta, H, alpha, eta, nu, nu_prime)
+    grid = _checked_grid(alpha, eta, nu, nu_prime)
     epsilon = step_epsilon(epsilon_0, H=H, nu=nu, nu_prime=nu_prime)
     per_pair = recursive_step_sample_size(
         grid, nu=nu, epsilon=epsilon, delta=delta / (2 * H), class_size=class_size, N_s=N_s
@@ -73,6 +74,7 @@ def sample_size(
     return SampleSize(per_pair, math.ceil(per_pair / nu), epsilon, grid)
 
 
+@in_range
 def guaranteed_epsilon(
     n: int,
     *,
@@ -93,8 +95,7 @@ def guaranteed_epsilon(
 
     Paper: Theorem 3.1, Lemma C.7
     """
-    check_count("n", n)
-    grid = _checked_grid(delta, H, alpha, eta, nu, nu_prime)
+    grid = _checked_grid(alpha, eta, nu, nu_prime)
     per_step = recursive_step_epsilon(
         max(1, math.floor(n * nu)), grid, nu=nu, delta=delta / (2 * H), class_size=class_size, N_s=N_s
     )
@@ -103,20 +104,17 @@ def guaranteed_epsilon(
     return 8 * H * per_step / nu_prime
 
 
+@in_range
 def step_epsilon(epsilon_0: float, *, H: int, nu: float, nu_prime: float) -> float:
     """min(nu, nu' epsilon_0) / (8 H): errors that each step may add, so that H of them hurt neither the clusters
     (nu/8 in all) nor the final encoders (nu' epsilon_0/8 in all).
 
     Paper: Lemma C.7
     """
-    check_share("epsilon_0", epsilon_0)
     return min(nu, nu_prime * epsilon_0) / (8 * H)
 
 
-def _checked_grid(delta: float, H: int, alpha: float, eta: float, nu: float, nu_prime: float) -> Grid:
-    check_failure(delta)
-    check_count("H", H, least=2)
-    check_nu(nu)
+def _checked_grid(alpha: float, eta: float, nu: float, nu_prime: float) -> Grid:
     if not nu <= nu_prime <= 1:
         raise InvalidParameterError(
             f"nu_prime must lie in [nu, 1]; nu_prime = {nu_prime} and nu = {nu} were given; whoever visits a pair "

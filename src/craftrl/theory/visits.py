@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.envs.exbmdp import ExBMDP, reachable_states
+from craftrl.arguments import check_kind, check_whole
+from craftrl.data.labels import as_array, as_labels
+from craftrl.envs.exbmdp import ExBMDP, check_tables, reachable_states
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.states.visits import count_visits
@@ -21,6 +23,7 @@ __all__ = ["Visits", "empirical_visits", "population_visits", "possible_pairs"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating]
 Bools = NDArray[np.bool_]
+MOST_AGENTS = 10**6
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ def possible_pairs(world: ExBMDP) -> list[Bools]:
 
     Paper: Section 2.5
     """
+    check_tables(world)
     return [actions > 0 for actions in world.reachable_pairs()]
 
 
@@ -55,6 +59,8 @@ def empirical_visits(
 ) -> Visits:
     """Visits counted from `agent` (n,) and `states` (n, H); a state of -1 is unknown and counts nowhere."""
     k, s = _checked(agent, states)
+    if n_agents is not None:
+        check_whole("n_agents", n_agents, 2, MOST_AGENTS)
     K = int(k.max()) + 1 if n_agents is None else int(n_agents)
     if K < 2 or k.max() >= K:
         raise InvalidDataError(
@@ -82,6 +88,7 @@ def population_visits(
     world: ExBMDP, policies: Sequence[MarkovPolicy], weights: Sequence[float] | None = None
 ) -> Visits:
     """The shares in the limit of many trajectories, by a forward recursion over the latent dynamics."""
+    check_tables(world)
     w = _shares(policies, weights)
     occupancy = np.zeros((len(policies), world.n_states(1)))
     occupancy[:, 0] = w
@@ -98,7 +105,8 @@ def population_visits(
 def _allowed(possible: Sequence[ArrayLike] | None, H: int) -> list[Bools] | None:
     if possible is None:
         return None
-    allowed = [np.asarray(table, dtype=bool) for table in possible]
+    check_kind("possible", possible, (list, tuple), "a list of tables, as possible_pairs(world) returns")
+    allowed = [as_array("possible", table).astype(bool) for table in possible]
     if len(allowed) != H - 1 or any(table.ndim != 2 for table in allowed):
         raise InvalidDataError(
             f"possible must hold one table (|S_h|, |S_h+1|) for each h in 1..{H - 1}; {len(allowed)} were given; "
@@ -108,18 +116,17 @@ def _allowed(possible: Sequence[ArrayLike] | None, H: int) -> list[Bools] | None
 
 
 def _checked(agent: ArrayLike, states: ArrayLike) -> tuple[Ints, Ints]:
-    k, s = np.asarray(agent), np.asarray(states)
-    whole = np.issubdtype(k.dtype, np.integer) and np.issubdtype(s.dtype, np.integer)
-    if k.ndim != 1 or s.ndim != 2 or len(k) != len(s) or len(k) == 0 or s.shape[1] < 2 or not whole:
+    k, s = as_labels("agent", agent), as_labels("states", states)
+    if k.ndim != 1 or s.ndim != 2 or len(k) != len(s) or len(k) == 0 or s.shape[1] < 2:
         raise InvalidDataError(
             "agent must be integers of shape (n,) and states integers of shape (n, H) with H >= 2; "
-            f"shapes {k.shape} and {s.shape} of {k.dtype} and {s.dtype} were given."
+            f"shapes {k.shape} and {s.shape} were given."
         )
     if k.min() < 0 or s.min() < -1:
         raise InvalidDataError(
             f"Agents are numbered from 0 and states from 0, with -1 for unknown; {min(k.min(), s.min())} was given."
         )
-    return k.astype(np.int64), s.astype(np.int64)
+    return k, s
 
 
 def _table(policy: MarkovPolicy, world: ExBMDP, h: int) -> Floats:
@@ -134,13 +141,14 @@ def _table(policy: MarkovPolicy, world: ExBMDP, h: int) -> Floats:
 
 
 def _shares(policies: Sequence[MarkovPolicy], weights: Sequence[float] | None) -> Floats:
+    check_kind("policies", policies, (list, tuple), "a list with the policy of each agent")
     if len(policies) < 2 or not all(isinstance(policy, MarkovPolicy) for policy in policies):
         raise InvalidParameterError(
             "Population values need Markov policies of at least two agents; other policies have no finite "
             "description: collect data and use empirical_assumptions."
         )
-    w = np.ones(len(policies)) if weights is None else np.asarray(weights, dtype=float)
-    if w.shape != (len(policies),) or not (w > 0).all() or not np.isfinite(w).all():
+    w = np.ones(len(policies)) if weights is None else as_array("weights", weights).astype(float)
+    if w.shape != (len(policies),) or not (w > 0).all() or not np.isfinite(w.sum()):
         raise InvalidParameterError(
             f"weights must be one positive number per policy; {weights} was given for {len(policies)} policies."
         )

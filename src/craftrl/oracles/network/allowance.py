@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -22,8 +23,8 @@ def to_bytes(value: object) -> int | None:
     found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([a-z]*)", str(value).strip().lower())
     if isinstance(value, bool) or found is None or found[2] not in UNITS:
         return None
-    n_bytes = int(float(found[1]) * UNITS[found[2]])
-    return n_bytes if n_bytes > 0 else None
+    n_bytes = float(found[1]) * UNITS[found[2]]
+    return int(n_bytes) if 1 <= n_bytes < math.inf else None
 
 
 def allowed_bytes(memory: int | str | None, device: torch.device) -> int:

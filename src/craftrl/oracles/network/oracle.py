@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from craftrl.arguments import check_kind, check_number, check_whole
 from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.network.frames import open_frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
@@ -45,6 +45,8 @@ MANY = 64  # classes
 RELABEL_FOLDS = 3  # of heads that read labels which they did not learn
 POOLED, POOLED_EPOCHS = 50_000, 6  # observations of all steps that the head of the one encoder begins with
 SHARED_EPOCHS = 3  # of that encoder as a whole
+MOST_DIM = 2**16
+MOST_NETWORKS = 1000
 
 
 class NeuralOracle(Oracle):
@@ -106,19 +108,14 @@ class NeuralOracle(Oracle):
 
     def check(self) -> None:
         """Raise where a parameter means nothing."""
-        for name in ("folds", "dim"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= 1):
-                raise InvalidParameterError(f"{name} must be an integer of at least 1; {value!r} was given.")
-        if self.networks is not None and not (isinstance(self.networks, (int, np.integer)) and self.networks >= 1):
-            raise InvalidParameterError(
-                f"networks must be an integer of at least 1 or None; {self.networks!r} was given."
-            )
+        check_whole("folds", self.folds, 1, MOST_NETWORKS)
+        check_whole("dim", self.dim, 1, MOST_DIM)
+        if self.networks is not None:
+            check_whole("networks", self.networks, 1, MOST_NETWORKS, "or None, for as many as suit the data")
+        check_number("agent_weight", self.agent_weight, "a number of at least 0", lambda weight: weight >= 0)
         for name in ("training", "heads", "shared"):
-            if not isinstance(getattr(self, name), (Training, type(None))):
-                raise InvalidParameterError(f"{name} must be a Training or None; {getattr(self, name)!r} was given.")
-        if self.trunk is not None and not isinstance(self.trunk, nn.Module):
-            raise InvalidParameterError(f"trunk must be an nn.Module or None; {self.trunk!r} was given.")
+            check_kind(name, getattr(self, name), (Training, type(None)), "a Training or None")
+        check_kind("trunk", self.trunk, (nn.Module, type(None)), "an nn.Module or None")
 
     def same_value(self, a: Any, b: Any) -> bool:
         """Modules are equal if they have the same layers and weights."""

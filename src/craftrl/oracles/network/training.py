@@ -6,7 +6,6 @@ import contextlib
 import copy
 import hashlib
 import math
-import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from craftrl.arguments import check_path, is_number, is_whole, shown
 from craftrl.core.saved import Savable
 from craftrl.errors import CraftError, InvalidParameterError
 from craftrl.oracles.network.allowance import to_bytes
@@ -33,6 +33,7 @@ __all__ = ["Loss", "Training", "TrainingError", "seeded", "train"]
 Ints = NDArray[np.integer]
 Loss = Callable[[Tensor], Tensor | Sequence[Part]]
 PLATEAU = 0.03  # nats below chance from which on a network has begun to learn
+MOST = 2**31  # of any number here: what is larger is a mistake
 ENOUGH = 0.0005  # nats by which the held-out loss must fall for an epoch to have paid
 
 
@@ -92,14 +93,18 @@ class Training(Savable):
         self._check("weight_decay", _is_real(self.weight_decay) and self.weight_decay >= 0, "a number of at least 0")
         self._check("held_out", _is_real(self.held_out) and 0 < self.held_out < 1, "a number between 0 and 1")
         self._check("device", isinstance(self.device, str), "'auto', 'cpu' or 'cuda'")
+        self._check("amp", isinstance(self.amp, (bool, np.bool_)), "True or False")
+        self._check(
+            "progress", self.progress is None or isinstance(self.progress, (bool, np.bool_)), "True, False or None"
+        )
         allowed = self.memory is None or to_bytes(self.memory) is not None
         self._check("memory", allowed, "None, a positive number of bytes, or one with a unit, such as '4GB'")
-        folder = self.checkpoints
-        self._check("checkpoints", folder is None or isinstance(folder, (str, os.PathLike)), "a folder or None")
+        if self.checkpoints is not None:
+            check_path("checkpoints", self.checkpoints)
 
     def _check(self, name: str, holds: bool, what: str) -> None:
         if not holds:
-            raise InvalidParameterError(f"{name} must be {what}; {getattr(self, name)!r} was given to Training.")
+            raise InvalidParameterError(f"{name} must be {what}; {shown(getattr(self, name))} was given to Training.")
 
     def __repr__(self) -> str:
         """Only what differs from the defaults, as scikit-learn prints its estimators."""
@@ -151,11 +156,11 @@ class Training(Savable):
 
 
 def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= least
+    return is_whole(value) and least <= int(value) <= MOST
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return is_number(value) and abs(value) < MOST
 
 
 @contextlib.contextmanager

@@ -1,0 +1,105 @@
+"""The command line with odd texts: every option of every command, read from its parser."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from campaign.odd import ODD_TEXTS
+from campaign.processes import Case
+from campaign.recipes import Bench
+from craftrl.cli import COMMANDS as ALL
+from craftrl.cli import main
+from craftrl.cli.theory import COMMANDS as THEORY
+
+__all__ = ["COMMANDS", "options_of", "run_command"]
+
+Words = dict[str, list[str]]
+
+# A working line for each command: by argument or option, what follows it.
+COMMANDS: dict[str, Callable[[Bench], Words]] = {
+    "collect": lambda b: {
+        "--world": ["bits"],
+        "--horizon": ["3"],
+        "--features": ["4"],
+        "--n": ["5"],
+        "--out": [str(b.new(".h5"))],
+    },
+    "import": lambda b: {"agents": [*map(str, b.recordings)], "--out": [str(b.new(".h5"))]},
+    "inspect": lambda b: {"data": [str(b.imported)], "--sheet": [str(b.new(".png"))]},
+    "fit": lambda b: {
+        "data": [str(b.stored)],
+        "--oracle": ["coordinates"],
+        "--alpha": ["1"],
+        "--eta": ["1/5"],
+        "--nu": ["1/10"],
+        "--out": [str(b.new())],
+    },
+    "evaluate": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--truth": [str(b.truth)]},
+    "encode": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--out": [str(b.new(".csv"))]},
+    "render": lambda b: {
+        "model": [str(b.saved_network)],
+        "data": [str(b.stored_frames)],
+        "--out": [str(b.new(".gif"))],
+    },
+    "export": lambda b: {"model": [str(b.saved_network)], "--h": ["2"], "--out": [str(b.new(".onnx"))]},
+    "report": lambda b: {
+        "model": [str(b.saved)],
+        "data": [str(b.stored)],
+        "--diagnose": ["0"],
+        "--out": [str(b.new(".html"))],
+    },
+    "theory assumptions": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
+    "theory sample-size": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
+}
+
+
+@cache
+def options_of(command: str) -> tuple[str, ...]:
+    """The arguments and options of a command that take a text."""
+    group, _, name = command.partition(" ")
+    module = THEORY[name][0] if name else ALL[group][0]
+    parser = argparse.ArgumentParser()
+    import_module(module).add_arguments(parser)
+    taking = [action for action in parser._actions if action.nargs != 0]
+    return tuple(action.option_strings[0] if action.option_strings else action.dest for action in taking)
+
+
+def run_command(case: Case, bench: Bench) -> Case:
+    """Run a line in this process; its exit code must be 0, 1 or 2, and nothing may be raised."""
+    words = COMMANDS[case["call"]](bench)
+    if case["parameter"] is not None:
+        words[case["parameter"]] = [ODD_TEXTS[case["odd"]]]
+    line = case["call"].split()
+    for name, values in words.items():
+        line += [name, *values] if name.startswith("-") else values
+    out, err = _stream(), _stream()
+    code: Any
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(line)
+    except SystemExit as exit:
+        code = exit.code
+    except BaseException as error:
+        return {"outcome": "foreign", "said": f"{type(error).__name__}: {error}"[:300]}
+    said = _text(err)[-300:]
+    if code not in (0, 2) or "Traceback" in said or (code == 2 and not said.strip()):
+        return {"outcome": "foreign", "said": f"exit {code}: {said}"}
+    if code == 2 and case["parameter"] is None:
+        return {"outcome": "foreign", "said": said}
+    return {"outcome": "refused" if code else "fine", "said": said}
+
+
+def _stream() -> io.TextIOWrapper:
+    """Standard output as it is in a UTF-8 terminal: text that is no Unicode cannot be written to it."""
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    buffer: Any = stream.buffer
+    return str(buffer.getvalue().decode(errors="replace"))

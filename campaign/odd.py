@@ -1,0 +1,129 @@
+"""Odd values: what a parameter may be given by mistake, out of curiosity, or by a program that went wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ODD", "ODD_PATHS", "ODD_TEXTS", "OwnError", "make_odd_paths"]
+
+
+class OwnError(Exception):
+    """Raised by a function of the caller's; it may pass through with its traceback, for that is where to look."""
+
+
+def _raises(*given: Any, **named: Any) -> Any:
+    raise OwnError
+
+
+class _Plain:
+    """A class where an instance is meant."""
+
+
+ODD: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "True": lambda: True,
+    "-1": lambda: -1,
+    "0": lambda: 0,
+    "1.5": lambda: 1.5,
+    "2**63": lambda: 2**63,
+    "10**400": lambda: 10**400,
+    "nan": lambda: float("nan"),
+    "inf": lambda: float("inf"),
+    "1e308": lambda: 1e308,
+    "5e-324": lambda: 5e-324,
+    "1j": lambda: 1j,
+    "fraction": lambda: Fraction(1, 3),
+    "empty text": lambda: "",
+    "text": lambda: "x",
+    "NUL": lambda: "\0",
+    "bytes": lambda: b"x",
+    "empty list": lambda: [],
+    "list of None": lambda: [None, None],
+    "nested list": lambda: [[1], [2, 3]],
+    "empty dict": lambda: {},
+    "set": lambda: {1},
+    "generator": lambda: (i for i in (1, 2)),
+    "object": lambda: object(),
+    "class": lambda: _Plain,
+    "number class": lambda: int,
+    "function": lambda: lambda *given: None,
+    "raising function": lambda: _raises,
+    "array of none": lambda: np.zeros(0),
+    "array (0, 3)": lambda: np.zeros((0, 3)),
+    "array of one": lambda: np.array([1]),
+    "array without axes": lambda: np.array(1.0),
+    "array (2, 2, 2)": lambda: np.zeros((2, 2, 2), dtype=int),
+    "array (2, 3, 0)": lambda: np.zeros((2, 3, 0), dtype=int),
+    "array of NaN": lambda: np.full((4, 2), np.nan),
+    "array of huge integers": lambda: np.full((4, 2), 2**62),
+    "array of negatives": lambda: np.full((4, 2), -5),
+    "array of objects": lambda: np.array([None, "x", 1], dtype=object),
+    "array of texts": lambda: np.array(["a", "b"]),
+    "array of dates": lambda: np.array(["2026-01-01"], dtype="datetime64[D]"),
+    "array of complex": lambda: np.ones((4, 2), dtype=complex),
+    "masked array": lambda: np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]]),
+}
+
+ODD_PATHS = {
+    "a dot": ".",
+    "two dots": "..",
+    "the root": "/",
+    "a long name": "n" * 300,
+    "a missing folder": "missing/deeper/name",
+    "below a file": "file.txt/name",
+    "a text file": "file.txt",
+    "an empty file": "empty.h5",
+    "an empty folder": "folder",
+    "a pipe": "pipe",
+    "a pipe that is named .h5": "pipe.h5",
+    "a device": "/dev/null",
+    "a full device": "/dev/full",
+    "a loop of links": "loop",
+    "a path": Path("x"),
+    "a path with a surrogate": "\udcff",
+}
+
+ODD_TEXTS = {
+    "empty": "",
+    "a blank": " ",
+    "a letter": "x",
+    "NUL": "\0",
+    "minus one": "-1",
+    "zero": "0",
+    "two": "2",
+    "a part": "1.5",
+    "nan": "nan",
+    "inf": "inf",
+    "too large for a float": "1e999",
+    "by zero": "1/0",
+    "beyond 64 bits": "99999999999999999999",
+    "a superscript": "²",
+    "5000 digits": "9" * 5000,
+    "a percent sign": "%s %(x)s",
+    "two dashes": "--",
+    "an unknown option": "--nonsense",
+    **{name: str(path) for name, path in ODD_PATHS.items()},
+}
+
+
+def make_odd_paths(folder: Path) -> None:
+    """What the names of ODD_PATHS stand for, in this folder; made again where a case has changed it."""
+    for name in ("file.txt", "empty.h5", "folder", "pipe", "pipe.h5", "loop"):
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    (folder / "file.txt").write_text("a few words\n")
+    (folder / "empty.h5").touch()
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    os.mkfifo(folder / "pipe.h5")
+    (folder / "loop").symlink_to("loop")

@@ -1,0 +1,404 @@
+"""A working call of every public callable: the values that its parameters have while one of them is odd.
+
+Values are looked up by the name of the parameter, so that most callables need no entry of their own.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from campaign.formats import fitted, recorded_bits, stacked
+from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
+from craftrl.core.grid import Grid
+from craftrl.data.dataset import ArraySteps
+from craftrl.envs import MarkovPolicy, collect
+from craftrl.states.graph import LatentGraph
+
+__all__ = ["HELD", "RECORDS", "SPECIAL", "USES", "VALUES", "Bench"]
+
+
+class Bench:
+    """Small things of every kind, made when they are first needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._numbers = count()
+
+    def new(self, suffix: str = "") -> Path:
+        """A path at which nothing lies."""
+        return self.folder / f"new{next(self._numbers)}{suffix}"
+
+    @cached_property
+    def collected(self) -> Any:
+        return recorded_bits()
+
+    @property
+    def tau(self) -> TrajectoryDataset:
+        return self.collected.tau
+
+    @cached_property
+    def x(self) -> np.ndarray[Any, Any]:
+        return stacked(self.tau)
+
+    @property
+    def states(self) -> np.ndarray[Any, Any]:
+        return self.collected.truth.states
+
+    @cached_property
+    def world(self) -> Any:
+        from craftrl.envs import BitsExBMDP
+
+        return BitsExBMDP(horizon=4, n_features=6, seed=0)
+
+    @cached_property
+    def model(self) -> CRAFT:
+        return CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1).fit(self.tau)
+
+    @cached_property
+    def network(self) -> tuple[CRAFT, TrajectoryDataset]:
+        return fitted("network")
+
+    @cached_property
+    def labels(self) -> np.ndarray[Any, Any]:
+        return self.model.transform(self.tau)
+
+    @cached_property
+    def graph(self) -> LatentGraph:
+        return LatentGraph.from_labels(self.labels, self.tau.agent)
+
+    @cached_property
+    def stored(self) -> Path:
+        path = self.new(".h5")
+        self.tau.save(path)
+        return path
+
+    @cached_property
+    def saved(self) -> Path:
+        path = self.new()
+        self.model.save(path)
+        return path
+
+    @cached_property
+    def single(self) -> Any:
+        from craftrl.baselines import SingleObservation
+
+        return SingleObservation(CoordinateOracle()).fit(self.x, self.tau.agent)
+
+    @cached_property
+    def saved_single(self) -> Path:
+        path = self.new()
+        self.single.save(path)
+        return path
+
+    @cached_property
+    def saved_network(self) -> Path:
+        path = self.new()
+        self.network[0].save(path)
+        return path
+
+    @cached_property
+    def stored_frames(self) -> Path:
+        path = self.new(".h5")
+        self.network[1].save(path)
+        return path
+
+    @cached_property
+    def recordings(self) -> list[Path]:
+        paths = [self.new(".npz") for _ in range(2)]
+        for k, path in enumerate(paths):
+            np.savez(path, observations=self.x[60 * k : 60 * k + 60], actions=np.zeros((60, 4), dtype=int))
+        return paths
+
+    @cached_property
+    def imported(self) -> Path:
+        from craftrl.importing import import_data
+
+        path = self.new(".h5")
+        import_data(self.recordings, path)
+        return path
+
+    @cached_property
+    def truth(self) -> Path:
+        from craftrl.data.truth import write_truth
+
+        path = self.new(".truth.npz")
+        write_truth(path, self.collected.truth)
+        return path
+
+
+def _few_epochs(**given: Any) -> Training:
+    return Training(**{"epochs": 1, "progress": False, **given})
+
+
+def _halves(h: int) -> Any:
+    return np.full((1 if h == 1 else 2, 2), 0.5)
+
+
+# What a parameter of this name is given.
+VALUES: dict[str, Callable[[Bench], Any]] = {
+    "x": lambda b: b.x,
+    "X": lambda b: b.x,
+    "agent": lambda b: b.tau.agent,
+    "agents": lambda b: b.recordings,
+    "arrays": lambda b: [b.x[:60], b.x[60:]],
+    "h": lambda b: 2,
+    "k": lambda b: 1,
+    "tau": lambda b: b.tau,
+    "steps": lambda b: ArraySteps(np.moveaxis(b.x, 1, 0)),
+    "index": lambda b: np.arange(40, 80),
+    "path": lambda b: b.new(),
+    "out": lambda b: b.new(".h5"),
+    "store": lambda b: b.imported,
+    "data": lambda b: b.stored,
+    "model": lambda b: b.model,
+    "learner": lambda b: b.model,
+    "oracle": lambda b: CoordinateOracle(),
+    "log_odds": lambda b: CoordinateOracle(),
+    "separation": lambda b: CoordinateOracle(),
+    "encoding": lambda b: CoordinateOracle(),
+    "classifier": lambda b: _tree(),
+    "encoders": lambda b: [_first, _second],
+    "x_at": lambda b: b.tau.at,
+    "world": lambda b: b.world,
+    "policies": lambda b: b.world.paper_policies(),
+    "tables": lambda b: [_halves(h) for h in (1, 2, 3)],
+    "n": lambda b: 1000,
+    "grid": lambda b: Grid.from_bounds(1, 0.2),
+    "alpha": lambda b: 1.0,
+    "eta": lambda b: 0.2,
+    "nu": lambda b: 0.1,
+    "nu_prime": lambda b: 0.5,
+    "epsilon": lambda b: 0.05,
+    "epsilon_0": lambda b: 0.05,
+    "beta": lambda b: 0.05,
+    "delta": lambda b: 0.05,
+    "gap": lambda b: 0.2,
+    "H": lambda b: 4,
+    "N": lambda b: 2,
+    "N_s": lambda b: 2,
+    "m": lambda b: 1000,
+    "class_size": lambda b: 12,
+    "changed": lambda b: 1,
+    "size": lambda b: 10,
+    "gamma_A": lambda b: 0.7,
+    "gamma_B": lambda b: 0.3,
+    "epsilon_bad": lambda b: 0.1,
+    "accuracy": lambda b: 0.9,
+    "accuracy_prime": lambda b: 0.9,
+    "phi": lambda b: np.array([0, 0, 0, 1, 1, 1]),
+    "p_A": lambda b: np.full(6, 1 / 6),
+    "p_B": lambda b: np.full(6, 1 / 6),
+    "a": lambda b: np.array([3.0, 1.0]),
+    "b": lambda b: np.array([1.0, 3.0]),
+    "labels": lambda b: b.labels,
+    "states": lambda b: b.states,
+    "s_h": lambda b: b.states[:, 1],
+    "s_next": lambda b: b.states[:, 2],
+    "by_step": lambda b: [np.array([1.0]), np.array([0.5, 1.0])],
+    "truth": lambda b: b.collected.truth,
+    "learned": lambda b: b.graph,
+    "true": lambda b: b.graph,
+    "matching": lambda b: [np.arange(b.graph.n_states(h)) for h in range(1, 5)],
+    "name": lambda b: "bits",
+    "n_states": lambda b: [1, 2, 2, 2],
+    "moves": lambda b: np.array([[0, 1], [1, 0]]),
+    "function": lambda b: lambda history: np.full((len(history), 2), 0.5),
+    "choose": lambda b: lambda history: b.world.paper_policies()[0],
+    "batch": lambda b: 5,
+    "schedule": lambda b: [0, 1, 0, 1],
+    "n_resamples": lambda b: 1,
+    "overwrite": lambda b: False,
+    "trajectories": lambda b: [0, 1],
+    "env": lambda b: _environment(),
+    "codes": lambda b: b.labels,
+    "probe": lambda b: CoordinateOracle(),
+    "trace": lambda b: b.model.trace_,
+    "stay": lambda b: 0.7,
+    "occupied": lambda b: np.array([[0], [2]]),
+    "counts": lambda b: np.array([5, 6]),
+    "threshold": lambda b: 1.0,
+}
+
+
+def _first(x: Any) -> Any:
+    return x[:, 0]
+
+
+def _second(x: Any) -> Any:
+    return x[:, 1]
+
+
+def _tree() -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier(max_depth=3, random_state=0)
+
+
+def _tensor(x: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(x)
+
+
+def _environment() -> Any:
+    import gymnasium
+
+    from craftrl.envs import register_worlds
+
+    register_worlds()
+    return gymnasium.make("craftrl/Bits-v0", horizon=4, n_features=6)
+
+
+# Where the name alone does not say it.
+SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
+    ("craftrl.CRAFT.fit", "agent"): lambda b: b.tau.agent,
+    ("craftrl.CRAFT.diagnose", "agent"): lambda b: b.tau.agent,
+    ("craftrl.CRAFT.diagnose", "n_resamples"): lambda b: 1,
+    ("craftrl.CRAFT.encode", "h"): lambda b: 2,
+    ("craftrl.baselines.SingleObservation.fit", "agent"): lambda b: b.tau.agent,
+    ("craftrl.baselines.SingleObservation.encode", "h"): lambda b: 2,
+    ("craftrl.baselines.SingleObservation.from_pretrained", "path"): lambda b: b.saved_single,
+    ("craftrl.report.check_report", "path"): lambda b: b.new(".html"),
+    ("craftrl.report.write_report", "path"): lambda b: b.new(".html"),
+    ("craftrl.report.write_report", "x"): lambda b: b.tau,
+    ("craftrl.report.write_report", "n_resamples"): lambda b: 0,
+    ("craftrl.deploy.StateModule.forward", "x"): lambda b: _tensor(b.network[1].at(2)),
+    ("craftrl.states.graph.match_to_truth", "truth"): lambda b: b.states,
+    ("craftrl.load", "path"): lambda b: b.saved,
+    ("craftrl.CRAFT.from_pretrained", "path"): lambda b: b.saved,
+    ("craftrl.CRAFT.encode", "x"): lambda b: b.tau.at(2),
+    ("craftrl.baselines.SingleObservation.encode", "x"): lambda b: b.tau.at(2),
+    ("craftrl.TrajectoryDataset.open", "path"): lambda b: b.stored,
+    ("craftrl.TrajectoryDataset.from_episodes", "agents"): lambda b: [list(b.x[:60]), list(b.x[60:])],
+    ("craftrl.TrajectoryDataset.select", "agent"): lambda b: b.tau.agent[40:80],
+    ("craftrl.importing.inspect", "path"): lambda b: b.imported,
+    ("craftrl.deploy.StateModule", "model"): lambda b: b.network[0],
+    ("craftrl.deploy.StateModule", "h"): lambda b: 2,
+    ("craftrl.deploy.export_onnx", "model"): lambda b: b.network[0],
+    ("craftrl.deploy.export_onnx", "h"): lambda b: 2,
+    ("craftrl.deploy.export_onnx", "path"): lambda b: b.new(".onnx"),
+    ("craftrl.deploy.render", "model"): lambda b: b.network[0],
+    ("craftrl.deploy.render", "tau"): lambda b: b.network[1],
+    ("craftrl.deploy.render", "path"): lambda b: b.new(".gif"),
+    ("craftrl.deploy.write_states", "path"): lambda b: b.new(".csv"),
+    ("craftrl.data.truth.read_true_states", "path"): lambda b: b.truth,
+    ("craftrl.envs.record", "path"): lambda b: b.new(".h5"),
+    ("craftrl.envs.record", "n"): lambda b: 10,
+    ("craftrl.envs.collect", "n"): lambda b: 10,
+    ("craftrl.envs.GymWorld", "make"): lambda b: _environment,
+    ("craftrl.envs.GymWorld", "state"): lambda b: lambda env: 0,
+    ("craftrl.envs.GymWorld", "n_states"): lambda b: 2,
+    ("craftrl.envs.GymWorld", "actions"): lambda b: [0, 1],
+    ("craftrl.envs.GymWorld", "agents"): lambda b: (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2,
+    ("craftrl.states.accuracy.population_accuracy", "encoders"): lambda b: _coordinate_encoders,
+    ("craftrl.states.accuracy.population_state_accuracies", "encoders"): lambda b: _coordinate_encoders,
+    ("craftrl.states.accuracy.population_summary", "encoders"): lambda b: _coordinate_encoders,
+    ("craftrl.states.visits.count_visits", "labels"): lambda b: b.states[:, 1],
+    ("craftrl.theory.encoding_sample_size", "m"): lambda b: 0,
+    ("craftrl.theory.encoding_epsilon", "m"): lambda b: 0,
+    ("craftrl.theory.separation_margin", "m"): lambda b: 0,
+    ("craftrl.theory.separation_sample_size", "m"): lambda b: 0,
+    ("craftrl.theory.recursive_step_holds", "epsilon"): lambda b: 0.001,
+    ("craftrl.theory.recursive_step_holds", "h"): lambda b: 2,
+}
+
+
+def _coordinate_encoders(h: int) -> Any:
+    from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder
+
+    return [ConstantEncoder() if h == 1 else CoordinateEncoder(0, np.array([0, 1]))]
+
+
+# What is done with an instance once it is there: many classes only store what they are given, and check it when used.
+USES: dict[str, Callable[[Bench, Any], Any]] = {
+    "craftrl.CRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.ClassifierOracle": lambda b, oracle: _fit(b, oracle),
+    "craftrl.CoordinateOracle": lambda b, oracle: _fit(b, oracle),
+    "craftrl.FiniteOracle": lambda b, oracle: _fit(b, oracle),
+    "craftrl.Mixed": lambda b, oracle: _fit(b, oracle),
+    "craftrl.NeuralOracle": lambda b, oracle: _fit(b, _quick(oracle)),
+    "craftrl.Training": lambda b, training: _fit(b, NeuralOracle(dim=8, networks=1, training=training)),
+    "craftrl.Valleys": lambda b, clusterer: _fit(b, CoordinateOracle(), clusterer=clusterer),
+    "craftrl.baselines.DRAFT": lambda b, model: model.fit(b.x[:, :2], b.tau.agent),
+    "craftrl.baselines.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.baselines.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.baselines.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.baselines.SingleFrame": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),
+    "craftrl.envs.LockExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
+    "craftrl.envs.MultiMazeExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
+    "craftrl.envs.PixelsExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
+    "craftrl.envs.MarkovPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.HistoryPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.AdaptivePolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.SwitchingPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.GymWorld": lambda b, world: collect(world, world.policies(), 2, seed=0),
+    "craftrl.deploy.StateObservation": lambda b, env: env.reset(seed=0),
+}
+
+
+def _quick(oracle: Any) -> Any:
+    return oracle if oracle.training is not None else oracle.set_params(training=_few_epochs())
+
+
+def _fit(b: Bench, oracle: Any, **given: Any) -> Any:
+    return CRAFT(oracle, alpha=1, eta=0.2, nu=0.1, **given).fit(b.x, b.tau.agent)
+
+
+# Objects whose methods are called as well; each call has one of its own.
+HELD: dict[str, Callable[[Bench], Any]] = {
+    "craftrl.CRAFT": lambda b: copy.deepcopy(b.model),
+    "craftrl.TrajectoryDataset": lambda b: b.tau,
+    "craftrl.baselines.SingleObservation": lambda b: copy.deepcopy(b.single),
+    "craftrl.states.graph.LatentGraph": lambda b: b.graph,
+    "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
+    "craftrl.deploy.StateModule": lambda b: _state_module(b),
+}
+
+
+def _state_module(b: Bench) -> Any:
+    from craftrl.deploy import StateModule
+
+    return StateModule(b.network[0], 2)
+
+
+# Public names that callers neither call nor build.
+_MADE = "a record that the library makes and hands out"
+_EXTENDED = "for those who write an oracle; craftrl.testing checks what they write"
+RECORDS: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "craftrl.oracles.Choice",
+            "craftrl.theory.Assumptions",
+            "craftrl.theory.Attained",
+            "craftrl.theory.CorruptedExample",
+            "craftrl.theory.SampleSize",
+            "craftrl.diagnostics.AgentShares",
+            "craftrl.diagnostics.Closure",
+            "craftrl.diagnostics.Diagnosis",
+            "craftrl.diagnostics.Resamples",
+            "craftrl.diagnostics.Residual",
+            "craftrl.diagnostics.Subject",
+            "craftrl.diagnostics.diagnose",
+            "craftrl.diagnostics.resample",
+            "craftrl.envs.Collection",
+            "craftrl.data.truth.GroundTruth",
+            "craftrl.importing.Agent",
+            "craftrl.importing.Episode",
+            "craftrl.importing.Inspection",
+            "craftrl.importing.Recording",
+            "craftrl.states.graph.GraphRecovery",
+            "craftrl.states.graph.LatentGraph",
+        ],
+        _MADE,
+    ),
+    **dict.fromkeys(["craftrl.envs.MarkovPolicy.probabilities"], "what collect asks of every policy"),
+    **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),
+}

@@ -1,0 +1,44 @@
+"""Standard output that is full, names that are no text, and lines that ask for more than there is."""
+
+import io
+import sys
+
+import pytest
+
+from craftrl.cli import main
+
+LINE = ["theory", "assumptions", "--world", "bits", "--horizon", "3", "--features", "4"]
+
+
+def test_a_full_standard_output_is_told_in_one_sentence(monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(LINE) == 2
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_names_that_are_no_text_are_printed_as_escapes(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    written = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    monkeypatch.setattr(sys, "stdout", written)
+    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5", "--out", "\udcff"]
+    assert main(line) == 0
+    assert b"\\udcff" in written.buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "..", "n" * 300])
+def test_a_model_needs_a_name_before_any_work_is_done(name, capsys):
+    assert main(["fit", "missing.h5", "--out", name]) == 2
+    assert "The model must be a path" in capsys.readouterr().err
+
+
+def test_more_features_than_fit_into_memory(capsys):
+    assert main(["collect", "--world", "bits", "--features", "2000000000", "--n", "5", "--out", "x.h5"]) == 2
+    assert "must fit into memory; that needs" in capsys.readouterr().err
+
+
+def test_a_number_beyond_floats(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["theory", "sample-size", "--alpha", "1e999"])
+    assert end.value.code == 2
+    assert "must be a number or a fraction" in capsys.readouterr().err

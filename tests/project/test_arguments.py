@@ -1,0 +1,85 @@
+"""The shared checks of arguments: what passes, and what the sentence says of the rest."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from craftrl import arguments
+from craftrl.data.labels import as_array, as_labels
+from craftrl.errors import InvalidDataError, InvalidParameterError
+
+
+@pytest.mark.parametrize("value", [1, 2.5, np.float32(1), np.int8(3), Fraction(1, 3)])
+def test_numbers(value):
+    arguments.check_number("lr", value, "a positive number", lambda v: v > 0)
+
+
+@pytest.mark.parametrize("value", [True, None, "1", float("nan"), float("inf"), 10**400, 1j, np.ones(2), -1])
+def test_no_numbers(value):
+    with pytest.raises(InvalidParameterError, match=r"lr must be a positive number; .* was given"):
+        arguments.check_number("lr", value, "a positive number", lambda v: v > 0)
+
+
+@pytest.mark.parametrize("value", [True, 1.0, 2**63, -1, None])
+def test_no_whole_numbers(value):
+    with pytest.raises(InvalidParameterError, match="n must be an integer of at least 0"):
+        arguments.check_whole("n", value)
+
+
+def test_a_class_is_no_instance_and_no_function():
+    with pytest.raises(InvalidParameterError, match="world must be a dict"):
+        arguments.check_kind("world", dict, dict, "a dict")
+    with pytest.raises(InvalidParameterError, match="make must be a function"):
+        arguments.check_function("make", dict, "a function")
+    with pytest.raises(InvalidParameterError, match="model must be a model"):
+        arguments.check_method("model", "text", "encode", "a model")
+
+
+@pytest.mark.parametrize("value", ["", "a\0b", b"x", None, 3, "n" * 256, Path("a") / ("n" * 300)])
+def test_no_paths(value):
+    with pytest.raises(InvalidParameterError, match="The store must be a path"):
+        arguments.check_path("The store", value)
+
+
+@pytest.mark.parametrize("value", [".", "/", "..", "a/.."])
+def test_no_names_to_write_to(value):
+    with pytest.raises(InvalidParameterError, match="must be a path that ends in a name"):
+        arguments.check_target("The store", value)
+
+
+def test_pipes_are_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidParameterError, match=r"must be a file or a folder; .*pipe is a device or a pipe"):
+        arguments.check_source("The store", tmp_path / "pipe")
+    assert arguments.check_source("The store", tmp_path / "new") == tmp_path / "new"
+
+
+def test_a_shown_value_is_one_short_line():
+    class Bad:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert arguments.shown(10**5000) == "a value of type int"
+    assert arguments.shown(Bad()) == "a value of type Bad"
+    text = arguments.shown(np.zeros((40, 40)))
+    assert len(text) <= 80
+    assert "\n" not in text
+
+
+def test_labels_are_whole_numbers_in_an_array():
+    assert as_labels("states", [[0, 1], [2, -1]], 2).dtype == np.int64
+    for bad in (None, [[1], [2, 3]], [0.5], ["a"], np.ma.masked_array([1, 2], mask=[0, 1]), object()):
+        with pytest.raises(InvalidDataError, match="states must be whole numbers"):
+            as_labels("states", bad)
+    with pytest.raises(InvalidDataError, match=r"states must have shape \(n, H\)"):
+        as_labels("states", [1, 2], 2)
+    with pytest.raises(InvalidDataError, match="p must be finite numbers"):
+        as_array("p", [1.0, np.nan])
+
+
+def test_what_does_not_fit_into_memory_says_what_it_needs():
+    with pytest.raises(InvalidParameterError, match=r"must fit into memory; that needs 9.09e\+08 GiB"):
+        arguments.check_room_in_memory("It", 9.09e8 * 2**30, "take less")
