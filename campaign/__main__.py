@@ -7,35 +7,39 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from campaign import arguments, files
+from campaign import arguments, files, kills
 from campaign.formats import FORMATS
 from campaign.processes import Case
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m campaign", description="Damage every kind of file that is read, and give odd arguments."
+        prog="python -m campaign", description="Damage files, give odd arguments, kill commands."
     )
-    parser.add_argument("--only", choices=["files", "arguments"], help="one of the two parts (default: both)")
+    parser.add_argument("--only", choices=["files", "arguments", "kills"], help="one of the three parts (default: all)")
     parser.add_argument("--files", type=int, default=500, help="damaged files of each format (default 500)")
     parser.add_argument("--first", type=int, default=0, help="first seed of the damage (default 0)")
     parser.add_argument("--formats", nargs="+", choices=list(FORMATS), default=list(FORMATS))
     parser.add_argument("--cases", type=int, metavar="N", help="so many odd arguments, drawn by --first (default: all)")
     parser.add_argument("--part", metavar="NAME", help="odd arguments of one part, as the table calls it")
+    parser.add_argument("--kills", type=int, default=5, help="kills, and pairs at once, of each command (default 5)")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/campaign"), help="folder for tables and faults")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     bad = 0
-    if args.only != "arguments":
+    if args.only in (None, "files"):
         cases = files.damage(args.formats, range(args.first, args.first + args.files), args.workers)
         bad += _report("files", cases, files.FAULTS, files.summary(cases), args.out)
-    if args.only != "files":
+    if args.only in (None, "arguments"):
         cases = [*arguments.argument_cases(), *arguments.command_cases()]
         cases = [case for case in cases if args.part in (None, case["part"])]
         cases = cases if args.cases is None else arguments.some(cases, args.cases, args.first)
         cases = arguments.try_arguments(cases, args.workers)
         bad += _report("arguments", cases, arguments.FAULTS, arguments.summary(cases), args.out)
+    if args.only in (None, "kills"):
+        cases = kills.disturb(list(kills.COMMANDS), args.kills, args.first)
+        bad += _report("kills", cases, ["fault"], kills.table(cases), args.out)
     return 1 if bad else 0
 
 

@@ -67,7 +67,8 @@ def disturb(names: Sequence[str], rounds: int, seed: int = 0) -> list[dict[str, 
                     folder = Path(place) / f"{kind}{i}"
                     shutil.copytree(Path(place) / "inputs", folder)
                     fault = disturbed(COMMANDS[name], folder, moment) or _differs(COMMANDS[name], folder, whole)
-                    found.append({"command": name, "kind": kind, "moment": round(moment, 2), "fault": fault})
+                    outcome = "fault" if fault else "fine"
+                    found.append({"command": name, "kind": kind, "moment": moment, "outcome": outcome, "said": fault})
                     shutil.rmtree(folder)
     return found
 
@@ -169,7 +170,7 @@ def _digest(path: Path) -> str:
 
 def table(found: Sequence[dict[str, Any]]) -> str:
     """One line per command: kills and pairs, and how many of them went wrong."""
-    counts = Counter((case["command"], case["kind"], bool(case["fault"])) for case in found)
+    counts = Counter((case["command"], case["kind"], case["outcome"] == "fault") for case in found)
     lines = ["| command | kills | faults | pairs at once | faults |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(case["command"] for case in found):
         cells = [n for kind in ("kill", "pair") for n in (_of(counts, name, kind), counts[name, kind, True])]

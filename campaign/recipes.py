@@ -386,6 +386,8 @@ RECORDS: dict[str, str] = {
             "craftrl.diagnostics.Resamples",
             "craftrl.diagnostics.Residual",
             "craftrl.diagnostics.Subject",
+            "craftrl.diagnostics.Sufficiency",
+            "craftrl.diagnostics.sufficiency",
             "craftrl.diagnostics.diagnose",
             "craftrl.diagnostics.resample",
             "craftrl.envs.Collection",

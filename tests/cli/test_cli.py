@@ -238,8 +238,8 @@ def test_an_interrupted_fit_goes_on_and_ends_with_the_same_model(
     from craftrl.oracles.network import oracle, training
 
     minibatches = []
-    guarded = training._guarded
-    monkeypatch.setattr(training, "_guarded", lambda *given: minibatches.append(1) or guarded(*given))
+    parts = training._parts
+    monkeypatch.setattr(training, "_parts", lambda *given: minibatches.append(1) or parts(*given))
     assert main(fit_of_frames(frames, tmp_path / "whole")) == 0
     in_all = len(minibatches)
     share = oracle.PreparedNetwork.share

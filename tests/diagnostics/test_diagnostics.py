@@ -155,9 +155,9 @@ def test_three_agents_and_unequal_lengths() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"n_resamples": -1}, InvalidParameterError, "n_resamples must be an integer of at least 0"),
+        ({"n_resamples": -1}, InvalidParameterError, "n_resamples must be an integer from 0 to 10000"),
         ({"model": CRAFT(CoordinateOracle(), **BOUNDS)}, NotFittedError, "CRAFT must be fitted first"),
-        ({"probe": "bits"}, InvalidParameterError, "probe must be a finite class"),
+        ({"probe": "bits"}, InvalidParameterError, "needs a finite class"),
         ({"x": sample(30, 1).tau}, InvalidDataError, "must be that which the model was fitted to"),
     ],
 )

@@ -115,7 +115,7 @@ def test_the_bar_shows_the_held_out_loss_beside_chance(capsys):
 )  # fmt: skip
 def test_settings_without_sense_are_refused(given):
     (name,) = given
-    with pytest.raises(InvalidParameterError, match=f"{name} must be .* was given to Training"):
+    with pytest.raises(InvalidParameterError, match=f"{name} must be .* was given"):
         Training(**given)
 
 
