@@ -237,7 +237,7 @@ def test_an_empty_class_is_refused():
     tau = TrajectoryDataset.from_arrays([np.zeros((3, 2, 2), dtype=int)] * 2)
     with pytest.raises(InvalidParameterError, match="at least one encoder; none was given for h = 1"):
         CRAFT.paper(FiniteOracle([]), **BOUNDS).fit(tau)
-    with pytest.raises(InvalidParameterError, match="n_values must be an integer of at least 2 .*; n_values = 1 was"):
+    with pytest.raises(InvalidParameterError, match="n_values = 1 was given"):
         CRAFT.paper(CoordinateOracle(n_values=1), **BOUNDS).fit(tau)
 
 
