@@ -55,10 +55,10 @@ def command_cases() -> list[Case]:
     ]
 
 
-def try_arguments(cases: Sequence[Case], workers: int = 2) -> list[Case]:
-    """Run cases, each in a process that may crash or hang."""
+def try_arguments(cases: Sequence[Case], workers: int = 2, patience: float = PATIENCE) -> list[Case]:
+    """Run cases, each in a process that may crash, or hang for `patience` seconds."""
     known = [case for case in cases if "outcome" in case]
-    return known + answers("arguments", [case for case in cases if "outcome" not in case], workers, PATIENCE)
+    return known + answers("arguments", [case for case in cases if "outcome" not in case], workers, patience)
 
 
 def some(cases: Sequence[Case], n: int, seed: int) -> list[Case]:
