@@ -5,10 +5,10 @@
 Eight numbers, of which two matter: the agent walks on 3 x 3 cells beside three walkers that no agent controls, and all
 positions have noise of an eighth of a cell. Six steps, 3000 trajectories of each agent, preferences that differ by 1
 (alpha). Rows have the accuracy on 1000 fresh trajectories of each agent, the mean over steps 2 to 6; the mean and the
-least of the accuracies of single states at single steps (`state_mean`, `state_worst`; states seen at least 20 times); what
-naming one state at every step scores (`chance`); and the number of states at each step, of which there are 1, 4, 9, 9,
-9, 9. Bounds are the true ones unless `--auto` is given. Seconds are
-the processor's, for the fit alone; with OMP_NUM_THREADS=1 they are those of one core.
+least of the accuracies of single states at single steps (`state_mean`, `state_worst`; states seen at least 20 times);
+what naming one state at every step scores (`chance`); and the number of states at each step, of which there are 1, 4,
+9, 9, 9, 9. Bounds are the true ones unless `--auto` is given. Seconds are the processor's, for the fit
+alone; with OMP_NUM_THREADS=1 they are those of one core.
 """
 
 from __future__ import annotations

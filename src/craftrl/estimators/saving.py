@@ -97,9 +97,7 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     trusted  names of further types that a scikit-learn classifier of yours is made of, if loading asks for them
     """
     if not (oracle is None or isinstance(oracle, Oracle)):
-        raise InvalidParameterError(
-            f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given."
-        )
+        raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given.")
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in _as_list(trusted)):
         raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
     folder = check_source("The model", path)
