@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import normalized_mutual_info_score
 
 from craftrl.states.visits import count_visits
 
@@ -26,7 +25,7 @@ __all__ = ["FusedState", "fused_states"]
 
 Ints = NDArray[np.integer]
 AGREE = 0.5  # normalised mutual information of two steps' ways to part a group, from which on they are one way
-EXPLAINS = 0.1  # share of what there is to know of the part that the next state must tell: slips of an encoder tell less
+EXPLAINS = 0.1  # share of what there is to know of the part that the next state must tell; an encoder's slips tell less
 FEWEST = 20  # visits of a part that are enough to ask
 COMPARED = 20_000  # observations by which the ways of two steps to part a group are compared
 
@@ -72,7 +71,7 @@ def fused_states(
 def _ways(nodes: Sequence[tuple[int, int]], mine: NDArray[np.bool_]) -> dict[int, tuple[int, ...]]:
     """The steps that have several nodes among these, and their letters."""
     letters: dict[int, list[int]] = {}
-    for i in np.flatnonzero(mine):
+    for i in np.flatnonzero(mine).tolist():
         h, letter = nodes[i]
         letters.setdefault(h, []).append(letter)
     return {h: tuple(sorted(several)) for h, several in letters.items() if len(several) > 1}
@@ -90,6 +89,8 @@ def _agreed(
     ways: Mapping[int, tuple[int, ...]], rows: Sequence[Ints], readings: Sequence[Mapping[int, Ints]]
 ) -> int | None:
     """The step whose way to part the group is most like that of another step; None if no two are alike."""
+    from sklearn.metrics import normalized_mutual_info_score  # dear to import
+
     every = max(1, sum(map(len, rows)) // COMPARED)
     parts = {
         h: np.concatenate([_parts(letters, reading[h][here[::every]]) for reading, here in zip(readings, rows)])
