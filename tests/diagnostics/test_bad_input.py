@@ -65,9 +65,9 @@ def test_gaps(trace):
 
 
 def test_a_model_is_no_subject():
-    with pytest.raises(CraftError, match="CRAFT.diagnose makes one"):
+    with pytest.raises(CraftError, match=r"CRAFT\.diagnose makes one"):
         diagnose(CRAFT(), TAU, n_resamples=0)
-    with pytest.raises(CraftError, match="CRAFT.diagnose makes one"):
+    with pytest.raises(CraftError, match=r"CRAFT\.diagnose makes one"):
         resample(CRAFT(), TAU, 3, 0)
     with pytest.raises(CraftError, match="log-odds that say what they learned from"):
         sufficiency(None, CODES, TAU, [], 0)

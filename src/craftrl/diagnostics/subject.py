@@ -50,6 +50,6 @@ def check_subject(model: Any, tau: Any) -> None:
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     if np.shape(model.labels) != (tau.n, tau.H):
         raise InvalidDataError(
-            f"tau must be the data that the model was fitted to, with labels of shape {np.shape(model.labels)}; {tau} was "
-            "given."
+            "tau must be the data that the model was fitted to, with labels of shape "
+            f"{np.shape(model.labels)}; {tau} was given."
         )
