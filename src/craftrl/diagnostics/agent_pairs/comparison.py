@@ -46,7 +46,7 @@ def compare_agents(
     dataset = as_dataset(tau).tau
     called = _names(names, dataset)
     sample = take_sample(dataset)
-    with progress_bar(total=None, desc="comparing agents", unit="pair", leave=False, disable=not progress) as bar:
+    with progress_bar(desc="compare", unit="pair", leave=False, delay=1.0, disable=not progress) as bar:
         chosen = _standing_out(sample, seed, bar)
         two = list(combinations(chosen, 2))
         bar.reset(total=len(two) + dataset.K)
@@ -84,7 +84,7 @@ def _pair(
         contrast=found,
         p_value=1.0 if found is None else min(1.0, found.p_any * n_pairs),
         p_moves=1.0 if found is None else min(1.0, found.p_moves * n_pairs),
-        visible=least_visible(together, sample.size, len(sample.pairs)),
+        visible=least_visible(together, sample.size, len(sample.pairs), n_pairs),
     )
 
 

@@ -1,8 +1,8 @@
 """What single entries tell of two agents, by counting: for observations of small integers.
 
 What an agent controls often shows in no single entry but in how one entry follows another, and most classifiers miss it
-among many. Counts of all pairs of entries do not: at each h they say how much x_{h+1}[j] tells of the agent beyond
-x_h[i]. The entries are then chosen for all steps together, as a chain i_1, i_2, ..., so that what is little at a single
+among many. Counts of all pairs of entries do not: at each h they say how much (x_h[i], x_{h+1}[j]) tell of the agent, and
+how much of that x_h[i] tells alone. The entries are then chosen for all steps together, as a chain i_1, i_2, ..., so that what is little at a single
 step adds up; the library's `coupling="chain"` does the same.
 """
 
@@ -17,7 +17,7 @@ from scipy.special import xlogy
 from craftrl.diagnostics.agent_pairs.held_out import Told
 from craftrl.diagnostics.agent_pairs.sample import Group
 
-__all__ = ["tell_by_counts"]
+__all__ = ["best_chains", "chain_value", "tell_by_counts"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -28,7 +28,7 @@ def tell_by_counts(a: Group, b: Group, test: Group, pairs: tuple[int, ...], valu
     """Count in the trajectories of agents a and b; tell whose the held-out ones are."""
     counted = [_Step.count(a, b, c, values) for c in pairs]
     place, before, moved = np.zeros((3, len(test), len(pairs)))
-    chosen = _chains([step.moved for step in counted], pairs)
+    chosen = best_chains([step.moved for step in counted], pairs)
     for p, (c, step, (i, j)) in enumerate(zip(pairs, counted, chosen)):
         here, after = test.x[:, c].astype(np.int64), test.x[:, c + 1].astype(np.int64)
         best = int(step.place.argmax())
@@ -41,7 +41,7 @@ def tell_by_counts(a: Group, b: Group, test: Group, pairs: tuple[int, ...], valu
 @dataclass(frozen=True)
 class _Step:
     """Counts at one pair of steps: single (2, M, V), double (2, M, M, V, V); and information of the agent in nats:
-    place (M,) in x_h[i], moved (M, M) in x_{h+1}[j] beyond x_h[i]."""
+    place (M,) in x_h[i], moved (M, M) in (x_h[i], x_{h+1}[j])."""
 
     single: Floats
     double: Floats
@@ -52,8 +52,7 @@ class _Step:
     def count(cls, a: Group, b: Group, c: int, values: int) -> _Step:
         double = np.stack([_pair_counts(g, c, values) for g in (a, b)])
         single = double[:, :, 0].sum(axis=-1)
-        place = _information(single, axes=1)
-        return cls(single, double, place, _information(double, axes=2) - place[:, None])
+        return cls(single, double, _information(single, axes=1), _information(double, axes=2))
 
 
 def _pair_counts(group: Group, c: int, values: int) -> Floats:
@@ -86,7 +85,7 @@ def _log_odds(counts: Floats) -> Floats:
     return np.asarray(np.log(share[1]) - np.log(share[0]))
 
 
-def _chains(scores: list[Floats], pairs: tuple[int, ...]) -> list[tuple[int, int]]:
+def best_chains(scores: list[Floats], pairs: tuple[int, ...]) -> list[tuple[int, int]]:
     """The entries (i_h, i_{h+1}) of every pair with the largest sum, such that neighbouring pairs share theirs."""
     best: list[tuple[int, int]] = []
     start = 0
@@ -95,6 +94,11 @@ def _chains(scores: list[Floats], pairs: tuple[int, ...]) -> list[tuple[int, int
             best += _best_chain(scores[start:p])
             start = p
     return best
+
+
+def chain_value(scores: list[Floats], chosen: list[tuple[int, int]]) -> float:
+    """The sum along the chains."""
+    return float(sum(score[entries] for score, entries in zip(scores, chosen)))
 
 
 def _best_chain(scores: list[Floats]) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from craftrl.diagnostics.agent_pairs.contrast import Contrast
 
@@ -18,11 +19,11 @@ FALSE_ALARMS = 0.05  # how often agents that act alike may be called different, 
 FEW = 100  # trajectories of an agent, below which nothing was learned reliably
 FEW_STEPS = 0.25  # share of the steps at which a difference must be seen, so that data is not short
 APART = 0.2  # agents that share less of their places at a step cannot be compared there
-COARSE = 0.2  # not to see a difference of as many points says little
-PER_CHOICE = 0.5  # nats of evidence that the choice among entries takes, for each nat of choice
+COARSE = 0.2  # not to see larger differences says little: the paper's two agents differ by 0.25
+PER_CHOICE, PER_TEST = 0.5, 8.0  # nats that the choice among entries takes at a step, times ln(entries); and the test
 
 _D = np.linspace(0, 1, 1001)
-_NATS = np.log(2) + ((1 + _D) * np.log1p(_D) + (1 - _D) * np.log(np.maximum(1 - _D, 1e-300))) / 2 - np.log(2)
+_NATS = ((1 + _D) * np.log1p(_D) + xlogy(1 - _D, 1 - _D)) / 2
 
 
 def as_points(nats: float) -> float:
@@ -31,13 +32,15 @@ def as_points(nats: float) -> float:
     return float(np.interp(nats, _NATS, _D))
 
 
-def least_visible(n: float, entries: int, n_pairs: int) -> float:
+def least_visible(n: float, entries: int, n_steps: int, n_pairs: int = 1) -> float:
     """The difference in points that is seen in about four of five datasets with n trajectories of each agent.
 
-    n trajectories are learned from, half of them of either agent. The choice among so many entries takes ln(entries)
-    nats at each step, and the test about four in all. It holds for differences that single entries show.
+    At each step they must name the right one of so many entries, which takes evidence in proportion to ln(entries). Over
+    all steps together they must tell beyond chance, and more so the more pairs of agents are compared. The factors were
+    fitted to worlds of bits and of features (docs/your-data.md); it holds for differences that single entries show.
     """
-    return as_points((PER_CHOICE * np.log(max(entries, 2)) + 4 / n_pairs) / max(n, 1))
+    test = PER_TEST + 2 * np.log(n_pairs)
+    return as_points((PER_CHOICE * np.log(max(entries, 2)) + test / n_steps) / max(n, 1))
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class AgentPair:
     @property
     def evidence(self) -> float:
         """What all trajectories together say of a difference in moves, in nats per step: pairs are ranked by it."""
-        if self.contrast is None or self.p_value >= FALSE_ALARMS:
+        if self.contrast is None:
             return 0.0
         a, b = self.n
         return 4 * a * b / (a + b) * max(0.0, float(self.contrast.moves.mean()))
@@ -92,10 +95,11 @@ class AgentPair:
             return "too little" if self.contrast is None or self.visible > COARSE else "alike"
         if (self.contrast.shared < APART).mean() > 0.5:
             return "other places"
+        if min(self.n) < FEW:
+            return "data short"
         if self.p_moves >= FALSE_ALARMS:
             return "other places" if self.shared < 1 - APART else "data short"
-        short = min(self.n) < FEW or self.differing.mean() < FEW_STEPS
-        return "data short" if short else "compare"
+        return "data short" if self.differing.mean() < FEW_STEPS else "compare"
 
 
 @dataclass(frozen=True)

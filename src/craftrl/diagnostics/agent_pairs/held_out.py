@@ -44,15 +44,14 @@ class HeldOut:
     def beyond(self) -> Floats:
         """(n, pairs): what x_{h+1} tells of a trajectory's group beyond x_h, in nats.
 
-        Log-odds of the best of many functions boast. So they are scaled down until they fit what is held out: one factor
-        for what x_h says and one for what x_{h+1} adds, for all steps together.
+        Log-odds of the best of many functions boast. So they are scaled down until they fit what is held out: factors for
+        what x_h says and one for what x_{h+1} adds, the same at all steps.
         """
-        before, added = self.told.before, self.told.moved - self.told.before
-        alone, _ = self._scaled([before])
-        scale, _ = self._scaled([before, added])
-        if scale[1] <= 0:
-            return np.zeros_like(before)
-        return self._gain(scale[0] * before + scale[1] * added) - self._gain(alone[0] * before)
+        *here, added = parts = self._parts
+        alone, scale = self._scaled(here)[0], self._scaled(parts)[0]
+        if scale[-1] <= 0:
+            return np.zeros_like(added)
+        return self._gain(np.stack(parts, axis=-1) @ scale) - self._gain(np.stack(here, axis=-1) @ alone)
 
     def mean(self, values: Any) -> tuple[Floats, Floats]:
         """(pairs,): the mean over the two groups of each group's mean, and its standard error."""
@@ -73,8 +72,13 @@ class HeldOut:
 
     def p_moves(self) -> float:
         """Whether x_{h+1} adds to x_h: its factor above 0, with trajectories, not steps, as what is independent."""
-        scale, error = self._scaled([self.told.before, self.told.moved - self.told.before])
-        return float(norm.sf(scale[1] / error[1])) if error[1] > 0 else 1.0
+        scale, error = self._scaled(self._parts)
+        return float(norm.sf(scale[-1] / error[-1])) if error[-1] > 0 else 1.0
+
+    @property
+    def _parts(self) -> list[Floats]:
+        """What x_h says, by the best of all functions and by the one that `moved` goes on from, and what `moved` adds."""
+        return [self.told.place, self.told.before, self.told.moved - self.told.before]
 
     def _gain(self, log_odds: Floats) -> Floats:
         """What log-odds tell of each trajectory's group; both groups are as likely beforehand."""

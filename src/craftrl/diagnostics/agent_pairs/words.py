@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from craftrl.diagnostics.agent_pairs.findings import COARSE, FEW, AgentPair, AgentPairs
+from craftrl.diagnostics.agent_pairs.findings import FEW, AgentPair, AgentPairs
 
 __all__ = ["advice", "table"]
 
@@ -19,7 +19,7 @@ MEANING = {
 
 def table(found: AgentPairs) -> list[str]:
     """One line per pair, those most worth it first."""
-    who = [" and ".join(pair.names) for pair in found.pairs]
+    who = [_both(pair) for pair in found.pairs]
     width = max(len("agents"), *map(len, who))
     head = f"  {'agents':{width}}  trajectories  moves differ  at steps  places shared       p  verdict"
     return [
@@ -51,18 +51,15 @@ def advice(found: AgentPairs) -> tuple[str, ...]:
     by: dict[str, list[AgentPair]] = {verdict: [] for verdict in MEANING}
     for pair in found.pairs:
         by[pair.verdict].append(pair)
-    said = [
+    return (
         *_first(by["compare"], by["data short"]),
         *_short(by["data short"]),
-        *(_alike(pair) for pair in by["alike"]),
-        *(_other_places(pair) for pair in by["other places"]),
-        *_too_little(by["too little"], found),
+        *_alike(by["alike"]),
+        *_other_places(by["other places"]),
+        *_too_little(by["too little"]),
         *_changed(found),
-    ]
-    left_out = set(found.names) - {name for pair in found.pairs for name in pair.names}
-    if left_out:
-        said.append(f"Not compared in pairs, because they stand out least from all others: {_list(sorted(left_out))}.")
-    return tuple(said)
+        *_left_out(found),
+    )
 
 
 def _first(good: list[AgentPair], short: list[AgentPair]) -> Iterable[str]:
@@ -80,49 +77,74 @@ def _first(good: list[AgentPair], short: list[AgentPair]) -> Iterable[str]:
 
 
 def _short(pairs: list[AgentPair]) -> Iterable[str]:
-    for pair in pairs:
-        fewer = pair.names[pair.n[1] < pair.n[0]]
-        who = "both" if pair.n[0] == pair.n[1] else fewer
-        seen = f"the difference is seen at {pair.differing.sum()} of {len(pair.differing)} steps"
-        why = f"{min(pair.n)} trajectories are few (below {FEW} nothing was learned reliably)"
+    few = [pair for pair in pairs if min(pair.n) < FEW]
+    if few:
+        who = {name: n for pair in few for name, n in zip(pair.names, pair.n) if n < FEW}
         yield (
-            f"{pair.names[0]} and {pair.names[1]} differ, but {why if min(pair.n) < FEW else seen}: record more of "
-            f"{who}{'' if min(pair.n) < FEW else ', unless they act alike at the other steps'}."
+            f"Record more of {_list(f'{name} ({n} trajectories)' for name, n in who.items())}: {_pairs(few)} differ, but "
+            f"with fewer than {FEW} trajectories of an agent nothing was learned reliably."
+        )
+    for pair in pairs:
+        if pair not in few:
+            yield (
+                f"{_both(pair)} differ, but this is seen at {pair.differing.sum()} of {len(pair.differing)} steps only: "
+                "record more of both, unless they act alike at the other steps."
+            )
+
+
+def _alike(pairs: list[AgentPair]) -> Iterable[str]:
+    if pairs:
+        visible = max(pair.visible for pair in pairs)
+        yield (
+            f"{_pairs(pairs)} act alike: a difference of about {visible:.0%} would have been seen. Join them into one "
+            "agent, or leave one out."
         )
 
 
-def _alike(pair: AgentPair) -> str:
-    return (
-        f"{pair.names[0]} and {pair.names[1]} act alike: a difference of about {pair.visible:.0%} would have been seen. "
-        "Join them into one agent, or leave one out."
-    )
+def _other_places(pairs: list[AgentPair]) -> Iterable[str]:
+    if pairs:
+        shared = max(pair.shared for pair in pairs)
+        yield (
+            f"{_pairs(pairs)} are told apart by single frames (they share {shared:.0%} of their places or less): they go "
+            "to different places, or were recorded differently. Let them visit the same places, or compare each with an "
+            "agent that goes to both."
+        )
 
 
-def _other_places(pair: AgentPair) -> str:
-    return (
-        f"{pair.names[0]} and {pair.names[1]} are told apart by single frames (they share {pair.shared:.0%} of their "
-        "places): they go to different places or were recorded differently. Let them visit the same places, or compare "
-        "each with an agent that goes to both."
-    )
-
-
-def _too_little(pairs: list[AgentPair], found: AgentPairs) -> Iterable[str]:
-    for pair in pairs:
-        fewer = min(pair.n)
-        names = " and ".join(name for name, n in zip(pair.names, pair.n) if n <= 2 * fewer)
-        seen = f"with {pair.n[0]:,} and {pair.n[1]:,} trajectories"
-        what = f"a difference below about {pair.visible:.0%} would not be seen" if pair.visible < 1 else "nothing is seen"
-        yield f"Record more of {names}: {seen}, {what} between {pair.names[0]} and {pair.names[1]}."
+def _too_little(pairs: list[AgentPair]) -> Iterable[str]:
+    fewest = {pair.names[int(pair.n[1] < pair.n[0])]: min(pair.n) for pair in pairs}
+    for name, n in fewest.items():
+        mine = [pair for pair in pairs if pair.names[int(pair.n[1] < pair.n[0])] == name]
+        visible = max(pair.visible for pair in mine)
+        what = f"a difference below about {visible:.0%} would not be seen" if visible < 1 else "no difference would be seen"
+        equal = all(pair.n[0] == pair.n[1] for pair in mine)
+        whom = _list(dict.fromkeys(other for pair in mine for other in pair.names)) if equal else name
+        yield f"Record more of {whom}: with {n} trajectories {what} ({_pairs(mine)})."
 
 
 def _changed(found: AgentPairs) -> Iterable[str]:
     for drift in found.drifts:
         if drift.changed:
             yield (
-                f"{drift.name} changed over its recordings: its first half of trajectories is told from its second "
-                f"(moves differ by {drift.points:.0%}, p {_p(drift.p_value)}). If they are in the order of time, give "
-                "the two halves as two agents."
+                f"{drift.name} changed over its recordings: its first half is told from its second (moves differ by "
+                f"{drift.points:.0%}, p {_p(drift.p_value)}). If they are in the order of time, give the two halves as two "
+                "agents."
             )
+
+
+def _left_out(found: AgentPairs) -> Iterable[str]:
+    compared = {name for pair in found.pairs for name in pair.names}
+    left = [name for name in found.names if name not in compared]
+    if left:
+        yield f"Not compared in pairs, because they stand out least from all others: {_list(left)}."
+
+
+def _both(pair: AgentPair) -> str:
+    return " and ".join(pair.names)
+
+
+def _pairs(pairs: Iterable[AgentPair]) -> str:
+    return "; ".join(map(_both, pairs))
 
 
 def _list(names: Iterable[str]) -> str:
