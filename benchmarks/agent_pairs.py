@@ -1,12 +1,12 @@
-"""Does `craftrl inspect --pairs` say the right thing? Agents that differ, act alike, part, learn, or were hardly recorded.
+"""Does `craftrl inspect --pairs` say the right thing? Agents that differ, act alike, part, learn, or are hardly seen.
 
     python benchmarks/agent_pairs.py verdicts --seeds 5
     python benchmarks/agent_pairs.py ranking --seeds 10
 
 `verdicts` counts, for each kind of agents in each world, how often each verdict was given; agents that act alike are
-tried with eight times as many seeds, for the rate of false alarms. `ranking` takes five agents
-from random to expert, ranks their ten pairs before any learning, fits CRAFT on each pair with the same trajectories, and
-gives Spearman's rank correlation of the predicted order with the accuracy on 1000 fresh trajectories of each agent.
+tried with eight times as many seeds, for the rate of false alarms. `ranking` takes five agents from random to expert,
+ranks their ten pairs before any learning, fits CRAFT on each pair with the same trajectories, and gives Spearman's rank
+correlation of the predicted order with the accuracy on 1000 fresh trajectories of each agent.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ def walk(n: int, right: tuple[float, float], cells: int = 3, steps: int = 3, noi
     return case
 
 
-def _walk(
-    rng: np.random.Generator, n: int, right: float, cells: int, steps: int, noise: float | None
-) -> NDArray[Any]:
+def _walk(rng: np.random.Generator, n: int, right: float, cells: int, steps: int, noise: float | None) -> NDArray[Any]:
     cell = np.full((n, steps), cells // 2)
     for h in range(1, steps):
         cell[:, h] = np.clip(cell[:, h - 1] + np.where(rng.random(n) < right, 1, -1), 0, cells - 1)

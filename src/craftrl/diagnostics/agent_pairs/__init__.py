@@ -2,8 +2,8 @@
 
 CRAFT needs agents that are in the same places and move differently there, and enough of both (Equations 4 and 5 of the
 paper: eta, alpha and nu). None of the three can be read off raw observations, but each has a shadow there: how well
-single observations tell two agents apart (`shared`), how much the next observation adds (`moves`), and whether either is
-seen at all on trajectories that were held out (`p_any`).
+single observations tell two agents apart (`shared`), how much the next observation adds (`moves`), and whether more is
+told than chance would tell (`p_any`).
 """
 
 from craftrl.diagnostics.agent_pairs.comparison import compare_agents

@@ -35,9 +35,9 @@ def compare_agents(
     progress  whether to show a bar
 
     Two questions are asked of trajectories that were held out: how well single observations tell two agents apart, and
-    what the next observation adds. Small integers are counted, entry by entry and pair by pair; on anything else boosted
-    trees are trained. Each agent's first half is compared with its second in the same way. With more than eight agents
-    each is compared with all others together, and the eight that stand out most in pairs.
+    what the next observation adds. Small integers are counted, entry by entry and pair by pair; on anything else
+    boosted trees are trained. Each agent's first half is compared with its second in the same way. With more than eight
+    agents each is compared with all others together, and the eight that stand out most in pairs.
 
     Paper: Equations 4 and 5 (eta, nu and alpha)
     """

@@ -51,7 +51,7 @@ def contrast(a: Group, b: Group, sample: Sample, seed: int) -> Contrast:
         p_any = chance_by_permutation(a, b, sample.pairs, sample.values, rng)
     else:  # the better of the folds, corrected for the choice
         p_any = min(1.0, folds * min(part.p_any() for part in parts))
-    return Contrast(p_any, min(1.0, 2 * every.p_moves()), np.clip(2 * (1 - right), 0, 1), moves, error)
+    return Contrast(p_any, every.p_moves(), np.clip(2 * (1 - right), 0, 1), moves, error)
 
 
 def _held_out(a: Group, b: Group, held: list[NDArray[np.bool_]], sample: Sample, seed: int) -> HeldOut:

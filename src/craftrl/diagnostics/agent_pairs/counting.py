@@ -1,14 +1,15 @@
 """What single entries tell of two agents, by counting: for observations of small integers.
 
 What an agent controls often shows in no single entry but in how one entry follows another, and most classifiers miss it
-among many. Counts of all pairs of entries do not: at each h they say how much (x_h[i], x_{h+1}[j]) tell of the agent, and
-how much of that x_h[i] tells alone. The entries are then chosen for all steps together, as a chain i_1, i_2, ..., so that what is little at a single
-step adds up; the library's `coupling="chain"` does the same.
+among many. Counts of all pairs of entries do not: at each h they say how much (x_h[i], x_{h+1}[j]) tell of the agent,
+and how much of that x_h[i] tells alone. The entries are then chosen for all steps together, as a chain i_1, i_2, ..., so
+that what is little at a single step adds up; the library's `coupling="chain"` does the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,4 +112,4 @@ def _best_chain(scores: list[Floats]) -> list[tuple[int, int]]:
     for back in reversed(came):
         chain.append(int(back[chain[-1]]))
     chain.reverse()
-    return list(zip(chain[:-1], chain[1:]))
+    return list(pairwise(chain))

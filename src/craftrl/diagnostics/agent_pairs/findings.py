@@ -35,9 +35,9 @@ def as_points(nats: float) -> float:
 def least_visible(n: float, entries: int, n_steps: int, n_pairs: int = 1) -> float:
     """The difference in points that is seen in about four of five datasets with n trajectories of each agent.
 
-    At each step they must name the right one of so many entries, which takes evidence in proportion to ln(entries). Over
-    all steps together they must tell beyond chance, and more so the more pairs of agents are compared. The factors were
-    fitted to worlds of bits and of features (docs/your-data.md); it holds for differences that single entries show.
+    At each step they must name the right one of so many entries, which takes evidence in proportion to ln(entries).
+    Over all steps together they must tell beyond chance, and more so the more pairs of agents are compared. The factors
+    were fitted to worlds of bits and of features; it holds for differences that single entries show.
     """
     test = PER_TEST + 2 * np.log(n_pairs)
     return as_points((PER_CHOICE * np.log(max(entries, 2)) + test / n_steps) / max(n, 1))

@@ -1,7 +1,7 @@
 """Could chance alone have told the agents apart? Entries of small integers, with agents' names dealt out anew.
 
-The best of many chains of entries tells something of any names whatsoever. How much, names say that were dealt out to the
-same trajectories at random. All trajectories are used, none held out, which sees differences that halves do not.
+The best of many chains of entries tells something of any names whatsoever. How much is found with names that are dealt
+out to the same trajectories at random. No trajectory is held out, which shows differences that halves do not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def chance_by_permutation(a: Group, b: Group, pairs: tuple[int, ...], values: in
 
 
 class _Pair:
-    """All trajectories at one pair of steps: values from 1 on as columns of zeros and ones, and counts of both agents."""
+    """All trajectories at one pair of steps: values from 1 on as columns of zeros and ones, and counts of both."""
 
     def __init__(self, both: Group, c: int, values: int) -> None:
         self.there = both.there[:, c + 1]

@@ -1,7 +1,7 @@
 """Some of a dataset, in the form in which agents are compared before anything is learned.
 
-At most `ROWS` trajectories of each agent, from all over its recordings, at most `PAIRS` pairs of neighbouring steps, and
-observations as short vectors: small integers stay what they are, features too, and images are shrunk.
+At most `ROWS` trajectories of each agent, from all over its recordings, at most `PAIRS` pairs of neighbouring steps,
+and observations as short vectors: small integers stay what they are, features too, and images are shrunk.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _flat(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _varying(read: list[NDArray[Any]], values: int) -> list[NDArray[Any]]:
-    """Of long observations, at every step the entries that vary most; which they are need not be the same at all steps."""
+    """Of long observations, at every step the entries that vary most, which need not be the same at all steps."""
     most = max(1, MOST_COUNTED // values)
     if read[0].shape[2] <= most:
         return read

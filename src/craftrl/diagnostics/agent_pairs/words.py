@@ -116,7 +116,11 @@ def _too_little(pairs: list[AgentPair]) -> Iterable[str]:
     for name, n in fewest.items():
         mine = [pair for pair in pairs if pair.names[int(pair.n[1] < pair.n[0])] == name]
         visible = max(pair.visible for pair in mine)
-        what = f"a difference below about {visible:.0%} would not be seen" if visible < 1 else "no difference would be seen"
+        what = (
+            f"a difference below about {visible:.0%} would not be seen"
+            if visible < 1
+            else "no difference would be seen"
+        )
         equal = all(pair.n[0] == pair.n[1] for pair in mine)
         whom = _list(dict.fromkeys(other for pair in mine for other in pair.names)) if equal else name
         yield f"Record more of {whom}: with {n} trajectories {what} ({_pairs(mine)})."
