@@ -58,7 +58,7 @@ def test_agents_of_different_quality():
 
 def test_pairs_are_ranked_by_what_tells_them_apart():
     found = compare_agents(bits((0.5, 0.7, 0.9), 400))
-    assert [pair.agents for pair in found.pairs][0] == (0, 2)
+    assert found.pairs[0].agents == (0, 2)
     evidence = [pair.evidence for pair in found.pairs]
     assert evidence == sorted(evidence, reverse=True)
     assert found.pairs[0].points == pytest.approx(0.4, abs=0.08)

@@ -55,11 +55,11 @@ def contrast(a: Group, b: Group, sample: Sample, seed: int) -> Contrast:
 
 
 def _held_out(a: Group, b: Group, held: list[NDArray[np.bool_]], sample: Sample, seed: int) -> HeldOut:
-    known = [group.rows(~out) for group, out in zip((a, b), held)]
+    known_a, known_b = (group.rows(~out) for group, out in zip((a, b), held))
     test = Group.join([group.rows(out) for group, out in zip((a, b), held)])
     if sample.values is not None:
-        told = tell_by_counts(*known, test, sample.pairs, sample.values)
+        told = tell_by_counts(known_a, known_b, test, sample.pairs, sample.values)
     else:
-        told = tell_by_trees(*known, test, sample.pairs, seed)
+        told = tell_by_trees(known_a, known_b, test, sample.pairs, seed)
     y = np.repeat([-1, 1], [int(out.sum()) for out in held])
     return HeldOut(told, y, test.there[:, np.asarray(sample.pairs) + 1])

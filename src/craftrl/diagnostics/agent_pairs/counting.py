@@ -2,8 +2,8 @@
 
 What an agent controls often shows in no single entry but in how one entry follows another, and most classifiers miss it
 among many. Counts of all pairs of entries do not: at each h they say how much (x_h[i], x_{h+1}[j]) tell of the agent,
-and how much of that x_h[i] tells alone. The entries are then chosen for all steps together, as a chain i_1, i_2, ..., so
-that what is little at a single step adds up; the library's `coupling="chain"` does the same.
+and how much of that x_h[i] tells alone. The entries are then chosen for all steps together, as a chain i_1, i_2, and
+so on, so that what is little at a single step adds up; the library's `coupling="chain"` does the same.
 """
 
 from __future__ import annotations

@@ -81,14 +81,14 @@ def _short(pairs: list[AgentPair]) -> Iterable[str]:
     if few:
         who = {name: n for pair in few for name, n in zip(pair.names, pair.n) if n < FEW}
         yield (
-            f"Record more of {_list(f'{name} ({n} trajectories)' for name, n in who.items())}: {_pairs(few)} differ, but "
-            f"with fewer than {FEW} trajectories of an agent nothing was learned reliably."
+            f"Record more of {_list(f'{name} ({n} trajectories)' for name, n in who.items())}: {_pairs(few)} differ, "
+            f"but with fewer than {FEW} trajectories of an agent nothing was learned reliably."
         )
     for pair in pairs:
         if pair not in few:
             yield (
-                f"{_both(pair)} differ, but this is seen at {pair.differing.sum()} of {len(pair.differing)} steps only: "
-                "record more of both, unless they act alike at the other steps."
+                f"{_both(pair)} differ, but this is seen at {pair.differing.sum()} of {len(pair.differing)} steps "
+                "only: record more of both, unless they act alike at the other steps."
             )
 
 
@@ -105,25 +105,23 @@ def _other_places(pairs: list[AgentPair]) -> Iterable[str]:
     if pairs:
         shared = max(pair.shared for pair in pairs)
         yield (
-            f"{_pairs(pairs)} are told apart by single frames (they share {shared:.0%} of their places or less): they go "
-            "to different places, or were recorded differently. Let them visit the same places, or compare each with an "
-            "agent that goes to both."
+            f"{_pairs(pairs)} are told apart by single frames (they share {shared:.0%} of their places or less): they "
+            "go to different places, or were recorded differently. Let them visit the same places, or compare each "
+            "with an agent that goes to both."
         )
 
 
 def _too_little(pairs: list[AgentPair]) -> Iterable[str]:
-    fewest = {pair.names[int(pair.n[1] < pair.n[0])]: min(pair.n) for pair in pairs}
-    for name, n in fewest.items():
-        mine = [pair for pair in pairs if pair.names[int(pair.n[1] < pair.n[0])] == name]
+    """One sentence for each agent of whom there is least."""
+    by_least: dict[str, list[AgentPair]] = {}
+    for pair in pairs:
+        by_least.setdefault(pair.names[int(pair.n[1] < pair.n[0])], []).append(pair)
+    for name, mine in by_least.items():
         visible = max(pair.visible for pair in mine)
-        what = (
-            f"a difference below about {visible:.0%} would not be seen"
-            if visible < 1
-            else "no difference would be seen"
-        )
+        what = f"a difference below about {visible:.0%} would not" if visible < 1 else "no difference would"
         equal = all(pair.n[0] == pair.n[1] for pair in mine)
         whom = _list(dict.fromkeys(other for pair in mine for other in pair.names)) if equal else name
-        yield f"Record more of {whom}: with {n} trajectories {what} ({_pairs(mine)})."
+        yield f"Record more of {whom}: with {min(mine[0].n)} trajectories {what} be seen ({_pairs(mine)})."
 
 
 def _changed(found: AgentPairs) -> Iterable[str]:
@@ -131,8 +129,8 @@ def _changed(found: AgentPairs) -> Iterable[str]:
         if drift.changed:
             yield (
                 f"{drift.name} changed over its recordings: its first half is told from its second (moves differ by "
-                f"{drift.points:.0%}, p {_p(drift.p_value)}). If they are in the order of time, give the two halves as two "
-                "agents."
+                f"{drift.points:.0%}, p {_p(drift.p_value)}). If they are in the order of time, give the two halves as "
+                "two agents."
             )
 
 
