@@ -6,7 +6,7 @@ and observations as short vectors: small integers stay what they are, features t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -25,6 +25,7 @@ STRETCH = 5  # such pairs in a row, where a horizon is too long for all of them
 MOST_VALUES = 16  # integers with more values than this are measurements
 MOST_ENTRIES = 4096  # entries times values of an observation whose entries are counted; larger ones are images
 MOST_COUNTED = 512  # entries times values that are counted in pairs, those that vary most
+LONGEST = 1024  # entries of a feature vector that are looked at
 SIDE = 12  # pixels along either side of an image, once it is shrunk
 
 
@@ -68,14 +69,19 @@ class Sample:
 
 
 def take_sample(tau: TrajectoryDataset) -> Sample:
-    """Read what is compared, and no more."""
-    steps = _steps(tau.H)
-    read = [_read(tau, k, steps) for k in range(tau.K)]
-    values = _values(tau, [x for x, _ in read])
-    short = [_shrunk(x) for x, _ in read] if values is None else _varying([_flat(x) for x, _ in read], values)
-    groups = tuple(Group(x, there).rows(there[:, 1]) for x, (_, there) in zip(short, read))
+    """Read what is compared, and hold no more of it than that."""
+    steps, size = _steps(tau.H), int(np.prod(tau.obs_shape, dtype=np.int64))
+    may_count = tau.dtype.kind in "biu" and 2 * size <= MOST_ENTRIES
+    read = [_read(tau, k, steps, (lambda x: x) if may_count else _shrunk) for k in range(tau.K)]
+    there = [tau.lengths[rows][:, None] >= np.asarray(steps) for _, rows in read]
+    values = _values([x for x, _ in read], size) if may_count else None
+    if values is not None:
+        x = _varying([x.reshape(*x.shape[:2], -1) for x, _ in read], values)
+    else:
+        x = [_shrunk(x, axis=2) if may_count else x for x, _ in read]
+    groups = tuple(Group(own, here).rows(here[:, 1]) for own, here in zip(x, there))
     pairs = tuple(c for c, (h, after) in enumerate(pairwise(steps)) if after == h + 1)
-    return Sample(steps, pairs, groups, values, int(np.prod(tau.obs_shape, dtype=np.int64)))
+    return Sample(steps, pairs, groups, values, size)
 
 
 def _steps(H: int) -> tuple[int, ...]:
@@ -86,8 +92,10 @@ def _steps(H: int) -> tuple[int, ...]:
     return tuple(sorted({int(h) for first in firsts for h in range(first, first + STRETCH + 1)}))
 
 
-def _read(tau: TrajectoryDataset, k: int, steps: Sequence[int]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """(rows, steps, *obs) of agent k, and which of them are there."""
+def _read(
+    tau: TrajectoryDataset, k: int, steps: Sequence[int], shorten: Callable[[NDArray[Any]], NDArray[Any]]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """(rows, steps, ...) of agent k, shortened as it is read, and which trajectories these are."""
     mine, count = tau.agent_slice(k), int(tau.counts[k])
     if count <= ROWS:
         runs = [(mine.start, mine.stop)]
@@ -95,21 +103,16 @@ def _read(tau: TrajectoryDataset, k: int, steps: Sequence[int]) -> tuple[NDArray
         size = ROWS // RUNS
         firsts = mine.start + np.linspace(0, count - size, RUNS).astype(int)
         runs = [(int(first), int(first) + size) for first in firsts]
-    x = [np.stack([tau.steps.read(h - 1, *run) for h in steps], axis=1) for run in runs]
-    lengths = np.concatenate([tau.lengths[first:stop] for first, stop in runs])
-    return np.concatenate(x), lengths[:, None] >= np.asarray(steps)
+    x = [np.stack([shorten(tau.steps.read(h - 1, *run)) for h in steps], axis=1) for run in runs]
+    return np.concatenate(x), np.concatenate([np.arange(*run) for run in runs])
 
 
-def _values(tau: TrajectoryDataset, read: Sequence[NDArray[Any]]) -> int | None:
-    if tau.dtype.kind not in "biu" or min(int(x.min()) for x in read) < 0:
+def _values(read: Sequence[NDArray[Any]], size: int) -> int | None:
+    """How many values entries have, if they are few enough to be counted."""
+    if min(int(x.min()) for x in read) < 0:
         return None
     values = max(2, 1 + max(int(x.max()) for x in read))
-    entries = int(np.prod(tau.obs_shape, dtype=np.int64))
-    return values if values <= MOST_VALUES and values * entries <= MOST_ENTRIES else None
-
-
-def _flat(x: NDArray[Any]) -> NDArray[Any]:
-    return x.reshape(*x.shape[:2], -1)
+    return values if values <= MOST_VALUES and values * size <= MOST_ENTRIES else None
 
 
 def _varying(read: list[NDArray[Any]], values: int) -> list[NDArray[Any]]:
@@ -122,14 +125,16 @@ def _varying(read: list[NDArray[Any]], values: int) -> list[NDArray[Any]]:
     return [np.take_along_axis(x, kept[None], axis=2) for x in read]
 
 
-def _shrunk(x: NDArray[Any]) -> NDArray[np.float32]:
-    """Observations as vectors; images as means over areas, `SIDE` x `SIDE` of them at most."""
-    x = x.astype(np.float32)
-    if x.ndim >= 4:
-        for axis in (2, 3):
-            size = x.shape[axis]
+def _shrunk(x: NDArray[Any], axis: int = 1) -> NDArray[np.float32]:
+    """Observations, which begin at this axis, as vectors; images as means over areas, `SIDE` x `SIDE` of them at most;
+    of long vectors entries from all over them."""
+    if x.ndim >= axis + 2:
+        for side in (axis, axis + 1):
+            size = x.shape[side]
             if size > SIDE:
                 edges = np.linspace(0, size, SIDE + 1).astype(int)
-                width = np.diff(edges).reshape(-1, *[1] * (x.ndim - axis - 1))
-                x = np.add.reduceat(x, edges[:-1], axis=axis) / width
-    return np.asarray(_flat(x), dtype=np.float32)
+                width = np.diff(edges).reshape(-1, *[1] * (x.ndim - side - 1))
+                x = np.add.reduceat(x, edges[:-1], axis=side, dtype=np.float32) / width
+    flat = x.reshape(*x.shape[:axis], -1)
+    some = np.linspace(0, flat.shape[-1] - 1, min(flat.shape[-1], LONGEST)).astype(int)
+    return np.asarray(flat[..., some], dtype=np.float32)
