@@ -188,8 +188,9 @@ def test_bad_input():
         compare_agents([np.zeros((5, 3, 2))])
     with pytest.raises(InvalidDataError, match="at least two steps"):
         compare_agents([np.zeros((5, 1, 2))] * 2)
-    with pytest.raises(InvalidParameterError, match="names must be 2 different texts"):
-        compare_agents(tau, names=["a", "a"])
+    for names in (["a", "a"], ["a"], "ab", 5, [0, 1]):
+        with pytest.raises(InvalidParameterError, match="names must be a list of 2 different texts"):
+            compare_agents(tau, names=names)
     with pytest.raises(InvalidParameterError, match="seed must be an integer"):
         compare_agents(tau, seed=-1)
     few = compare_agents([np.zeros((3, 4, 2)), np.zeros((300, 4, 2))])

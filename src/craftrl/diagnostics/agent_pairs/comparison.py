@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.arguments import check_flag, check_whole
+from craftrl.arguments import check_flag, check_whole, shown
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.diagnostics.agent_pairs.contrast import Contrast, contrast
@@ -63,10 +63,13 @@ def compare_agents(
 
 
 def _names(names: Sequence[str] | None, tau: TrajectoryDataset) -> tuple[str, ...]:
-    called = tuple(map(str, tau.names)) if names is None else tuple(names)
-    if isinstance(names, str) or len(set(called)) != tau.K or not all(isinstance(name, str) for name in called):
-        raise InvalidParameterError(f"names must be {tau.K} different texts, one per agent; {names!r} was given.")
-    return called
+    given = tuple(map(str, tau.names)) if names is None else names
+    listed = isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given)
+    if not listed or not len(given) == len(set(given)) == tau.K:
+        raise InvalidParameterError(
+            f"names must be a list of {tau.K} different texts, one per agent; {shown(names)} was given."
+        )
+    return tuple(given)
 
 
 def _pair(
