@@ -267,6 +267,7 @@ RECORDS: dict[str, str] = {
             "craftrl.theory.Attained",
             "craftrl.theory.CorruptedExample",
             "craftrl.theory.SampleSize",
+            "craftrl.diagnostics.AgentPairs",
             "craftrl.diagnostics.AgentShares",
             "craftrl.diagnostics.Closure",
             "craftrl.diagnostics.Diagnosis",

@@ -7,9 +7,12 @@ loss), or the states name the agent better than they should (`shares`). What `fi
 trace (`gaps`, and the share still assigned). Networks are not trained again: their own log-odds are asked whether the
 states hold what they know (`sufficiency`).
 
+Before anything is fitted, `compare_agents` says which agents' data differ enough to be compared (`agent_pairs`).
+
 How well each of these predicts true accuracy is measured in docs/diagnostics.md.
 """
 
+from craftrl.diagnostics.agent_pairs import AgentPairs, compare_agents
 from craftrl.diagnostics.checks import diagnose
 from craftrl.diagnostics.closure import Closure, closure_test
 from craftrl.diagnostics.diagnosis import Diagnosis
@@ -21,6 +24,7 @@ from craftrl.diagnostics.subject import Subject
 from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
 
 __all__ = [
+    "AgentPairs",
     "AgentShares",
     "Closure",
     "Diagnosis",
@@ -31,6 +35,7 @@ __all__ = [
     "agent_shares",
     "closure_test",
     "cluster_gaps",
+    "compare_agents",
     "diagnose",
     "resample",
     "residual_information",

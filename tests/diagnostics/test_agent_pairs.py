@@ -1,0 +1,200 @@
+"""Which agents to compare: what is said of agents that differ, act alike, part, learn, or were hardly recorded."""
+
+import numpy as np
+import pytest
+
+from craftrl import TrajectoryDataset
+from craftrl.diagnostics import AgentPairs, compare_agents
+from craftrl.diagnostics.agent_pairs import sample as sampling
+from craftrl.diagnostics.agent_pairs.contrast import contrast
+from craftrl.diagnostics.agent_pairs.counting import tell_by_counts
+from craftrl.diagnostics.agent_pairs.findings import as_points, least_visible
+from craftrl.diagnostics.agent_pairs.held_out import HeldOut, Told
+from craftrl.diagnostics.agent_pairs.sample import Group, take_sample
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, SwitchingPolicy, collect
+from craftrl.errors import InvalidDataError, InvalidParameterError
+
+
+def bits(stay, n, seed=0, horizon=8, features=16):
+    world = BitsExBMDP(horizon, features, seed=seed)
+    return collect(world, [world.persistence_policy(p) for p in stay], n, seed=seed).tau
+
+
+def walk(n, right, seed, cells=3, steps=3, noise=0.1):
+    """A walk on cells in a row beside a distraction, as feature vectors or as whole numbers."""
+    rng = np.random.default_rng(seed)
+    cell = np.full((n, steps), cells // 2)
+    for h in range(1, steps):
+        cell[:, h] = np.clip(cell[:, h - 1] + np.where(rng.random(n) < right, 1, -1), 0, cells - 1)
+    x = np.stack([cell, rng.integers(3, size=cell.shape)], axis=-1)
+    return x + noise * rng.normal(size=x.shape) if noise else x
+
+
+def verdicts(found: AgentPairs):
+    return {frozenset(pair.names): pair.verdict for pair in found.pairs}
+
+
+def test_agents_of_different_quality():
+    """Random, improving, good, nearly as good, and an expert of whom there is little."""
+    world = BitsExBMDP(8, 16, seed=0)
+    random, good, nearly, expert = (world.persistence_policy(p) for p in (0.5, 0.8, 0.81, 0.9))
+    improving = SwitchingPolicy([random, expert], [0] * 200 + [1] * 200)
+    tau = collect(world, [random, improving, good, nearly, expert], [400, 400, 400, 400, 30], seed=0).tau
+    found = compare_agents(tau, names=["random", "improving", "good", "nearly", "expert"])
+    said = verdicts(found)
+    assert said[frozenset({"random", "good"})] == said[frozenset({"random", "nearly"})] == "compare"
+    assert said[frozenset({"good", "nearly"})] == "alike"
+    assert said[frozenset({"random", "expert"})] == "data short"
+    assert said[frozenset({"good", "expert"})] == "too little"
+    assert [drift.name for drift in found.drifts if drift.changed] == ["improving"]
+
+    text = str(found)
+    assert found.advice[0].startswith("Compare random with ")
+    assert "good and nearly act alike" in text
+    assert "Record more of expert (30 trajectories): random and expert differ" in text
+    assert "Record more of expert: with 30 trajectories a difference below about" in text
+    assert "improving changed over its recordings" in text
+
+
+def test_pairs_are_ranked_by_what_tells_them_apart():
+    found = compare_agents(bits((0.5, 0.7, 0.9), 400))
+    assert found.pairs[0].agents == (0, 2)
+    evidence = [pair.evidence for pair in found.pairs]
+    assert evidence == sorted(evidence, reverse=True)
+    assert found.pairs[0].points == pytest.approx(0.4, abs=0.08)
+
+
+def test_names_that_say_nothing_are_called_different_one_time_in_twenty():
+    """60 divisions of one agent's trajectories in two; more than eight alarms in 60 have a chance below 1%."""
+    tau = bits((0.7, 0.7), 60, horizon=3, features=4)
+    alarms = 0
+    for seed in range(60):
+        agent = np.random.default_rng(seed).permutation(tau.agent)
+        dealt = take_sample(tau.select(np.arange(tau.n), agent))
+        alarms += contrast(*dealt.groups, dealt, seed).p_any < 0.05
+    assert alarms <= 8
+
+
+@pytest.mark.parametrize("noise", [0, 0.1], ids=["whole numbers", "features"])
+def test_agents_that_part(noise):
+    agents = [walk(150, right, k, cells=13, steps=6, noise=noise) for k, right in enumerate((0.02, 0.98))]
+    (pair,) = compare_agents(agents).pairs
+    assert pair.verdict == "other places"
+    assert pair.contrast.shared[0] > 0.8  # both begin in the middle
+    assert (pair.contrast.shared[1:] < 0.1).all()
+
+
+def test_places_that_differ_while_moves_do_not():
+    """Agents that begin apart and then do the same: what x_{h+1} adds to x_h is nothing."""
+    alarms = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        start = np.repeat([0.1, 0.9], 200)[:, None] > rng.random((400, 1))
+        x = (start ^ (np.cumsum(rng.random((400, 5)) < 0.1, axis=1) % 2).astype(bool)).astype(np.uint8)
+        x = np.stack([x, rng.integers(2, size=x.shape)], axis=-1)
+        (pair,) = compare_agents([x[:200], x[200:]]).pairs
+        assert pair.p_value < 0.001
+        assert pair.shared < 0.7
+        assert pair.points < 0.1
+        alarms += pair.verdict != "other places"
+    assert alarms <= 1
+
+
+def test_features_and_images():
+    found = compare_agents([walk(150, right, k) for k, right in enumerate((0.2, 0.8, 0.2))])
+    assert verdicts(found)[frozenset({"0", "1"})] == verdicts(found)[frozenset({"1", "2"})] == "compare"
+    assert found.pairs[-1].agents == (0, 2)
+    assert found.pairs[-1].p_value > 0.05
+    assert not found.counted
+
+    world = PixelsExBMDP(horizon=4, size=2, n_walkers=1)
+    tau = collect(world, world.policies(), 300, seed=0).tau
+    assert compare_agents(tau).pairs[0].verdict == "compare"
+
+
+def test_episodes_of_unequal_length():
+    """Lengths alone tell nothing: the same habits, one agent's episodes cut at random."""
+    x = [walk(120, 0.5, k, steps=6, noise=0) for k in (0, 1)]
+    cut = np.random.default_rng(0).integers(1, 7, size=120)
+    found = compare_agents([list(x[0]), [episode[:length] for episode, length in zip(x[1], cut)]])
+    assert found.pairs[0].p_value > 0.05
+    assert found.pairs[0].looked_at[1] == (cut > 1).sum()
+
+
+def test_the_same_seed_says_the_same():
+    tau = bits((0.5, 0.6), 100)
+    assert str(compare_agents(tau, seed=3)) == str(compare_agents(tau, seed=3)) != str(compare_agents(tau, seed=4))
+
+
+def test_many_agents_are_screened():
+    """Of ten agents eight are compared in pairs, among them the one that differs from all others."""
+    found = compare_agents(bits((0.6,) * 6 + (0.95,) + (0.6,) * 3, 60, horizon=5, features=6))
+    assert len(found.pairs) == 28
+    assert 6 in found.pairs[0].agents
+    assert "Not compared in pairs" in str(found)
+
+
+def test_only_part_of_large_data_is_read(monkeypatch):
+    """Trajectories from all over an agent's recordings, neighbouring steps, and small images."""
+    monkeypatch.setattr(sampling, "ROWS", 32)
+    x = np.arange(100, dtype=np.float32)[:, None, None, None, None] + np.zeros((100, 50, 30, 20, 3), dtype=np.float32)
+    taken = take_sample(TrajectoryDataset.from_arrays([x, x[:20]]))
+    assert taken.groups[0].x.shape == (32, len(taken.steps), 12 * 12 * 3)
+    assert len(taken.groups[1]) == 20
+    assert (taken.groups[0].x[0].min(), taken.groups[0].x[-1].max()) == (0, 99)
+    assert (taken.steps[0], taken.steps[-1]) == (1, 50)
+    assert all(taken.steps[c + 1] == taken.steps[c] + 1 for c in taken.pairs)
+    assert len(taken.pairs) >= 25
+
+
+def test_entries_are_chosen_for_all_steps_together():
+    """Entry 2 then 0 then 1 carries the difference, which no single observation shows."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(2, size=(800, 3, 4)).astype(np.uint8)
+    agent = np.repeat([0, 1], 400)
+    for h, (here, after) in enumerate([(2, 0), (0, 1)], start=1):
+        stays = rng.random(800) < np.where(agent, 0.85, 0.15)
+        x[:, h, after] = x[:, h - 1, here] ^ ~stays
+    a, b, test = (Group(part, np.ones((len(part), 3), dtype=bool)) for part in (x[:300], x[400:700], x[[350, 750]]))
+    told = tell_by_counts(a, b, test, (0, 1), 2)
+    alone = x[[350, 750], :2][:, [0, 1], [2, 0]] == x[[350, 750], 1:][:, [0, 1], [0, 1]]
+    assert np.array_equal(told.moved > 0, alone)  # staying speaks for the second agent
+    assert np.allclose(np.abs(told.moved), np.log(0.85 / 0.15), atol=0.5)
+
+
+def test_log_odds_that_boast_are_scaled_down():
+    rng = np.random.default_rng(0)
+    y = np.repeat([-1, 1], 4000)
+    honest = np.log(0.7 / 0.3) * y[:, None] * np.where(rng.random((8000, 1)) < 0.7, 1, -1)
+    nothing, there = np.zeros((8000, 1)), np.ones((8000, 1), dtype=bool)
+    truth = np.log(2) + 0.7 * np.log(0.7) + 0.3 * np.log(0.3)
+    for factor in (1, 5):
+        held = HeldOut(Told(nothing, nothing, factor * honest), y, there)
+        assert held.mean(held.beyond)[0][0] == pytest.approx(truth, abs=0.01)
+    assert HeldOut(Told(nothing, nothing, -honest), y, there).beyond.sum() == 0
+
+
+def test_points_are_differences_of_chances():
+    p = np.array([[0.35, 0.65], [0.65, 0.35]])
+    nats = np.log(2) + (p * np.log(p)).sum(axis=1).mean()
+    assert as_points(nats) == pytest.approx(0.3, abs=1e-3)
+    assert (as_points(0), as_points(np.log(2))) == (0, 1)
+    assert least_visible(400, 32, 9) == pytest.approx(least_visible(100, 32, 9) / 2, rel=0.02)
+
+
+def test_bad_input():
+    tau = bits((0.5, 0.7), 20)
+    with pytest.raises(InvalidDataError, match="at least two agents"):
+        compare_agents([np.zeros((5, 3, 2))])
+    with pytest.raises(InvalidDataError, match="at least two steps"):
+        compare_agents([np.zeros((5, 1, 2))] * 2)
+    for names in (["a", "a"], ["a"], "ab", 5, [0, 1]):
+        with pytest.raises(InvalidParameterError, match="names must be a list of 2 different texts"):
+            compare_agents(tau, names=names)
+    with pytest.raises(InvalidParameterError, match="seed must be an integer"):
+        compare_agents(tau, seed=-1)
+    few = compare_agents([np.zeros((3, 4, 2)), np.zeros((300, 4, 2))])
+    assert few.pairs[0].verdict == "too little"
+    assert few.advice[0] == "No pair of these agents is worth comparing yet."
+    same = compare_agents([np.zeros((50, 4, 2)), np.zeros((50, 4, 2))])
+    assert same.pairs[0].p_value == 1
