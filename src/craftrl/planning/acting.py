@@ -91,7 +91,9 @@ class Planner:
     def _of_text(self, goal: str) -> frozenset[int]:
         parts = goal.split(":")
         if not (len(parts) in (1, 2) and all(part.strip().isdecimal() for part in parts)):
-            raise InvalidParameterError(f'A goal must be a state as "3" or "h:state" as "4:3"; {shown(goal)} was given.')
+            raise InvalidParameterError(
+                f'A goal must be a state as "3" or "h:state" as "4:3"; {shown(goal)} was given.'
+            )
         if len(parts) == 1 or self.grounding.nodes.shared:
             return self.goal_nodes(int(parts[-1]))
         h, state = (int(part) for part in parts)
@@ -191,39 +193,34 @@ class _Course:
             self.seen.append(np.array(x))
 
     def _choose(self) -> int | None:
-        """The next action of the plan, or of a new one; where there is none, what to try; None to give up."""
-        if not self.ahead and not self._plan():
-            for here in self.reader.likely():
-                if self._leads_on(here):
-                    return self.grounding.next_trial(here)
-            return None if self.reader.likely() else 0
-        return self.ahead[0][0]
+        """The next action of the plan, or of a new one; where there is none, what to try; None to give up.
 
-    def _plan(self) -> bool:
-        """Plan from where one is most likely; if nothing leads on from there, from where one may be as well."""
-        for here in self.reader.likely():
-            try:
-                return self._follow(here, self.goals)
-            except UnreachableGoal as error:
-                if error.nearest is not None and error.nearest != here:
-                    return self._follow(here, {error.nearest})
-                if error.nearest == here:
-                    return False
-        return False
+        A plan starts where one most likely is; if no way leads on from there, where one may be as well.
+        """
+        if self.ahead:
+            return self.ahead[0][0]
+        likely = self.reader.likely()
+        if not likely:  # the model names no state here: any action may lead to one that it names
+            return len(self.actions) % self.grounding.n_actions
+        for here in likely:
+            nearest = self._follow(here, self.goals) if here not in self.goals else None
+            if nearest == here:
+                return self.grounding.next_trial(here)
+            if nearest is not None:
+                self._follow(here, {nearest})
+            if self.ahead:
+                return self.ahead[0][0]
+        return None
 
-    def _leads_on(self, here: int) -> bool:
-        """Whether the videos show a way from here to the goal."""
+    def _follow(self, here: int, goals: Collection[int]) -> int | None:
+        """Make a plan; where there is none yet, return the nearest state that can be reached, if the videos lead on."""
         try:
-            plan_path(self.grounding, here, self.goals, horizon=self._left())
+            plan = plan_path(self.grounding, here, goals, by=self.by, horizon=self._left())
         except UnreachableGoal as error:
-            return error.nearest is not None
-        return True
-
-    def _follow(self, here: int, goals: Collection[int]) -> bool:
-        plan = plan_path(self.grounding, here, goals, by=self.by, horizon=self._left())
+            return error.nearest
         self.plans.append(plan)
         self.ahead = list(zip(plan.actions, plan.nodes[1:]))
-        return True
+        return None
 
     def _left(self) -> int:
         return self.most - len(self.actions)

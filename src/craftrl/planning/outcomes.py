@@ -19,6 +19,7 @@ Flags = NDArray[np.bool_]
 Told = tuple[Floats, Flags]
 
 NEW = 0.1  # how plausible a successor is that the videos never show, beside one that they show
+CERTAIN = 0.9  # an action that was never tried is known if what is excluded leaves one successor about this surely
 TRUST = 0.9  # how far labels of the same latent action in other states are trusted here
 PSEUDO = 1.0  # labels that what is expected beforehand is worth, where one action has several successors
 
@@ -96,7 +97,7 @@ def expected_outcomes(
     if deterministic:
         evidence = np.pad(times * np.log((1 - STRAY) / STRAY), ((0, 0), (0, 1)))
         chance = assign(evidence, prior, np.arange(len(successors) + 1) < len(videos))[:, :-1]
-        known = known | (chance.max(axis=1, initial=0) > SURE)
+        known = known | (chance.max(axis=1, initial=0) > CERTAIN)
     else:
         expected = prior[:, :-1] / prior.sum(axis=1, keepdims=True)
         chance = (times + PSEUDO * expected) / (tried[:, None] + PSEUDO)
