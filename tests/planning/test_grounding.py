@@ -202,6 +202,6 @@ def test_labels_that_cannot_be_are_refused():
         Grounding(None, 4)
     with pytest.raises(InvalidParameterError, match="it has no edges"):
         Grounding(g.moves, 4, SimpleNamespace(n=4))
+    latent = SimpleNamespace(n=1, edges=np.zeros((0, 2)), share=np.zeros((0, 1)), consistent=np.zeros(3))
     with pytest.raises(InvalidParameterError, match="of the same 9 states"):
-        latent = SimpleNamespace(n=1, edges=np.zeros((0, 2)), share=np.zeros((0, 1)), consistent=np.zeros(3))
         Grounding(g.moves, 4, latent)

@@ -29,7 +29,7 @@ class Reader:
         for method in ("reset", "step"):
             check_method("env", env, method, "a Gymnasium environment")
         space = getattr(env, "action_space", None)
-        n = getattr(space, "n", None)
+        n: Any = getattr(space, "n", None)
         if not is_whole(n) or getattr(space, "shape", ()) != ():
             raise InvalidParameterError(
                 f"env must have discrete actions; its are {shown(space)}; wrap it in "
