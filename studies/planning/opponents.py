@@ -35,7 +35,7 @@ PPO_SETTINGS: dict[str, Any] = {
     "batch_size": 64,
     "n_epochs": 8,
     "gamma": 0.95,
-    "ent_coef": 0.01,
+    "ent_coef": 0.05,
 }
 ENVIRONMENTS = 8  # that PPO steps side by side
 
