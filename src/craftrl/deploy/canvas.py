@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
@@ -21,7 +21,8 @@ __all__ = ["MOST_FRAMES", "Bytes", "check_images", "check_video", "enlarged", "e
 Bytes = NDArray[np.uint8]
 SUFFIXES = (".mp4", ".mkv", ".gif")
 MOST_FRAMES = 1000  # a second
-COLOURS, SAMPLE = 256, 24  # of a GIF: how many it may have, and the frames they are chosen from
+COLOURS = 256  # of a GIF, at most
+AHEAD, SAMPLE = 120, 24  # its colours are chosen from so many of the first frames, which are kept until then
 
 
 def check_video(path: str | os.PathLike[str]) -> None:
@@ -63,27 +64,30 @@ def even(image: Bytes) -> Bytes:
     return np.pad(image, ((0, rows % 2), (0, columns % 2), (0, 0)))
 
 
-def write_video(path: str | os.PathLike[str], frames: Iterable[Bytes], fps: int) -> None:
+def write_video(
+    path: str | os.PathLike[str], frames: Iterable[Bytes], fps: int, colours: Sequence[str] = ()
+) -> None:
     """Frames (rows, columns, 3) of one size, one at least, to a file whose name says the format.
 
-    Frames are taken one after the other and not kept.
+    Frames are taken one after the other and not kept. A GIF has few colours: those of `colours`, such as "#0072B2", are
+    kept, and the rest are chosen from the first frames.
     """
     check_video(path)
     check_whole("fps", fps, 1, MOST_FRAMES)
     coming = iter(frames)
     first = next(coming)
     with written_whole(path, "video") as temporary:
-        _write(temporary, Path(path).suffix.lower(), first, chain([first], coming), fps)
+        _write(temporary, Path(path).suffix.lower(), first, chain([first], coming), fps, colours)
 
 
-def _write(path: Path, suffix: str, first: Bytes, frames: Iterator[Bytes], fps: int) -> None:
+def _write(path: Path, suffix: str, first: Bytes, frames: Iterator[Bytes], fps: int, colours: Sequence[str]) -> None:
     import av
 
     with av.open(str(path), "w", format={".mkv": "matroska"}.get(suffix, suffix[1:])) as container:
         stream: Any = container.add_stream("gif" if suffix == ".gif" else "libx264", rate=Fraction(fps))
         stream.height, stream.width = first.shape[:2]
         stream.pix_fmt = "pal8" if suffix == ".gif" else "yuv420p"
-        for image in _with_palette(frames) if suffix == ".gif" else _plain(frames):
+        for image in _with_palette(frames, colours) if suffix == ".gif" else _plain(frames):
             container.mux(stream.encode(image))
         container.mux(stream.encode())
 
@@ -95,16 +99,20 @@ def _plain(frames: Iterator[Bytes]) -> Iterator[Any]:
         yield av.VideoFrame.from_ndarray(image, format="rgb24")
 
 
-def _with_palette(frames: Iterator[Bytes]) -> Iterator[Any]:
-    """The frames in 256 colours, the same for all: those that the first frames need most."""
+def _with_palette(frames: Iterator[Bytes], kept: Sequence[str]) -> Iterator[Any]:
+    """The frames in 256 colours, the same for all: those that are kept, and what the first frames need most."""
     import av
-    from PIL import Image
+    from PIL import Image, ImageColor
 
-    first = list(islice(frames, SAMPLE))
-    palette = Image.fromarray(np.concatenate(first)).quantize(COLOURS)
+    first = list(islice(frames, AHEAD))
+    different = list({id(image): image for image in first}.values())
+    sample = np.concatenate(different[:: -(-len(different) // SAMPLE)])
+    chosen = Image.fromarray(sample).quantize(COLOURS - len(kept)).getpalette() or []
+    rgb = [*(part for colour in kept for part in ImageColor.getrgb(colour)[:3]), *chosen]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(rgb)
     colours = np.full((COLOURS, 4), 255, np.uint8)  # how opaque, then red, green and blue
-    known = np.array(palette.getpalette(), np.uint8).reshape(-1, 3)
-    colours[: len(known), 1:] = known
+    colours[: len(rgb) // 3, 1:] = np.array(rgb).reshape(-1, 3)
     for image in chain(first, frames):
         numbers = Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE)
         yield av.VideoFrame.from_ndarray((np.asarray(numbers), colours), format="pal8")

@@ -1,0 +1,195 @@
+"""A video of plans as they are executed: what is seen on the left, the graph of learned states on the right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arguments import check_kind, check_number
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.deploy.canvas import Bytes, check_images, check_video, enlarged, even, in_colour, write_video
+from craftrl.deploy.plan_graph import BLUE, GREEN, INKS, ORANGE, PAPER, RED, TEXT, GraphPicture, Highlights
+from craftrl.errors import InvalidDataError
+from craftrl.planning.acting import Episode
+from craftrl.planning.moves import Moves
+
+__all__ = ["plan_frames", "portraits", "write_plan"]
+
+SIDE = 288  # pixels that the longer side of a frame has at least
+GRAPH = 340  # pixels of the graph's width
+LINE = 34  # pixels of the line of text below
+FPS, GLIDE = 12, 0.35  # frames a second, and the share of a step during which the marker is under way
+STAY = 1.5  # steps that the last picture of an episode stays
+MOST = 8  # states of a plan that the line names
+SAMPLE = 500  # trajectories that portraits are made from
+
+
+def write_plan(
+    path: str | os.PathLike[str],
+    episodes: Episode | Sequence[Episode],
+    moves: Moves,
+    *,
+    portraits: NDArray[Any] | None = None,
+    grounded: NDArray[np.bool_] | None = None,
+    action_names: Sequence[str] = (),
+    seconds: float = 1.0,
+) -> None:
+    """Write episodes that a `Planner` ran with `keep=True`, one after the other, to a GIF or a video.
+
+    On the right are all states that the videos show. Blue is the state that the encoder reads now, orange the plan from
+    here on, green the goal, red a surprise: a state other than the planned one.
+
+    portraits     what each state looks like, as `portraits` gives it; drawn into the graph where there is room
+    grounded      which moves some action is known to make (`Grounding.grounded`); the others are paler
+    action_names  what the line below calls the actions; by default their numbers
+    seconds       how long a step takes in the video
+    """
+    check_video(path)
+    check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
+    write_video(path, plan_frames(episodes, moves, portraits, grounded, action_names, seconds), FPS, INKS)
+
+
+def plan_frames(
+    episodes: Episode | Sequence[Episode],
+    moves: Moves,
+    portraits: NDArray[Any] | None = None,
+    grounded: NDArray[np.bool_] | None = None,
+    action_names: Sequence[str] = (),
+    seconds: float = 1.0,
+) -> Iterator[Bytes]:
+    """The frames of that video, (rows, columns, 3)."""
+    check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
+    shown = [episodes] if isinstance(episodes, Episode) else list(episodes)
+    for episode in shown:
+        check_kind("episodes", episode, Episode, "Episodes, as Planner.run gives them")
+        if not episode.observations or len(episode.observations) != len(episode.nodes):
+            raise InvalidDataError(
+                "An episode to draw must hold its observations; this one does not; run the planner with keep=True."
+            )
+        check_images(np.shape(episode.observations[0]))
+    return _drawn(shown, moves, portraits, grounded, action_names, seconds)
+
+
+def portraits(model: Any, tau: TrajectoryDataset, moves: Moves, n: int = SAMPLE) -> NDArray[np.float64]:
+    """The mean frame of every state, (N, *observation), NaN where none was seen: from up to n trajectories.
+
+    What the state decides is sharp in it, and what it does not is blurred.
+    """
+    check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
+    total, count = np.zeros((moves.nodes.n, *tau.obs_shape)), np.zeros(moves.nodes.n)
+    for h, k in product(range(1, tau.H + 1), range(tau.K)):
+        rows = tau.agent_slice(k)
+        stop = min(rows.stop, rows.start + -(-n // tau.K))
+        there = tau.lengths[rows.start : stop] >= h
+        x = tau.steps.read(h - 1, rows.start, stop)[there]
+        nodes = np.array([moves.nodes.number(state, h) for state in model.encode(x, h).tolist()] if len(x) else [], int)
+        np.add.at(total, nodes[nodes >= 0], x[nodes >= 0])
+        count += np.bincount(nodes[nodes >= 0], minlength=len(count))
+    return total / np.where(count > 0, count, np.nan).reshape(-1, *(1,) * len(tau.obs_shape))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of an episode: what is seen, where the model says that is, and the plan from there on.
+
+    path    nodes of the plan, this one first
+    action  what is done here; None at the end
+    trail   nodes visited before, and this one
+    wanted  the planned node, where this one is a surprise
+    """
+
+    x: NDArray[Any]
+    node: int
+    path: tuple[int, ...]
+    goal: frozenset[int]
+    action: int | None
+    trail: tuple[int, ...]
+    wanted: int | None = None
+
+
+def _drawn(
+    episodes: Sequence[Episode],
+    moves: Moves,
+    pictures: NDArray[Any] | None,
+    grounded: NDArray[np.bool_] | None,
+    action_names: Sequence[str],
+    seconds: float,
+) -> Iterator[Bytes]:
+    height = max(enlarged(in_colour(np.asarray(e.observations[0])), SIDE).shape[0] for e in episodes)
+    needed = [node for e in episodes for node in (*e.nodes, *(n for plan in e.plans for n in plan.nodes)) if node >= 0]
+    graph = GraphPicture(moves, GRAPH, height, pictures, grounded, needed)
+    step, glide = max(2, round(FPS * seconds)), max(1, round(FPS * seconds * GLIDE))
+    for episode in episodes:
+        moments = list(_moments(episode))
+        for k, (now, then) in enumerate(zip(moments, [*moments[1:], None])):
+            line = _text(moves, k + 1, now, action_names, None if then else episode)
+            still = _whole(now, graph.drawn(_highlights(now, now.node, 0.0)), line)
+            yield from [still] * (step - glide if then else round(STAY * step))
+            for i in range(1, glide + 1 if then else 0):
+                share = i / glide
+                yield _whole(now, graph.drawn(_highlights(now, then.node, share * share * (3 - 2 * share))), line)
+
+
+def _highlights(now: Moment, then: int, share: float) -> Highlights:
+    surprise = now.wanted is not None and share == 0
+    return Highlights((now.node, then, share), now.path, now.goal, now.trail, surprise)
+
+
+def _whole(now: Moment, graph: Bytes, line: Sequence[tuple[str, str]]) -> Bytes:
+    """What is seen, the graph beside it, and the line below."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    seen = enlarged(in_colour(np.asarray(now.x)), SIDE)
+    picture = Image.new("RGB", (seen.shape[1] + graph.shape[1], graph.shape[0] + LINE), PAPER)
+    picture.paste(Image.fromarray(seen), (0, 0))
+    picture.paste(Image.fromarray(graph), (seen.shape[1], 0))
+    draw, font = ImageDraw.Draw(picture), ImageFont.load_default(size=16)
+    x = 8.0
+    for text, colour in line:
+        draw.text((x, graph.shape[0] + 8), text, fill=colour, font=font)
+        x += draw.textlength(text, font=font) + 14
+    return even(np.asarray(picture))
+
+
+def _moments(episode: Episode) -> Iterator[Moment]:
+    """The steps of an episode, each with the plan that was in force there."""
+    plans = iter(episode.plans)
+    plan, done, wanted = next(plans, None), 0, None
+    for k, (node, x) in enumerate(zip(episode.nodes, episode.observations)):
+        if plan is not None and k and not (done < len(plan.nodes) and plan.nodes[done] == node):
+            wanted = plan.nodes[done] if done < len(plan.nodes) else None
+            plan, done = next(plans, plan), 0
+        path = plan.nodes[done:] if plan is not None and plan.nodes[done : done + 1] == (node,) else ()
+        action = episode.actions[k] if k < len(episode.actions) else None
+        goal = plan.goal if plan is not None else frozenset()
+        yield Moment(x, node, tuple(path), frozenset(goal), action, tuple(episode.nodes[: k + 1]), wanted)
+        done, wanted = done + 1, None
+
+
+def _text(
+    moves: Moves, step: int, now: Moment, names: Sequence[str], ended: Episode | None
+) -> list[tuple[str, str]]:
+    """The line below, in parts of one colour each."""
+
+    def name(node: int) -> str:
+        return str(moves.nodes.name(node)[1])
+
+    parts = [(f"step {step}", TEXT), (f"state {name(now.node)}", BLUE)]
+    if now.wanted is not None:
+        parts.append((f"surprise, {name(now.wanted)} was planned", RED))
+    if now.action is not None:
+        parts.append((f"action {names[now.action] if now.action < len(names) else now.action}", TEXT))
+    if len(now.path) > 1:
+        ways = [name(node) for node in now.path[1:]]
+        parts.append((f"plan {' '.join(ways if len(ways) <= MOST else [*ways[:MOST], '...'])}", ORANGE))
+    if ended is not None:
+        parts.append(("goal reached", GREEN) if ended.reached else (f"goal missed: {ended.stopped}", RED))
+    elif now.goal:
+        parts.append((f"goal {' or '.join(name(node) for node in sorted(now.goal)[:3])}", GREEN))
+    return parts
