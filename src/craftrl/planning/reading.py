@@ -1,0 +1,65 @@
+"""An environment as a model reads it: steps in, numbers of states out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arguments import check_method, is_whole, shown
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.planning.grounding import Grounding
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """Steps an environment and names every state by the model.
+
+    node  the state last read, as a number of `grounding.nodes`; -1 where the model names none
+    h     its step, counted from 1
+    over  whether the episode is over, or the model has no encoder for a further step
+    """
+
+    def __init__(self, env: Any, model: Any, grounding: Grounding) -> None:
+        for method in ("reset", "step"):
+            check_method("env", env, method, "a Gymnasium environment")
+        n = getattr(getattr(env, "action_space", None), "n", None)
+        if not is_whole(n):
+            raise InvalidParameterError(
+                f"env must have discrete actions; its are {shown(getattr(env, 'action_space', None))}; wrap it in "
+                "gymnasium.wrappers.TransformAction with a list of actions."
+            )
+        if n != grounding.n_actions or getattr(env.action_space, "start", 0) != 0:
+            raise InvalidParameterError(
+                f"env must have the {grounding.n_actions} actions that moves are grounded in, numbered from 0; its are "
+                f"{shown(env.action_space)}; make Grounding with n_actions={n}."
+            )
+        self.env, self.model, self.nodes = env, model, grounding.nodes
+        self.node, self.h, self.over = -1, 0, True
+        self.steps = 0  # taken in all episodes
+
+    def reset(self, seed: int | None = None) -> NDArray[Any]:
+        """Start an episode."""
+        x, _ = self.env.reset(seed=seed)
+        return self._read(x, 1, False)
+
+    def step(self, action: int) -> NDArray[Any]:
+        """Take an action."""
+        x, _, terminated, truncated, _ = self.env.step(int(action))
+        self.steps += 1
+        return self._read(x, self.h + 1, bool(terminated or truncated))
+
+    def _read(self, x: Any, h: int, over: bool) -> NDArray[Any]:
+        array = np.asarray(x)
+        expected = getattr(self.model, "obs_shape_", None)
+        if expected is not None and array.shape != tuple(expected):
+            raise InvalidDataError(
+                f"The environment must show what the model was fitted to, observations of shape {tuple(expected)}; its "
+                f"have shape {array.shape}; wrap it as the data was recorded."
+            )
+        self.h = h
+        self.node = self.nodes.number(int(self.model.encode(array[None], h)[0]), h)
+        self.over = over or (self.nodes.H is not None and h >= self.nodes.H)
+        return array

@@ -1,0 +1,99 @@
+"""What a label in one state says of other states: an action is the same latent action in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.errors import InvalidParameterError
+from craftrl.planning.beliefs import STRAY, SURE, assign
+from craftrl.planning.moves import Moves
+
+__all__ = ["KnowsLatentActions", "SharedLabels"]
+
+Floats = NDArray[np.floating]
+
+
+class KnowsLatentActions(Protocol):
+    """What is used of `craftrl.states.latent_actions.LatentActions`."""
+
+    @property
+    def n(self) -> int:
+        """How many latent actions there are."""
+        ...
+
+    @property
+    def edges(self) -> NDArray[np.integer]:
+        """The moves (E, 2)."""
+        ...
+
+    @property
+    def share(self) -> Floats:
+        """(E, n): Pr(successor | state, latent action)."""
+        ...
+
+    @property
+    def consistent(self) -> NDArray[np.integer]:
+        """(N,): the group of each state; latent actions have one meaning within a group. -1 for none."""
+        ...
+
+
+class SharedLabels:
+    """Which latent action each action is, within each group of states where latent actions mean the same.
+
+    For each group and action, the log-likelihood of all labels under each latent action; a misread frame may make any
+    label, so that a few wrong ones do no harm.
+    """
+
+    def __init__(self, latent: KnowsLatentActions, moves: Moves, n_actions: int) -> None:
+        for name in ("n", "edges", "share", "consistent"):
+            if getattr(latent, name, None) is None:
+                raise InvalidParameterError(
+                    f"latent must be LatentActions with n, edges, share and consistent; it has no {name}."
+                )
+        self.group = np.asarray(latent.consistent)
+        if self.group.shape != (moves.nodes.n,):
+            raise InvalidParameterError(
+                f"latent must be of the same {moves.nodes.n} states as moves; it is of {self.group.size}; find latent "
+                "actions from moves.counts."
+            )
+        self.n, self.n_actions = int(latent.n), n_actions
+        share = np.nan_to_num(np.asarray(latent.share, dtype=float))
+        self._share = {(int(s), int(t)): row for (s, t), row in zip(np.asarray(latent.edges), share)}
+        self._evidence: dict[int, Floats] = {}
+        self._tried: dict[int, NDArray[np.int64]] = {}
+        self._belief: dict[int, Floats] = {}
+
+    def add(self, node: int, action: int, successor: int) -> bool:
+        """One more label; whether it said anything new of the other states of its group."""
+        g, share = int(self.group[node]), self._share.get((node, successor))
+        if g < 0 or share is None:
+            return False
+        if g not in self._evidence:
+            self._evidence[g] = np.zeros((self.n_actions, self.n))
+            self._tried[g] = np.zeros(self.n_actions, dtype=np.int64)
+        before = self._belief.get(g)
+        self._evidence[g][action] += np.log((1 - STRAY) * share + STRAY)
+        self._tried[g][action] += 1
+        ones = np.ones((self.n_actions, self.n))
+        after = assign(self._evidence[g], ones, np.ones(self.n, dtype=bool))
+        self._belief[g] = after
+        return before is None or bool(np.abs(after - before).max() > 0.01)
+
+    def actions_are(self, node: int) -> Floats | None:
+        """(n_actions, n): the probability that each action is each latent action; None where nothing is known."""
+        return self._belief.get(int(self.group[node]))
+
+    def predicted(self, node: int, successors: Sequence[int] | NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """Pr(successor | action) here as labels elsewhere have it, (n_actions, m), and of which actions they tell."""
+        belief = self.actions_are(node)
+        if belief is None:
+            return None
+        nothing = np.zeros(self.n)
+        share = np.array([self._share.get((node, int(t)), nothing) for t in successors]).reshape(-1, self.n)
+        predicted = belief @ share.T
+        told = (belief.max(axis=1) > SURE) & (predicted.sum(axis=1) > SURE)
+        return predicted, told
