@@ -35,12 +35,12 @@ def check_video(path: str | os.PathLike[str]) -> None:
     require("PIL", "video")
 
 
-def check_images(shape: tuple[int, ...]) -> None:
+def check_images(shape: tuple[int, ...], advice: str = "write their states with craftrl encode") -> None:
     """Observations of this shape must be pictures."""
     if len(shape) != 3 or shape[-1] not in (1, 3):
         raise InvalidDataError(
-            f"A video needs images of shape (rows, columns, 1 or 3); observations have shape {shape}; write "
-            "their states with craftrl encode."
+            f"A video needs images of shape (rows, columns, 1 or 3); observations have shape {shape}; "
+            f"{advice}."
         )
 
 

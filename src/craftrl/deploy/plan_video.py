@@ -35,6 +35,7 @@ def write_plan(
     episodes: Episode | Sequence[Episode],
     moves: Moves,
     *,
+    goals: frozenset[int] | None = None,
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
@@ -45,6 +46,7 @@ def write_plan(
     On the right are all states that the videos show. Blue is the state that the encoder reads now, orange the plan from
     here on, green the goal, red a surprise: a state other than the planned one.
 
+    goals         the nodes that were looked for; by default those of the plans
     portraits     what each state looks like, as `portraits` gives it; drawn into the graph where there is room
     grounded      which moves some action is known to make (`Grounding.grounded`); the others are paler
     action_names  what the line below calls the actions; by default their numbers
@@ -52,12 +54,13 @@ def write_plan(
     """
     check_video(path)
     check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
-    write_video(path, plan_frames(episodes, moves, portraits, grounded, action_names, seconds), FPS, INKS)
+    write_video(path, plan_frames(episodes, moves, goals, portraits, grounded, action_names, seconds), FPS, INKS)
 
 
 def plan_frames(
     episodes: Episode | Sequence[Episode],
     moves: Moves,
+    goals: frozenset[int] | None = None,
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
@@ -73,7 +76,7 @@ def plan_frames(
                 "An episode to draw must hold its observations; this one does not; run the planner with keep=True."
             )
         check_images(np.shape(episode.observations[0]))
-    return _drawn(shown, moves, portraits, grounded, action_names, seconds)
+    return _drawn(shown, moves, goals, portraits, grounded, action_names, seconds)
 
 
 def portraits(model: Any, tau: TrajectoryDataset, moves: Moves, n: int = SAMPLE) -> NDArray[np.float64]:
@@ -116,6 +119,7 @@ class Moment:
 def _drawn(
     episodes: Sequence[Episode],
     moves: Moves,
+    goals: frozenset[int] | None,
     pictures: NDArray[Any] | None,
     grounded: NDArray[np.bool_] | None,
     action_names: Sequence[str],
@@ -126,7 +130,7 @@ def _drawn(
     graph = GraphPicture(moves, GRAPH, height, pictures, grounded, needed)
     step, glide = max(2, round(FPS * seconds)), max(1, round(FPS * seconds * GLIDE))
     for episode in episodes:
-        moments = list(_moments(episode))
+        moments = list(_moments(episode, goals))
         for k, (now, then) in enumerate(zip(moments, [*moments[1:], None])):
             line = _text(moves, k + 1, now, action_names, None if then else episode)
             still = _whole(now, graph.drawn(_highlights(now, now.node, 0.0)), line)
@@ -157,19 +161,25 @@ def _whole(now: Moment, graph: Bytes, line: Sequence[tuple[str, str]]) -> Bytes:
     return even(np.asarray(picture))
 
 
-def _moments(episode: Episode) -> Iterator[Moment]:
-    """The steps of an episode, each with the plan that was in force there."""
-    plans = iter(episode.plans)
-    plan, done, wanted = next(plans, None), 0, None
+def _moments(episode: Episode, goals: frozenset[int] | None) -> Iterator[Moment]:
+    """The steps of an episode, each with the plan that was in force there.
+
+    A new plan begins at the state that it was made in. Where a state is not the planned one and no plan begins with
+    it, the planner took it for a misread frame and went on.
+    """
+    plans, number, done = episode.plans, 0, 0
+    trail: list[int] = []
     for k, (node, x) in enumerate(zip(episode.nodes, episode.observations)):
-        if plan is not None and k and not (done < len(plan.nodes) and plan.nodes[done] == node):
-            wanted = plan.nodes[done] if done < len(plan.nodes) else None
-            plan, done = next(plans, plan), 0
-        path = plan.nodes[done:] if plan is not None and plan.nodes[done : done + 1] == (node,) else ()
+        trail += [node] if node >= 0 else []
+        ahead = plans[number].nodes[done:] if number < len(plans) else ()
+        wanted = ahead[0] if ahead and ahead[0] != node else None
+        if (wanted is not None or len(ahead) < 2) and plans[number + 1 : number + 2] and plans[number + 1].nodes[0] == node:
+            number, done = number + 1, 0
+            ahead = plans[number].nodes
         action = episode.actions[k] if k < len(episode.actions) else None
-        goal = plan.goal if plan is not None else frozenset()
-        yield Moment(x, node, tuple(path), frozenset(goal), action, tuple(episode.nodes[: k + 1]), wanted)
-        done, wanted = done + 1, None
+        goal = goals if goals is not None else plans[number].goal if plans else frozenset()
+        yield Moment(x, node, tuple(ahead), frozenset(goal), action, tuple(trail), wanted)
+        done += 1
 
 
 def _text(
