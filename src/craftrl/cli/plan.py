@@ -34,12 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
     parser.add_argument("data", type=Path, metavar="DATA", help="the store that it was fitted to: it shows the moves")
     parser.add_argument(
-        "--goal", required=True, metavar="GOAL", help="a state, H:STATE for a state at step H, or a file: image or NPY"
+        "--goal",
+        required=True,
+        nargs="+",
+        metavar="GOAL",
+        help="a state, H:STATE for a state at step H, or a file: image or NPY; several: one after the other",
     )
     parser.add_argument("--labels", type=Path, metavar="FILE", help="transitions whose action is known, NPZ")
     parser.add_argument("--label-count", type=positive, metavar="N", help="take only the first N of them")
     parser.add_argument("--explore", type=positive, metavar="STEPS", help="try actions for at most so many steps first")
-    parser.add_argument("--grounding", type=Path, metavar="FILE", help="read what is known if it is there; written at the end")
+    parser.add_argument(
+        "--grounding", type=Path, metavar="FILE", help="read what is known if it is there; written at the end"
+    )
     parser.add_argument("--action-names", type=_names, default=(), metavar="A,B,...", help="such as up,down,left,right")
     parser.add_argument(
         "--by",
@@ -48,9 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fewest moves, or most likely to succeed (default: %(default)s)",
     )
     parser.add_argument("--stochastic", action="store_true", help="an action may lead from one state to several")
-    parser.add_argument("--episodes", type=positive, default=1, metavar="N", help="(default: %(default)s)")
+    parser.add_argument(
+        "--episodes", type=positive, default=1, metavar="N", help="for each goal (default: %(default)s)"
+    )
     parser.add_argument("--max-steps", type=natural, metavar="N", help="actions per episode, at most")
-    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of the environment (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=natural, default=0, metavar="N", help="of the environment (default: %(default)s)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="plan only, without an environment")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the episodes as NAME.gif, NAME.mp4 or NAME.mkv")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
@@ -61,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from craftrl import TrajectoryDataset, load
     from craftrl.cli.goals import read_goal
+    from craftrl.cli.plan_grounding import grounding_of, keep_grounding
     from craftrl.cli.plan_words import PlanWords, saying_warnings
     from craftrl.planning import Moves, Planner
 
@@ -68,21 +79,23 @@ def main(args: argparse.Namespace) -> None:
     env = None if args.dry_run else environment_of(args)
     model, tau = load(args.model), TrajectoryDataset.open(args.data)
     _check_observations(args, env, model)
-    goal = read_goal(args.goal, model.obs_shape_)
+    goals = [read_goal(goal, model.obs_shape_) for goal in args.goal]
     moves = Moves.from_model(model, tau)
-    grounding = _grounding(args, env, model, tau, moves)
+    grounding = grounding_of(args, env, model, tau, moves)
     planner, words = Planner(model, grounding, by=args.by), PlanWords(grounding, args.action_names)
-    goals = planner.goal_nodes(goal)
+    goals = [planner.goal_nodes(goal) for goal in goals]
     with saying_warnings():
         explored = 0 if args.explore is None else _explore(args, env, model, grounding)
         print(words.grounded())
-        _keep(args, grounding)
-        _print_plan(words, _start(model, tau, moves), goals, args)
+        keep_grounding(args, grounding)
+        episodes: list[Episode] = []
+        for goal in goals:
+            _print_plan(words, _start(model, tau, moves), goal, args)
+            episodes += [] if env is None else _run(args, planner, env, goal, words, len(episodes))
         if env is not None:
-            episodes = _run(args, planner, env, goals, words)
             print(words.outcome(episodes, explored))
-            _keep(args, grounding)
-            _draw(args, model, tau, grounding, episodes, goals)
+            keep_grounding(args, grounding)
+            _draw(args, model, tau, grounding, episodes, [goal for goal in goals for _ in range(args.episodes)])
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -91,7 +104,9 @@ def _check(args: argparse.Namespace) -> None:
         from craftrl.deploy.canvas import check_video
 
         if args.dry_run:
-            raise InvalidParameterError("--out draws what happens; --dry-run lets nothing happen; leave out one of them.")
+            raise InvalidParameterError(
+                "--out draws what happens; --dry-run lets nothing happen; leave out one of them."
+            )
         check_video(args.out)
         check_new(args.out, "video", args.force)
     known = args.grounding is not None and args.grounding.exists()
@@ -120,48 +135,6 @@ def _check_observations(args: argparse.Namespace, env: Any, model: Any) -> None:
         check_images(model.obs_shape_, "leave out --out")
 
 
-def _grounding(args: argparse.Namespace, env: Any, model: Any, tau: TrajectoryDataset, moves: Moves) -> Grounding:
-    """What labels and earlier runs tell."""
-    from craftrl.planning import Grounding
-    from craftrl.planning.grounding_files import load_grounding, model_fingerprint
-    from craftrl.planning.label_files import read_labels
-
-    labels = None if args.labels is None else read_labels(args.labels, tau, args.label_count)
-    n_actions = None if env is None else _n_actions(env)
-    if args.grounding is not None and args.grounding.exists():
-        fingerprint = model_fingerprint(args.model)
-        grounding = load_grounding(args.grounding, moves, fingerprint, deterministic=not args.stochastic)
-        print(f"Read from {args.grounding}: {grounding.n_labels} labels.")
-        if n_actions not in (None, grounding.n_actions):
-            raise InvalidDataError(
-                f"A grounding must be of the environment's {n_actions} actions; {args.grounding} is of "
-                f"{grounding.n_actions}; choose another name, and ground again."
-            )
-    else:
-        least = max(0 if labels is None else labels.n_actions, len(args.action_names), 1)
-        grounding = Grounding(moves, least if n_actions is None else n_actions, deterministic=not args.stochastic)
-    if labels is not None:
-        used = labels.add_to(grounding, model)
-        if not used:
-            raise InvalidDataError(
-                f"Labels must hold transitions between states that the model names, each with an action; {args.labels} "
-                "has none; record some, or let it try with --explore STEPS."
-            )
-    return grounding
-
-
-def _n_actions(env: Any) -> int:
-    from craftrl.arguments import is_whole, shown
-
-    n = getattr(getattr(env, "action_space", None), "n", None)
-    if not is_whole(n) or getattr(env.action_space, "start", 0) != 0:
-        raise InvalidParameterError(
-            "The environment must have discrete actions, numbered from 0; its are "
-            f"{shown(getattr(env, 'action_space', None))}; wrap it with a list of actions."
-        )
-    return int(n)
-
-
 def _explore(args: argparse.Namespace, env: Any, model: Any, grounding: Grounding) -> int:
     """Try actions; returned is how many steps that took."""
     from craftrl.planning import explore
@@ -180,12 +153,12 @@ def _start(model: Any, tau: TrajectoryDataset, moves: Moves) -> int:
     return moves.nodes.number(int(np.bincount(states[states >= 0]).argmax()), 1)
 
 
-def _print_plan(words: PlanWords, start: int, goals: frozenset[int], args: argparse.Namespace) -> None:
+def _print_plan(words: PlanWords, start: int, goal: frozenset[int], args: argparse.Namespace) -> None:
     """The plan; where there is none, one that leads as near as it gets."""
     from craftrl.planning import UnreachableGoal, plan_path
 
     try:
-        print(words.plan(plan_path(words.grounding, start, goals, by=args.by)), flush=True)
+        print(words.plan(plan_path(words.grounding, start, goal, by=args.by)), flush=True)
     except UnreachableGoal as error:
         if error.nearest is not None:
             near = plan_path(words.grounding, start, {error.nearest}, by=args.by)
@@ -196,22 +169,15 @@ def _print_plan(words: PlanWords, start: int, goals: frozenset[int], args: argpa
 
 
 def _run(
-    args: argparse.Namespace, planner: Planner, env: Any, goals: frozenset[int], words: PlanWords
+    args: argparse.Namespace, planner: Planner, env: Any, goal: frozenset[int], words: PlanWords, before: int
 ) -> list[Episode]:
+    """The episodes towards one goal; `before` were run already."""
     episodes = []
-    for i in range(args.episodes):
-        how = {"seed": args.seed + i, "max_steps": args.max_steps, "keep": args.out is not None}
-        episodes.append(planner.run(env, goals, **how))
-        print(words.episode(i + 1, episodes[-1]), flush=True)
+    for i in range(before, before + args.episodes):
+        episode = planner.run(env, goal, seed=args.seed + i, max_steps=args.max_steps, keep=args.out is not None)
+        print(words.episode(i + 1, episode), flush=True)
+        episodes.append(episode)
     return episodes
-
-
-def _keep(args: argparse.Namespace, grounding: Grounding) -> None:
-    """What was tried is not to be tried again."""
-    if args.grounding is not None:
-        from craftrl.planning.grounding_files import model_fingerprint, save_grounding
-
-        save_grounding(args.grounding, grounding, model_fingerprint(args.model))
 
 
 def _draw(
@@ -220,7 +186,7 @@ def _draw(
     tau: TrajectoryDataset,
     grounding: Grounding,
     episodes: list[Episode],
-    goals: frozenset[int],
+    goals: list[frozenset[int]],
 ) -> None:
     if args.out is None:
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from craftrl.errors import AssumptionWarning
 from craftrl.planning.acting import Episode
@@ -25,20 +26,20 @@ WHY = {
 @contextmanager
 def saying_warnings() -> Iterator[None]:
     """Assumptions that do not seem to hold are said in a line each, once."""
-    said: set[str] = set()
+    said: list[str] = []
+    otherwise = warnings.showwarning
 
-    def say(message: Warning | str, category: type[Warning], *rest: object) -> None:
-        if str(message) not in said:
-            said.add(str(message))
+    def say(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not issubclass(category, AssumptionWarning):
+            otherwise(message, category, *rest, **more)
+        elif str(message) not in said:
+            said.append(str(message))
             print(f"Warning: {message}", flush=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", AssumptionWarning)
-        shown, warnings.showwarning = warnings.showwarning, say  # type: ignore[assignment]
-        try:
-            yield
-        finally:
-            warnings.showwarning = shown
+        warnings.showwarning = say
+        yield
 
 
 class PlanWords:

@@ -39,8 +39,7 @@ def check_images(shape: tuple[int, ...], advice: str = "write their states with 
     """Observations of this shape must be pictures."""
     if len(shape) != 3 or shape[-1] not in (1, 3):
         raise InvalidDataError(
-            f"A video needs images of shape (rows, columns, 1 or 3); observations have shape {shape}; "
-            f"{advice}."
+            f"A video needs images of shape (rows, columns, 1 or 3); observations have shape {shape}; {advice}."
         )
 
 
@@ -64,9 +63,7 @@ def even(image: Bytes) -> Bytes:
     return np.pad(image, ((0, rows % 2), (0, columns % 2), (0, 0)))
 
 
-def write_video(
-    path: str | os.PathLike[str], frames: Iterable[Bytes], fps: int, colours: Sequence[str] = ()
-) -> None:
+def write_video(path: str | os.PathLike[str], frames: Iterable[Bytes], fps: int, colours: Sequence[str] = ()) -> None:
     """Frames (rows, columns, 3) of one size, one at least, to a file whose name says the format.
 
     Frames are taken one after the other and not kept. A GIF has few colours: those of `colours`, such as "#0072B2", are
@@ -115,4 +112,5 @@ def _with_palette(frames: Iterator[Bytes], kept: Sequence[str]) -> Iterator[Any]
     colours[: len(rgb) // 3, 1:] = np.array(rgb).reshape(-1, 3)
     for image in chain(first, frames):
         numbers = Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE)
-        yield av.VideoFrame.from_ndarray((np.asarray(numbers), colours), format="pal8")
+        both: Any = (np.asarray(numbers), colours)
+        yield av.VideoFrame.from_ndarray(both, format="pal8")

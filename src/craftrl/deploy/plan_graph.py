@@ -129,7 +129,7 @@ class GraphPicture:
         if portraits is None or self.half < FINE * ROOM_FOR_PICTURE:
             return {}
         low, high = float(np.nanmin(portraits)), float(np.nanmax(portraits))
-        if 0 <= low and 1 < high <= 255:  # bytes keep their own brightness
+        if low >= 0 and 1 < high <= 255:  # bytes keep their own brightness
             low, high = 0.0, 255.0
         out = {}
         for node in self.numbers.tolist():
@@ -205,7 +205,7 @@ def _layout(moves: Moves, nodes: NDArray[np.int64], portraits: NDArray[Any] | No
     """Where the drawn nodes are, without a scale."""
     edges = np.searchsorted(nodes, moves.edges)
     if not moves.nodes.shared:
-        layer = [moves.nodes.steps_of(int(node)) for node in nodes]
+        layer = [moves.nodes.steps_of(int(node)) or 1 for node in nodes]
         return in_layers(layer, edges)
     flat = in_the_plane(edges, len(nodes))
     return flat if portraits is None else turned(flat, anchors(portraits[nodes]))

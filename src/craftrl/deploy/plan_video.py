@@ -18,6 +18,7 @@ from craftrl.deploy.plan_graph import BLUE, GREEN, INKS, ORANGE, PAPER, RED, TEX
 from craftrl.errors import InvalidDataError
 from craftrl.planning.acting import Episode
 from craftrl.planning.moves import Moves
+from craftrl.planning.paths import Plan
 
 __all__ = ["plan_frames", "portraits", "write_plan"]
 
@@ -35,7 +36,7 @@ def write_plan(
     episodes: Episode | Sequence[Episode],
     moves: Moves,
     *,
-    goals: frozenset[int] | None = None,
+    goals: Sequence[frozenset[int]] = (),
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
@@ -46,7 +47,7 @@ def write_plan(
     On the right are all states that the videos show. Blue is the state that the encoder reads now, orange the plan from
     here on, green the goal, red a surprise: a state other than the planned one.
 
-    goals         the nodes that were looked for; by default those of the plans
+    goals         the nodes that each episode looked for; by default those of its plans
     portraits     what each state looks like, as `portraits` gives it; drawn into the graph where there is room
     grounded      which moves some action is known to make (`Grounding.grounded`); the others are paler
     action_names  what the line below calls the actions; by default their numbers
@@ -60,7 +61,7 @@ def write_plan(
 def plan_frames(
     episodes: Episode | Sequence[Episode],
     moves: Moves,
-    goals: frozenset[int] | None = None,
+    goals: Sequence[frozenset[int]] = (),
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
@@ -99,16 +100,19 @@ def portraits(model: Any, tau: TrajectoryDataset, moves: Moves, n: int = SAMPLE)
 
 @dataclass(frozen=True)
 class Moment:
-    """One step of an episode: what is seen, where the model says that is, and the plan from there on.
+    """One step of an episode: what is seen, where that is, and the plan from there on.
 
+    node    the likeliest state
+    read    the state that the encoder reads, which a misread frame makes another one; -1 for none
     path    nodes of the plan, this one first
     action  what is done here; None at the end
     trail   nodes visited before, and this one
-    wanted  the planned node, where this one is a surprise
+    wanted  the planned node, where another one was read
     """
 
     x: NDArray[Any]
     node: int
+    read: int
     path: tuple[int, ...]
     goal: frozenset[int]
     action: int | None
@@ -119,7 +123,7 @@ class Moment:
 def _drawn(
     episodes: Sequence[Episode],
     moves: Moves,
-    goals: frozenset[int] | None,
+    goals: Sequence[frozenset[int]],
     pictures: NDArray[Any] | None,
     grounded: NDArray[np.bool_] | None,
     action_names: Sequence[str],
@@ -129,15 +133,18 @@ def _drawn(
     needed = [node for e in episodes for node in (*e.nodes, *(n for plan in e.plans for n in plan.nodes)) if node >= 0]
     graph = GraphPicture(moves, GRAPH, height, pictures, grounded, needed)
     step, glide = max(2, round(FPS * seconds)), max(1, round(FPS * seconds * GLIDE))
-    for episode in episodes:
-        moments = list(_moments(episode, goals))
+    for i, episode in enumerate(episodes):
+        moments = list(_moments(episode, goals[i] if i < len(goals) else None))
         for k, (now, then) in enumerate(zip(moments, [*moments[1:], None])):
             line = _text(moves, k + 1, now, action_names, None if then else episode)
             still = _whole(now, graph.drawn(_highlights(now, now.node, 0.0)), line)
-            yield from [still] * (step - glide if then else round(STAY * step))
-            for i in range(1, glide + 1 if then else 0):
-                share = i / glide
-                yield _whole(now, graph.drawn(_highlights(now, then.node, share * share * (3 - 2 * share))), line)
+            if then is None:
+                yield from [still] * round(STAY * step)
+                break
+            yield from [still] * (step - glide)
+            for share in np.arange(1, glide + 1) / glide:
+                eased = float(share * share * (3 - 2 * share))
+                yield _whole(now, graph.drawn(_highlights(now, then.node, eased)), line)
 
 
 def _highlights(now: Moment, then: int, share: float) -> Highlights:
@@ -161,36 +168,39 @@ def _whole(now: Moment, graph: Bytes, line: Sequence[tuple[str, str]]) -> Bytes:
     return even(np.asarray(picture))
 
 
-def _moments(episode: Episode, goals: frozenset[int] | None) -> Iterator[Moment]:
+def _moments(episode: Episode, goal: frozenset[int] | None) -> Iterator[Moment]:
     """The steps of an episode, each with the plan that was in force there.
 
-    A new plan begins at the state that it was made in. Where a state is not the planned one and no plan begins with
-    it, the planner took it for a misread frame and went on.
+    A plan is followed as long as it leads where one is; then the next one begins, or something is tried first.
     """
-    plans, number, done = episode.plans, 0, 0
+    coming, done = list(episode.plans), 0
+    plan: Plan | None = None
     trail: list[int] = []
-    for k, (node, x) in enumerate(zip(episode.nodes, episode.observations)):
+    for k, (read, x) in enumerate(zip(episode.nodes, episode.observations)):
+        node = (episode.believed or episode.nodes)[k]
+        node = node if node >= 0 else trail[-1] if trail else -1
         trail += [node] if node >= 0 else []
-        ahead = plans[number].nodes[done:] if number < len(plans) else ()
-        wanted = ahead[0] if ahead and ahead[0] != node else None
-        if (wanted is not None or len(ahead) < 2) and plans[number + 1 : number + 2] and plans[number + 1].nodes[0] == node:
-            number, done = number + 1, 0
-            ahead = plans[number].nodes
         action = episode.actions[k] if k < len(episode.actions) else None
-        goal = goals if goals is not None else plans[number].goal if plans else frozenset()
-        yield Moment(x, node, tuple(ahead), frozenset(goal), action, tuple(trail), wanted)
+        ahead: tuple[int, ...] = plan.nodes[done:] if plan is not None else ()
+        wanted = ahead[0] if ahead and k + 1 in episode.surprises else None
+        if ahead[:1] != (node,) or (len(ahead) == 1 and action is not None):
+            plan, done = None, 0
+            if coming and coming[0].nodes[0] == node and coming[0].actions[:1] == (action,):
+                plan = coming.pop(0)
+            ahead = plan.nodes if plan is not None else ()
+        aim = goal if goal is not None else episode.plans[-1].goal if episode.plans else frozenset()
+        yield Moment(x, node, read, tuple(ahead), frozenset(aim), action, tuple(trail), wanted)
         done += 1
 
 
-def _text(
-    moves: Moves, step: int, now: Moment, names: Sequence[str], ended: Episode | None
-) -> list[tuple[str, str]]:
+def _text(moves: Moves, step: int, now: Moment, names: Sequence[str], ended: Episode | None) -> list[tuple[str, str]]:
     """The line below, in parts of one colour each."""
 
     def name(node: int) -> str:
         return str(moves.nodes.name(node)[1])
 
-    parts = [(f"step {step}", TEXT), (f"state {name(now.node)}", BLUE)]
+    misread = "" if now.read in (now.node, -1) else f" (read as {name(now.read)})"
+    parts = [(f"step {step}", TEXT), (f"state {name(now.node) if now.node >= 0 else '?'}{misread}", BLUE)]
     if now.wanted is not None:
         parts.append((f"surprise, {name(now.wanted)} was planned", RED))
     if now.action is not None:

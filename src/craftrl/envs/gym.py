@@ -83,7 +83,7 @@ class NumberedActions(gymnasium.Wrapper):  # type: ignore[name-defined]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self.h = 1
-        return self.env.reset(seed=seed, options=options)  # type: ignore[no-any-return]
+        return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         x, reward, terminated, truncated, info = self.env.step(self.world.actions[int(action)])

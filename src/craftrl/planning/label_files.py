@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,25 @@ from craftrl.planning.grounding import Grounding
 __all__ = ["Labels", "read_labels"]
 
 Ints = NDArray[np.integer]
+BLOCK = 256  # trajectories that are read at a time
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Single labels, in order: x (n, 2, *obs), the actions between the two (n,), and the step h of the first (n,)."""
+    """Trajectories, or pieces of them, with the actions that are known; observations are read when they are needed.
 
-    x: NDArray[Any]
+    actions  (n, H-1): the action between each two observations, -1 where it is not known
+    h        (n,): the step of the first observation, counted from 1
+    read     the observations (stop - start, H, *obs) of rows start..stop-1
+    """
+
     actions: Ints
     h: Ints
+    read: Callable[[int, int], NDArray[Any]]
 
     def __len__(self) -> int:
-        return len(self.actions)
+        """How many labels there are."""
+        return int((self.actions >= 0).sum())
 
     @property
     def n_actions(self) -> int:
@@ -39,9 +47,18 @@ class Labels:
 
     def add_to(self, grounding: Grounding, model: Any) -> int:
         """Add them to a grounding; returned is how many there were whose two states the model could name."""
-        steps = [1] if grounding.nodes.shared else sorted(set(self.h.tolist()))
-        rows = [np.ones(len(self), dtype=bool) if grounding.nodes.shared else self.h == h for h in steps]
-        return sum(grounding.add_labels(model, self.x[row], self.actions[row], h) for h, row in zip(steps, rows))
+        added = 0
+        known: NDArray[np.bool_] = np.asarray((self.actions >= 0).any(axis=1))
+        for start in range(0, len(self.actions), BLOCK):
+            rows = np.flatnonzero(known[start : start + BLOCK])
+            if not len(rows):
+                continue
+            x, stop = self.read(start, min(start + BLOCK, len(known))), start + rows[-1] + 1
+            actions, h = self.actions[start:stop][rows], self.h[start:stop][rows]
+            for step in [1] if grounding.nodes.shared else sorted(set(h.tolist())):
+                here = np.ones(len(h), dtype=bool) if grounding.nodes.shared else h == step
+                added += grounding.add_labels(model, x[rows][here], actions[here], step)
+        return added
 
 
 def read_labels(path: str | os.PathLike[str], tau: TrajectoryDataset, n: int | None = None) -> Labels:
@@ -75,43 +92,46 @@ def _of_pairs(arrays: dict[str, NDArray[Any]], tau: TrajectoryDataset, n: int | 
     h = _whole(arrays["h"]) if "h" in arrays else np.ones(len(actions), dtype=np.int64)
     if x.shape[1:] != (2, *tau.obs_shape) or not len(x) == len(actions) == len(h):
         raise ValueError(f"x has shape {x.shape}, actions {actions.shape}, and observations {tau.obs_shape}")
-    known = np.flatnonzero(actions >= 0)[:n]
-    return Labels(x[known], actions[known], h[known])
+    return Labels(_first(actions[:, None], n), h, lambda start, stop: x[start:stop])
 
 
-def _of_store(by_trajectory: Iterator[tuple[int, Ints]], tau: TrajectoryDataset, n: int | None) -> Labels:
-    found: list[tuple[int, int, int]] = []
-    for i, actions in by_trajectory:
-        last = int(tau.lengths[i]) - 1  # steps that have a successor
-        found += [(i, h, int(actions[h - 1])) for h in range(1, min(last, len(actions)) + 1) if actions[h - 1] >= 0]
-        if n is not None and len(found) >= n:
-            break
-    kept = found[:n]
-    x = np.empty((len(kept), 2, *tau.obs_shape), dtype=tau.dtype)
-    for row, (i, h, _) in zip(x, kept):
-        row[:] = [tau.steps.read(step, i, i + 1)[0] for step in (h - 1, h)]
-    _, h_, a_ = np.array(kept, dtype=np.int64).reshape(-1, 3).T
-    return Labels(x, a_, h_)
+def _of_store(actions: Ints, tau: TrajectoryDataset, n: int | None) -> Labels:
+    over = np.arange(1, tau.H) >= tau.lengths[:, None]  # no observation follows
+    steps = tau.H - 1
+    whole = np.full((tau.n, steps), -1, dtype=np.int64)
+    whole[:, : actions.shape[1]] = actions[:, :steps]
+    whole[over] = -1
+
+    def read(start: int, stop: int) -> NDArray[Any]:
+        return np.stack([tau.steps.read(step, start, stop) for step in range(tau.H)], axis=1)
+
+    return Labels(_first(whole, n), np.ones(tau.n, dtype=np.int64), read)
 
 
-def _by_trajectory(arrays: dict[str, NDArray[Any]], tau: TrajectoryDataset) -> Iterator[tuple[int, Ints]]:
-    """The number of each trajectory of the store, and its actions."""
+def _first(actions: Ints, n: int | None) -> Ints:
+    """Only the first n that are known, trajectory by trajectory."""
+    number = np.cumsum(actions.ravel() >= 0).reshape(actions.shape)
+    return actions if n is None else np.where(number <= n, actions, -1)
+
+
+def _by_trajectory(arrays: dict[str, NDArray[Any]], tau: TrajectoryDataset) -> Ints:
+    """The actions of the trajectories of the store, (n, H), -1 where none is known."""
     if "actions" in arrays:
         actions = _whole(arrays["actions"], 2)
         if len(actions) != tau.n or actions.shape[1] > tau.H:
             raise ValueError(f"it has actions of {len(actions)} trajectories, and the store has {tau.n}")
-        yield from enumerate(actions)
-        return
-    i = 0
+        return actions
+    out = np.full((tau.n, tau.H), -1, dtype=np.int64)
     for k in range(int(arrays["n_agents"])):
-        offsets = _whole(arrays[f"offsets_{k}"])
-        flat = arrays[f"actions_{k}"]
-        actions = _whole(flat[:, 0] if flat.ndim == 2 and flat.shape[1] == 1 else flat) if len(flat) else flat
-        if k >= tau.K or len(offsets) - 1 != tau.counts[k] or (np.diff(offsets) < 0).any() or offsets[-1] > len(flat):
+        offsets, flat = _whole(arrays[f"offsets_{k}"]), arrays[f"actions_{k}"]
+        if k >= tau.K or len(offsets) - 1 != tau.counts[k] or offsets[-1] != len(flat):
             raise ValueError("its episodes are not those of the store")
-        for start, stop in zip(offsets, offsets[1:]):
-            yield i, actions[start:stop]
-            i += 1
+        if len(flat):
+            whole = _whole(flat[:, 0] if flat.ndim == 2 and flat.shape[1] == 1 else flat)
+            for i, (start, stop) in enumerate(pairwise(offsets.tolist()), start=tau.agent_slice(k).start):
+                known = whole[start:stop][: tau.H]
+                out[i, : len(known)] = known
+    return out
 
 
 def _whole(values: NDArray[Any], ndim: int = 1) -> Ints:

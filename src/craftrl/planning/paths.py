@@ -168,8 +168,8 @@ def _unreachable(
             "add videos that go there."
         )
     reached = dijkstra(_graph(known, np.ones(len(known.s)), n), indices=start, unweighted=True)
-    nearest = int(np.lexsort((reached, np.where(reached + away <= most, away, np.inf)))[0])
-    missing = _not_grounded(grounding, known, away, start)
+    nearest = int(np.lexsort((reached, np.where(np.isfinite(reached) & (reached + away <= most), away, np.inf)))[0])
+    missing = _not_grounded(grounding, known, away, nearest)
     named = ", ".join(grounding.moves.text(move) for move in missing[:NAMED])
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     return UnreachableGoal(
