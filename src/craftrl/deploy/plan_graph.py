@@ -28,6 +28,7 @@ INKS = (BLUE, GREEN, ORANGE, RED, PAPER, TEXT, PALE, DIM, TRAIL)
 MARGIN = 14  # pixels around the graph
 ROOM_FOR_PICTURE, ROOM_FOR_NUMBER = 13, 7  # pixels of a node's half side
 LARGEST = 30
+PALER = 0.6  # how far what all states share is moved towards white
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class GraphPicture:
         grounded: NDArray[np.bool_] | None = None,
         needed: Sequence[int] = (),
     ) -> None:
-        self.width, self.height = width, height
+        self.width, self.height, self.two_ways = width, height, moves.nodes.shared
         edges = moves.edges
         self.numbers = np.union1d(np.unique(edges), np.asarray(needed, dtype=np.int64))
         self.names = {int(node): str(moves.nodes.name(int(node))[1]) for node in self.numbers}
@@ -99,7 +100,7 @@ class GraphPicture:
         where = ((1 - share) * x + share * x_next, (1 - share) * y + share * y_next)
         at_goal = bool({s, t} & now.goal) and share in (0.0, 1.0)
         self._ring(draw, where, RED if now.surprise else BLUE, 4.0, 7.0 if at_goal else 4.0)
-        return np.asarray(picture.resize((self.width, self.height), 1))
+        return np.asarray(picture.reduce(FINE))
 
     # -- where things are ----------------------------------------------------------------------------------------
 
@@ -128,16 +129,12 @@ class GraphPicture:
 
         if portraits is None or self.half < FINE * ROOM_FOR_PICTURE:
             return {}
-        low, high = float(np.nanmin(portraits)), float(np.nanmax(portraits))
-        if low >= 0 and 1 < high <= 255:  # bytes keep their own brightness
-            low, high = 0.0, 255.0
+        known = [node for node in self.numbers.tolist() if np.isfinite(portraits[node]).all()]
         out = {}
-        for node in self.numbers.tolist():
-            if np.isfinite(portraits[node]).all():
-                image = 255 * (portraits[node] - low) / max(high - low, 1e-12)
-                scale = 2 * self.half / max(image.shape[:2])
-                size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
-                out[node] = Image.fromarray(in_colour(image.astype(np.uint8))).resize(size, Image.Resampling.BOX)
+        for node, image in zip(known, _paled(portraits[known])):
+            scale = 2 * self.half / max(image.shape[:2])
+            size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
+            out[node] = Image.fromarray(image).resize(size, Image.Resampling.BOX)
         return out
 
     # -- strokes ---------------------------------------------------------------------------------------------------
@@ -151,7 +148,7 @@ class GraphPicture:
         for (s, t), known in sorted(zip(map(tuple, edges.tolist()), grounded.tolist()), key=lambda pair: pair[1]):
             if s != t:
                 self._line(draw, s, t, DIM if known else PALE, 1.6)
-                if (t, s) not in there:
+                if self.two_ways and (t, s) not in there:
                     self._arrow(draw, s, t, DIM if known else PALE, 0.7)
         for node in self.numbers.tolist():
             self._node(picture, draw, node)
@@ -209,6 +206,19 @@ def _layout(moves: Moves, nodes: NDArray[np.int64], portraits: NDArray[Any] | No
         return in_layers(layer, edges)
     flat = in_the_plane(edges, len(nodes))
     return flat if portraits is None else turned(flat, anchors(portraits[nodes]))
+
+
+def _paled(portraits: NDArray[Any]) -> list[Bytes]:
+    """Portraits in colour, pale wherever they look as all others do: what is a state's own stands out."""
+    if not len(portraits):
+        return []
+    low, high = float(portraits.min()), float(portraits.max())
+    if low >= 0 and 1 < high <= 255:  # bytes keep their own brightness
+        low, high = 0.0, 255.0
+    own = np.abs(portraits - portraits.mean(axis=0)).max(axis=-1, keepdims=True)
+    own = np.clip(own / max(float(np.median(own.max(axis=(1, 2, 3)))), 1e-12) * 2 - 0.5, 0, 1)
+    bright = 255 * (portraits - low) / max(high - low, 1e-12)
+    return [in_colour(image) for image in (bright + (1 - own) * PALER * (255 - bright)).round().astype(np.uint8)]
 
 
 def anchors(portraits: NDArray[Any]) -> Floats:

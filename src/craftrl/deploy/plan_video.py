@@ -207,7 +207,7 @@ def _text(moves: Moves, step: int, now: Moment, names: Sequence[str], ended: Epi
         parts.append((f"action {names[now.action] if now.action < len(names) else now.action}", TEXT))
     if len(now.path) > 1:
         ways = [name(node) for node in now.path[1:]]
-        parts.append((f"plan {' '.join(ways if len(ways) <= MOST else [*ways[:MOST], '...'])}", ORANGE))
+        parts.append((f"plan {', '.join(ways if len(ways) <= MOST else [*ways[:MOST], '...'])}", ORANGE))
     if ended is not None:
         parts.append(("goal reached", GREEN) if ended.reached else (f"goal missed: {ended.stopped}", RED))
     elif now.goal:
