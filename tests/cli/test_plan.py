@@ -113,14 +113,29 @@ def test_too_few_labels_give_part_of_a_plan_and_name_what_is_missing(here, capsy
     rng = np.random.default_rng(0)
     pairs = np.stack([[frame(4, rng), frame(5, rng)]])
     np.savez(here / "own.npz", x=pairs, actions=[3])
-    assert plan("--dry-run", "--goal", 2, "--labels", "own.npz") == 2
+    assert plan("--dry-run", "--goal", 2, "--labels", "own.npz", "--latent", "no") == 2
     out, err = capsys.readouterr()
     assert "Grounded: 1 of 32 moves that the videos show, by 1 label." in out
     assert "As near as labels lead: state 4 -3-> 5\n" in out
     assert "these are not: state 5 -> state 2" in err
     assert len(err.splitlines()) == 1
-    assert plan(*ENV, "--goal", 2, "--labels", "own.npz") == 0  # acting, it tries what is missing
+    assert plan(*ENV, "--goal", 2, "--labels", "own.npz", "--latent", "no") == 0  # acting, it tries what is missing
     assert "Warning: Every move on the way must be grounded" in capsys.readouterr().out
+
+
+def test_latent_actions_carry_labels_to_other_states(here, capsys):
+    """Four labels in the centre, one of each action: in a grid that says all of it, and without sharing nearly nothing."""
+    rng = np.random.default_rng(0)
+    np.savez("own.npz", x=[[frame(4, rng), frame(moved(4, a), rng)] for a in range(4)], actions=range(4))
+    for goal in range(9):
+        assert plan("--dry-run", "--goal", goal, "--labels", "own.npz") == 0
+        out = capsys.readouterr().out
+        assert "Latent actions: 4, each of one meaning in 9 of 9 states" in out
+        assert "Grounded: 32 of 32 moves that the videos show, by 4 labels." in out
+        states, actions = path_of(re.search("Plan: .*", out)[0]) if goal != CENTRE else ([4], [])
+        assert [moved(s, a) for s, a in zip(states, actions)] == states[1:]
+    assert plan("--dry-run", "--goal", 1, "--labels", "own.npz", "--latent", "no") == 0
+    assert "Grounded: 4 of 32 moves" in capsys.readouterr().out
 
 
 def test_a_state_that_no_video_shows_cannot_be_reached(here, capsys, monkeypatch):
@@ -165,7 +180,7 @@ def test_a_damaged_grounding_is_refused(here, capsys, part):
 
 
 def test_a_stochastic_environment_given_as_deterministic_is_told(here, capsys):
-    argv = (*ENV, "--env-arg", "slip=0.5", "--goal", 8, "--explore", 400)
+    argv = (*ENV, "--env-arg", "slip=0.5", "--goal", 8, "--explore", 400, "--episodes", 20)
     assert plan(*argv) == 0
     assert "\nWarning: With deterministic=True one action must have one successor" in capsys.readouterr().out
     assert plan(*argv, "--stochastic", "--by", "reliable") == 0

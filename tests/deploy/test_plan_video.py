@@ -1,6 +1,7 @@
 """Videos of plans: the graph looks as the frames do, and what stands out is where it should be."""
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_the_plan_and_the_goal_stand_out_and_the_marker_moves(played):
     assert where(graphs[0], ORANGE) is not None
     assert where(graphs[-1], RED) is None
     between = [where(image[:SIDE, SIDE:], BLUE) for image in frames[8:12]]
-    steps = [np.linalg.norm(b - a) for a, b in zip(between, between[1:])]
+    steps = [np.linalg.norm(b - a) for a, b in pairwise(between)]
     assert all(step > 1 for step in steps)
 
 

@@ -46,6 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grounding", type=Path, metavar="FILE", help="read what is known if it is there; written at the end"
     )
+    parser.add_argument(
+        "--latent",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether a label counts in other states too, for moves that one latent action makes (auto: if the videos "
+        "tell which those are)",
+    )
     parser.add_argument("--action-names", type=_names, default=(), metavar="A,B,...", help="such as up,down,left,right")
     parser.add_argument(
         "--by",
