@@ -27,6 +27,7 @@ COMMANDS = [
     ["inspect"],
     ["fit"],
     ["evaluate"],
+    ["plan"],
     ["report"],
     ["theory"],
     ["theory", "assumptions"],

@@ -124,7 +124,7 @@ def test_too_few_labels_give_part_of_a_plan_and_name_what_is_missing(here, capsy
 
 
 def test_latent_actions_carry_labels_to_other_states(here, capsys):
-    """Four labels in the centre, one of each action: in a grid that says all of it, and without sharing nearly nothing."""
+    """Four labels in the centre, one of each action: in a grid that says all; without sharing, next to nothing."""
     rng = np.random.default_rng(0)
     np.savez("own.npz", x=[[frame(4, rng), frame(moved(4, a), rng)] for a in range(4)], actions=range(4))
     for goal in range(9):

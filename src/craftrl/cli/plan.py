@@ -167,7 +167,7 @@ def _print_plan(words: PlanWords, start: int, goal: frozenset[int], args: argpar
     try:
         print(words.plan(plan_path(words.grounding, start, goal, by=args.by)), flush=True)
     except UnreachableGoal as error:
-        if error.nearest is not None:
+        if error.nearest is not None and error.nearest != start:
             near = plan_path(words.grounding, start, {error.nearest}, by=args.by)
             print(f"As near as labels lead: {words.path(near.nodes, near.actions)}", flush=True)
         if args.dry_run or not error.missing:

@@ -28,7 +28,7 @@ INKS = (BLUE, GREEN, ORANGE, RED, PAPER, TEXT, PALE, DIM, TRAIL)
 MARGIN = 14  # pixels around the graph
 ROOM_FOR_PICTURE, ROOM_FOR_NUMBER = 13, 7  # pixels of a node's half side
 LARGEST = 30
-PALER = 0.6  # how far what all states share is moved towards white
+PALER = 0.7  # how far what all states share is moved towards white
 
 
 @dataclass(frozen=True)
