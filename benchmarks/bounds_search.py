@@ -25,6 +25,7 @@ from craftrl.envs.collection import sample_latent_paths
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.base import Oracle
 from craftrl.oracles.probabilities import SCATTERED, to_bins
+from craftrl.states.accuracy import accuracy
 
 Ints = NDArray[np.integer]
 NOISE = 0.15  # of the log-odds, in nats
@@ -138,12 +139,18 @@ def measured(name: str, stationary: bool) -> dict[str, Any]:
         "bounds": [round(getattr(model.bounds_, b), 5) for b in ("alpha", "eta", "nu")],
         "states": [int(k) for k in model.n_states_],
         "true states": [len(np.unique(tau.at(h))) for h in range(1, tau.H + 1)],
+        "accuracy": round(float(np.mean([_accuracy(model, tau, h) for h in range(2, tau.H + 1)])), 4),
         "combinations": model.choices_[0].why.split()[1],
         "asked, answered from memory": {q: asked[q] for q in asked},
         "heads trained": trained,
         "seconds": round(seconds, 1),
         "of these in the stand-in": round(in_oracle, 1),
     }
+
+
+def _accuracy(model: CRAFT, tau: TrajectoryDataset, h: int) -> float:
+    x = tau.at(h)
+    return accuracy(model.encode(x, h), x[:, 0].astype(np.int64))
 
 
 def main() -> None:
@@ -154,7 +161,7 @@ def main() -> None:
     row = measured(args.world, args.stationary)
     for key, value in row.items():
         print(f"{key:28} {value}")
-    write_rows("bounds_search", [row])
+    write_rows("bounds_search_shared" if args.stationary else "bounds_search", [row])
 
 
 if __name__ == "__main__":

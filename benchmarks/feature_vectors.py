@@ -4,9 +4,11 @@
 
 Eight numbers, of which two matter: the agent walks on 3 x 3 cells beside three walkers that no agent controls, and all
 positions have noise of an eighth of a cell. Six steps, 3000 trajectories of each agent, preferences that differ by 1
-(alpha). Rows have the accuracy on 1000 fresh trajectories of each agent, the mean over steps 2 to 6, and the number of
-states at each step, of which there are 1, 4, 9, 9, 9, 9. Bounds are the true ones unless `--auto` is given. Seconds are
-the processor's, for the fit alone; with OMP_NUM_THREADS=1 they are those of one core.
+(alpha). Rows have the accuracy on 1000 fresh trajectories of each agent, the mean over steps 2 to 6; the mean and the
+least of the accuracies of single states at single steps (`state_mean`, `state_worst`; states seen at least 20 times);
+what naming one state at every step scores (`chance`); and the number of states at each step, of which there are 1, 4,
+9, 9, 9, 9. Bounds are the true ones unless `--auto` is given. Seconds are the processor's, for the fit
+alone; with OMP_NUM_THREADS=1 they are those of one core.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 from craftrl import CRAFT
 from craftrl.envs.collection import collect
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.states.accuracy import encoder_accuracy
+from craftrl.states.accuracy import encoder_accuracy, state_accuracies_by_step, state_summary
 from craftrl.theory import population_assumptions
 
 OUT = Path(__file__).parent / "results" / "feature_vectors.json"
@@ -59,6 +61,8 @@ def row(oracle: str, agents: int, seed: int, stationary: bool, auto: bool) -> di
     model = CRAFT(_oracle(oracle), stationary=stationary, **bounds).fit(seen.tau)
     seconds = time.process_time() - start
     accuracy = encoder_accuracy(model, fresh.tau.at, fresh.truth.states)
+    true, found = fresh.truth.states, model.transform(fresh.tau)
+    single = state_summary(state_accuracies_by_step(found, true, at_least=20))
     return {
         "oracle": oracle,
         "agents": agents,
@@ -66,6 +70,8 @@ def row(oracle: str, agents: int, seed: int, stationary: bool, auto: bool) -> di
         "stationary": stationary,
         "auto": auto,
         "accuracy": round(100 * float(accuracy[1:].mean()), 1),
+        **{name: round(100 * value, 1) for name, value in single.items()},
+        "chance": round(100 * float(np.mean([np.bincount(s).max() / len(s) for s in true.T[1:]])), 1),
         "n_states": [int(n) for n in model.n_states_],
         "seconds": round(seconds),
     }

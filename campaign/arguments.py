@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from campaign.bench import Bench
 from campaign.calls import public_calls
 from campaign.commands import COMMANDS, options_of, run_command
 from campaign.odd import ODD, ODD_PATHS, ODD_TEXTS, OwnError, make_odd_paths
 from campaign.processes import Case, answers, table
-from campaign.recipes import Bench
 from craftrl.errors import CraftError
 
 __all__ = ["FAULTS", "argument_cases", "command_cases", "run_case", "summary", "try_arguments"]

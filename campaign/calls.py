@@ -10,7 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from campaign.recipes import HELD, RECORDS, SPECIAL, USES, VALUES, Bench
+from campaign.bench import Bench
+from campaign.recipes import HELD, RECORDS, SPECIAL, USES, VALUES
 
 __all__ = ["Call", "public_calls"]
 

@@ -10,9 +10,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from campaign.bench import Bench
 from campaign.odd import ODD_TEXTS
 from campaign.processes import Case
-from campaign.recipes import Bench
 from craftrl.cli import COMMANDS as ALL
 from craftrl.cli import main
 from craftrl.cli.theory import COMMANDS as THEORY

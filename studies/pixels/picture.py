@@ -41,7 +41,10 @@ def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
 
 def draw_study(rows: Sequence[Row], path: Path) -> None:
     """One panel per axis along which the rows vary; ablations are left to the table."""
-    table = [c for c in cells(rows) if c["technique"] in COLOURS and c["bounds"] != "auto"]
+    found = [c for c in cells(rows) if c["technique"] in COLOURS]
+    table = [c for c in found if c["bounds"] != "auto"] or found  # those with chosen bounds where there are no others
+    if not table:
+        return  # ablations alone
     axes_shown = [axis for axis in ("walkers", "n") if len({c[axis] for c in table}) > 1] or ["walkers"]
     with picture(path, 4.6 * len(axes_shown) + 1.6, 3.4) as figure:
         panels = figure.subplots(1, len(axes_shown), squeeze=False)[0]

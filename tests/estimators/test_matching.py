@@ -152,3 +152,56 @@ def test_a_start_that_no_other_step_visits_is_a_state_of_its_own():
     matching = match_states([numbered(number) for number in numbers], labels, tau, read_states)
     assert matching.n_states == 4
     assert accuracy(matching.labels, s) == 1.0
+
+
+def walk(n, H, n_cells, seed):
+    """Cells of a walk on a line, each neighbour as likely as staying."""
+    rng = np.random.default_rng(seed)
+    s = np.zeros((n, H), dtype=int)
+    for h in range(1, H):
+        s[:, h] = np.clip(s[:, h - 1] + rng.integers(-1, 2, size=n), 0, n_cells - 1)
+    return s
+
+
+def matched(x, encoders):
+    """The states of observations x (n, H, d) that encoders of all steps come to."""
+    n = len(x) // 2
+    labels = np.stack([encode(x[:, h]) for h, encode in enumerate(encoders)], axis=1)
+    return match_states(encoders, labels, TrajectoryDataset.from_arrays([x[:n], x[n:]]), read_states)
+
+
+def test_two_cells_that_most_steps_take_for_one_are_told_apart_by_where_they_lead():
+    s = walk(2000, 12, 5, seed=3)
+
+    def plain(x):
+        return x[:, 0]
+
+    def fusing(x):
+        return np.where(x[:, 0] == 3, 2, x[:, 0])
+
+    encoders = [lambda x: 0 * x[:, 0], *[plain] * 4, *[fusing] * 7]
+    matching = matched(s[..., None], encoders)
+    assert matching.n_states == 5
+    assert accuracy(matching.labels[:, 1:], s[:, 1:]) == 1.0
+    fused = [state for node, state in zip(matching.nodes, matching.state_of) if node[0] > 5 and node[1] == 2]
+    assert fused == [-1] * 7  # what holds two states has no say
+    one_step_alone = [lambda x: 0 * x[:, 0], *[fusing] * 2, plain, *[fusing] * 8]
+    assert matched(s[..., None], one_step_alone).n_states == 4  # which may be mistaken
+
+
+def test_a_state_that_several_steps_split_by_noise_is_whole_again():
+    """The noise lasts, and says nothing of where the next step leads."""
+    rng = np.random.default_rng(4)
+    s = walk(2000, 12, 5, seed=4)
+    noise = np.repeat(rng.integers(2, size=(2000, 1)), 12, axis=1)
+
+    def plain(x):
+        return x[:, 0]
+
+    def split(x):
+        return np.where((x[:, 0] == 2) & (x[:, 1] == 1), 5, x[:, 0])
+
+    encoders = [lambda x: 0 * x[:, 0], *[plain] * 6, *[split] * 2, *[plain] * 3]
+    matching = matched(np.stack([s, noise], axis=2), encoders)
+    assert matching.n_states == 5
+    assert accuracy(matching.labels[:, 1:], s[:, 1:]) == 1.0

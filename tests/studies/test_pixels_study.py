@@ -13,12 +13,22 @@ pytest.importorskip("sklearn")
 from craftrl.cli import main
 from craftrl.oracles.network import Training
 from studies.cells import ONE_STATE, states_right
+from studies.pixels.picture import draw_study
 from studies.pixels.report import format_table, label
 from studies.pixels.spec import NAMES, PRESETS, Preset, sweep
 from studies.pixels.tables import QUESTIONS, markdown, rates_won, read_rows
 
 HERE = Path(__file__).parents[2] / "studies" / "pixels"
 TINY = Preset(size=2, horizon=3, walkers=(1,), n=(60,))
+
+
+def test_rows_with_chosen_bounds_alone_are_drawn(tmp_path):
+    rows = [row for row in read_rows(HERE / "rooms.jsonl") if row["technique"] == "craft" and row["bounds"] == "auto"]
+    assert rows
+    draw_study(rows, tmp_path / "pixels.png")
+    assert (tmp_path / "pixels.png").stat().st_size > 1000
+    draw_study([{**rows[0], "technique": "craft-steps"}], tmp_path / "ablations.png")
+    assert not (tmp_path / "ablations.png").exists()
 
 
 @pytest.fixture

@@ -96,9 +96,9 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.cli.fit_plan import planned
     from craftrl.cli.fit_progress import shown
     from craftrl.estimators.parameters import check_parameters
-    from craftrl.estimators.saving import check_target
+    from craftrl.estimators.saving import check_model_folder
 
-    check_target(args.out, args.force)
+    check_model_folder(args.out, args.force)
     plan = planned(args, TrajectoryDataset.open(_store(args)))
     model = CRAFT(
         plan.oracle,

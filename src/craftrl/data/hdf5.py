@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from craftrl.data.raw import RawRows, Run
+from craftrl.data.seals import UNREADABLE
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError, require
 
@@ -25,8 +26,6 @@ __all__ = ["Hdf5Steps", "Hdf5Writer", "open_hdf5", "read_notes"]
 
 FORMAT = "craftrl trajectories 2"
 READ = (FORMAT, "craftrl trajectories 1")  # the first version had no checksums
-# What h5py raises on damaged files, beside OSError and KeyError.
-DAMAGE = (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError, OverflowError, MemoryError)
 FLETCHER32 = 3  # HDF5's number of the filter
 CHUNK_BYTES = 2**20
 FEWEST_ROWS = 256  # of a chunk, for writers that append a few trajectories at a time
@@ -46,7 +45,7 @@ class Hdf5Steps:
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         try:
             return self._observations()[step, start:stop]
-        except DAMAGE as error:
+        except UNREADABLE as error:
             raise InvalidDataError(
                 f"{self.path} cannot be read to its end ({error}); write or copy it again."
             ) from error
@@ -103,7 +102,7 @@ def open_hdf5(path: Path) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int6
                 raise InvalidDataError(f"{path} must be a dataset written by craftrl; it is another kind of HDF5 file.")
             agent, lengths = _labels(file["agent"]), _labels(file["lengths"])
         steps = Hdf5Steps(path)
-    except DAMAGE as error:
+    except UNREADABLE as error:
         raise InvalidDataError(
             f"{path} must be a dataset written by craftrl; it is truncated, damaged or no HDF5 file ({error}); write "
             "or copy it again."
@@ -137,7 +136,7 @@ def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
         with require("h5py", "storage").File(path, "r") as file:
             text = file["notes"][:].tobytes().decode() if "notes" in file else _text(file.attrs.get("notes", "{}"))
             notes = json.loads(text)
-    except DAMAGE as error:
+    except UNREADABLE as error:
         raise InvalidDataError(
             f"The notes in {path} cannot be read ({error}); write or copy the file again."
         ) from error

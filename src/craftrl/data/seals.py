@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 __all__ = ["CHECKSUM", "UNREADABLE", "check_seal", "file_digest", "read_array", "read_arrays", "sealed"]
 
-# What readers of JSON, ZIP and NumPy files raise where one is missing, truncated or damaged.
+# What readers of JSON, ZIP, NumPy and HDF5 files raise where one is missing, truncated or damaged.
 UNREADABLE = (
     OSError,
     ValueError,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_whole
 from craftrl.core.encoders import encode_dataset, named_states
 from craftrl.core.seam import CheckablePairFunction
 from craftrl.core.trace import CONTRADICTED
@@ -15,13 +16,12 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.closure import closure_test
 from craftrl.diagnostics.diagnosis import Diagnosis
 from craftrl.diagnostics.gaps import cluster_gaps
-from craftrl.diagnostics.resamples import resample
+from craftrl.diagnostics.resamples import MOST_RESAMPLES, resample
 from craftrl.diagnostics.residual import SIGNIFICANT, residual_information
 from craftrl.diagnostics.shares import agent_shares
-from craftrl.diagnostics.subject import Subject
+from craftrl.diagnostics.subject import Subject, check_subject
 from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
-from craftrl.errors import InvalidParameterError
-from craftrl.oracles.counting import CountingOracle
+from craftrl.oracles.counting import CountingOracle, check_counting
 
 __all__ = ["diagnose"]
 
@@ -44,14 +44,11 @@ def diagnose(
     probe: CountingOracle | None = None,
 ) -> Diagnosis:
     """Every check of a fitted model against the data it was fitted to; see `CRAFT.diagnose`."""
-    if isinstance(n_resamples, bool) or not (isinstance(n_resamples, (int, np.integer)) and n_resamples >= 0):
-        raise InvalidParameterError(f"n_resamples must be an integer of at least 0; {n_resamples!r} was given.")
-    if isinstance(seed, bool) or not (isinstance(seed, (int, np.integer)) and seed >= 0):
-        raise InvalidParameterError(f"seed must be an integer of at least 0; {seed!r} was given.")
-    if probe is not None and not isinstance(probe, CountingOracle):
-        raise InvalidParameterError(
-            f"probe must be a finite class, such as CoordinateOracle() or FiniteOracle(...); {probe!r} was given."
-        )
+    check_subject(model, tau)
+    check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
+    check_whole("seed", seed)
+    if probe is not None:
+        check_counting(probe, "diagnose")
     codes = encode_dataset(model.encoders, tau)
     alike = model.trace.at_chance()
     prepared = None if probe is None else probe.prepare(tau)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.given import check_codes, prepare_probe
 from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
@@ -42,7 +43,8 @@ class Closure:
 
 def closure_test(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | PreparedCounting) -> Closure:
     """Test the states `codes` (n, H), -1 for none, with every function of the probing class, step by step."""
-    prepared = probe if isinstance(probe, PreparedCounting) else probe.prepare(tau)
+    codes = check_codes(codes, tau)
+    prepared = prepare_probe(probe, tau, "closure_test")
     found = [_at_step(codes[:, h - 1], codes[:, h], tau, prepared, h) for h in range(1, tau.H)]
     p_value, nats = np.array(found).T
     return Closure(p_value, nats)

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_kind
 from craftrl.core.trace import Cluster, StepTrace, Trace
 
 __all__ = ["cluster_gaps"]
@@ -26,6 +27,7 @@ def cluster_gaps(trace: Trace) -> Floats:
 
     Paper: Lines 2, 16-21
     """
+    check_kind("trace", trace, Trace, "the trace_ of a fitted CRAFT")
     return np.array([np.nan, *map(_least_gap, trace.steps)])
 
 

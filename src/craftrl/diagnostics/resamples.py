@@ -12,18 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from craftrl.arguments import check_whole
 from craftrl.core.encoders import encode_dataset
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.diagnostics.subject import Subject
-from craftrl.oracles.counting import CountingOracle, PreparedCounting
+from craftrl.diagnostics.subject import Subject, check_subject
+from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
 from craftrl.states.accuracy import accuracy_by_step
 from craftrl.states.visits import count_visits, pair_labels
 
-__all__ = ["Resamples", "resample"]
+__all__ = ["MOST_RESAMPLES", "Resamples", "resample"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
+MOST_RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ def resample(
     model: Subject, tau: TrajectoryDataset, n_resamples: int, seed: int, probe: CountingOracle | None = None
 ) -> Resamples:
     """Refit the model on `n_resamples` resamples of tau, at the bounds that it used."""
+    check_subject(model, tau)
+    check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
+    check_whole("seed", seed)
+    if probe is not None:
+        check_counting(probe, "resample")
     codes = encode_dataset(model.encoders, tau)
     n_states = np.zeros((n_resamples, tau.H), dtype=np.int64)
     agreement = np.zeros((n_resamples, tau.H))

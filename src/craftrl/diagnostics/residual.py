@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.given import check_codes, prepare_probe
 from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 from craftrl.states.visits import count_visits, pair_labels
@@ -54,7 +55,8 @@ class Residual:
 
 def residual_information(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | PreparedCounting) -> Residual:
     """Test the states `codes` (n, H), -1 for none, against every function of the probing class, step by step."""
-    prepared = probe if isinstance(probe, PreparedCounting) else probe.prepare(tau)
+    codes = check_codes(codes, tau)
+    prepared = prepare_probe(probe, tau, "residual_information")
     known, nats, p_value, found = zip(*(_at_step(h, codes, tau, prepared) for h in range(1, tau.H)))
     return Residual(np.array(known), np.array(nats), np.array(p_value), found)
 

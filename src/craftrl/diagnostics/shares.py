@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_number
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.given import check_codes
 from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = ["AgentShares", "agent_shares"]
@@ -37,6 +39,9 @@ class AgentShares:
 
 def agent_shares(codes: Ints, tau: TrajectoryDataset, eta: float | None) -> AgentShares:
     """Compare the agents' visits to every pair of the states `codes` (n, H), -1 for none, with a given eta."""
+    codes = check_codes(codes, tau)
+    if eta is not None:
+        check_number("eta", eta, "a number above 0, at most 1/2", lambda share: 0 < share <= 0.5)
     return AgentShares(*np.array([_at_step(codes[:, h - 1], codes[:, h], tau, eta) for h in range(1, tau.H)]).T)
 
 

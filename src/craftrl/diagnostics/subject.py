@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_kind
 from craftrl.core.craft import Bounds
 from craftrl.core.encoders import Encoder
 from craftrl.core.seam import PairFunction
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.errors import InvalidDataError
 
-__all__ = ["Subject"]
+__all__ = ["Subject", "check_subject"]
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,14 @@ class Subject:
     refit: Callable[[TrajectoryDataset], Any]
     chosen: tuple[str, ...] = ()
     f: PairFunction | None = None
+
+
+def check_subject(model: Any, tau: Any) -> None:
+    """A model as the checks see it, and the data that it was fitted to."""
+    check_kind("model", model, Subject, "a Subject; CRAFT.diagnose makes one of a fitted model")
+    check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
+    if np.shape(model.labels) != (tau.n, tau.H):
+        raise InvalidDataError(
+            "tau must be the data that the model was fitted to, with labels of shape "
+            f"{np.shape(model.labels)}; {tau} was given."
+        )

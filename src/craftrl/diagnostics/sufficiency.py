@@ -24,10 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from craftrl.arguments import check_kind, check_whole, shown
 from craftrl.core.seam import CheckablePairFunction
 from craftrl.core.trace import CONTRADICTED
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.given import check_codes
 from craftrl.diagnostics.profiles import foretold, halves, left_over, profiles, read_by_profile
+from craftrl.errors import InvalidParameterError
 from craftrl.states.visits import pair_labels
 
 __all__ = ["Sufficiency", "captured_share", "sufficiency"]
@@ -95,6 +98,11 @@ def sufficiency(
 
     `at_chance` are the h at which the agents cannot be told apart: there is nothing to capture there.
     """
+    check_kind("f", f, CheckablePairFunction, "log-odds that say what they learned from, as a network's do")
+    codes = check_codes(codes, tau)
+    if not isinstance(at_chance, (Collection, np.ndarray)) or isinstance(at_chance, (str, bytes)):
+        raise InvalidParameterError(f"at_chance must be a list of steps h; {shown(at_chance)} was given.")
+    check_whole("seed", seed)
     unseen = _spread(f.unseen, tau)
     if not len(unseen):
         return None

@@ -20,6 +20,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.fingerprint import described
 from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
+from craftrl.diagnostics.resamples import MOST_RESAMPLES
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.choices import choose_oracle
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 Auto = Literal["auto"]
 MOST_AGENTS = 64  # more are hardly ever meant: labels that name trajectories have one for each
-MOST_REFITS = 10_000
 __all__ = ["CRAFT"]
 
 
@@ -246,7 +246,7 @@ class CRAFT(Learner):
         self._check_fitted()
         check_whole("seed", seed)
         if n_resamples is not None:
-            check_whole("n_resamples", n_resamples, 0, MOST_REFITS)
+            check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
         if probe is not None:
             check_counting(probe, "diagnose")
         data = as_dataset(x, agent)

@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from craftrl import arguments
 from craftrl._version import __version__
+from craftrl.arguments import check_flag, check_source, check_target, shown
 from craftrl.data.files import check_writable, temporary_name, told_plainly
 from craftrl.data.seals import CHECKSUM, check_seal, file_digest, sealed
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
@@ -29,7 +29,7 @@ from craftrl.oracles.base import Oracle, that_encodes, that_tells_agents_apart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FORMAT_VERSION", "check_target", "load", "save_model"]
+__all__ = ["FORMAT_VERSION", "check_model_folder", "load", "save_model"]
 
 FORMAT = "craftrl model"
 # 2: what log-odds are worth at each step, and the log-odds themselves; 3: checksums. Older ones are read.
@@ -58,8 +58,8 @@ UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained w
 
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted learner to a folder, whole or not at all; see `Learner.save`."""
-    target = arguments.check_target("The model", path)
-    check_target(target, overwrite)
+    target = check_target("The model", path)
+    check_model_folder(target, overwrite)
     if LEARNERS.get(type(model).__name__) != type(model).__module__:
         raise InvalidParameterError(
             f"A model to save must be one of {', '.join(LEARNERS)}; {type(model).__name__} is not; save its encoders "
@@ -97,12 +97,10 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     trusted  names of further types that a scikit-learn classifier of yours is made of, if loading asks for them
     """
     if not (oracle is None or isinstance(oracle, Oracle)):
-        raise InvalidParameterError(
-            f"oracle must be the oracle that was fitted, or None; {arguments.shown(oracle)} was given."
-        )
+        raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given.")
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in _as_list(trusted)):
-        raise InvalidParameterError(f"trusted must be a list of names of types; {arguments.shown(trusted)} was given.")
-    folder = arguments.check_source("The model", path)
+        raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
+    folder = check_source("The model", path)
     content = _read_config(folder)
     try:
         _check_seals(folder, content)
@@ -223,10 +221,10 @@ def _check_encoders(model: Learner) -> None:
             )
 
 
-def check_target(target: Path, overwrite: bool) -> None:
+def check_model_folder(target: Path, overwrite: bool) -> None:
     """Raise, before any work is done, where a model cannot be put; nothing but a model is ever replaced."""
-    arguments.check_target("The model", target)
-    arguments.check_flag("overwrite", overwrite)
+    check_target("The model", target)
+    check_flag("overwrite", overwrite)
     check_writable(target.parent)
     if not os.path.lexists(target):
         return

@@ -6,7 +6,6 @@ whole or not at all, and the log removed. So an import that was killed goes on w
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from craftrl.data.files import check_writable
 from craftrl.data.hdf5 import Hdf5Writer, read_notes
 from craftrl.data.storage import HDF5_SUFFIXES, check_room
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
-from craftrl.importing.actions import actions_path, write_actions
+from craftrl.importing.actions import write_actions
 from craftrl.importing.log import ImportLog, Record
 from craftrl.importing.options import Options
 from craftrl.importing.pictures import changed_picture
@@ -72,7 +71,6 @@ def import_data(
         with log:
             records = _read_all(plan, log, progress)
             log.commit()
-            _remove_leftovers(target)
             _write_store(plan, records, log, target)
     elif read_notes(target).get("import") != plan.fingerprint:
         raise InvalidParameterError(
@@ -170,13 +168,6 @@ def _notes(plan: Plan, records: list[list[Record]]) -> dict[str, Any]:
         "clip": plan.options.clip,
         "import": plan.fingerprint,
     }
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove what a kill left of stores that were being written; as the log is locked, nobody writes one now."""
-    for name in (target.name, actions_path(target).name):
-        for leftover in target.parent.glob(f".{glob.escape(name)}.*.tmp"):
-            leftover.unlink(missing_ok=True)
 
 
 def _append(writer: Hdf5Writer, k: int, episodes: list[NDArray[Any]]) -> None:

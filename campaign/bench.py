@@ -1,0 +1,125 @@
+"""Small datasets, worlds, models and files, for calls that need one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from campaign.formats import fitted, recorded_bits, stacked
+from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+from craftrl.states.graph import LatentGraph
+
+__all__ = ["Bench"]
+
+
+class Bench:
+    """Small things of every kind, made when they are first needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._numbers = count()
+
+    def new(self, suffix: str = "") -> Path:
+        """A path at which nothing lies."""
+        return self.folder / f"new{next(self._numbers)}{suffix}"
+
+    @cached_property
+    def collected(self) -> Any:
+        return recorded_bits()
+
+    @property
+    def tau(self) -> TrajectoryDataset:
+        return self.collected.tau
+
+    @cached_property
+    def x(self) -> np.ndarray[Any, Any]:
+        return stacked(self.tau)
+
+    @property
+    def states(self) -> np.ndarray[Any, Any]:
+        return self.collected.truth.states
+
+    @cached_property
+    def world(self) -> Any:
+        from craftrl.envs import BitsExBMDP
+
+        return BitsExBMDP(horizon=4, n_features=6, seed=0)
+
+    @cached_property
+    def model(self) -> CRAFT:
+        return CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1).fit(self.tau)
+
+    @cached_property
+    def network(self) -> tuple[CRAFT, TrajectoryDataset]:
+        return fitted("network")
+
+    @cached_property
+    def labels(self) -> np.ndarray[Any, Any]:
+        return self.model.transform(self.tau)
+
+    @cached_property
+    def graph(self) -> LatentGraph:
+        return LatentGraph.from_labels(self.labels, self.tau.agent)
+
+    @cached_property
+    def stored(self) -> Path:
+        path = self.new(".h5")
+        self.tau.save(path)
+        return path
+
+    @cached_property
+    def saved(self) -> Path:
+        path = self.new()
+        self.model.save(path)
+        return path
+
+    @cached_property
+    def single(self) -> Any:
+        from craftrl.baselines import SingleObservation
+
+        return SingleObservation(CoordinateOracle()).fit(self.x, self.tau.agent)
+
+    @cached_property
+    def saved_single(self) -> Path:
+        path = self.new()
+        self.single.save(path)
+        return path
+
+    @cached_property
+    def saved_network(self) -> Path:
+        path = self.new()
+        self.network[0].save(path)
+        return path
+
+    @cached_property
+    def stored_frames(self) -> Path:
+        path = self.new(".h5")
+        self.network[1].save(path)
+        return path
+
+    @cached_property
+    def recordings(self) -> list[Path]:
+        paths = [self.new(".npz") for _ in range(2)]
+        for k, path in enumerate(paths):
+            np.savez(path, observations=self.x[60 * k : 60 * k + 60], actions=np.zeros((60, 4), dtype=int))
+        return paths
+
+    @cached_property
+    def imported(self) -> Path:
+        from craftrl.importing import import_data
+
+        path = self.new(".h5")
+        import_data(self.recordings, path)
+        return path
+
+    @cached_property
+    def truth(self) -> Path:
+        from craftrl.data.truth import write_truth
+
+        path = self.new(".truth.npz")
+        write_truth(path, self.collected.truth)
+        return path
