@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -15,6 +16,7 @@ from PIL import Image
 import craftrl
 from cli.gridworld import CENTRE, ExactModel, frame, moved, videos
 from craftrl.cli import main
+from craftrl.cli.environments import environment_of
 from craftrl.importing.actions import write_actions
 
 NAMES = ["up", "down", "left", "right"]
@@ -117,7 +119,7 @@ def test_too_few_labels_give_part_of_a_plan_and_name_what_is_missing(here, capsy
     out, err = capsys.readouterr()
     assert "Grounded: 1 of 32 moves that the videos show, by 1 label." in out
     assert "As near as labels lead: state 4 -3-> 5\n" in out
-    assert "these are not: state 5 -> state 2" in err
+    assert "these are not: state 5 -> state 2; add labels of them, or let it try (--explore STEPS)." in err
     assert len(err.splitlines()) == 1
     assert plan(*ENV, "--goal", 2, "--labels", "own.npz", "--latent", "no") == 0  # acting, it tries what is missing
     assert "Warning: Every move on the way must be grounded" in capsys.readouterr().out
@@ -182,7 +184,7 @@ def test_a_damaged_grounding_is_refused(here, capsys, part):
 def test_a_stochastic_environment_given_as_deterministic_is_told(here, capsys):
     argv = (*ENV, "--env-arg", "slip=0.5", "--goal", 8, "--explore", 400, "--episodes", 20)
     assert plan(*argv) == 0
-    assert "\nWarning: With deterministic=True one action must have one successor" in capsys.readouterr().out
+    assert "\nWarning: Without --stochastic one action must have one successor" in capsys.readouterr().out
     assert plan(*argv, "--stochastic", "--by", "reliable") == 0
     assert "Warning" not in capsys.readouterr().out
 
@@ -241,6 +243,16 @@ def test_complaints_are_one_sentence(here, capsys, argv, sentence):
     np.savez("short.npz", actions=np.zeros((3, 7), int))
     assert sentence in complaint(capsys, *argv)
     assert not list(Path().glob("plan.*"))
+
+
+def test_a_world_that_others_made_has_numbered_actions_and_an_end():
+    args = argparse.Namespace(env=None, env_args=[], world="minigrid", world_seed=0, horizon=3)
+    vars(args).update(dict.fromkeys(("n_features", "size", "n_walkers", "layout")))
+    env = environment_of(args)
+    assert env.action_space.n == len(env.world.actions)
+    env.reset(seed=0)
+    ends = [env.step(action)[3] for action in (0, 1)]
+    assert ends == [False, True]
 
 
 def test_a_missing_package_is_named_with_its_command(here, capsys, monkeypatch):

@@ -162,6 +162,7 @@ def _start(model: Any, tau: TrajectoryDataset, moves: Moves) -> int:
 
 def _print_plan(words: PlanWords, start: int, goal: frozenset[int], args: argparse.Namespace) -> None:
     """The plan; where there is none, one that leads as near as it gets."""
+    from craftrl.cli.plan_words import in_commands
     from craftrl.planning import UnreachableGoal, plan_path
 
     try:
@@ -171,8 +172,8 @@ def _print_plan(words: PlanWords, start: int, goal: frozenset[int], args: argpar
             near = plan_path(words.grounding, start, {error.nearest}, by=args.by)
             print(f"As near as labels lead: {words.path(near.nodes, near.actions)}", flush=True)
         if args.dry_run or not error.missing:
-            raise
-        print(f"Warning: {error}", flush=True)
+            raise InvalidDataError(in_commands(str(error))) from error
+        print(f"Warning: {in_commands(str(error))}", flush=True)
 
 
 def _run(

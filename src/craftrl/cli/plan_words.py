@@ -12,7 +12,7 @@ from craftrl.planning.acting import Episode
 from craftrl.planning.grounding import Grounding
 from craftrl.planning.paths import Plan
 
-__all__ = ["PlanWords", "saying_warnings"]
+__all__ = ["PlanWords", "in_commands", "saying_warnings"]
 
 NAMED = 6  # moves that a line names
 LONGEST = 24  # moves of an episode that are written out
@@ -21,6 +21,21 @@ WHY = {
     "episode ended": "the environment ended the episode",
     "not reachable": "no way was left",
 }
+
+
+# What a sentence of the library advises, as one says it on the command line.
+COMMANDS = {
+    "or call explore": "or let it try (--explore STEPS)",
+    "With deterministic=True": "Without --stochastic",
+    "pass deterministic=False": "give --stochastic",
+}
+
+
+def in_commands(text: str) -> str:
+    """A sentence of the library with options of the command in place of parameters."""
+    for python, command in COMMANDS.items():
+        text = text.replace(python, command)
+    return text
 
 
 @contextmanager
@@ -34,7 +49,7 @@ def saying_warnings() -> Iterator[None]:
             otherwise(message, category, *rest, **more)
         elif str(message) not in said:
             said.append(str(message))
-            print(f"Warning: {message}", flush=True)
+            print(f"Warning: {in_commands(str(message))}", flush=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", AssumptionWarning)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_number
+from craftrl.arguments import check_kind, check_number, shown
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.labels import as_array
 from craftrl.deploy.canvas import Bytes, check_images, check_video, enlarged, even, in_colour, write_video
 from craftrl.deploy.plan_graph import BLUE, GREEN, INKS, ORANGE, PAPER, RED, TEXT, GraphPicture, Highlights
-from craftrl.errors import InvalidDataError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.acting import Episode
 from craftrl.planning.moves import Moves
 from craftrl.planning.paths import Plan
@@ -54,7 +55,6 @@ def write_plan(
     seconds       how long a step takes in the video
     """
     check_video(path)
-    check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
     write_video(path, plan_frames(episodes, moves, goals, portraits, grounded, action_names, seconds), FPS, INKS)
 
 
@@ -69,15 +69,38 @@ def plan_frames(
 ) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
     check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
-    shown = [episodes] if isinstance(episodes, Episode) else list(episodes)
-    for episode in shown:
-        check_kind("episodes", episode, Episode, "Episodes, as Planner.run gives them")
+    check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
+    played = [episodes] if isinstance(episodes, Episode) else _listed("episodes", episodes, Episode)
+    if not played:
+        raise InvalidDataError("There must be an episode to draw; none was given.")
+    for episode in played:
         if not episode.observations or len(episode.observations) != len(episode.nodes):
             raise InvalidDataError(
                 "An episode to draw must hold its observations; this one does not; run the planner with keep=True."
             )
         check_images(np.shape(episode.observations[0]))
-    return _drawn(shown, moves, goals, portraits, grounded, action_names, seconds)
+    aims = _listed("goals", goals, (set, frozenset))
+    if portraits is not None:
+        shape = as_array("portraits", np.nan_to_num(np.asarray(portraits))).shape
+        if len(shape) != 4 or shape[0] != moves.nodes.n or shape[-1] not in (1, 3):
+            raise InvalidDataError(
+                f"portraits must be one image for each of {moves.nodes.n} states; shape {shape} was given; make them "
+                "with craftrl.deploy.plan_video.portraits."
+            )
+    if grounded is not None and np.shape(grounded) != (len(moves.edges),):
+        raise InvalidDataError(
+            f"grounded must say yes or no of each of {len(moves.edges)} moves; shape {np.shape(grounded)} was given."
+        )
+    names = _listed("action_names", action_names, str)
+    return _drawn(played, moves, aims, portraits, grounded, names, seconds)
+
+
+def _listed(name: str, values: Any, kind: type | tuple[type, ...]) -> list[Any]:
+    """A list of things of one kind; a text is no list."""
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, kind) for value in values):
+        what = {Episode: "episodes, as Planner.run gives them", str: "texts"}.get(kind, "sets of nodes")  # type: ignore[arg-type]
+        raise InvalidParameterError(f"{name} must be a list of {what}; {shown(values)} was given.")
+    return list(values)
 
 
 def portraits(model: Any, tau: TrajectoryDataset, moves: Moves, n: int = SAMPLE) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from craftrl.states.layout import in_layers, in_the_plane, turned
+from craftrl.deploy.layout import in_layers, in_the_plane, turned
 
 
 def grid(size):
