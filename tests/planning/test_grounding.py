@@ -151,6 +151,17 @@ def test_own_labels_overrule_wrong_latent_actions():
     assert g.reliability(0, 0)[0][0] == wrong.reliability(0, 0)[0][0] == 1
 
 
+def test_a_latent_action_of_which_nothing_is_known_here_is_not_ruled_out_by_a_label_here():
+    """In state 0 it is known what latent action 0 does, and not what 1 does; in state 3 both are known."""
+    states = np.repeat([[0, 1], [0, 2], [3, 4], [3, 5]], 50, axis=0)
+    moves = Moves.from_states(states, np.zeros(200, int), Nodes((6,), True))
+    share = np.array([[1.0, 0], [0, 0], [1, 0], [0, 1]])
+    g = Grounding(moves, 2, SimpleNamespace(n=2, edges=moves.edges, share=share, consistent=np.zeros(6, dtype=int)))
+    g.add(0, 1, 2)  # not latent action 0, so it is latent action 1
+    assert g.action_of([[3, 5]])[0, 1] > 0.5
+    assert g.action_of([[3, 4]])[0, 0] > 0.5
+
+
 def test_groups_with_names_of_their_own_learn_alone():
     states = np.repeat([[0, 1], [0, 2], [3, 4], [3, 5]], 50, axis=0)
     moves = Moves.from_states(states, np.zeros(200, int), Nodes((6,), True))
