@@ -47,6 +47,7 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "data": [str(b.stored_frames)],
         "--out": [str(b.new(".gif"))],
     },
+    "actions": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--out": [str(b.new(".csv"))]},
     "plan": lambda b: {
         "model": [str(b.saved)],
         "data": [str(b.stored)],

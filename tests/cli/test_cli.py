@@ -27,6 +27,7 @@ COMMANDS = [
     ["inspect"],
     ["fit"],
     ["evaluate"],
+    ["actions"],
     ["plan"],
     ["report"],
     ["theory"],

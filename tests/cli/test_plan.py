@@ -277,3 +277,43 @@ def test_a_model_with_an_encoder_for_each_step(tmp_path, monkeypatch, capsys):
     assert "Goal reached in 2 of 2 episodes" in out
     assert "at a step from 1 to 5; '6:0' is none" in complaint(capsys, *argv[:-2], "6:0")
     assert "A video needs images" in complaint(capsys, *argv, "--out", "plan.gif")
+
+
+@pytest.mark.parametrize("name", ["actions.csv", "actions.npz", "actions.parquet"])
+def test_latent_actions_of_videos_as_a_table(here, capsys, monkeypatch, name):
+    """Without a label: where one action makes a move, its latent action is the true one up to their names."""
+    monkeypatch.setattr(ExactModel, "transform", lambda self, tau: states_of(tau), raising=False)
+    argv = ["actions", "model", "data.h5", "--out", name]
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("4 latent actions, 32 moves, 9 states in 1 groups")
+    assert out.endswith(f"2800 transitions of 400 trajectories written to {name}\n")
+    columns = read_columns(name)
+    true = videos()[1][columns["trajectory"], columns["h"] - 1]
+    moving = columns["state"] != columns["successor"]
+    pairs = set(zip(columns["action"][moving].tolist(), true[moving].tolist()))
+    assert len(pairs) == 4  # one to one
+    assert (columns["certainty"][moving] == 1).all()
+    assert (columns["group"] == 0).all()
+    assert main(argv) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def states_of(tau):
+    return np.stack([ExactModel().encode(tau.at(h)) for h in range(1, tau.H + 1)], axis=1)
+
+
+def read_columns(name):
+    if name.endswith(".npz"):
+        with np.load(name) as arrays:
+            return dict(arrays)
+    if name.endswith(".parquet"):
+        import pyarrow.parquet
+
+        return {field: column.to_numpy() for field, column in zip(*table_parts(pyarrow.parquet.read_table(name)))}
+    table = np.genfromtxt(name, delimiter=",", names=True)
+    return {field: table[field] if field == "certainty" else table[field].astype(int) for field in table.dtype.names}
+
+
+def table_parts(table):
+    return table.column_names, table.columns
