@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_source
 from craftrl.data.seals import UNREADABLE
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
 __all__ = ["read_goal"]
+
+LONGEST = 10  # digits of a state or a step, more than any has
 
 
 def read_goal(text: str, shape: tuple[int, ...]) -> Any:
@@ -20,15 +23,15 @@ def read_goal(text: str, shape: tuple[int, ...]) -> Any:
     "8" is state 8, and "4:8" is state 8 at step 4. A file may have its step before it in the same way.
     """
     h, colon, name = text.partition(":")
-    if all(part.isdecimal() for part in text.split(":")[:2]) and text.count(":") <= 1:
+    if all(part.isdecimal() and len(part) < LONGEST for part in text.split(":")) and text.count(":") <= 1:
         return text
-    if colon and h.isdecimal() and not Path(text).exists():
+    if colon and h.isdecimal() and len(h) < LONGEST and not check_source("The goal", text).exists():
         return int(h), _observation(name, shape)
     return _observation(text, shape)
 
 
 def _observation(name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    path = Path(name)
+    path = check_source("The goal", name)
     if not path.is_file():
         raise InvalidParameterError(
             f"--goal must be a state such as 8, a state at a step such as 4:8, or a file that shows what is to be "

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from craftrl.arguments import check_whole
 from craftrl.cli.environments import add_environment_arguments, environment_of
 from craftrl.data.files import check_new
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "main"]
 
+MOST_EPISODES, MOST_SEED = 1000, 2**31 - 1001
 FIRST = 1000  # trajectories whose first state is looked at
 EXAMPLES = """\
 examples:
@@ -107,6 +109,8 @@ def main(args: argparse.Namespace) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     """What can be said before any work is done."""
+    check_whole("--episodes", args.episodes, 1, MOST_EPISODES)
+    check_whole("--seed", args.seed, 0, MOST_SEED, "environments take no larger ones")
     if args.out is not None:
         from craftrl.deploy.canvas import check_video
 

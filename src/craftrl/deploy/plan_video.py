@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_number, shown
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.labels import as_array
 from craftrl.deploy.canvas import Bytes, check_images, check_video, enlarged, even, in_colour, write_video
 from craftrl.deploy.plan_graph import BLUE, GREEN, INKS, ORANGE, PAPER, RED, TEXT, GraphPicture, Highlights
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -81,18 +80,24 @@ def plan_frames(
         check_images(np.shape(episode.observations[0]))
     aims = _listed("goals", goals, (set, frozenset))
     if portraits is not None:
-        shape = as_array("portraits", np.nan_to_num(np.asarray(portraits))).shape
+        shape = _shape("portraits", portraits)
         if len(shape) != 4 or shape[0] != moves.nodes.n or shape[-1] not in (1, 3):
             raise InvalidDataError(
                 f"portraits must be one image for each of {moves.nodes.n} states; shape {shape} was given; make them "
                 "with craftrl.deploy.plan_video.portraits."
             )
-    if grounded is not None and np.shape(grounded) != (len(moves.edges),):
+    if grounded is not None and _shape("grounded", grounded) != (len(moves.edges),):
         raise InvalidDataError(
-            f"grounded must say yes or no of each of {len(moves.edges)} moves; shape {np.shape(grounded)} was given."
+            f"grounded must say yes or no of each of {len(moves.edges)} moves; {shown(grounded)} was given."
         )
     names = _listed("action_names", action_names, str)
     return _drawn(played, moves, aims, portraits, grounded, names, seconds)
+
+
+def _shape(name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+        raise InvalidDataError(f"{name} must be numbers in an array; {shown(value)} was given.")
+    return value.shape
 
 
 def _listed(name: str, values: Any, kind: type | tuple[type, ...]) -> list[Any]:
