@@ -102,6 +102,17 @@ class Bench:
         return path
 
     @cached_property
+    def played(self) -> tuple[Any, Any]:
+        """The moves in images, and an episode in which one of them was planned and made."""
+        from craftrl.planning import Episode, Moves, Plan
+
+        model, tau = self.network
+        moves = Moves.from_model(model, tau, min_share=0.0)
+        s, t = (int(node) for node in moves.edges[0])
+        plan = Plan(frozenset({t}), (s, t), (0,), 1.0)
+        return moves, Episode((s, t), (0,), (plan,), (), True, "reached", (tau.at(1)[0], tau.at(2)[0]), (s, t))
+
+    @cached_property
     def recordings(self) -> list[Path]:
         paths = [self.new(".npz") for _ in range(2)]
         for k, path in enumerate(paths):

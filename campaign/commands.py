@@ -47,6 +47,16 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "data": [str(b.stored_frames)],
         "--out": [str(b.new(".gif"))],
     },
+    "actions": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--out": [str(b.new(".csv"))]},
+    "plan": lambda b: {
+        "model": [str(b.saved)],
+        "data": [str(b.stored)],
+        "--labels": [str(b.truth)],
+        "--goal": ["2:1"],
+        "--world": ["bits"],
+        "--horizon": ["4"],
+        "--features": ["6"],
+    },
     "export": lambda b: {"model": [str(b.saved_network)], "--h": ["2"], "--out": [str(b.new(".onnx"))]},
     "report": lambda b: {
         "model": [str(b.saved)],

@@ -27,6 +27,8 @@ COMMANDS = [
     ["inspect"],
     ["fit"],
     ["evaluate"],
+    ["actions"],
+    ["plan"],
     ["report"],
     ["theory"],
     ["theory", "assumptions"],

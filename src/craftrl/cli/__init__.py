@@ -27,6 +27,8 @@ COMMANDS = {
     "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
     "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
     "render": ("craftrl.cli.render", "draw the learned state into a video of trajectories"),
+    "actions": ("craftrl.cli.actions", "write the latent action of every transition to a table"),
+    "plan": ("craftrl.cli.plan", "reach a goal: which action makes which move, a plan, and a video of it"),
     "export": ("craftrl.cli.export", "write a network's encoder to an ONNX file"),
     "report": ("craftrl.cli.report", "write a page on a model: verdict, states in pictures, checks, every number"),
     "theory": ("craftrl.cli.theory", "the paper's assumptions and sample sizes in numbers"),

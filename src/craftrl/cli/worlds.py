@@ -17,11 +17,13 @@ OPTIONS = ("horizon", "n_features", "size", "n_walkers", "layout")
 OTHERS = "; made by others: freeway, seaquest, minigrid, doom"
 
 
-def add_world_arguments(parser: argparse.ArgumentParser, tables_only: bool = False) -> None:
+def add_world_arguments(
+    parser: argparse._ActionsContainer, tables_only: bool = False, required: bool | None = None
+) -> None:
     """--world and its options; where a command needs tables, worlds that others made are not offered."""
     parser.add_argument(
         "--world",
-        required=not tables_only,
+        required=not tables_only if required is None else required,
         metavar="NAME",
         help=f"bits (the paper's), lock, multimaze or pixels{'' if tables_only else OTHERS}",
     )

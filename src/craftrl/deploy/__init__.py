@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from craftrl.deploy.module import StateModule
     from craftrl.deploy.onnx_file import export_onnx
+    from craftrl.deploy.plan_video import write_plan
     from craftrl.deploy.tables import write_states
     from craftrl.deploy.videos import render
     from craftrl.deploy.wrapper import StateObservation
 
-__all__ = ["StateModule", "StateObservation", "export_onnx", "render", "write_states"]
+__all__ = ["StateModule", "StateObservation", "export_onnx", "render", "write_plan", "write_states"]
 
 WHERE = {
     "StateModule": "module",
     "export_onnx": "onnx_file",
     "render": "videos",
+    "write_plan": "plan_video",
     "write_states": "tables",
     "StateObservation": "wrapper",
 }

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_method, check_target, check_whole, shown
+from craftrl.arguments import check_kind, check_method, check_whole, shown
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.files import written_whole
 from craftrl.data.labels import as_labels
-from craftrl.errors import InvalidDataError, InvalidParameterError, require
+from craftrl.deploy.canvas import MOST_FRAMES, Bytes, check_images, check_video, enlarged, even, in_colour, write_video
+from craftrl.errors import InvalidParameterError
 from craftrl.estimators.base import Learner
 
 __all__ = ["check_video", "render", "rendered"]
 
-Bytes = NDArray[np.uint8]
 SIDE = 256  # pixels that the longer side of a frame has at least, once it is drawn
 LINE = 28  # pixels of the line of text below
 FAINT = 0.1  # heat below this share of the largest is not drawn
 WARM = np.array([255, 120, 0])  # what decides
-SUFFIXES = (".mp4", ".mkv", ".gif")
 # Tableau's ten colours: states that follow one another differ at a glance.
-MOST_FRAMES = 1000  # a second
 COLOURS = ("#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac")
 
 
@@ -44,19 +39,13 @@ def render(
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     check_whole("fps", fps, 1, MOST_FRAMES)
     check_trajectories(trajectories, tau.n)
-    frames = rendered(model, tau, trajectories)
-    first = next(frames)
-    with written_whole(path, "video") as temporary:
-        _write(temporary, Path(path).suffix.lower(), first, frames, fps)
+    check_images(tau.obs_shape)
+    write_video(path, rendered(model, tau, trajectories), fps)
 
 
 def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
-    if len(tau.obs_shape) != 3 or tau.obs_shape[-1] not in (1, 3):
-        raise InvalidDataError(
-            f"A video needs images of shape (rows, columns, 1 or 3); observations have shape {tau.obs_shape}; write "
-            "their states with craftrl encode."
-        )
+    check_images(tau.obs_shape)
     for i in trajectories:
         for h in range(1, int(tau.lengths[i]) + 1):
             x = tau.steps.read(h - 1, i, i + 1)
@@ -74,16 +63,6 @@ def check_trajectories(trajectories: Sequence[int], n: int) -> None:
         )
 
 
-def check_video(path: str | os.PathLike[str]) -> None:
-    """Whether a file of this name can be written; asked before the work is done."""
-    if check_target("The video", path).suffix.lower() not in SUFFIXES:
-        raise InvalidParameterError(
-            f"A video must be named {', '.join(SUFFIXES)}; {os.fspath(path)} was given; choose another name."
-        )
-    require("av", "video")
-    require("PIL", "video")
-
-
 def _heat(model: Learner, x: NDArray[Any], h: int) -> NDArray[np.float64] | None:
     """Which pixels decide, (rows, columns), the largest being 1; None where the encoder is no network."""
     encoder = model._encoder_at(h)
@@ -97,46 +76,16 @@ def _heat(model: Learner, x: NDArray[Any], h: int) -> NDArray[np.float64] | None
 def _drawn(x: NDArray[Any], heat: NDArray[np.float64] | None, text: str, colour: str) -> Bytes:
     from PIL import Image, ImageDraw, ImageFont
 
-    image = np.repeat(_bytes(x), 3, axis=2) if x.shape[2] == 1 else _bytes(x)
+    image = in_colour(x)
     panels = [image] if heat is None else [image, _over(image, heat)]
-    scale = max(1, -(-SIDE // max(image.shape[:2])))
-    large = np.concatenate([np.kron(panel, np.ones((scale, scale, 1), np.uint8)) for panel in panels], axis=1)
-    rows, columns = large.shape[0] + LINE, large.shape[1]
-    canvas = np.zeros((rows + rows % 2, columns + columns % 2, 3), np.uint8)  # codecs want even sides
-    canvas[: large.shape[0], : large.shape[1]] = large
-    picture = Image.fromarray(canvas)
+    large = np.concatenate([enlarged(panel, SIDE) for panel in panels], axis=1)
+    picture = Image.fromarray(even(np.pad(large, ((0, LINE), (0, 0), (0, 0)))))
     font = ImageFont.load_default(size=15)
     ImageDraw.Draw(picture).text((6, large.shape[0] + 5), text, fill=colour, font=font)
     return np.asarray(picture)
-
-
-def _bytes(x: NDArray[Any]) -> Bytes:
-    """Pixels as bytes: floats are stretched to the whole range of each image."""
-    if x.dtype == np.uint8:
-        return x
-    low, high = float(x.min()), float(x.max())
-    return np.asarray(255 * (x - low) / max(high - low, 1e-12)).astype(np.uint8)
 
 
 def _over(image: Bytes, heat: NDArray[np.float64]) -> Bytes:
     """The image, dimmed, with what decides in a warm colour."""
     weight = np.where(heat > FAINT, np.sqrt(heat), 0.0)[..., None]
     return np.asarray((1 - weight) * (image / 3) + weight * WARM).astype(np.uint8)
-
-
-def _write(path: Path, suffix: str, first: Bytes, others: Iterator[Bytes], fps: int) -> None:
-    import av
-
-    codec = {"gif": "gif"}.get(suffix[1:], "libx264")
-    with av.open(str(path), "w", format={".mkv": "matroska"}.get(suffix, suffix[1:])) as container:
-        stream: Any = container.add_stream(codec, rate=Fraction(fps))
-        stream.height, stream.width = first.shape[:2]
-        stream.pix_fmt = "rgb8" if codec == "gif" else "yuv420p"
-        for image in _with(first, others):
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
-        container.mux(stream.encode())
-
-
-def _with(first: Bytes, others: Iterator[Bytes]) -> Iterator[Bytes]:
-    yield first
-    yield from others

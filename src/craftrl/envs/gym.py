@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from craftrl.envs.catalogue import class_at
 from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.gymworld import GymWorld
 from craftrl.errors import InvalidParameterError, require
 
 gymnasium = require("gymnasium", "envs")
 
-__all__ = ["ExBMDPEnv", "make_env"]
+__all__ = ["ExBMDPEnv", "NumberedActions", "make_env"]
 
 
 class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
@@ -75,6 +76,26 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
     def _observe(self) -> tuple[NDArray[Any], dict[str, Any]]:
         self._x = self.world.emit(self._s, self._e, self.h, self.np_random)[0]
         return self._x.copy(), {"state": int(self._s[0]), "noise": self._e[0].copy(), "h": self.h}
+
+
+class NumberedActions(gymnasium.Wrapper):  # type: ignore[name-defined]
+    """The environment of a `GymWorld` as agents of this library act in it: action a is `world.actions[a]`, and an
+    episode has H observations."""
+
+    def __init__(self, world: GymWorld) -> None:
+        super().__init__(world.make())
+        self.world = world
+        self.action_space = gymnasium.spaces.Discrete(world.n_actions)
+        self.h = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self.h = 1
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        x, reward, terminated, truncated, info = self.env.step(self.world.actions[int(action)])
+        self.h += 1
+        return x, reward, terminated, truncated or self.h >= self.world.H, info
 
 
 def make_env(world: str, render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:

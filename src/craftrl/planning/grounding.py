@@ -122,6 +122,16 @@ class Grounding:
         return at
 
     @property
+    def labels(self) -> list[tuple[int, int, int, int]]:
+        """All labels that were added, sorted: state, action, successor, and how often."""
+        return sorted(
+            (s, a, t, times)
+            for s, actions in self._seen.items()
+            for a, outcomes in actions.items()
+            for t, times in outcomes.items()
+        )
+
+    @property
     def counts(self) -> csr_array:
         """How often each action was tried in each state, (n, n_actions)."""
         tries = [(s, a, sum(o.values())) for s, actions in self._seen.items() for a, o in actions.items()]

@@ -176,7 +176,7 @@ def _unreachable(
     reached = dijkstra(_graph(known, np.ones(len(known.s)), n), indices=start, unweighted=True)
     in_time = np.isfinite(reached) & (reached + away <= most)
     nearest = int(np.lexsort((reached, np.where(in_time, away, np.inf)))[0])
-    missing = _not_grounded(grounding, known, away, start)
+    missing = _not_grounded(grounding, known, away, nearest)
     named = ", ".join(grounding.moves.text(move) for move in missing[:NAMED])
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     return UnreachableGoal(

@@ -1,0 +1,71 @@
+"""Latent actions as a table: one line per transition of the videos."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arguments import check_kind
+from craftrl.data.files import written_whole
+from craftrl.data.labels import as_labels
+from craftrl.deploy.tables import check_table
+from craftrl.errors import InvalidDataError
+from craftrl.planning.moves import Moves
+from craftrl.states.latent_actions import LatentActions
+
+__all__ = ["latent_action_columns", "write_latent_actions"]
+
+
+def latent_action_columns(states: Any, agent: Any, moves: Moves, latent: LatentActions) -> dict[str, NDArray[Any]]:
+    """The columns of that table, from states (n, H), -1 where a trajectory is over, and agents (n,).
+
+    trajectory, agent, h   which transition: from step h, counted from 1, to the next
+    state, successor       the learned states before and after it
+    action                 the latent action, -1 where the move is so rare that it was taken for a misread frame
+    certainty              how likely that action is, given the move: less than 1 where several make it
+    group                  the group of its state: numbers of actions mean the same within a group alone
+    """
+    check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
+    check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives them")
+    given, k = as_labels("states", states, 2), as_labels("agent", agent, 1)
+    if len(k) != len(given) or latent.n_states != moves.nodes.n:
+        raise InvalidDataError(
+            f"There must be an agent for each of {len(given)} trajectories, and latent actions of {moves.nodes.n} "
+            f"states; {len(k)} and {latent.n_states} were given."
+        )
+    nodes = moves.nodes.numbers(given)
+    row, step = np.nonzero((nodes[:, :-1] >= 0) & (nodes[:, 1:] >= 0))
+    s, t = nodes[row, step], nodes[row, step + 1]
+    return {
+        "trajectory": row,
+        "agent": k[row],
+        "h": step + 1,
+        "state": given[row, step],
+        "successor": given[row, step + 1],
+        "action": latent.of_moves(s, t),
+        "certainty": latent.certainty(s, t),
+        "group": latent.consistent[s],
+    }
+
+
+def write_latent_actions(path: str | os.PathLike[str], columns: dict[str, NDArray[Any]]) -> None:
+    """Write the columns to a file named .parquet, .csv or .npz, whole or not at all."""
+    check_table(path)
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    with written_whole(path, "table of latent actions") as temporary:
+        if suffix == ".parquet":
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.table(columns), temporary)
+        elif suffix == ".npz":
+            with temporary.open("wb") as file:
+                np.savez_compressed(file, **columns)  # type: ignore[arg-type]
+        else:
+            with temporary.open("w") as lines:
+                lines.write(",".join(columns) + "\n")
+                form = ["%.4g" if column.dtype.kind == "f" else "%d" for column in columns.values()]
+                np.savetxt(lines, np.column_stack(list(columns.values())), fmt=form, delimiter=",")

@@ -1,0 +1,101 @@
+"""What was grounded as a file: every label in numbers, tied to the model whose states they name."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from craftrl.arguments import check_kind, check_source, is_whole
+from craftrl.data.files import write_json
+from craftrl.data.seals import UNREADABLE, check_seal, file_digest, sealed
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.planning.grounding import Grounding
+from craftrl.planning.moves import Moves
+
+__all__ = ["load_grounding", "model_fingerprint", "save_grounding"]
+
+FORMAT, VERSION = "craftrl grounding", 1
+MOST_ACTIONS, MOST_TIMES = 10**6, 10**7
+
+
+def model_fingerprint(folder: str | os.PathLike[str]) -> str:
+    """What tells a saved model from others: its description holds the checksums of all that it learned."""
+    return file_digest(check_source("The model", folder) / "config.json")[:16]
+
+
+def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: str) -> None:
+    """Write all labels of a grounding to a JSON file, whole or not at all.
+
+    model  what tells the model from others, as `model_fingerprint` gives it
+    """
+    check_kind("grounding", grounding, Grounding, "a Grounding")
+    _check_fingerprint(model)
+    content = {
+        "format": FORMAT,
+        "format_version": VERSION,
+        "model": model,
+        "shared": grounding.nodes.shared,
+        "n_actions": grounding.n_actions,
+        "labels": [list(label) for label in grounding.labels],
+    }
+    write_json(Path(path), sealed(content))
+
+
+def load_grounding(
+    path: str | os.PathLike[str], moves: Moves, model: str, *, latent: Any = None, deterministic: bool = True
+) -> Grounding:
+    """A grounding from such a file, over the moves of the same model; the rest is as for `Grounding`."""
+    check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
+    _check_fingerprint(model)
+    content = _read(check_source("The grounding", path))
+    if content["model"] != model or content["shared"] != moves.nodes.shared:
+        raise InvalidDataError(
+            f"A grounding must be of this model, since every model numbers its states in its own way; {path} is of "
+            "another one; choose another name, and ground again."
+        )
+    if any(node >= moves.nodes.n for s, _, t, _ in content["labels"] for node in (s, t)):
+        raise InvalidDataError(
+            f"A grounding must name states 0..{moves.nodes.n - 1}, as in this data; {path} names others; give the "
+            "data that it was made with."
+        )
+    grounding = Grounding(moves, content["n_actions"], latent, deterministic)
+    for s, a, t, times in content["labels"]:
+        for _ in range(times):
+            grounding.add(s, a, t)
+    return grounding
+
+
+def _check_fingerprint(model: Any) -> None:
+    if not isinstance(model, str) or not model:
+        raise InvalidParameterError(
+            "model must be a text that tells the model from others; none was given; call model_fingerprint(folder)."
+        )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        if content["format"] != FORMAT or content["format_version"] != VERSION:
+            raise ValueError("it is of another kind or version")
+        check_seal(content)
+        _check_labels(content["labels"], content["n_actions"])
+        _ = content["model"], content["shared"]
+    except UNREADABLE as error:
+        raise InvalidDataError(
+            f"{path} must be a grounding that craftrl plan wrote; it cannot be read ({error}); choose another name, or "
+            "remove it and ground again."
+        ) from error
+    return content
+
+
+def _check_labels(labels: Any, n_actions: Any) -> None:
+    if not (is_whole(n_actions) and 1 <= n_actions <= MOST_ACTIONS):
+        raise ValueError("it has no number of actions")
+    for label in labels:
+        s, a, t, times = label
+        if not all(is_whole(part) for part in label) or min(s, a, t) < 0 or not 1 <= times <= MOST_TIMES:
+            raise ValueError("a label is not a state, an action, a state and how often")
+        if a >= n_actions:
+            raise ValueError("a label has an action that there is not")

@@ -1,0 +1,109 @@
+"""Videos of plans: the graph looks as the frames do, and what stands out is where it should be."""
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PIL import Image, ImageColor
+
+from cli.gridworld import CENTRE, ExactModel, Grid, videos
+from craftrl.deploy import write_plan
+from craftrl.deploy.plan_graph import BLUE, GREEN, ORANGE, RED, GraphPicture, Highlights
+from craftrl.deploy.plan_video import plan_frames, portraits
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.planning import Grounding, Moves, Planner, explore
+
+SIDE = 288  # where the graph begins
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Moves, portraits and an episode from the centre to the lower right corner."""
+    model, (tau, _) = ExactModel(), videos()
+    moves = Moves.from_model(model, tau)
+    grounding = Grounding(moves, 4)
+    explore(Grid(), model, grounding, steps=300)
+    return moves, portraits(model, tau, moves), Planner(model, grounding).run(Grid(), 8, seed=0, keep=True)
+
+
+def where(picture, colour):
+    """The middle of all pixels of this colour, (x, y); None where there are none."""
+    hit = np.argwhere((np.abs(picture.astype(int) - ImageColor.getrgb(colour)) < 8).all(axis=-1))
+    return None if not len(hit) else hit.mean(axis=0)[::-1]
+
+
+def test_portraits_show_what_a_state_is_and_blur_the_rest(played):
+    _, faces, _ = played
+    for cell in range(9):
+        row, column = divmod(cell, 3)
+        red = faces[cell, ..., 0]
+        assert (red[2 * row : 2 * row + 2, 2 * column : 2 * column + 2] == 200).all()
+        assert red.sum() == 800
+    assert np.abs(faces[..., 1] - 49.5).max() < 25  # the noise is nearly its mean
+
+
+def test_the_graph_lies_as_the_frames_do(played):
+    moves, faces, _ = played
+    graph = GraphPicture(moves, 340, 288, faces)
+    for cell in range(9):
+        marked = graph.drawn(Highlights((cell, cell, 0.0)))
+        x, y = where(marked, BLUE)
+        assert abs((x - 170) / 85 - (cell % 3 - 1)) < 0.35
+        assert abs((y - 144) / 85 - (cell // 3 - 1)) < 0.35
+
+
+def test_the_plan_and_the_goal_stand_out_and_the_marker_moves(played):
+    moves, faces, episode = played
+    frames = list(plan_frames(episode, moves, portraits=faces, seconds=1.0))
+    assert len(frames) == 12 * 2 + 18  # two steps of a second, and the end
+    graphs = [image[:SIDE, SIDE:] for image in (frames[0], frames[12], frames[-1])]
+    places = [where(graph, BLUE) for graph in graphs]
+    assert np.linalg.norm(places[1] - places[0]) > 40
+    assert np.linalg.norm(places[2] - places[1]) > 40
+    assert all(np.linalg.norm(where(graph, GREEN) - places[2]) < 8 for graph in graphs)
+    assert where(graphs[0], ORANGE) is not None
+    assert where(graphs[-1], RED) is None
+    between = [where(image[:SIDE, SIDE:], BLUE) for image in frames[8:12]]
+    steps = [np.linalg.norm(b - a) for a, b in pairwise(between)]
+    assert all(step > 1 for step in steps)
+
+
+def test_a_surprise_is_red_and_named(played):
+    moves, faces, episode = played
+    other = next(node for node in (3, 1) if node not in episode.nodes)
+    first = dataclasses.replace(episode.plans[0], nodes=(CENTRE, other, *episode.plans[0].nodes[2:]))
+    then = dataclasses.replace(episode.plans[0], nodes=episode.plans[0].nodes[1:], actions=episode.plans[0].actions[1:])
+    surprised = dataclasses.replace(episode, plans=(first, then), surprises=(2,))
+    frames = list(plan_frames(surprised, moves, portraits=faces))
+    assert where(frames[0][:SIDE, SIDE:], RED) is None
+    assert where(frames[12][:SIDE, SIDE:], RED) is not None
+    assert where(frames[12][SIDE:], RED) is not None  # in the line below
+    assert where(frames[12][:SIDE, SIDE:], ORANGE) is not None  # the new plan
+
+
+def test_a_gif_is_written_whole_with_its_colours(played, tmp_path):
+    moves, faces, episode = played
+    write_plan(tmp_path / "plan.gif", [episode, episode], moves, portraits=faces, action_names=["up"], seconds=0.5)
+    with Image.open(tmp_path / "plan.gif") as image:
+        assert image.size == (SIDE + 340, SIDE + 34)
+        shown = np.asarray(image.convert("RGB"))
+    for colour in (BLUE, GREEN, ORANGE):
+        assert where(shown, colour) is not None
+
+
+def test_what_cannot_be_drawn_is_said(played, tmp_path):
+    moves, _, episode = played
+    blind = dataclasses.replace(episode, observations=())
+    with pytest.raises(InvalidDataError, match="keep=True"):
+        write_plan(tmp_path / "plan.gif", blind, moves)
+    flat = dataclasses.replace(episode, observations=tuple(x.ravel() for x in episode.observations))
+    with pytest.raises(InvalidDataError, match="A video needs images"):
+        write_plan(tmp_path / "plan.gif", flat, moves)
+    with pytest.raises(InvalidParameterError, match="seconds must be a number above 0"):
+        write_plan(tmp_path / "plan.gif", episode, moves, seconds=0)
+    with pytest.raises(InvalidParameterError, match="moves must be Moves"):
+        write_plan(tmp_path / "plan.gif", episode, None)
+    with pytest.raises(InvalidParameterError, match=r"\.mp4, \.mkv, \.gif"):
+        write_plan(tmp_path / "plan.png", episode, moves)
+    assert not list(tmp_path.iterdir())
