@@ -1,0 +1,1 @@
+"""How many labelled transitions it takes to reach goals with an encoder that was learned from videos alone."""
