@@ -62,6 +62,13 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
         x_h, info = self._observe()
         return x_h, 0.0, self.h == self.world.H, False, info
 
+    @property
+    def state(self) -> int:
+        """The true state s*_h of this moment, as `info` has it: ground truth, for scores and rewards."""
+        if self.h == 0:
+            raise gymnasium.error.ResetNeeded("There is no state before the first episode; call reset to start one.")
+        return int(self._s[0])
+
     def render(self) -> NDArray[np.uint8] | None:
         return self.world.render(self._x) if self.render_mode == "rgb_array" else None
 
