@@ -37,7 +37,7 @@ MAX_SEED = 2**31
 
 
 class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
-    """A world's environment that ends after H observations and says which true states an episode visited.
+    """A world's environment that is cut off after H observations and says which true states an episode visited.
 
     Its actions are numbered 0..n_actions-1. With `tell` its observations are the true states themselves.
     """
@@ -69,7 +69,7 @@ class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
         h = len(self.visited) + 1
         self.visited.append(self._read(info, h))
         self.over = bool(terminated or truncated or h >= world.H)
-        return self._shown(x), 0.0, self.over, False, info
+        return self._shown(x), 0.0, False, self.over, info
 
     def _read(self, info: dict[str, Any], h: int) -> int:
         if isinstance(self.world, GymWorld):
@@ -90,6 +90,11 @@ class Goals:
 
     def __len__(self) -> int:
         return len(self.states)
+
+    def parts(self, n: int) -> list[Goals]:
+        """The goals in n parts, or in as many as there are goals."""
+        rows = [slice(i, None, n) for i in range(min(n, len(self)))]
+        return [Goals(self.states[part], self.observations[part], self.seeds[part]) for part in rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from studies.planning.spec import GAMES, Run
 from studies.rivals import best_rate
 from studies.techniques import RIVALS
 
-__all__ = ["TrueStates", "accuracy_of", "fitted"]
+__all__ = ["OneEncoder", "TrueStates", "accuracy_of", "fitted", "training_of"]
 
 Ints = NDArray[np.integer]
 SAMPLE = 20_000  # frames that k-means looks at
@@ -68,17 +68,17 @@ def _model(run: Run, arena: Arena) -> Any:
     if run.world == "multimaze":
         return CRAFT(FiniteOracle(arena.world.encoders(2), arena.world.n_values), stationary=True).fit(data.train.tau)
     known = vars(data.bounds) if run.bounds == "true" and run.world not in GAMES else {}
-    return CRAFT(NeuralOracle(training=_training(run)), stationary=True, **known).fit(data.train.tau)
+    return CRAFT(NeuralOracle(training=training_of(run)), stationary=True, **known).fit(data.train.tau)
 
 
-def _training(run: Run) -> Training:
+def training_of(run: Run) -> Training:
     """The library's own, for every technique."""
     return Training(seed=run.seed, device=run.device)
 
 
 def _rival(run: Run, arena: Arena) -> OneEncoder:
     data = arena.data
-    rival = best_rate(run.technique, data, _training(run), run.rates)[0]
+    rival = best_rate(run.technique, data, training_of(run), run.rates)[0]
     k = len(np.unique(data.train.truth.states))
     x = _sample(data.train.tau)
     found = [_clustered(rival, run, x, k, standardise) for standardise in (False, True)]
@@ -87,7 +87,7 @@ def _rival(run: Run, arena: Arena) -> OneEncoder:
 
 
 def _clustered(rival: TrainedBaseline, run: Run, x: NDArray[Any], k: int, standardise: bool) -> NearestCentre:
-    return NearestCentre.fitted(rival.network_.trunk, _training(run).to_device(), x, k, standardise)
+    return NearestCentre.fitted(rival.network_.trunk, training_of(run).to_device(), x, k, standardise)
 
 
 def _sample(tau: TrajectoryDataset) -> NDArray[Any]:

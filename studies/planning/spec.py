@@ -18,11 +18,10 @@ LEARNERS = {
     "cloning": "behaviour cloning from pixels",
     "ppo": "PPO from pixels, one goal",
     "dqn": "Q-learning from pixels, one goal",
-    "random": "random actions",
 }
 NAMES = {**ENCODERS, **LEARNERS}
-DEFAULT = ("craft", "true", "ac-state", "paired", "autoencoder", "cloning", "random")
-EXACT = ("craft", "true", "cloning", "random")  # of the default, what is run where CRAFT's classes are exact
+DEFAULT = ("craft", "true", "ac-state", "paired", "autoencoder", "cloning")
+EXACT = ("craft", "true", "cloning")  # of the default, what is run where CRAFT's classes are exact
 LABELS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
 MORE_LABELS = (*LABELS, 500, 1000, 2000)
 GAMES = ("minigrid", "freeway")

@@ -21,10 +21,12 @@ from craftrl.planning import Grounding, Moves, Planner, explore
 from craftrl.planning.moves import nodes_of
 from studies.planning.arenas import Arena, Goals, Watched
 
-__all__ = ["Scores", "curves", "moves_of", "random_success", "score"]
+__all__ = ["DRAWS", "Scores", "curves", "drawn_labels", "moves_of", "random_success", "score"]
 
 Floats = NDArray[np.floating]
 Scores = dict[str, list[float]]  # by name, one value for each number of labels
+DRAWS = 5  # sets of labels in a cell
+MEASURES = ("success", "stopped_there", "labels")
 
 
 def moves_of(model: Any, arena: Arena) -> tuple[Moves, NDArray[np.int64]]:
@@ -36,33 +38,58 @@ def moves_of(model: Any, arena: Arena) -> tuple[Moves, NDArray[np.int64]]:
 
 
 def curves(
-    model: Any, arena: Arena, new_grounding: Callable[[], Grounding], at: NDArray[np.int64], goals: Goals,
-    labels: Sequence[int], seed: int,
+    model: Any,
+    arena: Arena,
+    new_grounding: Callable[[], Grounding],
+    at: NDArray[np.int64],
+    goals: Goals,
+    labels: Sequence[int],
+    seed: int,
 ) -> dict[str, Scores]:
-    """Success, and what came with it, for each number of labels from either source."""
+    """Success, and what came with it, for each number of labels from either source.
+
+    Labels are drawn `DRAWS` times, and each draw is tried with a share of the goals.
+    """
     env = arena.make()
-    return {
-        "offline": _curve(model, env, _offline(new_grounding(), arena, at, labels, seed), goals),
-        "online": _curve(model, env, _online(new_grounding(), arena, model, labels, seed), goals),
-    }
+    found: dict[str, list[dict[str, Floats]]] = {"offline": [], "online": []}
+    for draw, part in enumerate(goals.parts(DRAWS)):
+        rng_seed = seed + draw
+        sources = {
+            "offline": _offline(new_grounding(), arena, at, labels, rng_seed),
+            "online": _online(new_grounding(), arena, model, labels, rng_seed),
+        }
+        for source, groundings in sources.items():
+            found[source].append(_curve(model, env, groundings, part))
+    return {source: _joined(parts) for source, parts in found.items()}
+
+
+def _joined(parts: Sequence[dict[str, Floats]]) -> Scores:
+    """Means over all goals."""
+    n = np.array([part["goals"] for part in parts])
+    return {name: np.average([part[name] for part in parts], axis=0, weights=n).tolist() for name in MEASURES}
 
 
 def _offline(
     grounding: Grounding, arena: Arena, at: NDArray[np.int64], labels: Sequence[int], seed: int
 ) -> Iterator[Grounding]:
     """The grounding after each number of labels; fewer are among the more."""
-    actions = arena.data.train.truth.actions
-    rng = np.random.default_rng(seed)
-    drawn = rng.permutation(actions.size)[: max(labels)]
-    done = 0
+    actions, done = arena.data.train.truth.actions, 0
+    rows, steps = drawn_labels(arena, max(labels), seed)
     for k in labels:
-        for i in drawn[done:k]:
-            row, h = divmod(int(i), actions.shape[1])
+        for row, h in zip(rows[done:k], steps[done:k]):
             s, a, t = int(at[row, h]), int(actions[row, h]), int(at[row, h + 1])
             if min(s, a, t) >= 0:
                 grounding.add(s, a, t)
         done = k
         yield grounding
+
+
+def drawn_labels(arena: Arena, n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """n transitions of the videos, drawn at random: their trajectories, and their steps, 0 for h = 1."""
+    actions = arena.data.train.truth.actions
+    drawn = np.random.default_rng(seed).permutation(actions.size)[:n]
+    rows, steps = np.divmod(drawn, actions.shape[1])
+    return rows, steps
 
 
 def _online(
@@ -76,9 +103,9 @@ def _online(
         yield grounding
 
 
-def _curve(model: Any, env: Watched, groundings: Iterator[Grounding], goals: Goals) -> Scores:
+def _curve(model: Any, env: Watched, groundings: Iterator[Grounding], goals: Goals) -> dict[str, Floats]:
     rows = [score(model, env, grounding, goals) for grounding in groundings]
-    return {name: [row[name] for row in rows] for name in rows[0]}
+    return {"goals": np.array(len(goals)), **{name: np.array([row[name] for row in rows]) for name in MEASURES}}
 
 
 def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[str, float]:
