@@ -1,0 +1,88 @@
+"""How well latent actions agree with true ones, which is known only in simulated worlds and labelled recordings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.arguments import check_kind
+from craftrl.core.relabelling import best_matching
+from craftrl.data.labels import as_labels
+from craftrl.errors import InvalidDataError
+from craftrl.states.latent_actions import LatentActions
+from craftrl.states.visits import count_visits
+
+__all__ = ["Agreement", "accuracy_by_group", "agreement", "ceiling"]
+
+Ints = NDArray[np.int64]
+CLEAR = 0.9  # how likely one latent action must be for a move to be clearly its
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Shares of transitions whose latent action is the true one.
+
+    by_group  up to one relabelling in each group of states whose names are said to agree
+    overall   up to one relabelling for all states
+    by_state  up to one relabelling in each state: what names within states are worth. More than by_group where
+              names were said to agree and do not
+    ceiling   the most that any function of state and successor could reach: a move that two actions make is
+              right for one of them at best
+    clear     as by_group, of those transitions alone whose move one latent action makes (`CLEAR`), so that bumps, which
+              several may make, do not blur it: are names that are claimed right?
+    clear_share  how many transitions those are
+    largest   the share of transitions that leave states of the largest group
+    """
+
+    by_group: float
+    overall: float
+    by_state: float
+    ceiling: float
+    clear: float
+    clear_share: float
+    largest: float
+
+
+def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> Agreement:
+    """Of transitions s -> t (m,) with true actions (m,); those with an unknown action, -1, are left out.
+
+    Transitions that have no latent action count as wrong.
+    """
+    check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives")
+    start, end, action = (as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions)))
+    if not start.shape == end.shape == action.shape:
+        raise InvalidDataError(
+            f"There must be one s, one t and one action per transition; {start.size}, {end.size} and {action.size} "
+            "were given."
+        )
+    known = action >= 0
+    start, end, action = start[known], end[known], action[known]
+    code = latent.of_moves(start, end)
+    group = np.where(start >= 0, latent.consistent[start], -1)
+    clear = latent.certainty(start, end) >= CLEAR
+    return Agreement(
+        by_group=accuracy_by_group(code, action, group),
+        overall=accuracy_by_group(code, action, np.zeros_like(start)),
+        by_state=accuracy_by_group(code, action, start),
+        ceiling=ceiling(start, end, action),
+        clear=accuracy_by_group(code[clear], action[clear], group[clear]),
+        clear_share=float(clear.mean()) if len(clear) else 0.0,
+        largest=float((group == 0).mean()) if len(group) else 0.0,
+    )
+
+
+def accuracy_by_group(codes: ArrayLike, truth: ArrayLike, group: ArrayLike) -> float:
+    """Share of codes (m,) that are right under the best one-to-one relabelling of each group (m,); -1 is wrong."""
+    code, true, g = as_labels("codes", codes, 1), as_labels("truth", truth, 1), as_labels("group", group, 1)
+    tables = count_visits(g, code, true)
+    hits = sum(int(table[r, c]) for table in tables for r, c in best_matching(table).items())
+    return hits / max(len(true), 1)
+
+
+def ceiling(s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> float:
+    """The share that the most frequent action of each move s -> t makes up."""
+    start, end, action = as_labels("s", s, 1), as_labels("t", t, 1), as_labels("true_actions", true_actions, 1)
+    _, move = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
+    return float(count_visits(move.ravel(), action).max(axis=1, initial=0).sum() / max(len(action), 1))

@@ -1,0 +1,211 @@
+"""Latent actions: numbers that moves of different states share, from how often each agent makes each move.
+
+A move is a pair of states, one following the other. Where the world is deterministic, the successor names the action
+within a state; where actions slip, the agents' different habits tell their effects apart (`craftrl.states.factoring`).
+Which moves of different states are one action is another question, and the counts alone cannot answer it
+(`craftrl.states.ties`). So names come with groups: within a group one relabelling makes all names right, between
+groups nothing is claimed. What the answer rests on is in `conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+
+from craftrl.arguments import check_flag, check_kind, check_whole, shown
+from craftrl.data.labels import as_array, as_labels
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.states.effects import Condition, Effects, deterministic_effects, factored_effects
+from craftrl.states.naming import Names, name_moves
+from craftrl.states.ties import Ties, by_commuting, by_vectors
+
+__all__ = ["Condition", "LatentActions", "find_latent_actions"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MOST_ACTIONS = 1000
+
+
+@dataclass(frozen=True)
+class LatentActions:
+    """A small set of actions behind the moves of N states.
+
+    n           how many
+    edges       (E, 2) the moves, state and successor, sorted
+    share       (E, n) Pr(successor | state, latent action). For each state and latent action they sum to 1 over the
+                state's moves, or are all 0 where it is not known what that action does there
+    posterior   (E, n) Pr(latent action | move)
+    policies    (K, N, n) Pr(latent action | state) for each agent; NaN where it never left that state. Actions that
+                share a move share its probability equally
+    consistent  (N,) the group of each state, the largest group first: names agree within a group up to one permutation
+    conditions  what the answer rests on: did it hold, and where not
+    """
+
+    n: int
+    edges: Ints
+    share: Floats
+    posterior: Floats
+    policies: Floats
+    consistent: Ints
+    conditions: tuple[Condition, ...]
+
+    @property
+    def n_states(self) -> int:
+        return len(self.consistent)
+
+    def of_moves(self, s: ArrayLike, t: ArrayLike) -> Ints:
+        """The most likely latent action of moves s -> t, each (m,); -1 where that move is not known."""
+        place = self._places(s, t)
+        return np.where(place >= 0, self.posterior.argmax(axis=1)[place], -1) if len(self.edges) else place
+
+    def certainty(self, s: ArrayLike, t: ArrayLike) -> Floats:
+        """How likely the latent action of `of_moves` is, (m,); less than 1 for a move that several make, 0 if unknown."""
+        place = self._places(s, t)
+        return np.where(place >= 0, self.posterior.max(axis=1)[place], 0.0) if len(self.edges) else place * 0.0
+
+    def _places(self, s: ArrayLike, t: ArrayLike) -> Ints:
+        """The rows of moves in `edges`, -1 for those that are not there."""
+        start, end = as_labels("s", s, 1), as_labels("t", t, 1)
+        if start.shape != end.shape:
+            raise InvalidDataError(f"There must be one t per s; {start.size} and {end.size} were given.")
+        N = self.n_states
+        inside = (start >= 0) & (end >= 0) & (start < N) & (end < N)
+        key, keys = np.where(inside, start * N + end, -1), self.edges[:, 0] * N + self.edges[:, 1]
+        place = np.searchsorted(keys, key)
+        found = place < len(keys)
+        found[found] = keys[place[found]] == key[found]
+        return np.where(found, place, -1)
+
+    def __str__(self) -> str:
+        sizes = np.bincount(self.consistent)
+        head = f"{self.n} latent actions, {len(self.edges)} moves, {self.n_states} states in {len(sizes)} groups"
+        return "\n".join([head, *(str(condition) for condition in self.conditions)])
+
+
+def find_latent_actions(
+    counts: Sequence[Any],
+    *,
+    n: int | Literal["auto"] = "auto",
+    deterministic: bool | Literal["auto"] = "auto",
+    features: ArrayLike | None = None,
+    same_habits: bool = False,
+    seed: int = 0,
+) -> LatentActions:
+    """Latent actions from counts of moves: one (N, N) matrix per agent, sparse or not.
+
+    n              how many latent actions there are; "auto": as few as the moves need, which is the largest number of
+                   successors of a state, or the largest rank where actions slip
+    deterministic  whether an action has one successor in a state. "auto": yes, unless n is given and some state has
+                   more successors. Without n it cannot be told: a world with as many actions as successors makes
+                   any counts
+    features       (E, d) numbers of each move, in the order of `edges` (sorted by state, then successor), that one
+                   action has in every state, such as the change of a position
+    same_habits    whether every agent takes each action with the same probability in every state. Counts can speak
+                   against it, never for it: habits that are shuffled from state to state look the same
+    seed           of the random starts
+    """
+    tables = _checked_counts(counts)
+    _check_options(n, deterministic, same_habits, seed)
+    edges, by_agent = _edges(tables)
+    given = _checked_features(features, len(edges))
+    N, degree = tables[0].shape[0], np.bincount(edges[:, 0], minlength=1)
+    slips = deterministic is False or (deterministic == "auto" and n != "auto" and int(degree.max(initial=0)) > n)
+    most = None if n == "auto" else int(n)
+    if slips:
+        effects = factored_effects(edges, by_agent, N, most, np.random.default_rng(seed))
+    else:
+        effects = deterministic_effects(edges, by_agent, N, most)
+    ties = _all_ties(effects, given, same_habits, seed)
+    names = name_moves(effects.successors, [pair for tie in ties.values() for pair in tie.pairs], effects.n)
+    said = [Condition(name, tie.holds, tie.where, tie.sentence) for name, tie in ties.items()]
+    return _assembled(effects, names, (*effects.conditions, *said, _one_permutation(names, effects)))
+
+
+def _all_ties(effects: Effects, features: Floats | None, same_habits: bool, seed: int) -> dict[str, Ties]:
+    ties = {"moves commute": by_commuting(effects.successors, effects.n)}
+    moves = effects.usual_moves()
+    if features is not None:
+        ties["features"] = by_vectors(moves, effects.expected(features), effects.n, "features", seed)
+    if same_habits:
+        ties["same habits"] = by_vectors(moves, np.sqrt(effects.habits()), effects.n, "agents' habits", seed)
+    return ties
+
+
+def _one_permutation(names: Names, effects: Effects) -> Condition:
+    """Whether names agree over all states."""
+    left = np.array([bool(found) for found in effects.successors])
+    sizes = np.bincount(names.group[left], minlength=1)
+    apart = np.flatnonzero(left & (names.group != sizes.argmax()))
+    said = f"Names agree in {len(np.flatnonzero(sizes))} groups of states, the largest of {sizes.max()} of {left.sum()}."
+    if names.contradicting:
+        said += f" Ties of {len(names.contradicting)} states contradict one another and were left out."
+    return Condition("one permutation", not len(apart), tuple(apart.tolist()), said)
+
+
+def _assembled(effects: Effects, names: Names, conditions: tuple[Condition, ...]) -> LatentActions:
+    n, N, K = effects.n, len(names.group), len(effects.visits)
+    share = np.zeros((len(effects.edges), n))
+    weight = np.zeros((len(effects.edges), n))
+    policies = np.full((K, N, n), np.nan)
+    for local in effects.states:
+        seen = effects.visits[:, local.state] > 0
+        policies[seen, local.state] = 0.0
+        usual = [int(t) for t in effects.edges[local.moves[local.share.argmax(axis=1)], 1]]
+        called = names.of[local.state]
+        for i, t in enumerate(usual):
+            mine = called.get(t, (i,)) if effects.successors[local.state] else (i,)
+            for a in mine:
+                share[local.moves, a] = local.share[i]
+                policies[seen, local.state, a] = local.policies[seen, i] / len(mine)
+                often = effects.visits[seen, local.state] @ local.policies[seen, i]
+                weight[local.moves, a] = often / len(mine) * local.share[i]
+    posterior = weight / weight.sum(axis=1, keepdims=True)
+    return LatentActions(n, effects.edges, share, posterior, policies, names.group, conditions)
+
+
+def _checked_counts(counts: Any) -> list[csr_array]:
+    check_kind("counts", counts, (list, tuple, np.ndarray), "a list with one matrix of counts per agent")
+    tables = [csr_array(table if issparse(table) else as_array("counts", table)) for table in counts]
+    if not tables or any(table.ndim != 2 or table.shape != (tables[0].shape[0],) * 2 for table in tables):
+        raise InvalidDataError(
+            f"counts must be square matrices of one size, one per agent; shapes "
+            f"{shown([table.shape for table in tables])} were given."
+        )
+    if any(table.nnz and not (np.isfinite(table.data).all() and table.data.min() >= 0) for table in tables):
+        raise InvalidDataError("counts must be numbers of 0 or more; others were given; count moves.")
+    return tables
+
+
+def _check_options(n: Any, deterministic: Any, same_habits: Any, seed: Any) -> None:
+    if not (isinstance(n, str) and n == "auto"):
+        check_whole("n", n, 1, MOST_ACTIONS, "or give 'auto'")
+    if not (isinstance(deterministic, str) and deterministic == "auto"):
+        check_flag("deterministic", deterministic, "or give 'auto'")
+    check_flag("same_habits", same_habits)
+    check_whole("seed", seed, 0, 2**32 - 1)
+
+
+def _checked_features(features: Any, n_edges: int) -> Floats | None:
+    if features is None:
+        return None
+    given = as_array("features", features)
+    if given.ndim != 2 or len(given) != n_edges or not given.shape[1] or given.dtype.kind not in "biuf":
+        raise InvalidParameterError(
+            f"features must have one row of numbers for each of the {n_edges} moves; shape {given.shape} was given."
+        )
+    return given.astype(float)
+
+
+def _edges(tables: list[csr_array]) -> tuple[Ints, Floats]:
+    """All moves, sorted, and how often each agent made each: (E, 2), (K, E)."""
+    total = csr_array(sum(table.astype(float) for table in tables)).tocoo()
+    made = total.data > 0
+    edges = np.stack([total.row[made], total.col[made]], axis=1).astype(np.int64)
+    edges = edges[np.lexsort(edges.T[::-1])]
+    by_agent = [np.asarray(table[edges[:, 0], edges[:, 1]], dtype=float).ravel() for table in tables]
+    return edges, np.stack(by_agent)
