@@ -20,12 +20,13 @@ from craftrl.oracles.network.heads import inputs_of
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.trunks import new_trunk
 from studies.planning.arenas import Arena, Goals, Watched
-from studies.planning.trials import DRAWS, drawn_labels
+from studies.planning.trials import drawn_labels
 
 __all__ = ["Cloned", "cloning_success"]
 
 FEATURES, UNITS = 128, 128
-UPDATES, BATCH, LR, WEIGHT_DECAY = 400, 64, 1e-3, 1e-3
+UPDATES, BATCH, LR, WEIGHT_DECAY = 300, 32, 1e-3, 1e-3
+DRAWS = 2  # sets of labels in a cell: fewer than the planner's, since each takes a training
 SCALE_FROM = 2000  # frames that the scale of the inputs is taken from
 
 

@@ -22,8 +22,8 @@ LEARNERS = {
 NAMES = {**ENCODERS, **LEARNERS}
 DEFAULT = ("craft", "true", "ac-state", "paired", "autoencoder", "cloning")
 EXACT = ("craft", "true", "cloning")  # of the default, what is run where CRAFT's classes are exact
-LABELS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
-MORE_LABELS = (*LABELS, 500, 1000, 2000)
+LABELS = (0, 1, 2, 5, 10, 20, 50, 100)
+MORE_LABELS = (*LABELS, 200, 500, 1000)
 GAMES = ("minigrid", "freeway")
 
 
@@ -41,7 +41,7 @@ class World:
 WORLDS = {
     "small": {
         "pixels": World(n=1000, labels=LABELS, horizon=6, size=3, walkers=2),
-        "multimaze": World(n=10_000, labels=LABELS, horizon=8, walkers=8),
+        "multimaze": World(n=10_000, labels=(*LABELS[2:], 200), horizon=8, walkers=8),
     },
     "full": {
         "pixels": World(n=5000, labels=MORE_LABELS, horizon=10, size=4, walkers=4),

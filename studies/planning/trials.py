@@ -118,7 +118,8 @@ def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[
         if not nodes:
             env.reset(seed=int(seed))
         stopped_there.append(said and env.state == state)
-        go_on_at_random(env, int(seed))
+        if state not in env.visited:
+            go_on_at_random(env, int(seed))
         reached.append(state in env.visited)
     return {
         "success": float(np.mean(reached)),
