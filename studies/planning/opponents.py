@@ -1,6 +1,6 @@
-"""Opponents that act from pixels: PPO and Q-learning with rewards for one goal, behaviour cloning with action labels.
+"""Opponents that learn from pixels and rewards: PPO and deep Q-learning, each for one goal.
 
-None of them sees videos of the two agents or learned states. PPO and DQN are those of stable-baselines3 with a network
+Neither sees videos of the two agents or learned states. PPO and DQN are those of stable-baselines3 with a network
 of the size that fits these small images; how their settings were chosen is said at `PPO` and `DQN` below. What counts
 is environment steps: every step that learning takes is counted, those of evaluations are not.
 """
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor, nn
@@ -21,7 +22,14 @@ from torch import Tensor, nn
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.planning.curves import Curve
 
-__all__ = ["EVERY", "Evaluations", "SmallImages", "learn", "ppo_from_pixels", "q_from_pixels"]
+__all__ = [
+    "EVERY",
+    "Evaluations",
+    "SmallImages",
+    "learn",
+    "ppo_from_pixels",
+    "q_from_pixels",
+]
 
 EVERY = 500  # environment steps between two evaluations
 EPISODES = 100  # of an evaluation
@@ -35,7 +43,7 @@ PPO_SETTINGS: dict[str, Any] = {
     "batch_size": 64,
     "n_epochs": 8,
     "gamma": 0.95,
-    "ent_coef": 0.01,
+    "ent_coef": 0.05,
 }
 ENVIRONMENTS = 8  # that PPO steps side by side
 
@@ -45,39 +53,35 @@ DQN_SETTINGS: dict[str, Any] = {
     "learning_starts": 500,
     "batch_size": 64,
     "gamma": 0.95,
-    "train_freq": 1,
+    "train_freq": 2,
     "target_update_interval": 250,
 }
 EXPLORING = 4000  # environment steps over which DQN's share of random actions falls from 1 to 0.05
 
 
 class SmallImages(BaseFeaturesExtractor):
-    """Three 3x3 convolutions and one layer of 128 features.
+    """128 features of an image (n, channels, height, width) with entries in 0..1, by three 3x3 convolutions.
 
     The network that stable-baselines3 takes for images (8x8 filters, strides of 4) needs 36 x 36 pixels or more.
     """
 
     def __init__(self, observation_space: Any, features_dim: int = 128, channels: int = 32) -> None:
         super().__init__(observation_space, features_dim)
-        self.layers = image_layers(observation_space.shape, features_dim, channels)
+        maps = nn.Sequential(
+            nn.Conv2d(observation_space.shape[0], channels, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+        )
+        with torch.no_grad():
+            width = maps(torch.zeros(1, *observation_space.shape)).shape[1]
+        self.layers = nn.Sequential(maps, nn.Linear(width, features_dim), nn.ReLU())
 
     def forward(self, observations: Tensor) -> Tensor:
         return self.layers(observations)
-
-
-def image_layers(shape: tuple[int, ...], features_dim: int = 128, channels: int = 32) -> nn.Sequential:
-    """Images (n, C, height, width) with entries in 0..1 to features (n, features_dim)."""
-    maps = nn.Sequential(
-        nn.Conv2d(shape[0], channels, 3, stride=2, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(channels, channels, 3, stride=2, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(channels, channels, 3, padding=1),
-        nn.ReLU(),
-        nn.Flatten(),
-    )
-    width = maps(torch.zeros(1, *shape)).shape[1]
-    return nn.Sequential(maps, nn.Linear(width, features_dim), nn.ReLU())
 
 
 class Evaluations(BaseCallback):
@@ -122,15 +126,16 @@ def ppo_from_pixels(make_env: MakeEnv, steps: int, seed: int, every: int = EVERY
     """
     with cpu_threads(1):
         envs = DummyVecEnv([make_env] * ENVIRONMENTS)
-        model = PPO("CnnPolicy", envs, **{**PPO_SETTINGS, **settings}, **_common(seed))
+        model = PPO(env=envs, **{**PPO_SETTINGS, **settings}, **_common(envs, seed))
         return learn(model, make_env, steps, every)
 
 
 def q_from_pixels(make_env: MakeEnv, steps: int, seed: int, every: int = EVERY, **settings: Any) -> Curve:
     """The same for deep Q-learning (DQN)."""
     with cpu_threads(1):
+        envs = DummyVecEnv([make_env])
         given = {"exploration_fraction": min(1.0, EXPLORING / steps), **DQN_SETTINGS, **settings}
-        model = DQN("CnnPolicy", DummyVecEnv([make_env]), **given, **_common(seed))
+        model = DQN(env=envs, **given, **_common(envs, seed))
         return learn(model, make_env, steps, every)
 
 
@@ -141,5 +146,8 @@ def learn(model: Any, make_env: MakeEnv, steps: int, every: int = EVERY) -> Curv
     return Curve.of(evaluations.rows)
 
 
-def _common(seed: int) -> dict[str, Any]:
-    return {"policy_kwargs": {"features_extractor_class": SmallImages}, "seed": seed, "device": "cpu"}
+def _common(envs: DummyVecEnv, seed: int) -> dict[str, Any]:
+    """The network that suits the observations: `SmallImages` for images, two layers of 64 for all others."""
+    images = is_image_space(envs.observation_space)
+    network = {"policy": "CnnPolicy", "policy_kwargs": {"features_extractor_class": SmallImages}}
+    return {**(network if images else {"policy": "MlpPolicy"}), "seed": seed, "device": "cpu"}

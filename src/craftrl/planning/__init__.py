@@ -12,38 +12,58 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from craftrl.planning.acting import Episode, Planner
+    from craftrl.planning.curves import Curve
     from craftrl.planning.exploring import Exploration, explore
     from craftrl.planning.grounding import Grounding
+    from craftrl.planning.imitation import Imitator, agent_scores, better_agent, read_policy
     from craftrl.planning.moves import Moves
     from craftrl.planning.nodes import Nodes
     from craftrl.planning.paths import Plan, UnreachableGoal, distances, plan_path
+    from craftrl.planning.tabular import TabularQ
+    from craftrl.planning.tasks import ReachState, success_rate
 
 __all__ = [
+    "Curve",
     "Episode",
     "Exploration",
     "Grounding",
+    "Imitator",
     "Moves",
     "Nodes",
     "Plan",
     "Planner",
+    "ReachState",
+    "TabularQ",
     "UnreachableGoal",
+    "agent_scores",
+    "better_agent",
     "distances",
     "explore",
     "plan_path",
+    "read_policy",
+    "success_rate",
 ]
 
 WHERE = {
+    "Curve": "curves",
     "Episode": "acting",
     "Exploration": "exploring",
     "Grounding": "grounding",
+    "Imitator": "imitation",
     "Moves": "moves",
     "Nodes": "nodes",
     "Plan": "paths",
     "Planner": "acting",
+    "ReachState": "tasks",
+    "TabularQ": "tabular",
     "UnreachableGoal": "paths",
+    "agent_scores": "imitation",
+    "better_agent": "imitation",
     "distances": "paths",
     "explore": "exploring",
     "plan_path": "paths",
+    "read_policy": "imitation",
+    "success_rate": "tasks",
 }
 
 

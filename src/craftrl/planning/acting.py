@@ -30,6 +30,7 @@ class Episode:
     reached       whether the goal was reached, as far as the model can tell
     stopped       why the episode is over: "reached", "time is up", "episode ended" or "not reachable"
     observations  what was seen, where it was to be kept
+    believed      the likeliest state at each step, given all that was read and done: `nodes` without misread frames
     """
 
     nodes: tuple[int, ...]
@@ -39,6 +40,7 @@ class Episode:
     reached: bool
     stopped: str
     observations: tuple[NDArray[Any], ...] = ()
+    believed: tuple[int, ...] = ()
 
 
 class Planner:
@@ -89,7 +91,9 @@ class Planner:
     def _of_text(self, goal: str) -> frozenset[int]:
         parts = goal.split(":")
         if not (len(parts) in (1, 2) and all(part.strip().isdecimal() for part in parts)):
-            raise InvalidParameterError(f'A goal must be a state as "3" or "h:state" as "4:3"; {shown(goal)} was given.')
+            raise InvalidParameterError(
+                f'A goal must be a state as "3" or "h:state" as "4:3"; {shown(goal)} was given.'
+            )
         if len(parts) == 1 or self.grounding.nodes.shared:
             return self.goal_nodes(int(parts[-1]))
         h, state = (int(part) for part in parts)
@@ -154,16 +158,17 @@ class _Course:
         self.grounding, self.by, self.learn = planner.grounding, planner.by, planner.learn
         self.goals, self.reader, self.most, self.keep = goals, reader, most, keep
         self.nodes: list[int] = []
+        self.believed: list[int] = []
         self.actions: list[int] = []
         self.plans: list[Plan] = []
         self.surprises: list[int] = []
         self.seen: list[NDArray[Any]] = []
-        self.done = 0  # moves of the current plan that were made
+        self.ahead: list[tuple[int, int]] = []  # of the plan: each action, and where it should lead
 
     def run(self, seed: int | None) -> Episode:
         self._note(self.reader.reset(seed))
         while True:
-            if self.nodes[-1] in self.goals:
+            if self.reader.believed in self.goals:
                 return self._end("reached")
             if len(self.actions) >= self.most:
                 return self._end("time is up")
@@ -172,69 +177,62 @@ class _Course:
             action = self._choose()
             if action is None:
                 return self._end("not reachable")
-            self._step(action)
-
-    def _step(self, action: int) -> None:
-        before = self.nodes[-1]
-        self._note(self.reader.step(action))
-        self.actions.append(action)
-        after = self.nodes[-1]
-        if self.learn and before >= 0 and after >= 0:
-            self.grounding.add(before, action, after)
-        self.done += 1
-        if self._planned() is not None and self._planned() != after:
-            self.surprises.append(len(self.nodes))
+            self._note(self.reader.step(action, self.learn))
+            self.actions.append(action)
 
     def _note(self, x: Any) -> None:
+        """What was read; the plan goes on only if it is where the plan leads."""
         self.nodes.append(self.reader.node)
+        self.believed.append(self.reader.believed)
+        planned = self.ahead.pop(0)[1] if self.ahead else None
+        if planned is not None and planned != self.reader.node:
+            self.surprises.append(len(self.nodes))
+        if planned != self.reader.believed:
+            self.ahead = []
         if self.keep:
             self.seen.append(np.array(x))
 
-    def _planned(self) -> int | None:
-        """The state that the plan expects now."""
-        return self.plans[-1].nodes[self.done] if self.plans and self.done < len(self.plans[-1].nodes) else None
-
     def _choose(self) -> int | None:
-        """The next action of the plan, or of a new one; where there is none, what to try; None to give up."""
-        here, expected = self.nodes[-1], self._planned()
-        if expected in self.goals:
-            expected = None  # not reached after all
-        if here < 0 or (here != expected and expected is not None and not self._leads(here)):
-            here = expected if expected is not None else here  # the frame was misread: trust the plan
-        if here < 0:
-            return 0
-        if here != expected or self.done >= len(self.plans[-1].actions):
-            try:
-                self._follow(plan_path(self.grounding, here, self.goals, by=self.by, horizon=self._left()))
-            except UnreachableGoal as error:
-                return self._try(here, error)
-        return self.plans[-1].actions[self.done]
+        """The next action of the plan, or of a new one; where there is none, what to try; None to give up.
 
-    def _leads(self, here: int) -> bool:
+        A plan starts where one most likely is; if no way leads on from there, where one may be as well.
+        """
+        if self.ahead:
+            return self.ahead[0][0]
+        likely = self.reader.likely()
+        if not likely:  # the model names no state here: any action may lead to one that it names
+            return len(self.actions) % self.grounding.n_actions
+        for here in likely:
+            nearest = self._follow(here, self.goals) if here not in self.goals else None
+            if nearest == here:
+                return self.grounding.next_trial(here)
+            if nearest is not None:
+                self._follow(here, {nearest})
+            if self.ahead:
+                return self.ahead[0][0]
+        return None
+
+    def _follow(self, here: int, goals: Collection[int]) -> int | None:
+        """Make a plan; where there is none yet, return the nearest state that can be reached, if the videos lead on."""
         try:
-            plan_path(self.grounding, here, self.goals, horizon=self._left())
+            plan = plan_path(self.grounding, here, goals, by=self.by, horizon=self._left())
         except UnreachableGoal as error:
-            return error.nearest is not None
-        return True
-
-    def _try(self, here: int, error: UnreachableGoal) -> int | None:
-        """Go as near to the goal as plans lead, and try there what may ground a move."""
-        if error.nearest is None:
-            return None
-        if error.nearest == here:
-            self.done = len(self.plans[-1].nodes) if self.plans else 0
-            return self.grounding.next_trial(here)
-        self._follow(plan_path(self.grounding, here, {error.nearest}, by=self.by, horizon=self._left()))
-        return self.plans[-1].actions[0]
-
-    def _follow(self, plan: Plan) -> None:
+            return error.nearest
         self.plans.append(plan)
-        self.done = 0
+        self.ahead = list(zip(plan.actions, plan.nodes[1:]))
+        return None
 
     def _left(self) -> int:
         return self.most - len(self.actions)
 
     def _end(self, why: str) -> Episode:
-        parts = (self.nodes, self.actions, self.plans, self.surprises)
-        nodes, actions, plans, surprises = (tuple(part) for part in parts)  # type: ignore[arg-type]
-        return Episode(nodes, actions, plans, surprises, why == "reached", why, tuple(self.seen))  # type: ignore[arg-type]
+        return Episode(
+            tuple(self.nodes),
+            tuple(self.actions),
+            tuple(self.plans),
+            tuple(self.surprises),
+            why == "reached",
+            why,
+            tuple(self.seen),
+            tuple(self.believed),
+        )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from scipy.stats import poisson
 
 from craftrl.arguments import check_kind, check_method, check_number
 from craftrl.core.encoders import encode_dataset
@@ -20,12 +21,11 @@ from craftrl.planning.nodes import Nodes
 __all__ = ["RARE", "Moves"]
 
 RARE = 0.02
-"""Moves below this share of those out of their state are taken for misread frames, unless told otherwise.
+"""The share of moves that misread frames are taken to make, unless told otherwise.
 
 An encoder that misreads one frame in a hundred makes two in a hundred transitions wrong, since each has two frames.
-Those scatter over all pairs of states, so that a single wrong move rarely gets more than this share, while a move that
-an agent makes on purpose is seen far more often.
 """
+CHANCE = 0.05  # a move stays if misread frames alone would rarely, less often than this, make as many sightings of it
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Moves:
     def from_model(cls, model: Any, tau: TrajectoryDataset, min_share: float = RARE) -> Moves:
         """What a fitted model reads off videos.
 
-        Moves that make up less than `min_share` of all moves out of their state are dropped; 0 keeps all.
+        min_share  the share of moves that misread frames are taken to make: twice the encoder's error. A move is
+                   dropped that makes up less of all moves out of its state, or that is seen no more often than if
+                   such frames were taken for a state at random. 0 keeps all moves
         """
         check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
         check_method("model", model, "encode", "a fitted model")
@@ -65,7 +67,7 @@ class Moves:
                 f"There must be an agent, numbered from 0, for each of {len(at)} trajectories; {len(k)} were given."
             )
         counts = [_count(at[k == agent_k], nodes.n) for agent_k in range(int(k.max()) + 1)]
-        return cls(nodes, tuple(_without_rare(counts, min_share)))
+        return cls(nodes, tuple(_without_strays(counts, nodes, min_share)))
 
     @cached_property
     def total(self) -> csr_array:
@@ -125,12 +127,19 @@ def _count(at: NDArray[np.int64], n: int) -> csr_array:
     return out
 
 
-def _without_rare(counts: list[csr_array], min_share: float) -> list[csr_array]:
-    """Counts without the moves that make up less than `min_share` of all agents' moves out of their state."""
+def _without_strays(counts: list[csr_array], nodes: Nodes, min_share: float) -> list[csr_array]:
+    """Counts without the moves that misread frames explain.
+
+    If the frame after is misread, most often as one and the same other state, the move has a small share of those out
+    of its state. If the frame before is misread, its state may be a rare one, of whose moves a single wrong one is a
+    large share; then arrivals at the successor are many, and one of so many states that they may seem to come from.
+    """
     total = csr_array(sum(counts[1:], start=counts[0]))
     total.sum_duplicates()
-    out = np.asarray(total.sum(axis=1)).ravel()
+    s, t = np.repeat(np.arange(nodes.n), np.diff(total.indptr)), total.indices
+    out, into = (np.asarray(total.sum(axis=axis)).ravel() for axis in (1, 0))
+    by_chance = min_share * into[t] / np.repeat(nodes.sizes, nodes.sizes)[s]
     kept = csr_array(total, dtype=bool, copy=True)
-    kept.data = total.data >= min_share * np.repeat(out, np.diff(total.indptr))
+    kept.data = (total.data >= min_share * out[s]) & (poisson.sf(total.data - 1, by_chance) < CHANCE)
     kept.eliminate_zeros()
     return [csr_array(count.multiply(kept)) for count in counts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -70,9 +71,7 @@ def plan_path(
         check_whole("horizon", horizon, 0)
     known, at = grounding.known_moves(), sorted(goal)
     cost = _costs(known, by)
-    distance, before = dijkstra(
-        _graph(known, cost, grounding.nodes.n), indices=int(start), return_predecessors=True
-    )
+    distance, before = dijkstra(_graph(known, cost, grounding.nodes.n), indices=int(start), return_predecessors=True)
     end = at[int(np.argmin(distance[at]))]
     path = _back(before, int(start), end) if np.isfinite(distance[end]) else None
     if path is not None and horizon is not None and len(path) - 1 > horizon:
@@ -138,7 +137,7 @@ def _within(known: KnownMoves, cost: Floats, start: int, goals: list[int], horiz
 
 def _as_plan(known: KnownMoves, goal: frozenset[int], path: list[int]) -> Plan:
     move = {(int(s), int(t)): i for i, (s, t) in enumerate(zip(known.s, known.t))}
-    taken = [move[pair] for pair in zip(path, path[1:])]
+    taken = [move[pair] for pair in pairwise(path)]
     chance = float(np.prod(known.chance[taken])) if taken else 1.0
     return Plan(goal, tuple(path), tuple(int(a) for a in known.action[taken]), chance)
 
@@ -159,7 +158,11 @@ def _unreachable(
     here, there = grounding.nodes.text(start), _texts(grounding, goal)
     most = np.inf if horizon is None else horizon
     if not (np.isfinite(away[start]) and away[start] <= most):
-        left = "" if not np.isfinite(away[start]) else f" in the {horizon} moves left (the shortest way has {away[start]:.0f})"
+        left = (
+            ""
+            if not np.isfinite(away[start])
+            else f" in the {horizon} moves left (the shortest way has {away[start]:.0f})"
+        )
         return UnreachableGoal(
             f"The videos must show a way to the goal; none leads from {here} to {there}{left}; choose another goal, or "
             "add videos that go there."
@@ -170,8 +173,8 @@ def _unreachable(
     named = ", ".join(grounding.moves.text(move) for move in missing[:NAMED])
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     return UnreachableGoal(
-        f"Every move on the way must be grounded in an action; from {here} to {there} these are not: {named}{more}; add "
-        "labels of them, or call explore.",
+        f"Every move on the way must be grounded in an action; from {here} to {there} these are not: {named}{more}; "
+        "add labels of them, or call explore.",
         tuple(missing),
         nearest,
     )

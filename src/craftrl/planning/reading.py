@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_method, is_whole, shown
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.grounding import Grounding
+from craftrl.planning.tracking import Tracker
 
 __all__ = ["Reader"]
 
@@ -17,9 +18,11 @@ __all__ = ["Reader"]
 class Reader:
     """Steps an environment and names every state by the model.
 
-    node  the state last read, as a number of `grounding.nodes`; -1 where the model names none
-    h     its step, counted from 1
-    over  whether the episode is over, or the model has no encoder for a further step
+    node      the state last read, as a number of `grounding.nodes`; -1 where the model names none
+    believed  the likeliest state, given all that was read and done in this episode; -1 where there is none
+    h         its step, counted from 1
+    over      whether the episode is over, or the model has no encoder for a further step
+    steps     actions taken, in all episodes
     """
 
     def __init__(self, env: Any, model: Any, grounding: Grounding) -> None:
@@ -36,20 +39,35 @@ class Reader:
                 f"env must have the {grounding.n_actions} actions that moves are grounded in, numbered from 0; its are "
                 f"{shown(env.action_space)}; make Grounding with n_actions={n}."
             )
-        self.env, self.model, self.nodes = env, model, grounding.nodes
-        self.node, self.h, self.over = -1, 0, True
-        self.steps = 0  # taken in all episodes
+        self.env, self.model, self.grounding, self.nodes = env, model, grounding, grounding.nodes
+        self.node, self.h, self.over, self.steps = -1, 0, True, 0
+        self._tracker = Tracker(grounding)
+
+    @property
+    def believed(self) -> int:
+        return self._tracker.node
+
+    def likely(self) -> list[int]:
+        """The states that it may be, likeliest first."""
+        return self._tracker.likely()
 
     def reset(self, seed: int | None = None) -> NDArray[Any]:
         """Start an episode."""
         x, _ = self.env.reset(seed=seed)
-        return self._read(x, 1, False)
+        array = self._read(x, 1, False)
+        self._tracker.start(self.node)
+        return array
 
-    def step(self, action: int) -> NDArray[Any]:
-        """Take an action."""
+    def step(self, action: int, learn: bool) -> NDArray[Any]:
+        """Take an action; to learn is to add what was seen to the grounding, unless the state before was misread."""
+        before, certain = self.node, self.node == self.believed
         x, _, terminated, truncated, _ = self.env.step(int(action))
         self.steps += 1
-        return self._read(x, self.h + 1, bool(terminated or truncated))
+        array = self._read(x, self.h + 1, bool(terminated or truncated))
+        self._tracker.update(action, self.node)
+        if learn and certain and before >= 0 and self.node >= 0:
+            self.grounding.add(before, action, self.node)
+        return array
 
     def _read(self, x: Any, h: int, over: bool) -> NDArray[Any]:
         array = np.asarray(x)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from craftrl.planning.moves import Moves
 __all__ = ["KnowsLatentActions", "SharedLabels"]
 
 Floats = NDArray[np.floating]
+NEWS = 0.01  # a change of probability that other states are told of
 
 
 class KnowsLatentActions(Protocol):
@@ -64,30 +65,27 @@ class SharedLabels:
         share = np.nan_to_num(np.asarray(latent.share, dtype=float))
         self._share = {(int(s), int(t)): row for (s, t), row in zip(np.asarray(latent.edges), share)}
         self._evidence: dict[int, Floats] = {}
-        self._tried: dict[int, NDArray[np.int64]] = {}
         self._belief: dict[int, Floats] = {}
 
-    def add(self, node: int, action: int, successor: int) -> bool:
-        """One more label; whether it said anything new of the other states of its group."""
+    def add(self, node: int, action: int, successor: int) -> Iterable[int]:
+        """One more label; the states of which it says something new."""
         g, share = int(self.group[node]), self._share.get((node, successor))
         if g < 0 or share is None:
-            return False
+            return ()
         if g not in self._evidence:
             self._evidence[g] = np.zeros((self.n_actions, self.n))
-            self._tried[g] = np.zeros(self.n_actions, dtype=np.int64)
-        before = self._belief.get(g)
         self._evidence[g][action] += np.log((1 - STRAY) * share + STRAY)
-        self._tried[g][action] += 1
-        ones = np.ones((self.n_actions, self.n))
-        after = assign(self._evidence[g], ones, np.ones(self.n, dtype=bool))
-        self._belief[g] = after
-        return before is None or bool(np.abs(after - before).max() > 0.01)
+        before = self._belief.get(g)
+        each = np.ones((self.n_actions, self.n))
+        self._belief[g] = assign(self._evidence[g], each, np.ones(self.n, dtype=bool))
+        news = before is None or np.abs(self._belief[g] - before).max() > NEWS
+        return np.flatnonzero(self.group == g).tolist() if news else ()
 
     def actions_are(self, node: int) -> Floats | None:
         """(n_actions, n): the probability that each action is each latent action; None where nothing is known."""
         return self._belief.get(int(self.group[node]))
 
-    def predicted(self, node: int, successors: Sequence[int] | NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]] | None:
+    def predicted(self, node: int, successors: NDArray[np.integer]) -> tuple[Floats, NDArray[np.bool_]] | None:
         """Pr(successor | action) here as labels elsewhere have it, (n_actions, m), and of which actions they tell."""
         belief = self.actions_are(node)
         if belief is None:

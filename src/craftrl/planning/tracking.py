@@ -1,0 +1,64 @@
+"""Where one is, from all that was read and done: a misread frame is told from a move that went another way."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from craftrl.planning.beliefs import STRAY
+from craftrl.planning.grounding import Grounding
+
+__all__ = ["Tracker"]
+
+SURPRISING = 0.02  # how likely an action leads elsewhere than all labels say
+LEAST = 1e-3  # states less likely than this are forgotten
+
+
+class Tracker:
+    """The probability of each state, updated with every action and every state read (the forward filter of an HMM).
+
+    A frame is misread now and then, as any other state of its step; an action leads now and then where it never led.
+    Which of the two explains a surprise better depends on how well the action was tested here.
+    """
+
+    def __init__(self, grounding: Grounding) -> None:
+        self.grounding = grounding
+        self.belief: dict[int, float] = {}
+
+    def start(self, read: int) -> None:
+        """An episode begins in the state that was read; -1 for none."""
+        self.belief = {read: 1.0} if read >= 0 else {}
+
+    def update(self, action: int, read: int) -> None:
+        """An action was taken and a state was read, -1 for none."""
+        expected = self._after(action)
+        others = max(1, self._others(read, expected))
+        if read >= 0:
+            expected = {t: p * STRAY / others for t, p in expected.items() if t != read} | {
+                read: expected.get(read, SURPRISING / others) * (1 - STRAY)
+            }
+        total = sum(expected.values())
+        self.belief = {t: p / total for t, p in expected.items() if p > LEAST * total}
+
+    def likely(self) -> list[int]:
+        """The states it may be, likeliest first."""
+        return sorted(self.belief, key=lambda node: -self.belief[node])
+
+    @property
+    def node(self) -> int:
+        """The likeliest state; -1 where nothing is known."""
+        return self.likely()[0] if self.belief else -1
+
+    def _after(self, action: int) -> dict[int, float]:
+        """Pr(state) after an action, as far as labels tell what it does."""
+        expected: dict[int, float] = {}
+        for s, p in self.belief.items():
+            outcomes = self.grounding.outcomes(s)
+            for t, chance in zip(outcomes.successors.tolist(), outcomes.chance[action].tolist()):
+                expected[t] = expected.get(t, 0.0) + (1 - SURPRISING) * p * chance
+        return expected
+
+    def _others(self, read: int, expected: dict[int, float]) -> int:
+        """How many states of its step a frame may be misread as."""
+        nodes = self.grounding.nodes
+        node = read if read >= 0 else next(iter(expected), 0)
+        return int(np.asarray(nodes.sizes)[0 if nodes.shared else (nodes.steps_of(node) or 1) - 1]) - 1
