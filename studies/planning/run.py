@@ -20,6 +20,7 @@ from studies.planning.trials import curves, moves_of, random_success
 
 __all__ = ["run_one"]
 
+WITH_LATENT = ("craft", "true")  # whose latent actions are tried as well
 LEVEL = 0.95  # success from which on a goal counts as learned by PPO and Q-learning
 
 
@@ -60,10 +61,10 @@ def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> di
     model, seconds = fitted(run, arena)
     start = time.perf_counter()
     moves, at = moves_of(model, arena)
-    latent = find_latent_actions(moves.counts)
+    latent = find_latent_actions(moves.counts) if run.technique in WITH_LATENT else None
     goals = arena.goals(run.goals, goals_seed)
     success, stopped_there = {}, {}
-    for ending, known in {"": None, "_latent": latent}.items():
+    for ending, known in {"": None, **({"_latent": latent} if latent else {})}.items():
         new = partial(Grounding, moves, arena.n_actions, known)
         for source, found in curves(model, arena, new, at, goals, run.labels, labels_seed).items():
             success[source + ending] = found["success"]
@@ -74,7 +75,7 @@ def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> di
         "accuracy": accuracy_of(model, arena),
         "n_states": int(moves.nodes.n),
         "n_moves_found": len(moves.edges),
-        **_agreement(latent, at, arena),
+        **(_agreement(latent, at, arena) if latent else {}),
         "seconds_fit": round(seconds, 1),
         "seconds_trials": round(time.perf_counter() - start, 1),
     }

@@ -74,7 +74,7 @@ class Run:
     horizon: int = 0
     size: int = 0
     walkers: int = 0
-    goals: int = 100
+    goals: int = 50
     steps: int = 0
     rates: tuple[float, ...] = ()
     bounds: str = "true"
@@ -89,7 +89,7 @@ def sweep(
     seeds: int = 1,
     walkers: Sequence[int] | None = None,
     n: int | None = None,
-    goals: int = 100,
+    goals: int = 50,
     steps: int = 100_000,
     rates: Sequence[float] = (1e-3,),
     bounds: str = "true",
@@ -131,7 +131,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--walkers", type=natural, nargs="+", metavar="W", help="figures that nobody controls")
     parser.add_argument("--n", type=positive, metavar="N", help="videos per agent")
-    parser.add_argument("--goals", type=positive, default=100, metavar="G", help="per cell (default: %(default)s)")
+    parser.add_argument("--goals", type=positive, default=50, metavar="G", help="per cell and seed (default: %(default)s)")
     parser.add_argument(
         "--steps", type=positive, default=100_000, help="environment steps of PPO and DQN (default: %(default)s)"
     )
