@@ -34,10 +34,11 @@ SAMPLE = 20_000  # frames that k-means looks at
 
 @dataclass(frozen=True)
 class OneEncoder:
-    """A model with one encoder for all steps, as far as planning asks for one."""
+    """A model with one encoder for all steps, as far as planning asks for one, and the rival that it comes from."""
 
     encoder_: Encoder
     obs_shape_: tuple[int, ...]
+    rival: TrainedBaseline | None = None
 
     def encode(self, x: ArrayLike, h: int | None = None) -> Ints:
         """The states of observations x (n, *obs); h makes no difference."""
@@ -52,7 +53,7 @@ class TrueStates:
 
 
 def fitted(run: Run, arena: Arena) -> tuple[Any, float]:
-    """The model of a technique, and the seconds that it took to fit. Of CRAFT and the rivals, networks use one thread."""
+    """The model of a technique, and the seconds that it took to fit, on one thread."""
     start = time.perf_counter()
     with cpu_threads(1):
         model = _model(run, arena)
@@ -82,7 +83,7 @@ def _rival(run: Run, arena: Arena) -> OneEncoder:
     k = len(np.unique(data.train.truth.states))
     x = _sample(data.train.tau)
     found = [_clustered(rival, run, x, k, standardise) for standardise in (False, True)]
-    models = [OneEncoder(encoder, data.train.tau.obs_shape) for encoder in found]
+    models = [OneEncoder(encoder, data.train.tau.obs_shape, rival) for encoder in found]
     return max(models, key=lambda model: accuracy_of(model, arena))
 
 

@@ -62,8 +62,9 @@ def _draw(panel: Any, table: Sequence[dict[str, Any]], source: str) -> None:
     labels = table[0]["labels"]
     chance_line(panel, table[0]["chance"]["mean"], None)
     ends.append((100 * table[0]["chance"]["mean"], 0.0, CHANCE, GREY))
-    for y, (_, _, name, colour) in zip(_spread([end[0] for end in sorted(ends)]), sorted(ends)):
-        panel.annotate(name, (_places(labels)[-1], y), (8, 0), textcoords="offset points", color=colour, fontsize=8, va="center")
+    right, ends = _places(labels)[-1], sorted(ends)
+    for y, (_, _, name, colour) in zip(_spread([end[0] for end in ends]), ends):
+        panel.annotate(name, (right, y), (8, 0), textcoords="offset points", color=colour, fontsize=8, va="center")
     panel.set_xticks(_places(labels), [str(k) for k in labels])
     panel.set_xlim(right=len(labels) - 1 + 0.02)
     panel.set_xlabel("labelled transitions" if source == "offline" else "environment steps")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import Estimate, estimate, grouped

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
+from craftrl.baselines import LatentAction
 from craftrl.planning import Grounding, Moves
 from craftrl.reproduce.runner import seed_of
-from craftrl.states.agreement import agreement
+from craftrl.states.agreement import accuracy_by_group, agreement
 from craftrl.states.latent_actions import LatentActions, find_latent_actions
 from studies.planning.arenas import Arena, Goals, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
@@ -75,17 +76,29 @@ def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> di
         "accuracy": accuracy_of(model, arena),
         "n_states": int(moves.nodes.n),
         "n_moves_found": len(moves.edges),
-        **(_agreement(latent, at, arena) if latent else {}),
+        **_named_actions(model, latent, at, arena),
         "seconds_fit": round(seconds, 1),
         "seconds_trials": round(time.perf_counter() - start, 1),
     }
 
 
-def _agreement(latent: LatentActions, at: Any, arena: Arena) -> dict[str, Any]:
-    """How often latent actions are the true ones up to relabelling, over all transitions of the videos."""
+def _named_actions(model: Any, latent: LatentActions | None, at: Any, arena: Arena) -> dict[str, Any]:
+    """How often latent actions are the true ones up to relabelling, over all transitions of the videos.
+
+    LAPO names them itself, in as many classes as there are actions, which it is told; for it there is one relabelling.
+    """
     actions = arena.data.train.truth.actions
-    found = agreement(latent, at[:, :-1].ravel(), at[:, 1:].ravel(), actions.ravel())
-    return {"n_latent": latent.n, "agreement": {name: float(value) for name, value in vars(found).items()}}
+    if latent is not None:
+        found = agreement(latent, at[:, :-1].ravel(), at[:, 1:].ravel(), actions.ravel())
+        return {"n_latent": latent.n, "agreement": {name: float(value) for name, value in vars(found).items()}}
+    rival = getattr(model, "rival", None)
+    if not isinstance(rival, LatentAction):
+        return {}
+    tau = arena.data.train.tau
+    rival.cluster(tau)  # its codes are read through the encoders of single steps
+    codes = rival.latent_actions(np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1), arena.n_actions)
+    one = np.zeros(actions.size, dtype=np.int64)
+    return {"agreement": {"by_group": accuracy_by_group(codes.ravel(), actions.ravel(), one)}}
 
 
 # -- learners without states -------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--walkers", type=natural, nargs="+", metavar="W", help="figures that nobody controls")
     parser.add_argument("--n", type=positive, metavar="N", help="videos per agent")
-    parser.add_argument("--goals", type=positive, default=50, metavar="G", help="per cell and seed (default: %(default)s)")
+    parser.add_argument("--goals", type=positive, default=50, metavar="G", help="per seed (default: %(default)s)")
     parser.add_argument(
         "--steps", type=positive, default=100_000, help="environment steps of PPO and DQN (default: %(default)s)"
     )

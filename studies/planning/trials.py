@@ -92,9 +92,7 @@ def drawn_labels(arena: Arena, n: int, seed: int) -> tuple[NDArray[np.int64], ND
     return rows, steps
 
 
-def _online(
-    grounding: Grounding, arena: Arena, model: Any, labels: Sequence[int], seed: int
-) -> Iterator[Grounding]:
+def _online(grounding: Grounding, arena: Arena, model: Any, labels: Sequence[int], seed: int) -> Iterator[Grounding]:
     """The grounding after each number of environment steps; exploring may end before them, when nothing is left."""
     env, done = arena.make(), 0
     for i, k in enumerate(labels):
