@@ -74,7 +74,7 @@ class Imitator:
     grounding  which action makes which move
     policy     Pr(successor | state), as `read_policy` gives it
     learn      whether transitions are added to `grounding` as labels. Then a move that is not grounded is an occasion to
-               try an action that may make it; else the likeliest action is taken, or any where nothing is known
+               try the action that `grounding.next_trial` names; else an action is drawn by how likely it makes the move
     seed       of what is drawn
     """
 
@@ -98,14 +98,16 @@ class Imitator:
         return successor, self._action(node, successor)
 
     def _action(self, node: int, successor: int) -> int:
-        belief, makes = self.grounding.belief(node), self.grounding.makes(node)
-        column = belief.successors == successor
-        if (makes & column).any():
-            return int(np.where(makes & column, belief.chance, -1.0).max(axis=1).argmax())
+        known = self.grounding.known_moves()
+        made = np.flatnonzero((known.s == node) & (known.t == successor))
+        if len(made):
+            return int(known.action[made[0]])
         if self.learn:
             return self.grounding.next_trial(node)
         likely = self.grounding.action_of([(node, successor)])[0]
-        return self._anything() if np.isnan(likely).any() or not likely.any() else int(likely.argmax())
+        if np.isnan(likely).any() or not likely.any():
+            return self._anything()
+        return int(self._rng.choice(len(likely), p=likely / likely.sum()))
 
     def _anything(self) -> int:
         return int(self._rng.integers(self.grounding.n_actions))
@@ -130,17 +132,15 @@ class Imitator:
         reader = Reader(env, self.model, self.grounding)
         seen, nodes, actions, surprises = [reader.reset(seed)], [reader.node], list[int](), list[int]()
         while not (reader.over or nodes[-1] in goals or len(actions) >= most):
-            here = nodes[-1]
+            here = reader.believed
             drawn, action = (-1, self._anything()) if here < 0 else self.choose(here)
-            x = reader.step(action)
+            x = reader.step(action, self.learn)
             nodes.append(reader.node)
             actions.append(action)
             if keep:
                 seen.append(x)
             if drawn >= 0 and reader.node != drawn:
                 surprises.append(len(nodes))
-            if self.learn and here >= 0 and reader.node >= 0:
-                self.grounding.add(here, action, reader.node)
         warn_of_violations(self.grounding)
         reached = nodes[-1] in goals
         stopped = "reached" if reached else "episode ended" if reader.over else "time is up"

@@ -1,0 +1,115 @@
+"""Learning curves for docs/policies.md: one goal, learned from rewards, on states that CRAFT learned and on pixels.
+
+    python -m studies.planning.policies
+
+makes the runs that `policies.jsonl` has not yet, and draws docs/img/policies.png. It takes about a quarter of an hour
+on one CPU core. States are those of CRAFT with a class of functions that is small, the cell of each figure, so that
+there is no network to train; the states of a network that reads every cell right give the same curves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from craftrl import CRAFT, FiniteOracle
+from craftrl.deploy import StateObservation
+from craftrl.envs import PixelsExBMDP, collect
+from craftrl.envs.gym import ExBMDPEnv
+from craftrl.planning import Curve, ReachState, TabularQ, success_rate
+from craftrl.plots.style import BLUE, GREEN, ORANGE, PURPLE, RED, picture
+from studies.planning.opponents import ppo_from_pixels, q_from_pixels
+
+__all__ = ["GOALS", "LEARNERS", "draw", "run"]
+
+HERE = Path(__file__).parent
+ROWS, PICTURE = HERE / "policies.jsonl", HERE.parents[1] / "docs/img/policies.png"
+SEEDS = 3
+# The far corner, where walls stop whoever goes too far, and a cell in the middle, where nothing does.
+GOALS = {"3x3, corner": (6, 3, 2, (2, 2)), "4x4, corner": (10, 4, 4, (3, 3)), "4x4, middle": (10, 4, 4, (2, 2))}
+
+
+@cache
+def world_of(goal: str) -> PixelsExBMDP:
+    horizon, size, walkers, _ = GOALS[goal]
+    return PixelsExBMDP(horizon, size, walkers)
+
+
+@cache
+def model_of(goal: str, videos: int = 3000) -> CRAFT:
+    """States from videos of two agents without actions; CRAFT finds which of the figures they move."""
+    world = world_of(goal)
+    figures = [partial(world.find_figure, figure=i) for i in range(world.n_walkers + 1)]
+    tau = collect(world, world.policies(), videos, seed=0).tau
+    return CRAFT(FiniteOracle(figures, n_values=world.plan.n_cells), stationary=True).fit(tau)
+
+
+def pixels(goal: str) -> ReachState:
+    """The task, seen as images."""
+    world = world_of(goal)
+    cell = world.plan.cells.tolist().index(list(GOALS[goal][3]))
+    return ReachState(ExBMDPEnv(world), lambda env: env.unwrapped.state == cell)
+
+
+def states(goal: str) -> StateObservation:
+    """The same, seen as learned states."""
+    return StateObservation(pixels(goal), model_of(goal))
+
+
+def q_table(goal: str, seed: int, steps: int = 1500, every: int = 25) -> Curve:
+    """Tabular Q-learning, evaluated as the others are."""
+    env, test, learner, rows = states(goal), states(goal), TabularQ(seed=seed), []
+    while not rows or learner.steps_ < steps:
+        learner.partial_fit(env, every)
+        rows.append((learner.steps_, success_rate(test, learner.act, 100)))
+    return Curve.of(rows)
+
+
+LEARNERS: dict[str, tuple[str, Callable[[str, int], Curve]]] = {
+    "Q-table on states": (BLUE, q_table),
+    "PPO on states": (GREEN, lambda goal, seed: ppo_from_pixels(lambda: states(goal), 6000, seed, 256)),
+    "DQN on states": (PURPLE, lambda goal, seed: q_from_pixels(lambda: states(goal), 6000, seed, 250)),
+    "PPO from pixels": (RED, lambda goal, seed: ppo_from_pixels(lambda: pixels(goal), 20_000, seed, 512)),
+    "DQN from pixels": (ORANGE, lambda goal, seed: q_from_pixels(lambda: pixels(goal), 10_000, seed, 500)),
+}
+
+
+def run() -> list[dict[str, Any]]:
+    """All rows; those that are there already are not made again."""
+    rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+    done = {(row["goal"], row["learner"], row["seed"]) for row in rows}
+    for learner, (_, learn) in LEARNERS.items():
+        for goal in GOALS:
+            for seed in range(SEEDS):
+                if (goal, learner, seed) not in done:
+                    curve = learn(goal, seed)
+                    row = {"goal": goal, "learner": learner, "seed": seed, "steps_to_95": curve.first(0.95)}
+                    rows.append({**row, "steps": curve.steps.tolist(), "success": curve.score.tolist()})
+                    with ROWS.open("a") as file:
+                        file.write(json.dumps(rows[-1]) + "\n")
+                    print(*row.values(), flush=True)
+    return rows
+
+
+def draw(rows: list[dict[str, Any]], path: Path = PICTURE) -> None:
+    """Success over environment steps, on a logarithmic scale; a thin line for each seed."""
+    with picture(path, 9.6, 2.9) as figure:
+        panels = figure.subplots(1, len(GOALS), sharey=True)
+        for panel, goal in zip(panels, GOALS):
+            for learner, (colour, _) in LEARNERS.items():
+                found = [row for row in rows if (row["goal"], row["learner"]) == (goal, learner)]
+                for i, row in enumerate(found):
+                    score = [100 * s for s in row["success"]]
+                    panel.plot(row["steps"], score, color=colour, lw=1, alpha=0.8, label=None if i else learner)
+            panel.set_xscale("log")
+            panel.set_title(goal)
+            panel.set_xlabel("environment steps")
+        panels[0].set_ylabel("episodes that reach the goal, %")
+        panels[-1].legend(fontsize=7, loc="lower right")
+
+
+if __name__ == "__main__":
+    draw(run())
