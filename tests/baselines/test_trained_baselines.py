@@ -14,6 +14,7 @@ from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError  # noqa: E402
 from craftrl.oracles.network import Training  # noqa: E402
 from craftrl.states.accuracy import accuracy  # noqa: E402
+from craftrl.states.agreement import accuracy_by_group  # noqa: E402
 
 TRAINING = Training(epochs=2, batch=96, lr=3e-3, device="cpu")
 BASELINES = [baselines.ACState, baselines.Autoencoder, baselines.ForwardPrediction, baselines.LatentAction,
@@ -47,6 +48,24 @@ def test_an_autoencoder_without_walkers_finds_the_agent():
     tau = type(tau).from_arrays([frames[:150], frames[150:]])
     model = baselines.Autoencoder([4, 4, 4], dim=16, training=TRAINING.but(epochs=12, patience=12)).fit(tau)
     assert accuracy(model.encode(tau.at(2), 2), states[:, 1]) > 0.95
+
+
+def test_latent_actions_name_the_successor_where_nothing_else_moves():
+    rng = np.random.default_rng(0)
+    world = PixelsExBMDP(3, 2, 0, seed=0)
+    states = rng.integers(4, size=(400, 3))
+    e = np.zeros((400, 2), dtype=int)
+    frames = np.stack([world.emit(states[:, h], e, h + 1, rng) for h in range(3)], axis=1)
+    model = baselines.LatentAction([4, 4, 4], dim=16, training=TRAINING.but(epochs=30, patience=30))
+    model.fit([frames[:200], frames[200:]])
+    codes = model.latent_actions(frames, 4)
+    assert codes.shape == (400, 2)
+    assert accuracy_by_group(codes.ravel(), states[:, 1:].ravel(), states[:, :-1].ravel()) > 0.8
+    assert (model.latent_actions(frames, 4) == codes).all()
+    with pytest.raises(InvalidDataError, match="x must be trajectories of two steps or more"):
+        model.latent_actions(frames[:, 0], 4)
+    with pytest.raises(InvalidParameterError, match="n_actions must be an integer from 1 to 800"):
+        model.latent_actions(frames, 801)
 
 
 def test_the_multi_step_inverse_learns_actions_and_needs_them(data):

@@ -7,13 +7,19 @@ figure on a constant background would weigh nothing in the loss.
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from craftrl.arguments import check_whole
 from craftrl.baselines.trained import Ints, Objective, Shapes, TrainedBaseline
 from craftrl.core.evidence import chance_loss
+from craftrl.data.labels import as_array
+from craftrl.errors import InvalidDataError
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.trunks import Trunk
 
@@ -81,15 +87,18 @@ class _LatentActions(_OfFrames):
         self.decoder = _mlp(2 * shapes.dim + LATENTS * CODE_DIM, self.n_pixels)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
-        z = self.features(x)
-        now, later = z[:, :-1], z[:, 1:]
-        past = torch.cat([torch.cat([z[:, :1], z[:, :-2]], dim=1), now], dim=-1)  # at h = 1 the frame itself
-        guess = self.inverse(torch.cat([past, later], dim=-1)).float()
+        past, guess = self.guessed(self.features(x))
         code = self.quantised(guess)
         drawn = functional.mse_loss(code, guess.detach()) + COMMITMENT * functional.mse_loss(guess, code.detach())
         latent = guess + (code - guess).detach()  # straight through
         predicted = self.decoder(torch.cat([past, latent], dim=-1)).float()
         return functional.mse_loss(predicted, self.pixels(x[:, 1:])) + drawn
+
+    def guessed(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Of features (n, H, dim): what both models see of the past, and latent actions before they become codes."""
+        now, later = z[:, :-1], z[:, 1:]
+        past = torch.cat([torch.cat([z[:, :1], z[:, :-2]], dim=1), now], dim=-1)  # at h = 1 the frame itself
+        return past, self.inverse(torch.cat([past, later], dim=-1)).float()
 
     def quantised(self, guess: Tensor) -> Tensor:
         """Each part of a guess (..., LATENTS * CODE_DIM) replaced by the nearest of its codes."""
@@ -197,6 +206,35 @@ class LatentAction(TrainedBaseline):
     """
 
     objective = _LatentActions
+
+    @torch.no_grad()
+    def latents(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """The codes that the inverse model names for trajectories x (n, H, *obs): (n, H-1, size of a latent action)."""
+        self._check_fitted()
+        given = as_array("x", x)
+        if given.ndim != 2 + len(self.obs_shape_) or given.shape[2:] != self.obs_shape_ or given.shape[1] < 2:
+            raise InvalidDataError(
+                f"x must be trajectories of two steps or more, (n, H) and then {self.obs_shape_}; shape {given.shape} "
+                "was given."
+            )
+        network = self.network_
+        assert isinstance(network, _LatentActions)
+        z = self.features(given.reshape(-1, *self.obs_shape_)).reshape(*given.shape[:2], -1)
+        guess = network.guessed(torch.from_numpy(z).to(network.codes))[1]
+        return network.quantised(guess).double().cpu().numpy()
+
+    def latent_actions(self, x: NDArray[Any], n_actions: int, seed: int = 0) -> Ints:
+        """One of n_actions numbers for each transition of trajectories x (n, H, *obs), (n, H-1): k-means on `latents`.
+
+        The codes are far more than there are actions; so they are put in as many classes as the caller says.
+        """
+        from sklearn.cluster import KMeans  # dear to import
+
+        check_whole("n_actions", n_actions, 1)
+        latents = self.latents(x)
+        flat = latents.reshape(-1, latents.shape[-1])
+        check_whole("n_actions", n_actions, 1, max(len(flat), 1), "there is one transition for each at least")
+        return KMeans(n_actions, n_init=4, random_state=seed).fit_predict(flat).reshape(latents.shape[:2])
 
 
 class TemporalContrastive(TrainedBaseline):

@@ -51,7 +51,9 @@ def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: A
     Transitions that have no latent action count as wrong.
     """
     check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives")
-    start, end, action = (as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions)))
+    start, end, action = (
+        as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions))
+    )
     if not start.shape == end.shape == action.shape:
         raise InvalidDataError(
             f"There must be one s, one t and one action per transition; {start.size}, {end.size} and {action.size} "

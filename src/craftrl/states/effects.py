@@ -74,21 +74,22 @@ class Effects:
         return np.concatenate([found.T for found in seen])
 
 
-def deterministic_effects(edges: Ints, by_agent: Floats, N: int, n: int | None) -> Effects:
-    """Every move is an action of its state."""
+def deterministic_effects(edges: Ints, by_agent: Floats, N: int, n: int | None, staying: bool) -> Effects:
+    """Every move is an action of its state; with `staying` every state has the action that stays, seen or not."""
     visits, rows = _by_state(edges, by_agent, N)
     local = []
     for s, moves in rows.items():
         habits = by_agent[:, moves] / np.maximum(visits[:, s, None], 1)
         local.append(StateEffects(s, moves, np.eye(len(moves)), habits))
-    needed = max((len(moves) for moves in rows.values()), default=1)
+    unseen = {s: int(staying and s not in edges[moves, 1]) for s, moves in rows.items()}
+    needed = max((len(moves) + unseen[s] for s, moves in rows.items()), default=1)
     where = tuple(s for s, moves in rows.items() if n is not None and len(moves) > n)
     said = f"A state has up to {needed} successors, so a deterministic world has {needed} actions or more"
-    if n is None:
-        holds, said = None, f"{said}. Counts cannot tell it from fewer actions that slip; give n if it is known."
+    if where:
+        said += f", yet there are {n}; give deterministic=False."
     else:
-        holds = not where
-        said = f"{said}, and there are {n}." if holds else f"{said}, yet there are {n}; give deterministic=False."
+        said += f". Counts cannot tell it from actions that slip{'; give n if it is known' if n is None else ''}."
+    holds = False if where else None
     conditions = (Condition("deterministic", holds, where, said),)
     return Effects(max(needed, n or 1), edges, visits, local, _usual(edges, local, N), conditions)
 
@@ -132,7 +133,7 @@ def _factoring_conditions(
 
 def _by_state(edges: Ints, by_agent: Floats, N: int) -> tuple[Floats, dict[int, Ints]]:
     """How often each agent left each state, (K, N), and the rows of each state's moves."""
-    visits = np.stack([np.bincount(edges[:, 0], made, minlength=N) for made in by_agent])
+    visits = np.stack([np.bincount(edges[:, 0], made, minlength=N) for made in by_agent]).astype(float)
     start = np.searchsorted(edges[:, 0], np.arange(N + 1))
     return visits, {s: np.arange(start[s], start[s + 1]) for s in range(N) if start[s + 1] > start[s]}
 

@@ -1,11 +1,11 @@
 """One state of a world whose actions slip: the agents' successor distributions as policies times effects.
 
 The rows of P (K, m), the successor distributions of K agents in one state, are mixtures of the effects of the actions:
-P = policies (K, r) @ effects (r, m), all rows probability vectors. Policies times any invertible matrix, and effects times its
-inverse, give the same P, so something must say which pair is meant. Here it is the one whose effects span the least
-volume. It is the true one, up to the order of the actions, where the rank of P is r and the policies are sufficiently
-scattered: their convex hull holds the ball that is inscribed in the simplex of all policies (Fu, Huang and Sidiropoulos
-2019; Schur 2026, arXiv 2603.17577, for agents and actions).
+P = policies (K, r) @ effects (r, m), all rows probability vectors. Policies times an invertible matrix, and effects
+times its inverse, give the same P, so something must say which pair is meant. Here it is the one whose effects span the
+least volume. It is the true one, up to the order of the actions, where the rank of P is r and the policies are
+sufficiently scattered: their convex hull holds the ball that is inscribed in the simplex of all policies (Fu, Huang and
+Sidiropoulos 2019; Schur 2026, arXiv 2603.17577, for agents and actions).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["Factors", "factor", "rank_above_noise", "scatter"]
 Floats = NDArray[np.float64]
 BEYOND = 1.0  # how far a singular value must lie beyond the largest that noise has
 VOLUME = 2.0  # weight of the log-volume beside the log-likelihood, in nats; between 1 and 6 nothing changes
-STARTS = 3
+STARTS = 2
 TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class Factors:
-    """policies (K, r), effects (r, m), the rank that the counts show, and how scattered the policies are (`scatter`)."""
+    """policies (K, r), effects (r, m), the rank that the counts show, and the `scatter` of the policies."""
 
     policies: Floats
     effects: Floats
@@ -118,7 +118,7 @@ def _least_volume(counts: Floats, start: Floats) -> tuple[float, Floats, Floats]
         return float(value) / total, np.concatenate([part.ravel() for part in parts]) / total
 
     theta = np.concatenate([np.zeros(K * r), np.log(start + 1e-3).ravel()])
-    limits = {"maxiter": 1000, "maxfun": 2000, "ftol": 1e-13, "gtol": 1e-9}
+    limits = {"maxiter": 300, "maxfun": 400, "ftol": 1e-11, "gtol": 1e-8}
     found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * len(theta), options=limits)
     return float(found.fun), *unpacked(found.x)
 

@@ -21,8 +21,8 @@ from craftrl.arguments import check_flag, check_kind, check_whole, shown
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.states.effects import Condition, Effects, deterministic_effects, factored_effects
-from craftrl.states.naming import Names, name_moves
-from craftrl.states.ties import Ties, by_commuting, by_vectors
+from craftrl.states.naming import Names, name_moves, with_stay
+from craftrl.states.ties import by_commuting, by_vectors
 
 __all__ = ["Condition", "LatentActions", "find_latent_actions"]
 
@@ -64,9 +64,11 @@ class LatentActions:
         return np.where(place >= 0, self.posterior.argmax(axis=1)[place], -1) if len(self.edges) else place
 
     def certainty(self, s: ArrayLike, t: ArrayLike) -> Floats:
-        """How likely the latent action of `of_moves` is, (m,); less than 1 for a move that several make, 0 if unknown."""
+        """How likely the latent action of `of_moves` is, (m,); below 1 for a move that several make, 0 if unknown."""
         place = self._places(s, t)
-        return np.where(place >= 0, self.posterior.max(axis=1)[place], 0.0) if len(self.edges) else place * 0.0
+        likely = np.zeros(len(place))
+        likely[place >= 0] = self.posterior.max(axis=1, initial=0)[place[place >= 0]]
+        return likely
 
     def _places(self, s: ArrayLike, t: ArrayLike) -> Ints:
         """The rows of moves in `edges`, -1 for those that are not there."""
@@ -94,6 +96,7 @@ def find_latent_actions(
     deterministic: bool | Literal["auto"] = "auto",
     features: ArrayLike | None = None,
     same_habits: bool = False,
+    staying: bool = False,
     seed: int = 0,
 ) -> LatentActions:
     """Latent actions from counts of moves: one (N, N) matrix per agent, sparse or not.
@@ -107,10 +110,12 @@ def find_latent_actions(
                    action has in every state, such as the change of a position
     same_habits    whether every agent takes each action with the same probability in every state. Counts can speak
                    against it, never for it: habits that are shuffled from state to state look the same
+    staying        whether staying in place is an action of its own that every state has, as in games where one may do
+                   nothing; else a move to the same state is a bump, which any action may make
     seed           of the random starts
     """
     tables = _checked_counts(counts)
-    _check_options(n, deterministic, same_habits, seed)
+    _check_options(n, deterministic, seed, same_habits=same_habits, staying=staying)
     edges, by_agent = _edges(tables)
     given = _checked_features(features, len(edges))
     N, degree = tables[0].shape[0], np.bincount(edges[:, 0], minlength=1)
@@ -119,21 +124,28 @@ def find_latent_actions(
     if slips:
         effects = factored_effects(edges, by_agent, N, most, np.random.default_rng(seed))
     else:
-        effects = deterministic_effects(edges, by_agent, N, most)
-    ties = _all_ties(effects, given, same_habits, seed)
-    names = name_moves(effects.successors, [pair for tie in ties.values() for pair in tie.pairs], effects.n)
-    said = [Condition(name, tie.holds, tie.where, tie.sentence) for name, tie in ties.items()]
-    return _assembled(effects, names, (*effects.conditions, *said, _one_permutation(names, effects)))
+        effects = deterministic_effects(edges, by_agent, N, most, staying)
+    names, conditions = _named(effects, given, same_habits, staying, seed)
+    return _assembled(effects, names, (*effects.conditions, *conditions))
 
 
-def _all_ties(effects: Effects, features: Floats | None, same_habits: bool, seed: int) -> dict[str, Ties]:
-    ties = {"moves commute": by_commuting(effects.successors, effects.n)}
-    moves = effects.usual_moves()
+def _named(
+    effects: Effects, features: Floats | None, same_habits: bool, staying: bool, seed: int
+) -> tuple[Names, list[Condition]]:
+    """Names of the usual moves of all states, by all ties there are, and what they rest on."""
+    found, n = effects.successors, effects.n
+    if staying and n > 1:
+        found, n = [tuple(t for t in usual if t != s) for s, usual in enumerate(found)], n - 1
+    ties, moves = {"moves commute": by_commuting(found, n)}, effects.usual_moves()
     if features is not None:
-        ties["features"] = by_vectors(moves, effects.expected(features), effects.n, "features", seed)
+        ties["features"] = by_vectors(moves, effects.expected(features), n, "features", seed)
     if same_habits:
-        ties["same habits"] = by_vectors(moves, np.sqrt(effects.habits()), effects.n, "agents' habits", seed)
-    return ties
+        ties["same habits"] = by_vectors(moves, np.sqrt(effects.habits()), n, "agents' habits", seed)
+    names = name_moves(found, [pair for tie in ties.values() for pair in tie.pairs], n)
+    if n < effects.n:
+        names = with_stay(names, [s for s, usual in enumerate(effects.successors) if s in usual], effects.n)
+    said = [Condition(name, tie.holds, tie.where, tie.sentence) for name, tie in ties.items()]
+    return names, [*said, _one_permutation(names, effects)]
 
 
 def _one_permutation(names: Names, effects: Effects) -> Condition:
@@ -141,7 +153,9 @@ def _one_permutation(names: Names, effects: Effects) -> Condition:
     left = np.array([bool(found) for found in effects.successors])
     sizes = np.bincount(names.group[left], minlength=1)
     apart = np.flatnonzero(left & (names.group != sizes.argmax()))
-    said = f"Names agree in {len(np.flatnonzero(sizes))} groups of states, the largest of {sizes.max()} of {left.sum()}."
+    said = (
+        f"Names agree in {len(np.flatnonzero(sizes))} groups of states, the largest of {sizes.max()} of {left.sum()}."
+    )
     if names.contradicting:
         said += f" Ties of {len(names.contradicting)} states contradict one another and were left out."
     return Condition("one permutation", not len(apart), tuple(apart.tolist()), said)
@@ -181,12 +195,13 @@ def _checked_counts(counts: Any) -> list[csr_array]:
     return tables
 
 
-def _check_options(n: Any, deterministic: Any, same_habits: Any, seed: Any) -> None:
+def _check_options(n: Any, deterministic: Any, seed: Any, **flags: Any) -> None:
     if not (isinstance(n, str) and n == "auto"):
         check_whole("n", n, 1, MOST_ACTIONS, "or give 'auto'")
     if not (isinstance(deterministic, str) and deterministic == "auto"):
         check_flag("deterministic", deterministic, "or give 'auto'")
-    check_flag("same_habits", same_habits)
+    for name, value in flags.items():
+        check_flag(name, value)
     check_whole("seed", seed, 0, 2**32 - 1)
 
 
@@ -207,5 +222,7 @@ def _edges(tables: list[csr_array]) -> tuple[Ints, Floats]:
     made = total.data > 0
     edges = np.stack([total.row[made], total.col[made]], axis=1).astype(np.int64)
     edges = edges[np.lexsort(edges.T[::-1])]
+    if not len(edges):
+        return edges, np.zeros((len(tables), 0))
     by_agent = [np.asarray(table[edges[:, 0], edges[:, 1]], dtype=float).ravel() for table in tables]
     return edges, np.stack(by_agent)

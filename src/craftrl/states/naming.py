@@ -3,8 +3,8 @@
 A group is a set of states in all of which every move has its name, so that one relabelling makes the whole group right.
 Names spread from one state along ties. A move without a tie is named where only one name is left for it, and a move
 that stays in place gets all names that are left: several actions may bump. A state with a move that could have two
-names stays in a group of its own. Ties that contradict one another, by which two moves of a state would be one action, hold nothing
-together: all their states stay apart.
+names stays in a group of its own. Ties that contradict one another, by which two moves of a state would be one action,
+hold nothing together: all their states stay apart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from craftrl.states.ties import Move
 
-__all__ = ["Names", "name_moves"]
+__all__ = ["Names", "name_moves", "with_stay"]
 
 
 class _Contradiction(Exception):
@@ -52,10 +52,19 @@ def name_moves(successors: Sequence[tuple[int, ...]], pairs: Iterable[tuple[Move
             group[list(part)] = group.max() + 1
             for s, names in part.items():
                 of[s] = names
-    for s in np.flatnonzero(group < 0):
+    for s in np.flatnonzero(group < 0).tolist():
         group[s] = group.max() + 1
-        of[s] = _of_state(int(s), successors[s], {}, action, n) or {}
+        of[s] = _of_state(s, successors[s], {}, action, n) or {}
     return Names(of, _numbered(group), tuple(contradicting))
+
+
+def with_stay(names: Names, stays: Iterable[int], n: int) -> Names:
+    """The same names, with the last one, n-1, for staying in place; in states that `stays` lists, bumps stay too."""
+    of = [dict(found) for found in names.of]
+    for s in stays:
+        used = {a for called in of[s].values() for a in called}
+        of[s][s] = tuple(a for a in range(n) if a not in used)
+    return Names(of, names.group, names.contradicting)
 
 
 def _classes(tied: list[tuple[Move, Move]]) -> dict[Move, int]:
@@ -121,9 +130,10 @@ def _of_state(
         known[t] = a
         if (s, t) in action:
             name[action[s, t]] = a
-    names = {t: (a,) for t, a in known.items()}
-    rest = tuple(left[len(open_moves) :])
-    return {**names, s: rest} if s in successors else names
+    names: dict[int, tuple[int, ...]] = {t: (a,) for t, a in known.items()}
+    if s in successors:
+        names[s] = tuple(left[len(open_moves) :])
+    return names
 
 
 def _numbered(group: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,20 +4,21 @@ Within a state different moves are different actions. Between states nothing in 
 the actions of one state, change the agents' habits there to match, and every count stays. So a tie always rests on
 something more, and two kinds are known here.
 
-Commuting moves. In worlds where actions shift a place (grids, roads, tori) it does not matter which of two actions comes
-first. Take a move s -> u by an action a, and another, s -> v by b. Then b leads from u to where a leads from v: a square
-closes. For each s -> u, the moves of s are matched with those of u so that as many squares close as can, and those
-pairs are tied that every such matching has. Whether moves commute in a world at all is seen: where they do not, as
-with an agent that turns and walks, most moves have no matching that closes, and nothing is tied.
+Commuting moves. In worlds where actions shift a place (grids, roads, tori) it does not matter which of two actions
+comes first. Take a move s -> u by an action a, and another, s -> v by b. Then b leads from u to where a leads from v: a
+square closes. For each s -> u, the moves of s are matched with those of u so that as many squares close as can, and
+those pairs are tied that every such matching has. Whether moves commute in a world at all is seen: where they do not,
+as with an agent that turns and walks, most moves have no matching that closes, and nothing is tied.
 
-Vectors. Where a caller knows numbers that one action has in every state, such as the change of a position, or habits that do
-not depend on the state, moves with the same numbers are tied.
+Vectors. Where a caller knows numbers that one action has in every state, such as the change of a position, or habits
+that do not depend on the state, moves with the same numbers are tied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,9 @@ def by_commuting(successors: Successors, n: int) -> Ties:
     if share > MOST_BROKEN:
         said = f"Moves do not commute: {share:.0%} of moves close no squares, so none was taken for evidence."
         return Ties((), False, where, said)
-    said = f"Moves commute: {share:.0%} of {tried} moves close no squares, and squares tied {len(pairs)} pairs of moves."
+    said = (
+        f"Of {tried} moves {len(broken)} close no squares where they should; squares tied {len(pairs)} pairs of moves."
+    )
     return Ties(tuple(pairs), bool(pairs), where, said)
 
 
@@ -93,14 +96,14 @@ def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, what: str, seed: 
     pairs: list[tuple[Move, Move]] = []
     for centre in range(k):
         tied = [moves[i] for i in loud[clear & alone & (means.labels_ == centre)]]
-        pairs.extend((first, second) for first, second in zip(tied, tied[1:]))
-    return Ties(tuple(pairs), True, where, f"By their {what}, all but {unclear:.0%} of moves are clearly of one action.")
+        pairs.extend(pairwise(tied))
+    return Ties(tuple(pairs), True, where, f"By their {what}, {1 - unclear:.0%} of moves are clearly of one action.")
 
 
 def is_acyclic(successors: Successors) -> bool:
     """Whether no walk ever comes back to a state, as where states of different steps are different states."""
     waiting = np.bincount([t for found in successors for t in found], minlength=len(successors))
-    ready = list(np.flatnonzero(waiting == 0))
+    ready = np.flatnonzero(waiting == 0).tolist()
     for s in ready:  # grows while it is walked along
         for t in successors[s]:
             waiting[t] -= 1
@@ -133,21 +136,27 @@ def _matched(successors: Successors, s: int, u: int, n: int) -> list[Move] | Non
 def _weights(successors: Successors, s: int, u: int, n: int) -> Floats:
     """What each matched pair counts: 1 a square that closes, 0 nothing for or against, `NEVER` one that had to close.
 
-    A square s -> v -> s closes for any two moves that can be undone. Where bumps at u or v may hide the true one, it
-    counts nothing.
+    A square that ends where it began, at s, closes for any two moves that can be undone. Where a bump may hide the
+    square that was meant, it counts nothing.
     """
     rows, columns, bumps = list(successors[s]), [w for w in successors[u] if w != u], u in successors[u]
     spare = n if bumps else max(n - len(columns), 0)
     weight = np.zeros((max(n, len(rows)), len(columns) + spare))
     for i, v in enumerate(rows):
-        if v not in (s, u) and successors[v]:
-            hidden = any(x in successors[x] and len(successors[x]) < n for x in (u, v))
-            excused = 0.0 if v in successors[v] else NEVER
-            for j, w in enumerate(columns):
-                weight[i, j] = excused if w not in successors[v] else float(not (w == s and hidden))
-            weight[i, len(columns) :] = float(bumps and u in successors[v])
+        if v in (s, u) or not successors[v]:
+            continue
+        hidden = (bumps and s in successors[s]) or any(_has_room_for_bumps(successors, x, n) for x in (u, v))
+        excused = 0.0 if v in successors[v] else NEVER
+        for j, w in enumerate(columns):
+            weight[i, j] = excused if w not in successors[v] else float(not (w == s and hidden))
+        weight[i, len(columns) :] = float(bumps and u in successors[v])
     weight[:, : len(columns)] += COVERED
     return weight
+
+
+def _has_room_for_bumps(successors: Successors, s: int, n: int) -> bool:
+    """Whether staying in s may be what several actions do."""
+    return s in successors[s] and len(successors[s]) < n
 
 
 def _heaviest(weight: Floats) -> float:
