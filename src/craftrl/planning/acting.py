@@ -31,6 +31,7 @@ class Episode:
     stopped       why the episode is over: "reached", "time is up", "episode ended" or "not reachable"
     observations  what was seen, where it was to be kept
     believed      the likeliest state at each step, given all that was read and done: `nodes` without misread frames
+    message       where no plan led to the goal at the end: the sentence that says what is missing
     """
 
     nodes: tuple[int, ...]
@@ -41,6 +42,7 @@ class Episode:
     stopped: str
     observations: tuple[NDArray[Any], ...] = ()
     believed: tuple[int, ...] = ()
+    message: str = ""
 
 
 class Planner:
@@ -146,9 +148,10 @@ def _most_steps(grounding: Grounding, max_steps: int | None) -> int:
 
 
 def warn_of_violations(grounding: Grounding) -> None:
-    """One warning where the world does not seem to be what it was said to be."""
-    for sentence in grounding.violations:
-        warnings.warn(sentence, AssumptionWarning, stacklevel=3)
+    """One warning for each grounding where the world does not seem to be what it was said to be."""
+    if not grounding.warned and grounding.violations:
+        grounding.warned = True
+        warnings.warn(" ".join(grounding.violations), AssumptionWarning, stacklevel=3)
 
 
 class _Course:
@@ -163,6 +166,7 @@ class _Course:
         self.plans: list[Plan] = []
         self.surprises: list[int] = []
         self.seen: list[NDArray[Any]] = []
+        self.message, self.too_late = "", False
         self.ahead: list[tuple[int, int]] = []  # of the plan: each action, and where it should lead
 
     def run(self, seed: int | None) -> Episode:
@@ -176,7 +180,7 @@ class _Course:
                 return self._end("episode ended")
             action = self._choose()
             if action is None:
-                return self._end("not reachable")
+                return self._end("time is up" if self.too_late else "not reachable")
             self._note(self.reader.step(action, self.learn))
             self.actions.append(action)
 
@@ -217,7 +221,11 @@ class _Course:
         try:
             plan = plan_path(self.grounding, here, goals, by=self.by, horizon=self._left())
         except UnreachableGoal as error:
+            if here == self.reader.believed:
+                self.message, self.too_late = str(error), error.too_far
             return error.nearest
+        if goals == self.goals:
+            self.message = ""
         self.plans.append(plan)
         self.ahead = list(zip(plan.actions, plan.nodes[1:]))
         return None
@@ -235,4 +243,5 @@ class _Course:
             why,
             tuple(self.seen),
             tuple(self.believed),
+            "" if why == "reached" else self.message,
         )

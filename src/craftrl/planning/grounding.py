@@ -55,6 +55,7 @@ class Grounding:
         self.moves, self.nodes = moves, moves.nodes
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)
         self.n_labels = 0
+        self.warned = False  # of violations
         self._shared = None if latent is None else SharedLabels(latent, moves, self.n_actions)
         self._seen: dict[int, dict[int, dict[int, int]]] = {}  # state, action, successor: how often
         self._outcomes: dict[int, Outcomes] = {}  # those computed already
@@ -68,6 +69,7 @@ class Grounding:
         check_whole("successor", successor, 0, self.nodes.n - 1)
         check_whole("action", action, 0, self.n_actions - 1, "say how many actions there are in n_actions")
         node, action, successor = int(node), int(action), int(successor)
+        self._check_steps(node, successor)
         outcomes = self._seen.setdefault(node, {}).setdefault(action, {})
         outcomes[successor] = outcomes.get(successor, 0) + 1
         self.n_labels += 1
@@ -75,6 +77,14 @@ class Grounding:
         self._outcomes.pop(node, None)
         for other in () if self._shared is None else self._shared.add(node, action, successor):
             self._outcomes.pop(other, None)
+
+    def _check_steps(self, node: int, successor: int) -> None:
+        h, after = self.nodes.steps_of(node), self.nodes.steps_of(successor)
+        if h is not None and after != h + 1:
+            raise InvalidDataError(
+                f"A label must lead one step on; one from {self.nodes.text(node)} to {self.nodes.text(successor)} was "
+                "given."
+            )
 
     def add_labels(self, model: Any, x: ArrayLike, actions: ArrayLike, h: int = 1) -> int:
         """Labels from observations x (n, H, *obs) and the actions (n, H-1) between them, -1 where none is known.

@@ -45,13 +45,21 @@ class UnreachableGoal(InvalidDataError):
     """No plan leads to the goal.
 
     missing  moves on a way that the videos show and that would have to be grounded; none where they show no way
-    nearest  the state that a plan reaches and that is nearest to the goal in the videos; None where none is
+    nearest  the state that a plan reaches and that is nearest to the goal in the videos; None where they show no way
+    too_far  whether the videos show a way, but only one with more moves than may be made
     """
 
-    def __init__(self, sentence: str, missing: tuple[tuple[int, int], ...] = (), nearest: int | None = None) -> None:
+    def __init__(
+        self,
+        sentence: str,
+        missing: tuple[tuple[int, int], ...] = (),
+        nearest: int | None = None,
+        too_far: bool = False,
+    ) -> None:
         super().__init__(sentence)
         self.missing = missing
         self.nearest = nearest
+        self.too_far = too_far
 
 
 def plan_path(
@@ -158,17 +166,16 @@ def _unreachable(
     here, there = grounding.nodes.text(start), _texts(grounding, goal)
     most = np.inf if horizon is None else horizon
     if not (np.isfinite(away[start]) and away[start] <= most):
-        left = (
-            ""
-            if not np.isfinite(away[start])
-            else f" in the {horizon} moves left (the shortest way has {away[start]:.0f})"
-        )
+        too_far = bool(np.isfinite(away[start]))
+        left = f" in the {horizon} moves left (the shortest way has {away[start]:.0f})" if too_far else ""
         return UnreachableGoal(
             f"The videos must show a way to the goal; none leads from {here} to {there}{left}; choose another goal, or "
-            "add videos that go there."
+            "add videos that go there.",
+            too_far=too_far,
         )
     reached = dijkstra(_graph(known, np.ones(len(known.s)), n), indices=start, unweighted=True)
-    nearest = int(np.lexsort((reached, np.where(reached + away <= most, away, np.inf)))[0])
+    in_time = np.isfinite(reached) & (reached + away <= most)
+    nearest = int(np.lexsort((reached, np.where(in_time, away, np.inf)))[0])
     missing = _not_grounded(grounding, known, away, start)
     named = ", ".join(grounding.moves.text(move) for move in missing[:NAMED])
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""

@@ -28,16 +28,17 @@ class Reader:
     def __init__(self, env: Any, model: Any, grounding: Grounding) -> None:
         for method in ("reset", "step"):
             check_method("env", env, method, "a Gymnasium environment")
-        n = getattr(getattr(env, "action_space", None), "n", None)
-        if not is_whole(n):
+        space = getattr(env, "action_space", None)
+        n: Any = getattr(space, "n", None)
+        if not is_whole(n) or getattr(space, "shape", ()) != ():
             raise InvalidParameterError(
-                f"env must have discrete actions; its are {shown(getattr(env, 'action_space', None))}; wrap it in "
+                f"env must have discrete actions; its are {shown(space)}; wrap it in "
                 "gymnasium.wrappers.TransformAction with a list of actions."
             )
-        if n != grounding.n_actions or getattr(env.action_space, "start", 0) != 0:
+        if n < grounding.n_actions or getattr(space, "start", 0) != 0:
             raise InvalidParameterError(
                 f"env must have the {grounding.n_actions} actions that moves are grounded in, numbered from 0; its are "
-                f"{shown(env.action_space)}; make Grounding with n_actions={n}."
+                f"{shown(space)}; make Grounding with its number of actions."
             )
         self.env, self.model, self.grounding, self.nodes = env, model, grounding, grounding.nodes
         self.node, self.h, self.over, self.steps = -1, 0, True, 0

@@ -33,7 +33,7 @@ class KnowsLatentActions(Protocol):
 
     @property
     def share(self) -> Floats:
-        """(E, n): Pr(successor | state, latent action)."""
+        """(E, n): Pr(successor | state, latent action); all 0 in a state where that is not known."""
         ...
 
     @property
@@ -62,14 +62,15 @@ class SharedLabels:
                 "actions from moves.counts."
             )
         self.n, self.n_actions = int(latent.n), n_actions
-        share = np.nan_to_num(np.asarray(latent.share, dtype=float))
-        self._share = {(int(s), int(t)): row for (s, t), row in zip(np.asarray(latent.edges), share)}
+        edges, share = np.asarray(latent.edges).astype(np.int64), np.nan_to_num(np.asarray(latent.share, dtype=float))
+        self._share = _by_move(edges, share)
+        self._likely = _by_move(edges, _with_unknown(edges, share, moves.nodes.n))
         self._evidence: dict[int, Floats] = {}
         self._belief: dict[int, Floats] = {}
 
     def add(self, node: int, action: int, successor: int) -> Iterable[int]:
         """One more label; the states of which it says something new."""
-        g, share = int(self.group[node]), self._share.get((node, successor))
+        g, share = int(self.group[node]), self._likely.get((node, successor))
         if g < 0 or share is None:
             return ()
         if g not in self._evidence:
@@ -95,3 +96,15 @@ class SharedLabels:
         predicted = belief @ share.T
         told = (belief.max(axis=1) > SURE) & (predicted.sum(axis=1) > SURE)
         return predicted, told
+
+
+def _by_move(edges: NDArray[np.int64], values: Floats) -> dict[tuple[int, int], Floats]:
+    return {(s, t): row for (s, t), row in zip(edges.tolist(), values)}
+
+
+def _with_unknown(edges: NDArray[np.int64], share: Floats, n: int) -> Floats:
+    """Shares where a latent action of which nothing is known in a state may make any of its moves."""
+    total = np.zeros((n, share.shape[1]))
+    np.add.at(total, edges[:, 0], share)
+    n_moves = np.bincount(edges[:, 0], minlength=n)
+    return np.where(total[edges[:, 0]] > 0, share, 1 / n_moves[edges[:, 0], None])

@@ -1,0 +1,146 @@
+"""Plans: the shortest and the most reliable path, and what is said where there is none."""
+
+from itertools import pairwise
+
+import networkx
+import numpy as np
+import pytest
+
+from craftrl import InvalidDataError, InvalidParameterError
+from craftrl.planning import Grounding, Moves, Nodes, UnreachableGoal, distances, plan_path
+
+
+def graph(pairs, n, sizes=None):
+    """Moves of a graph, each seen fifty times."""
+    nodes = Nodes((n,), True) if sizes is None else Nodes(sizes, False)
+    states = np.repeat([[nodes.name(node)[1] for node in pair] for pair in pairs], 50, axis=0)
+    if sizes is None:
+        return Moves.from_states(states, np.zeros(len(states), int), nodes)
+    rows = np.full((len(states), len(sizes)), -1)
+    for i, (s, t) in enumerate(np.repeat(pairs, 50, axis=0)):
+        rows[i, nodes.steps_of(int(s)) - 1], rows[i, nodes.steps_of(int(t)) - 1] = nodes.name(s)[1], nodes.name(t)[1]
+    return Moves.from_states(rows, np.zeros(len(rows), int), nodes)
+
+
+def grounded(moves, n_actions, chances=None):
+    """Each move made by an action of its own; with `chances`, it succeeds so often out of a hundred, else stays."""
+    g = Grounding(moves, n_actions, deterministic=chances is None)
+    for i, (s, t) in enumerate(moves.edges.tolist()):
+        a = int((moves.edges[:i, 0] == s).sum())
+        for k in range(3 if chances is None else 100):
+            g.add(s, a, t if chances is None or k < chances[i] else s)
+    return g
+
+
+DIAMOND = [(0, 1), (0, 2), (1, 3), (2, 4), (4, 3)]  # 0-1-3 is short, 0-2-4-3 long
+
+
+def test_the_shortest_path_and_the_most_reliable_one_differ():
+    moves = graph(DIAMOND, 5)
+    g = grounded(moves, 2, chances=[60, 98, 60, 98, 98])
+    short, sure = plan_path(g, 0, {3}), plan_path(g, 0, {3}, by="reliable")
+    assert short.nodes == (0, 1, 3)
+    assert sure.nodes == (0, 2, 4, 3)
+    assert (len(short), len(sure)) == (2, 3)
+    assert short.probability == pytest.approx(0.36, abs=0.03)
+    assert sure.probability == pytest.approx(0.94, abs=0.03)
+    assert short.goal == frozenset({3})
+    assert plan_path(g, 0, {3}, by="reliable", horizon=2).nodes == (0, 1, 3)  # what three moves do in two is not
+
+
+def test_a_plan_names_the_actions():
+    g = grounded(graph(DIAMOND, 5), 2)
+    plan = plan_path(g, 0, [4, 3])
+    assert plan.nodes in ((0, 1, 3), (0, 2, 4))
+    for (s, t), a in zip(pairwise(plan.nodes), plan.actions):
+        assert g.reliability(s, a)[0][0] == t
+    here = plan_path(g, 3, {3})
+    assert (here.nodes, here.actions, here.probability) == ((3,), (), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_paths_are_those_that_networkx_finds(seed):
+    rng = np.random.default_rng(seed)
+    pairs = sorted({(int(s), int(t)) for s, t in rng.integers(12, size=(30, 2)) if s != t})
+    moves = graph(pairs, 12)
+    g = grounded(moves, 12)
+    reference = networkx.DiGraph(pairs)
+    reference.add_nodes_from(range(12))
+    steps = distances(g, {0})
+    for s in range(12):
+        if networkx.has_path(reference, s, 0):
+            assert steps[s] == len(plan_path(g, s, {0})) == networkx.shortest_path_length(reference, s, 0)
+        else:
+            assert np.isinf(steps[s])
+            with pytest.raises(UnreachableGoal, match="The videos must show a way to the goal"):
+                plan_path(g, s, {0})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_most_reliable_path_within_a_number_of_moves_is_the_best_of_all_such_paths(seed):
+    rng = np.random.default_rng(seed)
+    pairs = sorted({(int(s), int(t)) for s, t in rng.integers(7, size=(22, 2)) if s != t})
+    moves = graph(pairs, 7)
+    g = grounded(moves, 7, chances=rng.integers(40, 100, size=len(pairs)))
+    known = g.known_moves()
+    reference = networkx.DiGraph()
+    for s, t, chance in zip(known.s.tolist(), known.t.tolist(), known.chance.tolist()):
+        reference.add_edge(s, t, chance=chance)
+    for horizon in (1, 2, 3):
+        best = max(
+            (
+                np.prod([reference.edges[move]["chance"] for move in pairwise(path)])
+                for path in networkx.all_simple_paths(reference, 0, 6, cutoff=horizon)
+            ),
+            default=0,
+        )
+        if best:
+            assert plan_path(g, 0, {6}, by="reliable", horizon=horizon).probability == pytest.approx(best)
+        else:
+            with pytest.raises(UnreachableGoal):
+                plan_path(g, 0, {6}, by="reliable", horizon=horizon)
+
+
+def test_a_goal_in_layers_is_reached_at_its_step():
+    moves = graph([(0, 1), (0, 2), (1, 3), (2, 3), (2, 4)], 5, sizes=(1, 2, 2))
+    g = grounded(moves, 2)
+    assert plan_path(g, 0, {g.nodes.number(1, 3)}).nodes == (0, 2, 4)
+    at_any_step = {g.nodes.number(1, 2), g.nodes.number(1, 3)}
+    assert plan_path(g, 0, at_any_step).nodes == (0, 2)
+    with pytest.raises(UnreachableGoal, match="none leads from state 0 at h = 2 to state 1 at h = 3"):
+        plan_path(g, 1, {4})
+
+
+def test_missing_labels_are_named_and_the_nearest_state_is_given():
+    moves = graph([(i, i + 1) for i in range(8)] + [(i + 1, i) for i in range(8)], 9)
+    g = Grounding(moves, 2)
+    for i in range(2):
+        for a, step in enumerate((1, -1)):
+            if i + step >= 0:
+                g.add(i, a, i + step)
+    with pytest.raises(UnreachableGoal) as caught:
+        plan_path(g, 0, {7})
+    assert caught.value.nearest == 2
+    assert caught.value.missing == tuple((i, i + 1) for i in range(2, 7))
+    assert "these are not: state 2 -> state 3, state 3 -> state 4" in str(caught.value)
+    assert "call explore" in str(caught.value)
+    with pytest.raises(UnreachableGoal, match="and 1 more"):
+        plan_path(g, 0, {8})
+
+
+def test_steps_left_may_be_too_few():
+    g = grounded(graph(DIAMOND, 5), 2)
+    with pytest.raises(UnreachableGoal, match="in the 1 moves left"):
+        plan_path(g, 0, {3}, horizon=1)
+
+
+def test_goals_that_do_not_exist_are_refused():
+    g = grounded(graph(DIAMOND, 5), 2)
+    for goals in ({5}, set(), {-1}, {"a"}, 3):
+        with pytest.raises(InvalidParameterError, match=r"Goals must be one or more states, numbered 0..4"):
+            plan_path(g, 0, goals)
+    with pytest.raises(InvalidParameterError, match="start must be an integer from 0 to 4"):
+        plan_path(g, 9, {1})
+    with pytest.raises(InvalidParameterError, match='by must be "shortest" or "reliable"'):
+        plan_path(g, 0, {1}, by="cheapest")
+    assert issubclass(UnreachableGoal, InvalidDataError)
