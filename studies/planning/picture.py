@@ -28,6 +28,7 @@ COLOURS = {
     "cloning": RED,
 }
 TITLES = {"offline": "random labels of the videos", "online": "environment steps chosen by exploring"}
+BESIDE = 0.03  # by which curves are moved sideways, so that equal ones can be told apart
 APART = 6.5  # percent between two labels at the right end of the curves
 
 
@@ -51,12 +52,13 @@ def draw_curves(rows: Sequence[Row], path: Path) -> None:
 
 def _draw(panel: Any, table: Sequence[dict[str, Any]], source: str) -> None:
     """Curves with their intervals; labels stand at the right end in the colour of their curve."""
-    ends = []
-    for name, c, kind in curves_of(table, source):
+    ends, curves = [], curves_of(table, source)
+    for i, (name, c, kind) in enumerate(reversed(curves)):  # CRAFT comes first, and is drawn last, on top
         mean, low, high = (np.array([100 * e[part] for e in c[kind]]) for part in ("mean", "low", "high"))
-        x, colour = _places(c["labels"]), COLOURS[c["technique"]]
-        style = "--" if kind.endswith("_latent") else "-"
-        panel.plot(x, mean, style, marker="o", ms=3, color=colour, lw=1.5)
+        x = _places(c["labels"]) + BESIDE * (i - len(curves) / 2)
+        colour, style = COLOURS[c["technique"]], "--" if kind.endswith("_latent") else "-"
+        wide = {"lw": 5, "alpha": 0.3} if c["technique"] == "true" else {"lw": 1.5, "marker": "o", "ms": 3}
+        panel.plot(x, mean, style, color=colour, **wide)
         panel.fill_between(x, low, np.minimum(high, 100), color=colour, alpha=0.12, lw=0)
         ends.append((float(mean[-1]), float(mean.mean()), name, colour))
     labels = table[0]["labels"]
