@@ -2,7 +2,7 @@
 
 The goal is a cell in the middle of a 4 x 4 grid, where no wall stops whoever goes too far: one has to see where one is.
 
-    python examples/sb3_on_states.py --steps 4000 --seeds 3
+    python examples/sb3_on_states.py --steps 6000 --seeds 3
 """
 
 import argparse
@@ -17,9 +17,9 @@ from craftrl.envs import PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.planning import Curve, ReachState, success_rate
 
-world = PixelsExBMDP(horizon=8, size=4, n_walkers=2, pixels=36)  # the smallest images that CnnPolicy takes
+world = PixelsExBMDP(horizon=10, size=4, n_walkers=4, pixels=36)  # the smallest images that CnnPolicy takes
 goal = world.plan.cells.tolist().index([2, 2])
-figures = [partial(world.find_figure, figure=i) for i in range(3)]  # one of them is the agents', and CRAFT finds which
+figures = [partial(world.find_figure, figure=i) for i in range(5)]  # one of them is the agents', and CRAFT finds which
 OFTEN = {"n_steps": 128, "n_epochs": 8, "learning_rate": 1e-3, "gamma": 0.95, "ent_coef": 0.05}
 SOON = {"learning_starts": 100, "learning_rate": 1e-3, "gamma": 0.95, "target_update_interval": 100}
 
@@ -40,7 +40,7 @@ class Watch(BaseCallback):
 
 def main(argv: list[str] | None = None) -> dict[str, list[Curve]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for name, default in {"videos": 1000, "steps": 6000, "every": 200, "seeds": 3}.items():
+    for name, default in {"videos": 3000, "steps": 6000, "every": 200, "seeds": 3}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args(argv)
     tau = collect(world, world.policies(), args.videos, seed=0).tau
