@@ -17,6 +17,7 @@ __all__ = ["draw", "draw_curves"]
 
 COLOURS = {
     "craft": BLUE,
+    "craft-class": BLUE,
     "true": INK,
     "ac-state": GREEN,
     "paired": PURPLE,

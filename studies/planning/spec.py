@@ -13,7 +13,8 @@ from studies.techniques import RIVALS
 
 __all__ = ["DEFAULT", "ENCODERS", "LEARNERS", "NAMES", "STUDY", "WORLDS", "Run", "World", "sweep"]
 
-ENCODERS = {"craft": "CRAFT", "true": "true states", **RIVALS}
+CRAFTS = {"craft": "CRAFT", "craft-class": "CRAFT, told that the cell of some figure is the state"}
+ENCODERS = {**CRAFTS, "true": "true states", **RIVALS}
 LEARNERS = {
     "cloning": "behaviour cloning from pixels",
     "ppo": "PPO from pixels, one goal",
@@ -89,6 +90,7 @@ def sweep(
     seeds: int = 1,
     walkers: Sequence[int] | None = None,
     n: int | None = None,
+    labels: Sequence[int] | None = None,
     goals: int = 50,
     steps: int = 100_000,
     rates: Sequence[float] = (1e-3,),
@@ -103,7 +105,7 @@ def sweep(
             technique,
             seed,
             n or world.n,
-            world.labels,
+            tuple(sorted(set(labels or world.labels))),
             world.horizon,
             world.size,
             w,
@@ -131,6 +133,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--walkers", type=natural, nargs="+", metavar="W", help="figures that nobody controls")
     parser.add_argument("--n", type=positive, metavar="N", help="videos per agent")
+    parser.add_argument("--labels", type=natural, nargs="+", metavar="K", help="numbers of labels, and of steps")
     parser.add_argument("--goals", type=positive, default=50, metavar="G", help="per seed (default: %(default)s)")
     parser.add_argument(
         "--steps", type=positive, default=100_000, help="environment steps of PPO and DQN (default: %(default)s)"
@@ -170,7 +173,7 @@ def _runs(args: argparse.Namespace) -> list[Run]:
         Later("studies.games.data", "collect_missing")(args.data, games, args.workers, not args.quiet)
     given = {
         name: getattr(args, name)
-        for name in ("seeds", "walkers", "n", "goals", "steps", "rates", "bounds", "data", "device")
+        for name in ("seeds", "walkers", "n", "labels", "goals", "steps", "rates", "bounds", "data", "device")
     }
     return sweep({name: known[name] for name in chosen}, args.techniques, **given)
 
