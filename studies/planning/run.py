@@ -46,7 +46,7 @@ def _seeds(run: Run) -> list[Any]:
 
 def _of_the_world(arena: Arena) -> dict[str, Any]:
     moves = _true_moves(arena)
-    return {"n_moves": len(moves.edges), "n_states_true": int((moves.out_degree > 0).sum())}
+    return {"n_moves": len(moves.edges), "n_states_true": len(np.unique(moves.edges))}
 
 
 def _true_moves(arena: Arena) -> Moves:

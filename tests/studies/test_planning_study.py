@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of
 from studies.planning.report import cells, format_report, label, needed
 from studies.planning.run import run_one
 from studies.planning.spec import DEFAULT, EXACT, WORLDS, World, sweep
+from studies.planning.tables import FILES, rows_of, tables
 
 TINY = {
     "pixels": World(n=60, labels=(0, 30), horizon=4, size=2, walkers=1),
@@ -151,3 +153,15 @@ def test_worlds_and_techniques_of_the_default():
     assert [run.technique for run in runs if run.world == "multimaze" and run.seed == 0] == list(EXACT)
     assert {run.rates for run in runs if run.technique == "craft"} == {()}
     assert {run.walkers for run in sweep(WORLDS["small"], ["craft"], walkers=[0, 4]) if run.world == "pixels"} == {0, 4}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_the_page_has_the_tables_of_the_committed_rows(what):
+    page = (Path(__file__).parents[2] / "docs" / "planning-study.md").read_text()
+    for block in tables()[what].split("\n\n"):
+        assert block in page
+
+
+def test_the_committed_table_follows_from_its_rows():
+    known = json.loads((Path(tables.__code__.co_filename).parent / "table.json").read_text())
+    assert known["cells"] == json.loads(json.dumps(cells(rows_of("rows.jsonl"))))
