@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from craftrl import InvalidDataError, InvalidParameterError
-from craftrl.envs import LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, collect, contrasting_policies
+from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError
+from craftrl.baselines import SingleObservation
+from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, collect, contrasting_policies
 from craftrl.planning import Moves, Nodes
 from exact_models import ExactModel, watched
 
@@ -57,6 +58,14 @@ def test_a_model_that_does_not_know_its_states_has_those_of_the_data():
         Nodes.from_model(model)
     states = {"states": np.array([[0, 3, 2]]), "agent": [0]}
     assert Moves.from_states(**states, nodes=Nodes.from_states(states["states"], False)).nodes.sizes == (1, 4, 3)
+
+
+def test_a_baseline_that_does_not_count_its_states_has_moves_as_well():
+    world = BitsExBMDP(horizon=4, n_features=4)
+    tau = collect(world, world.paper_policies(), 300, seed=0).tau
+    moves = Moves.from_model(SingleObservation(CoordinateOracle(2)).fit(tau), tau)
+    assert moves.nodes == Nodes((1, 2, 2, 2), False)
+    assert len(moves.edges) == 2 + 4 + 4
 
 
 def test_moves_are_counted_by_agent():

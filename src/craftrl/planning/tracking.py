@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from craftrl.planning.beliefs import STRAY
 from craftrl.planning.grounding import Grounding
 
@@ -31,11 +29,10 @@ class Tracker:
     def update(self, action: int, read: int) -> None:
         """An action was taken and a state was read, -1 for none."""
         expected = self._after(action)
-        others = max(1, self._others(read, expected))
         if read >= 0:
-            expected = {t: p * STRAY / others for t, p in expected.items() if t != read} | {
-                read: expected.get(read, SURPRISING / others) * (1 - STRAY)
-            }
+            others = self._others(read)
+            here = (expected.get(read, 0.0) + SURPRISING / others) * (1 - STRAY)
+            expected = {t: p * STRAY / others for t, p in expected.items()} | {read: here}
         total = sum(expected.values())
         self.belief = {t: p / total for t, p in expected.items() if p > LEAST * total}
 
@@ -57,8 +54,7 @@ class Tracker:
                 expected[t] = expected.get(t, 0.0) + (1 - SURPRISING) * p * chance
         return expected
 
-    def _others(self, read: int, expected: dict[int, float]) -> int:
+    def _others(self, node: int) -> int:
         """How many states of its step a frame may be misread as."""
-        nodes = self.grounding.nodes
-        node = read if read >= 0 else next(iter(expected), 0)
-        return int(np.asarray(nodes.sizes)[0 if nodes.shared else (nodes.steps_of(node) or 1) - 1]) - 1
+        nodes, h = self.grounding.nodes, self.grounding.nodes.steps_of(node)
+        return max(1, nodes.sizes[0 if h is None else h - 1] - 1)
