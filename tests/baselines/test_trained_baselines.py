@@ -57,6 +57,8 @@ def test_latent_actions_name_the_successor_where_nothing_else_moves():
     e = np.zeros((400, 2), dtype=int)
     frames = np.stack([world.emit(states[:, h], e, h + 1, rng) for h in range(3)], axis=1)
     model = baselines.LatentAction([4, 4, 4], dim=16, training=TRAINING.but(epochs=30, patience=30))
+    with pytest.raises(NotFittedError, match="Latent actions need the inverse model"):
+        model.latents(frames)
     model.fit([frames[:200], frames[200:]])
     codes = model.latent_actions(frames, 4)
     assert codes.shape == (400, 2)

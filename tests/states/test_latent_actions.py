@@ -199,6 +199,7 @@ def test_where_actions_slip_their_effects_are_found():
     latent = find_latent_actions(counts, n=2, deterministic=False, seed=1)
     assert holds(latent) == {
         "deterministic": False,
+        "more agents than actions": True,
         "rank": True,
         "scattered policies": None,
         "enough data": True,
@@ -216,6 +217,8 @@ def test_where_actions_slip_their_effects_are_found():
 def test_two_agents_cannot_show_four_actions_that_slip():
     counts, *_ = play(GRID, n_agents=2, n=20_000, slip=0.2)
     latent = find_latent_actions(counts, n=4, deterministic=False)
+    np.testing.assert_array_equal(latent.share, find_latent_actions(counts).share)  # the moves, as if none slipped
+    assert holds(latent)["more agents than actions"] is False
     rank = next(condition for condition in latent.conditions if condition.name == "rank")
     assert rank.holds is False
     assert len(rank.where) == 16

@@ -19,7 +19,7 @@ from craftrl.arguments import check_whole
 from craftrl.baselines.trained import Ints, Objective, Shapes, TrainedBaseline
 from craftrl.core.evidence import chance_loss
 from craftrl.data.labels import as_array
-from craftrl.errors import InvalidDataError
+from craftrl.errors import InvalidDataError, NotFittedError
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.trunks import Trunk
 
@@ -210,15 +210,17 @@ class LatentAction(TrainedBaseline):
     @torch.no_grad()
     def latents(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """The codes that the inverse model names for trajectories x (n, H, *obs): (n, H-1, size of a latent action)."""
-        self._check_fitted()
+        network = getattr(self, "network_", None)
+        if not isinstance(network, _LatentActions):
+            raise NotFittedError(
+                "Latent actions need the inverse model, which `fit` trains and `save` leaves out; fit first."
+            )
         given = as_array("x", x)
         if given.ndim != 2 + len(self.obs_shape_) or given.shape[2:] != self.obs_shape_ or given.shape[1] < 2:
             raise InvalidDataError(
                 f"x must be trajectories of two steps or more, (n, H) and then {self.obs_shape_}; shape {given.shape} "
                 "was given."
             )
-        network = self.network_
-        assert isinstance(network, _LatentActions)
         z = self.features(given.reshape(-1, *self.obs_shape_)).reshape(*given.shape[:2], -1)
         guess = network.guessed(torch.from_numpy(z).to(network.codes))[1]
         return network.quantised(guess).double().cpu().numpy()

@@ -62,7 +62,8 @@ def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: A
     known = action >= 0
     start, end, action = start[known], end[known], action[known]
     code = latent.of_moves(start, end)
-    group = np.where(start >= 0, latent.consistent[start], -1)
+    inside = (start >= 0) & (start < latent.n_states)
+    group = np.where(inside, latent.consistent[np.where(inside, start, 0)], -1)
     clear = latent.certainty(start, end) >= CLEAR
     return Agreement(
         by_group=accuracy_by_group(code, action, group),

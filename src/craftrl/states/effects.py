@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.states.factoring import Factors, factor
+from craftrl.states.factoring import Factors, factor, read_as_moves
 
 __all__ = ["Condition", "Effects", "StateEffects", "deterministic_effects", "factored_effects"]
 
@@ -95,12 +95,18 @@ def deterministic_effects(edges: Ints, by_agent: Floats, N: int, n: int | None, 
 
 
 def factored_effects(edges: Ints, by_agent: Floats, N: int, n: int | None, rng: np.random.Generator) -> Effects:
-    """Effects of each state's actions from the agents' different habits."""
+    """Effects of each state's actions from the agents' different habits.
+
+    With no more agents in a state than n actions, the least volume only takes each agent for an action. There moves are
+    read as in a deterministic world, where there are not too many of them.
+    """
     visits, rows = _by_state(edges, by_agent, N)
     local, found = [], {}
     for s, moves in rows.items():
         seen = visits[:, s] > 0
-        found[s] = factor(by_agent[seen][:, moves], n, rng)
+        made = by_agent[seen][:, moves]
+        few_agents = n is not None and len(made) <= n and len(moves) <= n
+        found[s] = read_as_moves(made) if few_agents else factor(made, n, rng)
         habits = np.full((len(by_agent), len(found[s].effects)), np.nan)
         habits[seen] = found[s].policies
         local.append(StateEffects(s, moves, found[s].effects, habits))
@@ -115,7 +121,10 @@ def _factoring_conditions(
     poor = tuple(s for s, factors in found.items() if factors.rank < n)
     flat = tuple(s for s, factors in found.items() if factors.scatter is not None and factors.scatter < SCATTERED)
     few = tuple(s for s, moves in rows.items() if visits[visits[:, s] > 0, s].min() < ENOUGH * len(moves))
-    K = len(visits)
+    K, lone = len(visits), tuple(s for s in found if (visits[:, s] > 0).sum() <= n)
+    agents = f"More agents than the {n} actions are needed; {K} were given" + (
+        "; where there are fewer, moves are read as in a deterministic world if they are not too many." if lone else "."
+    )
     rank = f"The successors of {K} agents show {n} actions in {len(found) - len(poor)} of {len(found)} states"
     rank += "; elsewhere actions do the same, or agents behave too much alike." if poor else "."
     scattered = (
@@ -125,6 +134,7 @@ def _factoring_conditions(
     enough = f"Every agent should have left a state {ENOUGH} times per successor."
     return (
         Condition("deterministic", False, (), "Taken not to be: effects come from the agents' different habits."),
+        Condition("more agents than actions", not lone, lone, agents),
         Condition("rank", not poor, poor, rank),
         Condition("scattered policies", False if flat else None, flat, scattered),
         Condition("enough data", not few, few, enough),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
-__all__ = ["Factors", "factor", "rank_above_noise", "scatter"]
+__all__ = ["Factors", "factor", "rank_above_noise", "read_as_moves", "scatter"]
 
 Floats = NDArray[np.float64]
 BEYOND = 1.0  # how far a singular value must lie beyond the largest that noise has
@@ -46,6 +46,11 @@ def factor(counts: Floats, most: int | None, rng: np.random.Generator) -> Factor
     fits = [_least_volume(counts, effects) for effects in starts]
     _, policies, effects = min(fits, key=lambda fit: fit[0])
     return Factors(policies, effects, rank, scatter(policies))
+
+
+def read_as_moves(counts: Floats) -> Factors:
+    """Each successor as the effect of an action of its own, for states that cannot be factored."""
+    return Factors(counts / counts.sum(axis=1, keepdims=True), np.eye(counts.shape[1]), rank_above_noise(counts), None)
 
 
 def rank_above_noise(counts: Floats) -> int:

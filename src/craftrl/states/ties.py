@@ -16,6 +16,7 @@ that do not depend on the state, moves with the same numbers are tied.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -88,7 +89,8 @@ def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, what: str, seed: 
     near = np.sort(means.transform(vectors[loud]), axis=1)
     clear = near[:, 0] <= CLEAR * near[:, 1]
     seen = [(moves[i][0], int(centre)) for i, centre in zip(loud, means.labels_)]
-    alone = np.array([seen.count(pair) == 1 for pair in seen])
+    times = Counter(seen)
+    alone = np.array([times[pair] == 1 for pair in seen])
     unclear = float((~(clear & alone)).mean())
     where = tuple(sorted({moves[i][0] for i in loud[~(clear & alone)]}))
     if unclear > MOST_UNCLEAR:
