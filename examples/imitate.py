@@ -32,10 +32,9 @@ def agents() -> list[MarkovPolicy]:
 
 def main(argv: list[str] | None = None) -> dict[int, list[float]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--videos", type=int, default=2000, help="of each of the two agents")
     parser.add_argument("--labels", type=int, nargs="+", default=[0, 10, 20, 40, 80])
-    parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=3)
+    for name, default in {"videos": 2000, "episodes": 200, "seeds": 3}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args(argv)
     recorded = collect(world, agents(), args.videos, seed=0)
     tau, truth, frames = recorded.tau, recorded.truth, recorded.tau.at
@@ -44,7 +43,7 @@ def main(argv: list[str] | None = None) -> dict[int, list[float]]:
     start, goal = (int(model.encode(frames(world.H)[truth.states[:, -1] == s][:1])[0]) for s in (0, corner))
     scores = agent_scores(moves, goal, start=start, horizon=world.H - 1)
     print(f"reach the corner, by the videos: agent 0 {100 * scores[0]:.0f}%, agent 1 {100 * scores[1]:.0f}%")
-    reached: dict[int, list[float]] = {k: [] for k in args.labels}
+    reached: dict[int, list[float]] = {k: [] for k in args.labels}  # for each number of labels, one share per seed
     for seed in range(args.seeds):
         drawn = np.random.default_rng(seed).permutation(truth.actions.size)
         for k in args.labels:
@@ -53,8 +52,8 @@ def main(argv: list[str] | None = None) -> dict[int, list[float]]:
                 pair = np.stack([frames(h + 1)[row], frames(h + 2)[row]])
                 grounding.add_labels(model, pair[None], truth.actions[row, h, None], h=int(h) + 1)
             imitator = Imitator(model, grounding, read_policy(moves, int(scores.argmax())), seed=seed)
-            episodes = [imitator.run(ExBMDPEnv(world), {goal}, seed=i) for i in range(args.episodes)]
-            reached[k].append(float(np.mean([episode.reached for episode in episodes])))
+            runs = (imitator.run(ExBMDPEnv(world), {goal}, seed=i) for i in range(args.episodes))
+            reached[k].append(float(np.mean([episode.reached for episode in runs])))
     for k, shares in reached.items():
         print(f"imitated with {k:3d} labels, %, by seed:", *(f"{100 * share:4.0f}" for share in shares))
     return reached

@@ -40,7 +40,7 @@ class Watch(BaseCallback):
 
 def main(argv: list[str] | None = None) -> dict[str, list[Curve]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for name, default in {"videos": 3000, "steps": 6000, "every": 200, "seeds": 3}.items():
+    for name, default in {"videos": 2000, "steps": 6000, "every": 200, "seeds": 3}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args(argv)
     tau = collect(world, world.policies(), args.videos, seed=0).tau
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> dict[str, list[Curve]]:
     pixels = lambda: ReachState(ExBMDPEnv(world), lambda env: env.unwrapped.state == goal)  # noqa: E731
     states = lambda: StateObservation(pixels(), model)  # noqa: E731  stable-baselines3 makes one-hot vectors of these
     curves: dict[str, list[Curve]] = {}
-    for name, learner, make in (("PPO, pixels", PPO, pixels), ("PPO, states", PPO, states), ("DQN, states", DQN, states)):
+    for name, learner, make in [("PPO pixels", PPO, pixels), ("PPO states", PPO, states), ("DQN states", DQN, states)]:
         for seed in range(args.seeds):
             watch = Watch(make(), args.every)
             settings = OFTEN if learner is PPO else {**SOON, "exploration_fraction": min(1.0, 1000 / args.steps)}

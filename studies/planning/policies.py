@@ -23,7 +23,7 @@ from craftrl.planning import Curve, ReachState, TabularQ, success_rate
 from craftrl.plots.style import BLUE, GREEN, ORANGE, PURPLE, RED, picture
 from studies.planning.opponents import ppo_from_pixels, q_from_pixels
 
-__all__ = ["GOALS", "LEARNERS", "draw", "run"]
+__all__ = ["GOALS", "LEARNERS", "ROWS", "draw", "run", "table"]
 
 HERE = Path(__file__).parent
 ROWS, PICTURE = HERE / "policies.jsonl", HERE.parents[1] / "docs/img/policies.png"
@@ -61,7 +61,8 @@ def states(goal: str) -> StateObservation:
 
 def q_table(goal: str, seed: int, steps: int = 1500, every: int = 25) -> Curve:
     """Tabular Q-learning, evaluated as the others are."""
-    env, test, learner, rows = states(goal), states(goal), TabularQ(seed=seed), []
+    env, test, learner = states(goal), states(goal), TabularQ(seed=seed)
+    rows: list[tuple[int, float]] = []
     while not rows or learner.steps_ < steps:
         learner.partial_fit(env, every)
         rows.append((learner.steps_, success_rate(test, learner.act, 100)))
@@ -94,6 +95,18 @@ def run() -> list[dict[str, Any]]:
     return rows
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """The environment steps to 95%, seed by seed, as the page shows them."""
+    lines = [f"| steps to 95%, by seed | {' | '.join(GOALS)} |", "|---" * (1 + len(GOALS)) + "|"]
+    for learner in LEARNERS:
+        cells = []
+        for goal in GOALS:
+            found = [row["steps_to_95"] for row in rows if (row["goal"], row["learner"]) == (goal, learner)]
+            cells.append(", ".join("never" if steps is None else str(steps) for steps in found) or "not run")
+        lines.append(f"| {learner} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def draw(rows: list[dict[str, Any]], path: Path = PICTURE) -> None:
     """Success over environment steps, on a logarithmic scale; a thin line for each seed."""
     with picture(path, 9.6, 2.9) as figure:
@@ -112,4 +125,6 @@ def draw(rows: list[dict[str, Any]], path: Path = PICTURE) -> None:
 
 
 if __name__ == "__main__":
-    draw(run())
+    made = run()
+    draw(made)
+    print(table(made))

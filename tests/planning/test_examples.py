@@ -25,7 +25,7 @@ def test_tabular_on_states(capsys):
 def test_stable_baselines_on_states():
     settings = ["--videos", "2000", "--steps", "128", "--every", "64", "--seeds", "1"]
     curves = example("sb3_on_states").main(settings)
-    assert set(curves) == {"PPO, pixels", "PPO, states", "DQN, states"}
+    assert set(curves) == {"PPO pixels", "PPO states", "DQN states"}
     assert all(curve.steps.tolist() == [64, 128] for (curve,) in curves.values())
 
 

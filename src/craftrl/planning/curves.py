@@ -50,7 +50,7 @@ class Curve:
         return len(self.steps)
 
     def first(self, level: float = 0.95) -> int | None:
-        """The steps after which the score is at least `level` and stays so to the end of the curve; None if it never is.
+        """The steps after which the score is at least `level` and stays so to the end of the curve; None if never.
 
         A curve that is high once and falls again has not arrived. How sure that is depends on how long it goes on.
         """

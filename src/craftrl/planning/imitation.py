@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole
@@ -25,7 +25,6 @@ from craftrl.planning.reading import Reader
 __all__ = ["Imitator", "agent_scores", "better_agent", "read_policy"]
 
 Floats = NDArray[np.float64]
-Aim = int | Collection[int] | ArrayLike
 
 
 def read_policy(moves: Moves, agent: int) -> csr_array:
@@ -35,11 +34,11 @@ def read_policy(moves: Moves, agent: int) -> csr_array:
     return _shares(moves.counts[int(agent)])
 
 
-def agent_scores(moves: Moves, aim: Aim, *, start: int | None = None, horizon: int | None = None) -> Floats:
+def agent_scores(moves: Moves, aim: Any, *, start: int | None = None, horizon: int | None = None) -> Floats:
     """How well each agent does, (K,), by its own habits as the videos show them.
 
-    aim      a goal, as a state or a set of states: the score is the probability to get there. Or an array with the value
-             of each state: the score is the expected sum of the values of the states that are entered
+    aim      a goal, as a state or a set of states: the score is the probability to get there. Or an array with the
+             value of each state: the score is the expected sum of the values of the states that are entered
     start    the state that episodes begin in; a model with an encoder for each step needs none if it has one at h = 1
     horizon  moves in an episode; by default one less than the model has steps, or as many as there are states
 
@@ -59,7 +58,7 @@ def agent_scores(moves: Moves, aim: Aim, *, start: int | None = None, horizon: i
     return np.array(scores)
 
 
-def better_agent(moves: Moves, aim: Aim, *, start: int | None = None, horizon: int | None = None) -> int:
+def better_agent(moves: Moves, aim: Any, *, start: int | None = None, horizon: int | None = None) -> int:
     """The agent with the largest of `agent_scores`; of equals, the first."""
     return int(agent_scores(moves, aim, start=start, horizon=horizon).argmax())
 
@@ -73,8 +72,8 @@ class Imitator:
     model      a fitted model; anything with `encode(x, h)`
     grounding  which action makes which move
     policy     Pr(successor | state), as `read_policy` gives it
-    learn      whether transitions are added to `grounding` as labels. Then a move that is not grounded is an occasion to
-               try the action that `grounding.next_trial` names; else an action is drawn by how likely it makes the move
+    learn      whether transitions are added to `grounding` as labels. Then a move that is not grounded is an occasion
+               to try what `grounding.next_trial` names; else an action is drawn by how likely it makes the move
     seed       of what is drawn
     """
 
@@ -144,7 +143,8 @@ class Imitator:
         warn_of_violations(self.grounding)
         reached = nodes[-1] in goals
         stopped = "reached" if reached else "episode ended" if reader.over else "time is up"
-        return Episode(tuple(nodes), tuple(actions), (), tuple(surprises), reached, stopped, tuple(seen if keep else ()))
+        kept = tuple(seen) if keep else ()
+        return Episode(tuple(nodes), tuple(actions), (), tuple(surprises), reached, stopped, kept)
 
 
 def _shares(counts: csr_array) -> csr_array:
@@ -161,8 +161,8 @@ def _start(moves: Moves, start: int | None) -> int:
     if start is None:
         if nodes.shared or nodes.sizes[0] != 1:
             raise InvalidParameterError(
-                "start must be the state that episodes begin in, where a model does not say it by having a single state "
-                "at h = 1; none was given; encode a first observation."
+                "start must be the state that episodes begin in, unless the model has a single one at h = 1; none was "
+                "given; encode a first observation."
             )
         return 0
     check_whole("start", start, 0, nodes.n - 1)
@@ -176,16 +176,16 @@ def _horizon(moves: Moves, horizon: int | None) -> int:
     return int(horizon)
 
 
-def _aim(moves: Moves, aim: Aim) -> tuple[list[int], Floats]:
+def _aim(moves: Moves, aim: Any) -> tuple[list[int], Floats]:
     """The states that end an episode, and what entering each state is worth."""
     n = moves.nodes.n
     if is_whole(aim) or isinstance(aim, (set, frozenset)):
-        goal = [aim] if is_whole(aim) else sorted(aim)  # type: ignore[arg-type]
+        goal = [aim] if is_whole(aim) else list(aim)
         for state in goal:
             check_whole("aim", state, 0, n - 1, "a goal is a state, or a set of them")
         if not goal:
             raise InvalidParameterError("aim must hold at least one state; an empty set was given.")
-        return [int(state) for state in goal], np.isin(np.arange(n), goal).astype(float)  # type: ignore[arg-type]
+        return [int(state) for state in goal], np.isin(np.arange(n), goal).astype(float)
     value = as_array("aim", aim).astype(float)
     if value.shape != (n,):
         raise InvalidDataError(

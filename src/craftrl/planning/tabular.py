@@ -26,8 +26,8 @@ class TabularQ:
               encoder for each step: its states have the same numbers at every h and mean something else each time.
               Where time runs out, it also lets the best action depend on what is left. Steps after H use the table of H
     discount  what a reward is worth one step later
-    step      how far a value moves towards what was seen: a number in (0, 1], or "visits" for 1/n at the nth visit, which
-              converges in random worlds and is slow at the start
+    step      how far a value moves towards what was seen: a number in (0, 1], or "visits" for 1/n at the nth visit,
+              which converges in random worlds and is slow at the start
     epsilon   how often a random action is taken in a state that is new; falls with visits, see `half`
     half      visits of a state after which epsilon is half as large: it is epsilon * half / (half + visits)
     optimism  the value that everything starts with; the largest possible return, or 0 for none
@@ -80,8 +80,8 @@ class TabularQ:
         sizes = _size(env, "observation_space"), _size(env, "action_space")
         if self.q_.shape[1:] != sizes:
             raise InvalidDataError(
-                f"The environment must have {self.q_.shape[1]} states and {self.q_.shape[2]} actions, as before; it has "
-                f"{sizes[0]} and {sizes[1]}; call fit to start anew."
+                f"The environment must have {self.q_.shape[1]} states and {self.q_.shape[2]} actions, as before; it "
+                f"has {sizes[0]} and {sizes[1]}; call fit to start anew."
             )
         end = self.steps_ + steps
         while self.steps_ < end:
