@@ -2,8 +2,8 @@
 
     python -m studies.planning.policies
 
-makes the runs that `policies.jsonl` has not yet, and draws docs/img/policies.png. It takes about a quarter of an hour
-on one CPU core. States are those of CRAFT with a class of functions that is small, the cell of each figure, so that
+makes the runs that `policies.jsonl` has not yet, and draws docs/img/policies.png. It takes about half an hour on
+one CPU core. States are those of CRAFT with a class of functions that is small, the cell of each figure, so that
 there is no network to train; the states of a network that reads every cell right give the same curves.
 """
 
@@ -109,7 +109,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def draw(rows: list[dict[str, Any]], path: Path = PICTURE) -> None:
     """Success over environment steps, on a logarithmic scale; a thin line for each seed."""
-    with picture(path, 9.6, 2.9) as figure:
+    with picture(path, 9.6, 3.1) as figure:
         panels = figure.subplots(1, len(GOALS), sharey=True)
         for panel, goal in zip(panels, GOALS):
             for learner, (colour, _) in LEARNERS.items():
@@ -121,7 +121,7 @@ def draw(rows: list[dict[str, Any]], path: Path = PICTURE) -> None:
             panel.set_title(goal)
             panel.set_xlabel("environment steps")
         panels[0].set_ylabel("episodes that reach the goal, %")
-        panels[-1].legend(fontsize=7, loc="lower right")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(LEARNERS))
 
 
 if __name__ == "__main__":
