@@ -134,8 +134,8 @@ def _steps(table: Sequence[Cell]) -> list[str]:
     lines = []
     for c in learned:
         tried = [f"{s:,}" if s is not None else f"more than {t:,}" for s, t in zip(c["steps_needed"], c["steps_tried"])]
-        away = ", ".join(map(str, c["goal_distance"]))
-        lines.append([label(c["technique"]), "one", "; ".join(tried), f"the goal is {away} moves away"])
+        away = "; ".join(map(str, c["goal_distance"]))
+        lines.append([label(c["technique"]), "one", "; ".join(tried), f"the goal is so many moves away: {away}"])
     planners = [x for x in curves_of(table, "online") if x[1]["technique"] in CRAFTS]
     for name, c, kind in planners:
         ratios = [_ratio(learner, c[f"{kind}_needed"]) for learner in learned]

@@ -142,7 +142,7 @@ def test_steps_of_ppo_are_set_beside_those_of_the_planner():
     ppo = {**row, "technique": "ppo", "steps_needed": 4000, "steps_tried": [500, 6500], "goal_distance": 3}
     text = format_report([craft, ppo])
     assert "| CRAFT | 40 | 100 | 10 |" in text
-    assert "| PPO from pixels, one goal | one | 4,000 | the goal is 3 moves away |" in text
+    assert "| PPO from pixels, one goal | one | 4,000 | the goal is so many moves away: 3 |" in text
     assert "PPO from pixels, one goal takes 400 times as many" in text
     assert "more than" in format_report([craft, {**ppo, "steps_needed": None}])
 
