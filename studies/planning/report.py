@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate, grouped
+from craftrl.reproduce.statistics import estimate, grouped
 from studies.cells import Cell, markdown_table
 from studies.planning.spec import CRAFTS, NAMES
 
@@ -44,19 +44,17 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
 def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
     first = mine[0]
     cell: Cell = {**settings, "seeds": len(mine), "labels": first["labels"], "n_moves": first["n_moves"]}
-    cell["chance"] = _plain(estimate([row["chance"] for row in mine]))
+    cell["chance"] = _plain([row["chance"] for row in mine])
     for kind in KINDS:
         if kind in first:
-            found = [estimate([row[kind][i] for row in mine]) for i in range(len(first["labels"]))]
-            cell[kind] = [_plain(e) for e in found]
-            cell[f"{kind}_needed"] = needed(first["labels"], [e.mean for e in found])
+            found = [_plain([row[kind][i] for row in mine]) for i in range(len(first["labels"]))]
+            cell[kind] = found
+            cell[f"{kind}_needed"] = needed(first["labels"], [e["mean"] for e in found])
     for name in ("accuracy", "n_states"):
         if name in first:
-            cell[name] = _plain(estimate([row[name] for row in mine]))
+            cell[name] = _plain([row[name] for row in mine])
     if "agreement" in first:
-        cell["agreement"] = {
-            name: _plain(estimate([row["agreement"][name] for row in mine])) for name in first["agreement"]
-        }
+        cell["agreement"] = {name: _plain([row["agreement"][name] for row in mine]) for name in first["agreement"]}
     if "steps_needed" in first:
         cell["steps_needed"] = [row["steps_needed"] for row in mine]
         cell["steps_tried"] = [row["steps_tried"][-1] for row in mine]
@@ -64,8 +62,11 @@ def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
     return cell
 
 
-def _plain(e: Estimate) -> dict[str, float]:
-    return {"mean": e.mean, "low": max(0.0, e.low), "high": e.high}
+def _plain(values: Sequence[float]) -> dict[str, float]:
+    """Mean and 95% interval over seeds; of two seeds, whose interval says nothing, the two values."""
+    e = estimate(values)
+    low, high = (e.low, e.high) if e.n > 2 else (min(values), max(values))
+    return {"mean": e.mean, "low": max(0.0, low), "high": high}
 
 
 def needed(labels: Sequence[int], success: Sequence[float]) -> int | None:
@@ -117,9 +118,9 @@ def _success(table: Sequence[Cell], source: str) -> str:
 
 
 def _percent(e: dict[str, float]) -> str:
-    """The mean, and half the width of its interval where there are several seeds."""
-    half = 100 * (e["high"] - e["mean"])
-    return f"{100 * e['mean']:.0f}" + (f" ±{half:.0f}" if half else "")
+    """The mean, and its interval where seeds differ."""
+    low, mean, high = (f"{100 * min(1.0, e[part]):.0f}" for part in ("low", "mean", "high"))
+    return mean if low == high else f"{mean} ({low}-{high})"
 
 
 def _number(value: int | None) -> str:
