@@ -28,7 +28,7 @@ from craftrl.oracles.network.training import TrainingError
 from craftrl.states.accuracy import accuracy, encoder_accuracy, state_accuracies
 from craftrl.states.visits import count_visits
 
-__all__ = ["FEWEST_PAIRS", "Data", "Fitted", "fit_craft", "fit_rival", "scores"]
+__all__ = ["FEWEST_PAIRS", "Data", "Fitted", "best_rate", "fit_craft", "fit_rival", "scores"]
 
 Ints = NDArray[np.integer]
 Features = Callable[[NDArray[Any]], NDArray[Any]]
@@ -110,13 +110,8 @@ def fit_rival(technique: str, data: Data, training: Training, rates: Sequence[fl
     """The rival, trained with each learning rate. `loss` is its own, of the rate that won."""
     start = time.perf_counter()
     with cpu_threads(1):
-        tried = {lr: _trained(technique, data, training.but(lr=lr)) for lr in rates}
+        best, lr, losses = best_rate(technique, data, training, rates)
         trained = time.perf_counter()
-        losses = {lr: np.inf if rival is None else rival.held_out_loss_ for lr, rival in tried.items()}
-        lr = min(losses, key=losses.__getitem__)
-        best = tried[lr]
-        if best is None:
-            raise TrainingError(f"The rival {technique} could be trained with none of the rates {list(rates)}.")
         standardised = _cluster(best, data)
     seconds = {"training": trained - start, "clustering": time.perf_counter() - trained}
     row = {
@@ -129,6 +124,19 @@ def fit_rival(technique: str, data: Data, training: Training, rates: Sequence[fl
         "seconds_by_phase": {name: round(value, 1) for name, value in seconds.items()},
     }
     return Fitted(best, best.features, data.n_states, row)
+
+
+def best_rate(
+    technique: str, data: Data, training: Training, rates: Sequence[float]
+) -> tuple[baselines.TrainedBaseline, float, dict[float, float]]:
+    """The rival without its states, of the rate with the best held-out loss; that rate; and the loss of each."""
+    tried = {lr: _trained(technique, data, training.but(lr=lr)) for lr in rates}
+    losses = {lr: np.inf if rival is None else rival.held_out_loss_ for lr, rival in tried.items()}
+    lr = min(losses, key=losses.__getitem__)
+    best = tried[lr]
+    if best is None:
+        raise TrainingError(f"The rival {technique} could be trained with none of the rates {list(rates)}.")
+    return best, lr, losses
 
 
 def _trained(technique: str, data: Data, training: Training) -> baselines.TrainedBaseline | None:

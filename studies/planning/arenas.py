@@ -1,0 +1,179 @@
+"""Where plans are tried: a world, its recordings, an environment that says what is true, and goals.
+
+Goals are drawn uniformly from the true states that held-out videos visit, the start left out. A technique is given an
+observation of its goal, a frame of those videos, and never its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.craft import Bounds
+from craftrl.data import TrajectoryDataset
+from craftrl.data.dataset import ArraySteps
+from craftrl.envs import GymWorld, MultiMazeExBMDP, PixelsExBMDP, collect, make_world
+from craftrl.envs.collection import Collection, GroundTruth
+from craftrl.envs.gym import ExBMDPEnv
+from craftrl.errors import require
+from craftrl.reproduce.runner import seed_of
+from craftrl.theory import population_assumptions
+from studies.games.data import read
+from studies.planning.spec import GAMES, Run
+from studies.rivals import FEWEST_PAIRS, Data
+
+gymnasium = require("gymnasium", "envs")
+
+__all__ = ["Arena", "Goals", "Watched", "arena_of"]
+
+Ints = NDArray[np.integer]
+HELD_OUT = 1000  # videos of each agent that no technique is fitted to
+MAX_SEED = 2**31
+
+
+class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
+    """A world's environment that is cut off after H observations and says which true states an episode visited.
+
+    Its actions are numbered 0..n_actions-1. With `tell` its observations are the true states themselves.
+    """
+
+    def __init__(self, world: Any, tell: bool = False) -> None:
+        super().__init__(world.make() if isinstance(world, GymWorld) else ExBMDPEnv(world))
+        self.world, self.tell = world, tell
+        self.action_space = gymnasium.spaces.Discrete(world.n_actions)
+        if tell:
+            self.observation_space = gymnasium.spaces.Box(0, MAX_SEED, (1,), np.int64)
+        self.visited: list[int] = []
+        self.over = True
+
+    @property
+    def state(self) -> int:
+        """The true state, under one name at all steps."""
+        return self.visited[-1]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        x, info = self.env.reset(seed=seed, options=options)
+        self.visited, self.over = [self._read(info, 1)], False
+        return self._shown(x), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        world = self.world
+        x, _, terminated, truncated, info = self.env.step(
+            world.actions[int(action)] if isinstance(world, GymWorld) else int(action)
+        )
+        h = len(self.visited) + 1
+        self.visited.append(self._read(info, h))
+        self.over = bool(terminated or truncated or h >= world.H)
+        return self._shown(x), 0.0, False, self.over, info
+
+    def _read(self, info: dict[str, Any], h: int) -> int:
+        if isinstance(self.world, GymWorld):
+            return int(self.world.state(self.env))
+        return int(_names(self.world, np.array([info["state"]]), h)[0])
+
+    def _shown(self, x: Any) -> Any:
+        return np.array([self.state]) if self.tell else x
+
+
+@dataclass(frozen=True, eq=False)
+class Goals:
+    """Goals to reach: their true states, an observation of each, and the seed of the episode in which each is tried."""
+
+    states: Ints
+    observations: NDArray[Any]
+    seeds: Ints
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def parts(self, n: int) -> list[Goals]:
+        """The goals in n parts, or in as many as there are goals."""
+        rows = [slice(i, None, n) for i in range(min(n, len(self)))]
+        return [Goals(self.states[part], self.observations[part], self.seeds[part]) for part in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Arena:
+    """A world as techniques meet it. Ground truth has one name for each state at all steps."""
+
+    world: Any
+    data: Data
+    make: Callable[[], Watched]
+
+    @property
+    def H(self) -> int:
+        return self.data.train.tau.H
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.world.n_actions)
+
+    @property
+    def start(self) -> int:
+        return int(self.data.train.truth.states[0, 0])
+
+    def goals(self, n: int, seed: Any) -> Goals:
+        """n goals, drawn uniformly over states."""
+        rng = np.random.default_rng(seed)
+        tau, true = self.data.test.tau, self.data.test.truth.states
+        candidates = np.setdiff1d(true[:, 1:], [self.start, -1])
+        states = rng.choice(candidates, n)
+        spots = [rng.choice(np.argwhere(true == state)) for state in states]
+        x = np.stack([tau.at(int(h) + 1)[int(row)] for row, h in spots])
+        return Goals(states, x, rng.integers(MAX_SEED, size=n))
+
+    def told(self) -> Arena:
+        """The same with observations that are the true states."""
+        data = replace(self.data, train=_told(self.data.train), test=_told(self.data.test))
+        return Arena(self.world, data, lambda: Watched(self.world, tell=True))
+
+
+def arena_of(run: Run) -> Arena:
+    """The arena of a run; the last one is kept. It depends on the world, its size, n and seed alone."""
+    plain = replace(run, technique="", labels=(), goals=0, steps=0, rates=(), bounds="", device="")
+    return _arena(plain)
+
+
+@lru_cache(maxsize=1)
+def _arena(run: Run) -> Arena:
+    if run.world in GAMES:
+        world, _ = make_world(run.world, seed=0)
+        data = Data(*read(run.data, run.world, run.n), Bounds(1.0, 0.1, 0.01))  # CRAFT chooses its own there
+        return Arena(world, data, lambda: Watched(world))
+    world = _world(run)
+    policies = world.policies(seed=run.seed) if isinstance(world, PixelsExBMDP) else world.policies()
+    train_seed, test_seed = seed_of("planning", run.world, run.size, run.horizon, run.walkers, run.n, run.seed).spawn(2)
+    found = population_assumptions(world, policies)
+    bounds = Bounds(found.alpha.value, found.eta.value, max(found.nu.value, FEWEST_PAIRS / (2 * run.n)))
+    train, test = (
+        _named(world, collect(world, policies, m, np.random.default_rng(seed)))
+        for m, seed in ((run.n, train_seed), (min(run.n, HELD_OUT), test_seed))
+    )
+    return Arena(world, Data(train, test, bounds), lambda: Watched(world))
+
+
+def _world(run: Run) -> Any:
+    if run.world == "multimaze":
+        return MultiMazeExBMDP(run.horizon, seed=run.seed)
+    layout = "rooms" if run.world == "rooms" else "open"
+    return PixelsExBMDP(run.horizon, run.size, run.walkers, layout=layout, seed=run.seed)  # type: ignore[arg-type]
+
+
+def _names(world: Any, states: Ints, h: int) -> Ints:
+    """True states at h under names that they have at all steps."""
+    return world.cells(h)[states] if isinstance(world, MultiMazeExBMDP) else states
+
+
+def _named(world: Any, played: Collection) -> Collection:
+    states = np.stack([_names(world, column, h) for h, column in enumerate(played.truth.states.T, start=1)], axis=1)
+    return Collection(played.tau, GroundTruth(states, played.truth.actions))
+
+
+def _told(played: Collection) -> Collection:
+    x = np.ascontiguousarray(played.truth.states.T[..., None])  # (H, n, 1)
+    return Collection(TrajectoryDataset(ArraySteps(x), played.tau.agent), played.truth)

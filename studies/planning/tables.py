@@ -1,0 +1,43 @@
+"""The tables of docs/planning-study.md: one file of rows for each command.
+
+    python -m studies.planning.tables
+
+prints them as Markdown, writes table.json and draws planning.png beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from craftrl.reproduce.folder import Row, write_json
+from studies.planning.report import cells, format_report
+
+__all__ = ["FILES", "main", "rows_of", "tables"]
+
+HERE = Path(__file__).parent
+FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "4x4 cells": ("four.jsonl",)}
+
+
+def main() -> None:
+    """Print every table; the picture is that of the small default."""
+    from studies.planning.picture import draw_curves
+
+    for what, text in tables().items():
+        print(f"{what}\n\n{text}\n")
+    first = rows_of("rows.jsonl")
+    write_json(HERE / "table.json", {"cells": cells(first)})
+    draw_curves(first, HERE / "planning.png")
+
+
+def tables() -> dict[str, str]:
+    """The tables of each group of files."""
+    return {what: format_report([row for name in names for row in rows_of(name)]) for what, names in FILES.items()}
+
+
+def rows_of(name: str) -> list[Row]:
+    return [json.loads(line) for line in (HERE / name).read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Success against labels: after each number of labels, goals are tried in closed loop.
+
+Labels come from one of two sources. *Offline* they are random transitions of the videos whose action is told. *Online*
+they are environment steps that `explore` chose. Each episode starts from these labels: what it sees itself it may use,
+and the next one does not know of it. A planner that stops goes on at random to the end of the episode, so that resting
+costs nothing and luck helps all techniques alike. A goal is reached if the true state was the goal's at any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.encoders import encode_dataset
+from craftrl.planning import Grounding, Moves, Planner, explore
+from craftrl.planning.moves import nodes_of
+from studies.planning.arenas import Arena, Goals, Watched
+
+__all__ = ["DRAWS", "Scores", "curves", "drawn_labels", "moves_of", "random_success", "score"]
+
+Floats = NDArray[np.floating]
+Scores = dict[str, list[float]]  # by name, one value for each number of labels
+DRAWS = 5  # sets of labels in a cell
+MEASURES = ("success", "stopped_there", "labels")
+
+
+def moves_of(model: Any, arena: Arena) -> tuple[Moves, NDArray[np.int64]]:
+    """The moves that the videos show, and the node of every frame, (n, H)."""
+    tau = arena.data.train.tau
+    states = encode_dataset([partial(model.encode, h=h) for h in range(1, tau.H + 1)], tau)
+    moves = Moves.from_states(states, tau.agent, nodes_of(model, states))
+    return moves, moves.nodes.numbers(states)
+
+
+def curves(
+    model: Any,
+    arena: Arena,
+    new_grounding: Callable[[], Grounding],
+    at: NDArray[np.int64],
+    goals: Goals,
+    labels: Sequence[int],
+    seed: int,
+) -> dict[str, Scores]:
+    """Success, and what came with it, for each number of labels from either source.
+
+    Labels are drawn `DRAWS` times, and each draw is tried with a share of the goals.
+    """
+    env = arena.make()
+    found: dict[str, list[dict[str, Floats]]] = {"offline": [], "online": []}
+    for draw, part in enumerate(goals.parts(DRAWS)):
+        rng_seed = seed + draw
+        sources = {
+            "offline": _offline(new_grounding(), arena, at, labels, rng_seed),
+            "online": _online(new_grounding(), arena, model, labels, rng_seed),
+        }
+        for source, groundings in sources.items():
+            found[source].append(_curve(model, env, groundings, part))
+    return {source: _joined(parts) for source, parts in found.items()}
+
+
+def _joined(parts: Sequence[dict[str, Floats]]) -> Scores:
+    """Means over all goals."""
+    n = np.array([part["goals"] for part in parts])
+    return {name: np.average([part[name] for part in parts], axis=0, weights=n).tolist() for name in MEASURES}
+
+
+def _offline(
+    grounding: Grounding, arena: Arena, at: NDArray[np.int64], labels: Sequence[int], seed: int
+) -> Iterator[Grounding]:
+    """The grounding after each number of labels; fewer are among the more."""
+    actions, done = arena.data.train.truth.actions, 0
+    rows, steps = drawn_labels(arena, max(labels), seed)
+    for k in labels:
+        for row, h in zip(rows[done:k], steps[done:k]):
+            s, a, t = int(at[row, h]), int(actions[row, h]), int(at[row, h + 1])
+            if min(s, a, t) >= 0:
+                grounding.add(s, a, t)
+        done = k
+        yield grounding
+
+
+def drawn_labels(arena: Arena, n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """n transitions of the videos, drawn at random: their trajectories, and their steps, 0 for h = 1."""
+    actions = arena.data.train.truth.actions
+    drawn = np.random.default_rng(seed).permutation(actions.size)[:n]
+    rows, steps = np.divmod(drawn, actions.shape[1])
+    return rows, steps
+
+
+def _online(grounding: Grounding, arena: Arena, model: Any, labels: Sequence[int], seed: int) -> Iterator[Grounding]:
+    """The grounding after each number of environment steps; exploring may end before them, when nothing is left."""
+    env, done = arena.make(), 0
+    for i, k in enumerate(labels):
+        explore(env, model, grounding, steps=k - done, seed=seed + i)
+        done = k
+        yield grounding
+
+
+def _curve(model: Any, env: Watched, groundings: Iterator[Grounding], goals: Goals) -> dict[str, Floats]:
+    rows = [score(model, env, grounding, goals) for grounding in groundings]
+    return {"goals": np.array(len(goals)), **{name: np.array([row[name] for row in rows]) for name in MEASURES}}
+
+
+def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[str, float]:
+    """`success`: the share of goals reached; `stopped_there`: of those in which the planner said so, and was right."""
+    reached, stopped_there = [], []
+    for state, x, seed in zip(goals.states, goals.observations, goals.seeds):
+        kept = deepcopy(grounding, {id(grounding.moves): grounding.moves})
+        nodes = _goal_nodes(model, grounding, x)
+        said = bool(nodes) and Planner(model, kept).run(env, nodes, seed=int(seed), max_steps=env.world.H - 1).reached
+        if not nodes:
+            env.reset(seed=int(seed))
+        stopped_there.append(said and env.state == state)
+        if state not in env.visited:
+            go_on_at_random(env, int(seed))
+        reached.append(state in env.visited)
+    return {
+        "success": float(np.mean(reached)),
+        "stopped_there": float(np.mean(stopped_there)),
+        "labels": float(grounding.n_labels),
+    }
+
+
+def _goal_nodes(model: Any, grounding: Grounding, x: NDArray[Any]) -> set[int]:
+    """The nodes that an observation of the goal means, at whatever step it is seen; none where it has no name."""
+    steps = range(1, len(grounding.nodes.sizes) + 1)
+    return {grounding.nodes.number(int(model.encode(x[None], h)[0]), h) for h in steps} - {-1}
+
+
+def go_on_at_random(env: Watched, seed: int) -> None:
+    """Random actions to the end of the episode."""
+    rng = np.random.default_rng(seed)
+    while not env.over:
+        env.step(int(rng.integers(env.action_space.n)))
+
+
+def random_success(env: Watched, goals: Goals) -> float:
+    """What random actions reach."""
+    reached = []
+    for state, seed in zip(goals.states, goals.seeds):
+        env.reset(seed=int(seed))
+        go_on_at_random(env, int(seed))
+        reached.append(state in env.visited)
+    return float(np.mean(reached))
