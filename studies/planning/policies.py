@@ -4,7 +4,7 @@
 
 makes the runs that `policies.jsonl` has not yet, and draws docs/img/policies.png. It takes about half an hour on
 one CPU core. States are those of CRAFT with a class of functions that is small, the cell of each figure, so that
-there is no network to train; the states of a network that reads every cell right give the same curves.
+there is no network to train.
 """
 
 from __future__ import annotations

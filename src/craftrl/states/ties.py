@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["Move", "Ties", "by_commuting", "by_vectors"]
+__all__ = ["Ties", "by_commuting", "by_vectors"]
 
 Floats = NDArray[np.float64]
 Move = tuple[int, int]
