@@ -102,6 +102,21 @@ class Bench:
         return path
 
     @cached_property
+    def moves(self) -> Any:
+        from craftrl.planning import Moves
+
+        return Moves.from_model(self.model, self.tau)
+
+    def grounding(self) -> Any:
+        """What is known of actions after a little exploring; every call has one of its own, since it learns."""
+        from craftrl.envs.gym import ExBMDPEnv
+        from craftrl.planning import Grounding, explore
+
+        grounding = Grounding(self.moves, self.world.n_actions)
+        explore(ExBMDPEnv(self.world), self.model, grounding, steps=30)
+        return grounding
+
+    @cached_property
     def played(self) -> tuple[Any, Any]:
         """The moves in images, and an episode in which one of them was planned and made."""
         from craftrl.planning import Episode, Moves, Plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +27,12 @@ MODULES = (
     "craftrl.importing",
     "craftrl.deploy",
     "craftrl.report",
+    "craftrl.planning",
+    "craftrl.states.accuracy",
+    "craftrl.states.agreement",
+    "craftrl.states.graph",
+    "craftrl.states.latent_actions",
+    "craftrl.states.visits",
 )
 
 
@@ -69,7 +74,7 @@ def public_calls() -> dict[str, Call]:
 
 def _calls() -> Iterator[Call]:
     seen: set[int] = set()
-    for module in map(import_module, [*MODULES, *_submodules("craftrl.states")]):
+    for module in map(import_module, MODULES):
         for name in module.__all__:
             thing, full = getattr(module, name), f"{module.__name__}.{name}"
             if id(thing) in seen or not callable(thing) or _is_no_call(thing):
@@ -79,10 +84,6 @@ def _calls() -> Iterator[Call]:
                 yield _of(full, thing)
             if full in HELD:
                 yield from _methods(full, thing)
-
-
-def _submodules(package: str) -> list[str]:
-    return [f"{package}.{module.name}" for module in pkgutil.iter_modules(import_module(package).__path__)]
 
 
 def _is_no_call(thing: Any) -> bool:

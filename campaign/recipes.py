@@ -111,6 +111,30 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "occupied": lambda b: np.array([[0], [2]]),
     "counts": lambda b: np.array([5, 6]),
     "threshold": lambda b: 1.0,
+    "grounding": lambda b: b.grounding(),
+    "n_actions": lambda b: 2,
+    "nodes": lambda b: b.moves.nodes,
+    "node": lambda b: 0,
+    "successor": lambda b: int(b.moves.edges[0, 1]),
+    "action": lambda b: 0,
+    "actions": lambda b: np.zeros((len(b.x), b.x.shape[1] - 1), dtype=int),
+    "edge": lambda b: b.moves.edges[0],
+    "edges": lambda b: b.moves.edges,
+    "start": lambda b: 0,
+    "goals": lambda b: {int(b.moves.edges[0, 1])},
+    "goal": lambda b: {int(b.moves.edges[0, 1])},
+    "aim": lambda b: {int(b.moves.edges[0, 1])},
+    "state": lambda b: 0,
+    "sizes": lambda b: (1, 2, 2),
+    "shared": lambda b: False,
+    "score": lambda b: [0.1, 0.5, 1.0],
+    "reached": lambda b: lambda env: False,
+    "act": lambda b: lambda x, h: 0,
+    "latent": lambda b: _latent(),
+    "s": lambda b: np.array([0, 1, 2]),
+    "t": lambda b: np.array([1, 2, 0]),
+    "true_actions": lambda b: np.array([0, 0, 0]),
+    "group": lambda b: np.zeros(len(b.labels), dtype=int),
 }
 
 
@@ -132,6 +156,18 @@ def _tensor(x: Any) -> Any:
     import torch
 
     return torch.from_numpy(x)
+
+
+def _latent() -> Any:
+    from craftrl.states.latent_actions import find_latent_actions
+
+    return find_latent_actions(_ring())
+
+
+def _ring() -> Any:
+    """Counts of two agents' moves on a ring of seven states."""
+    forward, backward = np.roll(np.eye(7, dtype=int), 1, axis=1), np.roll(np.eye(7, dtype=int), -1, axis=1)
+    return [30 * forward + 10 * backward, 10 * forward + 30 * backward]
 
 
 def _environment() -> Any:
@@ -174,6 +210,33 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.deploy.render", "model"): lambda b: b.network[0],
     ("craftrl.deploy.render", "tau"): lambda b: b.network[1],
     ("craftrl.deploy.render", "path"): lambda b: b.new(".gif"),
+    ("craftrl.planning.Curve", "steps"): lambda b: [10, 20, 30],
+    ("craftrl.planning.Grounding", "moves"): lambda b: b.moves,
+    ("craftrl.planning.Grounding.reliability", "a"): lambda b: 0,
+    ("craftrl.planning.Grounding.reliability", "s"): lambda b: 0,
+    ("craftrl.planning.Imitator", "policy"): lambda b: _habits(b),
+    ("craftrl.planning.Moves", "counts"): lambda b: b.moves.counts,
+    ("craftrl.planning.Moves.text", "edge"): lambda b: b.moves.edges[0],
+    ("craftrl.planning.Moves.from_states", "states"): lambda b: b.labels,
+    ("craftrl.planning.Nodes.from_states", "states"): lambda b: b.labels,
+    ("craftrl.planning.Nodes.number", "h"): lambda b: 2,
+    ("craftrl.planning.Nodes.numbers", "states"): lambda b: b.labels,
+    ("craftrl.planning.Nodes.from_model", "H"): lambda b: 3,
+    ("craftrl.planning.TabularQ", "epsilon"): lambda b: 0.2,
+    ("craftrl.planning.explore", "steps"): lambda b: 10,
+    ("craftrl.planning.agent_scores", "moves"): lambda b: b.moves,
+    ("craftrl.planning.better_agent", "moves"): lambda b: b.moves,
+    ("craftrl.planning.read_policy", "moves"): lambda b: b.moves,
+    ("craftrl.planning.read_policy", "agent"): lambda b: 0,
+    ("craftrl.planning.success_rate", "env"): lambda b: _task(b),
+    ("craftrl.planning.success_rate", "episodes"): lambda b: 3,
+    ("craftrl.planning.TabularQ.fit", "env"): lambda b: _states_shown(b),
+    ("craftrl.planning.TabularQ.partial_fit", "env"): lambda b: _states_shown(b),
+    ("craftrl.planning.TabularQ.fit", "steps"): lambda b: 20,
+    ("craftrl.planning.TabularQ.partial_fit", "steps"): lambda b: 20,
+    ("craftrl.states.latent_actions.find_latent_actions", "counts"): lambda b: _ring(),
+    ("craftrl.states.agreement.accuracy_by_group", "codes"): lambda b: b.labels[:, 1],
+    ("craftrl.states.agreement.accuracy_by_group", "truth"): lambda b: b.states[:, 1],
     ("craftrl.deploy.write_plan", "path"): lambda b: b.new(".gif"),
     ("craftrl.deploy.write_plan", "moves"): lambda b: b.played[0],
     ("craftrl.deploy.write_plan", "episodes"): lambda b: b.played[1],
@@ -198,6 +261,24 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.theory.recursive_step_holds", "epsilon"): lambda b: 0.001,
     ("craftrl.theory.recursive_step_holds", "h"): lambda b: 2,
 }
+
+
+def _habits(b: Bench) -> Any:
+    from craftrl.planning import read_policy
+
+    return read_policy(b.moves, 0)
+
+
+def _task(b: Bench) -> Any:
+    from craftrl.planning import ReachState
+
+    return ReachState(_environment(), lambda env: False)
+
+
+def _states_shown(b: Bench) -> Any:
+    from craftrl.deploy import StateObservation
+
+    return StateObservation(_environment(), b.model)
 
 
 def _coordinate_encoders(h: int) -> Any:
@@ -231,6 +312,10 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.envs.SwitchingPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
     "craftrl.envs.GymWorld": lambda b, world: collect(world, world.policies(), 2, seed=0),
     "craftrl.deploy.StateObservation": lambda b, env: env.reset(seed=0),
+    "craftrl.planning.Imitator": lambda b, imitator: imitator.run(_environment(), seed=0),
+    "craftrl.planning.Planner": lambda b, planner: planner.run(_environment(), {0}, seed=0),
+    "craftrl.planning.ReachState": lambda b, env: (env.reset(seed=0), env.step(0)),
+    "craftrl.planning.TabularQ": lambda b, table: table.fit(_states_shown(b), 20),
 }
 
 
@@ -250,7 +335,25 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.states.graph.LatentGraph": lambda b: b.graph,
     "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
     "craftrl.deploy.StateModule": lambda b: _state_module(b),
+    "craftrl.planning.Nodes": lambda b: b.moves.nodes,
+    "craftrl.planning.Moves": lambda b: b.moves,
+    "craftrl.planning.Grounding": lambda b: b.grounding(),
+    "craftrl.planning.Planner": lambda b: _planner(b),
+    "craftrl.planning.TabularQ": lambda b: _table(b),
+    "craftrl.states.latent_actions.LatentActions": lambda b: _latent(),
 }
+
+
+def _planner(b: Bench) -> Any:
+    from craftrl.planning import Planner
+
+    return Planner(b.model, b.grounding())
+
+
+def _table(b: Bench) -> Any:
+    from craftrl.planning import TabularQ
+
+    return TabularQ().fit(_states_shown(b), 20)
 
 
 def _state_module(b: Bench) -> Any:
@@ -287,6 +390,13 @@ RECORDS: dict[str, str] = {
             "craftrl.importing.Episode",
             "craftrl.importing.Inspection",
             "craftrl.importing.Recording",
+            "craftrl.planning.Curve",
+            "craftrl.planning.Episode",
+            "craftrl.planning.Exploration",
+            "craftrl.planning.Plan",
+            "craftrl.states.agreement.Agreement",
+            "craftrl.states.latent_actions.Condition",
+            "craftrl.states.latent_actions.LatentActions",
             "craftrl.states.graph.GraphRecovery",
             "craftrl.states.graph.LatentGraph",
         ],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.planning.grounding import Grounding
-from craftrl.planning.paths import By, Plan, UnreachableGoal, check_goals, plan_path
+from craftrl.planning.paths import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
 from craftrl.planning.reading import Reader
 
 __all__ = ["Episode", "Planner"]
@@ -58,8 +58,7 @@ class Planner:
         check_method("model", model, "encode", "a fitted model")
         check_kind("grounding", grounding, Grounding, "a Grounding")
         check_flag("learn", learn)
-        if by not in ("shortest", "reliable"):
-            raise InvalidParameterError(f'by must be "shortest" or "reliable"; {shown(by)} was given.')
+        check_by(by)
         self.model, self.grounding, self.by, self.learn = model, grounding, by, learn
 
     def goal_nodes(self, goal: Any) -> frozenset[int]:
@@ -132,8 +131,9 @@ class Planner:
         """
         goals = self.goal_nodes(goal)
         check_flag("keep", keep)
-        if max_steps is not None:
-            check_whole("max_steps", max_steps, 0)
+        for name, number in {"seed": seed, "max_steps": max_steps}.items():
+            if number is not None:
+                check_whole(name, number)
         reader = Reader(env, self.model, self.grounding)
         episode = _Course(self, goals, reader, _most_steps(self.grounding, max_steps), keep)
         out = episode.run(seed)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole
+from craftrl.data.dataset import as_observations
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError
 from craftrl.planning.contradictions import contradictions
@@ -94,7 +95,7 @@ class Grounding:
         """
         check_method("model", model, "encode", "a fitted model")
         check_whole("h", h, 1, self.nodes.H)
-        array, a = np.asarray(x), as_labels("actions", actions)
+        array, a = as_observations(x, "the labels"), as_labels("actions", actions)
         a = a[:, None] if a.ndim == 1 else a
         if array.ndim < 2 or a.ndim != 2 or a.shape != (len(array), array.shape[1] - 1):
             raise InvalidDataError(
@@ -142,8 +143,9 @@ class Grounding:
 
     def outcomes(self, node: int) -> Outcomes:
         """What is expected of each action in one state."""
+        check_whole("node", node, 0, self.nodes.n - 1)
+        node = int(node)
         if node not in self._outcomes:
-            check_whole("node", node, 0, self.nodes.n - 1)
             videos = self.moves.successors(node)
             told = None if self._shared is None else self._shared.predicted(node, videos)
             seen = self._seen.get(node, {})

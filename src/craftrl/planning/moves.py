@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from scipy.stats import poisson
 
-from craftrl.arguments import check_kind, check_method, check_number
+from craftrl.arguments import check_kind, check_method, check_number, check_whole, shown
 from craftrl.core.encoders import encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.labels import as_labels
@@ -36,11 +36,13 @@ class Moves:
     counts: tuple[csr_array, ...]
 
     def __post_init__(self) -> None:
+        check_kind("nodes", self.nodes, Nodes, "Nodes, as Nodes.from_model gives them")
+        check_kind("counts", self.counts, tuple, "a tuple with one sparse matrix of counts for each agent")
         n = self.nodes.n
-        if not self.counts or any(count.shape != (n, n) for count in self.counts):
+        if not self.counts or any(not issparse(count) or count.shape != (n, n) for count in self.counts):
             raise InvalidDataError(
-                f"Moves must be counted between all {n} states, for one agent or more; counts of shapes "
-                f"{[count.shape for count in self.counts]} were given."
+                f"Moves must be counted between all {n} states in a sparse matrix, for one agent or more; "
+                f"{shown(self.counts)} was given; call Moves.from_model."
             )
 
     @classmethod
@@ -61,6 +63,7 @@ class Moves:
     def from_states(cls, states: ArrayLike, agent: ArrayLike, nodes: Nodes, min_share: float = RARE) -> Moves:
         """From states (n, H) that were read already, -1 for none, and the agent of each row, numbered from 0."""
         check_number("min_share", min_share, "a number from 0 up to 1", lambda share: 0 <= share < 1)
+        check_kind("nodes", nodes, Nodes, "Nodes, as Nodes.from_model gives them")
         at, k = nodes.numbers(states), as_labels("agent", agent, 1)
         if len(k) != len(at) or not len(k) or k.min() < 0:
             raise InvalidDataError(
@@ -93,17 +96,26 @@ class Moves:
 
     def successors(self, node: int) -> NDArray[np.int64]:
         """The nodes that were seen to follow this one, sorted."""
-        start, stop = self.total.indptr[node : node + 2]
+        start, stop = self._row(node)
         return self.total.indices[start:stop].astype(np.int64)
 
     def visits(self, node: int) -> int:
         """How many moves out of this node were seen."""
-        start, stop = self.total.indptr[node : node + 2]
+        start, stop = self._row(node)
         return int(self.total.data[start:stop].sum())
 
-    def text(self, edge: Any) -> str:
+    def _row(self, node: int) -> tuple[int, int]:
+        """Where the moves out of a node begin and end in `total`."""
+        check_whole("node", node, 0, self.nodes.n - 1)
+        start, stop = self.total.indptr[int(node) : int(node) + 2].tolist()
+        return start, stop
+
+    def text(self, edge: ArrayLike) -> str:
         """The name of a move in a sentence."""
-        s, t = (int(node) for node in edge)
+        move = as_labels("edge", edge, 1)
+        if move.shape != (2,):
+            raise InvalidDataError(f"A move must be a pair of nodes; {shown(edge)} was given.")
+        s, t = move.tolist()
         return f"{self.nodes.text(s)} -> {self.nodes.text(t)}"
 
 

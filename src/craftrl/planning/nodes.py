@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_method, check_whole, is_whole, shown
+from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
@@ -33,6 +33,8 @@ class Nodes:
     shared: bool
 
     def __post_init__(self) -> None:
+        check_flag("shared", self.shared)
+        check_kind("sizes", self.sizes, tuple, "a tuple with the number of states of each step")
         if not self.sizes or (self.shared and len(self.sizes) != 1) or not all(is_whole(n) for n in self.sizes):
             raise InvalidParameterError(
                 "sizes must hold the number of states of each step, and a single one where steps share their states; "
@@ -58,6 +60,7 @@ class Nodes:
     @classmethod
     def from_states(cls, states: ArrayLike, shared: bool) -> Nodes:
         """As many as occur in states (n, H) that a model assigned, -1 for none."""
+        check_flag("shared", shared)
         given = as_labels("states", states, 2)
         if shared:
             return cls((max(1, int(given.max(initial=-1)) + 1),), True)
@@ -79,6 +82,8 @@ class Nodes:
 
     def number(self, state: int, h: int | None = None) -> int:
         """The node of a state at step h, counted from 1; -1 for state -1 and for one that no data showed."""
+        if not is_whole(state):
+            raise InvalidParameterError(f"state must be a whole number; {shown(state)} was given.")
         if self.shared:
             return int(state) if 0 <= state < self.sizes[0] else -1
         check_whole("h", h, 1, len(self.sizes), "each step has its own states")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from craftrl.arguments import check_kind, check_whole, is_whole, shown
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.grounding import Grounding, KnownMoves
 
-__all__ = ["By", "Plan", "UnreachableGoal", "check_goals", "distances", "plan_path"]
+__all__ = ["By", "Plan", "UnreachableGoal", "check_by", "check_goals", "distances", "plan_path"]
 
 By = Literal["shortest", "reliable"]
 Floats = NDArray[np.floating]
@@ -73,8 +73,7 @@ def plan_path(
     check_kind("grounding", grounding, Grounding, "a Grounding")
     check_whole("start", start, 0, grounding.nodes.n - 1)
     goal = check_goals(grounding, goals)
-    if by not in ("shortest", "reliable"):
-        raise InvalidParameterError(f'by must be "shortest" or "reliable"; {shown(by)} was given.')
+    check_by(by)
     if horizon is not None:
         check_whole("horizon", horizon, 0)
     known, at = grounding.known_moves(), sorted(goal)
@@ -91,8 +90,15 @@ def plan_path(
 
 def distances(grounding: Grounding, goals: Collection[int]) -> Floats:
     """How many moves the goal is away from each state, by grounded moves alone; inf where none lead there."""
+    check_kind("grounding", grounding, Grounding, "a Grounding")
     known = grounding.known_moves()
     return _to_goal(known.s, known.t, check_goals(grounding, goals), grounding.nodes.n)
+
+
+def check_by(by: Any) -> None:
+    """One of the two things to plan for."""
+    if not (isinstance(by, str) and by in ("shortest", "reliable")):
+        raise InvalidParameterError(f'by must be "shortest" or "reliable"; {shown(by)} was given.')
 
 
 def check_goals(grounding: Grounding, goals: Collection[int]) -> frozenset[int]:

@@ -51,14 +51,7 @@ def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: A
     Transitions that have no latent action count as wrong.
     """
     check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives")
-    start, end, action = (
-        as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions))
-    )
-    if not start.shape == end.shape == action.shape:
-        raise InvalidDataError(
-            f"There must be one s, one t and one action per transition; {start.size}, {end.size} and {action.size} "
-            "were given."
-        )
+    start, end, action = _transitions(s, t, true_actions)
     known = action >= 0
     start, end, action = start[known], end[known], action[known]
     code = latent.of_moves(start, end)
@@ -86,6 +79,19 @@ def accuracy_by_group(codes: ArrayLike, truth: ArrayLike, group: ArrayLike) -> f
 
 def ceiling(s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> float:
     """The share that the most frequent action of each move s -> t makes up."""
-    start, end, action = as_labels("s", s, 1), as_labels("t", t, 1), as_labels("true_actions", true_actions, 1)
+    start, end, action = _transitions(s, t, true_actions)
     _, move = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
     return float(count_visits(move.ravel(), action).max(axis=1, initial=0).sum() / max(len(action), 1))
+
+
+def _transitions(s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> tuple[Ints, Ints, Ints]:
+    """States, successors and actions, one of each per transition."""
+    start, end, action = (
+        as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions))
+    )
+    if not start.shape == end.shape == action.shape:
+        raise InvalidDataError(
+            f"There must be one s, one t and one action per transition; {start.size}, {end.size} and {action.size} "
+            "were given."
+        )
+    return start, end, action
