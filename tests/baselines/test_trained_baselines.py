@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from craftrl import baselines  # noqa: E402
-from craftrl.baselines.objectives import _LatentActions, _MultiStepInverse  # noqa: E402
+from craftrl.baselines.latent_action import _LatentActions  # noqa: E402
+from craftrl.baselines.objectives import _MultiStepInverse  # noqa: E402
 from craftrl.baselines.trained import Shapes  # noqa: E402
 from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402

@@ -241,6 +241,11 @@ def test_unknown_moves_have_no_latent_action():
         ({"counts": [np.ones((2, 2)), np.ones((3, 3))]}, "square matrices of one size"),
         ({"counts": [-np.ones((2, 2))]}, "numbers of 0 or more"),
         ({"counts": [csr_array(np.full((2, 2), np.nan))]}, "numbers of 0 or more"),
+        ({"counts": [np.zeros((0, 0))]}, "of one state or more"),
+        ({"counts": [3]}, "square matrices of one size"),
+        ({"counts": [np.ones((2, 2, 2))]}, "square matrices of one size"),
+        ({"counts": [csr_array(np.full((2, 2), 1j))]}, "numbers of 0 or more"),
+        ({"counts": [np.full((2, 2), 1e200)]}, "numbers of 0 or more, up to"),
         ({"counts": 3}, "a list with one matrix of counts per agent"),
         ({"n": 0}, "n must be an integer from 1"),
         ({"n": "many"}, "n must be an integer from 1"),
@@ -257,11 +262,19 @@ def test_what_cannot_be(arguments, message):
         find_latent_actions(given.pop("counts"), **given)
 
 
-def test_no_moves_no_latent_actions():
-    latent = find_latent_actions([np.zeros((3, 3))])
+@pytest.mark.parametrize("told", [{}, {"same_habits": True}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
+def test_no_moves_no_latent_actions(told):
+    latent = find_latent_actions([np.zeros((3, 3))], **told)
     assert latent.edges.shape == (0, 2)
     assert latent.of_moves([0], [1]).tolist() == [-1]
     assert len(np.unique(latent.consistent)) == 3
+
+
+def test_weighted_counts_give_the_same_policies():
+    counts, *_ = play(GRID)
+    whole, weighted = find_latent_actions(counts), find_latent_actions([table / 4096 for table in counts])
+    np.testing.assert_allclose(weighted.policies, whole.policies)
+    np.testing.assert_allclose(weighted.posterior, whole.posterior)
 
 
 def test_agreement_counts_by_hand():

@@ -13,11 +13,11 @@ from craftrl.baselines.observation import PairedObservation, SingleObservation
 from craftrl.errors import require
 
 if TYPE_CHECKING:
+    from craftrl.baselines.latent_action import LatentAction
     from craftrl.baselines.objectives import (
         ACState,
         Autoencoder,
         ForwardPrediction,
-        LatentAction,
         PairedFrames,
         SingleFrame,
         TemporalContrastive,
@@ -44,5 +44,5 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'craftrl.baselines' has no attribute {name!r}")
     require("torch", "neural")
-    home = "trained" if name == "TrainedBaseline" else "objectives"
+    home = {"TrainedBaseline": "trained", "LatentAction": "latent_action"}.get(name, "objectives")
     return getattr(import_module(f"craftrl.baselines.{home}"), name)

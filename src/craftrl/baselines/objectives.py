@@ -7,19 +7,13 @@ figure on a constant background would weigh nothing in the loss.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from craftrl.arguments import check_whole
 from craftrl.baselines.trained import Ints, Objective, Shapes, TrainedBaseline
 from craftrl.core.evidence import chance_loss
-from craftrl.data.labels import as_array
-from craftrl.errors import InvalidDataError, NotFittedError
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.trunks import Trunk
 
@@ -27,85 +21,49 @@ __all__ = [
     "ACState",
     "Autoencoder",
     "ForwardPrediction",
-    "LatentAction",
+    "OfFrames",
     "PairedFrames",
     "SingleFrame",
     "TemporalContrastive",
+    "mlp",
 ]
 
-LATENTS, CODES, CODE_DIM = 8, 64, 16  # a latent action: so many codes, each one of 64 vectors of this size, as in LAPO
-COMMITMENT = 0.05  # weight of the loss that draws a guess to its code
 TEMPERATURE = 0.1  # of the contrastive loss
 MAX_GAP = 5  # furthest step that the multi-step inverse looks ahead
 
 
-def _mlp(n_in: int, n_out: int, hidden: int = 256) -> nn.Sequential:
+def mlp(n_in: int, n_out: int, hidden: int = 256) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, hidden), nn.ReLU(), nn.Linear(hidden, n_out))
 
 
-class _OfFrames(Objective):
+class OfFrames(Objective):
     """Objectives whose error is that of a frame: to know nothing is to name the mean frame."""
 
     def chance(self, agent: Ints, action: Ints) -> float:
         return self.mean_frame_loss
 
 
-class _Reconstruction(_OfFrames):
+class _Reconstruction(OfFrames):
     """x_h from z_h, by a decoder with one hidden layer."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.decoder = _mlp(shapes.dim, self.n_pixels)
+        self.decoder = mlp(shapes.dim, self.n_pixels)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         return functional.mse_loss(self.decoder(self.features(x)).float(), self.pixels(x))
 
 
-class _NextFrame(_OfFrames):
+class _NextFrame(OfFrames):
     """x_{h+1} from z_h."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.decoder = _mlp(shapes.dim, self.n_pixels)
+        self.decoder = mlp(shapes.dim, self.n_pixels)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         z = self.features(x)[:, :-1]
         return functional.mse_loss(self.decoder(z).float(), self.pixels(x[:, 1:]))
-
-
-class _LatentActions(_OfFrames):
-    """An inverse model names a latent action, made of a few discrete codes; with it, the past must predict x_{h+1}.
-
-    As in LAPO both models see x_{h-1} beside x_h, and codes begin small. Other than there, both read frames through one
-    trunk, since without a network of single frames there would be no states; and codes are learned by gradients.
-    """
-
-    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
-        super().__init__(trunk, shapes)
-        self.inverse = _mlp(3 * shapes.dim, LATENTS * CODE_DIM)
-        self.codes = nn.Parameter((2 * torch.rand(LATENTS, CODES, CODE_DIM) - 1) * 5 / CODES)
-        self.decoder = _mlp(2 * shapes.dim + LATENTS * CODE_DIM, self.n_pixels)
-
-    def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
-        past, guess = self.guessed(self.features(x))
-        code = self.quantised(guess)
-        drawn = functional.mse_loss(code, guess.detach()) + COMMITMENT * functional.mse_loss(guess, code.detach())
-        latent = guess + (code - guess).detach()  # straight through
-        predicted = self.decoder(torch.cat([past, latent], dim=-1)).float()
-        return functional.mse_loss(predicted, self.pixels(x[:, 1:])) + drawn
-
-    def guessed(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Of features (n, H, dim): what both models see of the past, and latent actions before they become codes."""
-        now, later = z[:, :-1], z[:, 1:]
-        past = torch.cat([torch.cat([z[:, :1], z[:, :-2]], dim=1), now], dim=-1)  # at h = 1 the frame itself
-        return past, self.inverse(torch.cat([past, later], dim=-1)).float()
-
-    def quantised(self, guess: Tensor) -> Tensor:
-        """Each part of a guess (..., LATENTS * CODE_DIM) replaced by the nearest of its codes."""
-        parts = guess.reshape(-1, LATENTS, CODE_DIM).transpose(0, 1)
-        nearest = torch.cdist(parts, self.codes.float()).argmin(dim=-1)  # (LATENTS, m)
-        chosen = self.codes.float()[torch.arange(LATENTS, device=guess.device)[:, None], nearest]
-        return chosen.transpose(0, 1).reshape(guess.shape)
 
 
 class _Contrastive(Objective):
@@ -117,7 +75,7 @@ class _Contrastive(Objective):
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.before, self.after = _mlp(shapes.dim, 64), _mlp(shapes.dim, 64)
+        self.before, self.after = mlp(shapes.dim, 64), mlp(shapes.dim, 64)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         z = self.features(x).transpose(0, 1)
@@ -144,7 +102,7 @@ class _AgentOfFrame(_OfAgents):
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.step = nn.Embedding(shapes.H, 16)
-        self.head = _mlp(shapes.dim + 16, shapes.n_agents)
+        self.head = mlp(shapes.dim + 16, shapes.n_agents)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         z = self.features(x)
@@ -171,7 +129,7 @@ class _MultiStepInverse(Objective):
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.gap = nn.Embedding(MAX_GAP + 1, 16)
-        self.head = _mlp(3 * shapes.dim + 16, shapes.n_actions)
+        self.head = mlp(3 * shapes.dim + 16, shapes.n_actions)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         z = self.features(x)
@@ -197,46 +155,6 @@ class ForwardPrediction(TrainedBaseline):
     """Predict the next frame."""
 
     objective = _NextFrame
-
-
-class LatentAction(TrainedBaseline):
-    """A latent-action model in the manner of LAPO (Schmidt and Jiang 2024): inverse and forward model together.
-
-    The number and size of its codes are those of the authors' code (github.com/schmidtdominik/LAPO).
-    """
-
-    objective = _LatentActions
-
-    @torch.no_grad()
-    def latents(self, x: NDArray[Any]) -> NDArray[np.float64]:
-        """The codes that the inverse model names for trajectories x (n, H, *obs): (n, H-1, size of a latent action)."""
-        network = getattr(self, "network_", None)
-        if not isinstance(network, _LatentActions):
-            raise NotFittedError(
-                "Latent actions need the inverse model, which `fit` trains and `save` leaves out; fit first."
-            )
-        given = as_array("x", x)
-        if given.ndim != 2 + len(self.obs_shape_) or given.shape[2:] != self.obs_shape_ or given.shape[1] < 2:
-            raise InvalidDataError(
-                f"x must be trajectories of two steps or more, (n, H) and then {self.obs_shape_}; shape {given.shape} "
-                "was given."
-            )
-        z = self.features(given.reshape(-1, *self.obs_shape_)).reshape(*given.shape[:2], -1)
-        guess = network.guessed(torch.from_numpy(z).to(network.codes))[1]
-        return network.quantised(guess).double().cpu().numpy()
-
-    def latent_actions(self, x: NDArray[Any], n_actions: int, seed: int = 0) -> Ints:
-        """One of n_actions numbers for each transition of trajectories x (n, H, *obs), (n, H-1): k-means on `latents`.
-
-        The codes are far more than there are actions; so they are put in as many classes as the caller says.
-        """
-        from sklearn.cluster import KMeans  # dear to import
-
-        check_whole("n_actions", n_actions, 1)
-        latents = self.latents(x)
-        flat = latents.reshape(-1, latents.shape[-1])
-        check_whole("n_actions", n_actions, 1, max(len(flat), 1), "there is one transition for each at least")
-        return KMeans(n_actions, n_init=4, random_state=seed).fit_predict(flat).reshape(latents.shape[:2])
 
 
 class TemporalContrastive(TrainedBaseline):

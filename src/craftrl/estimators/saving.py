@@ -45,13 +45,13 @@ LEARNERS = {
             "ACState",
             "Autoencoder",
             "ForwardPrediction",
-            "LatentAction",
             "PairedFrames",
             "SingleFrame",
             "TemporalContrastive",
         ),
         "craftrl.baselines.objectives",
     ),
+    "LatentAction": "craftrl.baselines.latent_action",
 }
 UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained with; its trunk is in the encoders
 

@@ -66,12 +66,13 @@ class Effects:
 
     def expected(self, features: Floats) -> Floats:
         """The mean of the features (E, d) of moves over each action's effects."""
-        return np.concatenate([local.share @ features[local.moves] for local in self.states])
+        none = np.zeros((0, features.shape[1]))
+        return np.concatenate([none, *(local.share @ features[local.moves] for local in self.states)])
 
     def habits(self) -> Floats:
         """How often each agent takes each action where it is: (actions, K), NaN where it never was."""
         seen = (np.where(self.visits[:, local.state, None] > 0, local.policies, np.nan) for local in self.states)
-        return np.concatenate([found.T for found in seen])
+        return np.concatenate([np.zeros((0, len(self.visits))), *(found.T for found in seen)])
 
 
 def deterministic_effects(edges: Ints, by_agent: Floats, N: int, n: int | None, staying: bool) -> Effects:
@@ -79,7 +80,8 @@ def deterministic_effects(edges: Ints, by_agent: Floats, N: int, n: int | None, 
     visits, rows = _by_state(edges, by_agent, N)
     local = []
     for s, moves in rows.items():
-        habits = by_agent[:, moves] / np.maximum(visits[:, s, None], 1)
+        left = visits[:, s, None]  # weighted counts may lie below 1
+        habits = by_agent[:, moves] / np.where(left > 0, left, 1)
         local.append(StateEffects(s, moves, np.eye(len(moves)), habits))
     unseen = {s: int(staying and s not in edges[moves, 1]) for s, moves in rows.items()}
     needed = max((len(moves) + unseen[s] for s, moves in rows.items()), default=1)

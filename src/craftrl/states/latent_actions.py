@@ -29,6 +29,7 @@ __all__ = ["Condition", "LatentActions", "find_latent_actions"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ACTIONS = 1000
+MOST_COUNTED = 2**53  # up to there floats are exact
 
 
 @dataclass(frozen=True)
@@ -184,15 +185,21 @@ def _assembled(effects: Effects, names: Names, conditions: tuple[Condition, ...]
 
 def _checked_counts(counts: Any) -> list[csr_array]:
     check_kind("counts", counts, (list, tuple, np.ndarray), "a list with one matrix of counts per agent")
-    tables = [csr_array(table if issparse(table) else as_array("counts", table)) for table in counts]
-    if not tables or any(table.ndim != 2 or table.shape != (tables[0].shape[0],) * 2 for table in tables):
+    given = [table if issparse(table) else as_array("counts", table) for table in counts]
+    shapes = [tuple(table.shape) for table in given]
+    if not given or any(len(shape) != 2 or shape[0] < 1 or shape != (shapes[0][0],) * 2 for shape in shapes):
         raise InvalidDataError(
-            f"counts must be square matrices of one size, one per agent; shapes "
-            f"{shown([table.shape for table in tables])} were given."
+            f"counts must be square matrices of one size, one per agent and of one state or more; shapes "
+            f"{shown(shapes)} were given."
         )
-    if any(table.nnz and not (np.isfinite(table.data).all() and table.data.min() >= 0) for table in tables):
-        raise InvalidDataError("counts must be numbers of 0 or more; others were given; count moves.")
+    tables = [csr_array(table) for table in given]
+    if not all(table.dtype.kind in "biuf" and _can_be_counts(table.data) for table in tables):
+        raise InvalidDataError("counts must be numbers of 0 or more, up to 2**53; others were given; count moves.")
     return tables
+
+
+def _can_be_counts(numbers: NDArray[Any]) -> bool:
+    return bool(np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers <= MOST_COUNTED).all())
 
 
 def _check_options(n: Any, deterministic: Any, seed: Any, **flags: Any) -> None:
