@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from craftrl.reproduce.statistics import estimate
@@ -107,5 +108,32 @@ def test_pixels():
     small, large = ([row for row in rooms if row["size"] == size and row["technique"] == "craft"] for size in (9, 13))
     assert small[0]["n_states"] == small[0]["n_states_true"]
     assert f"| {mean(small):.1f}, {small[0]['n_states'][-1]} states of 68 |" in line_of("9x9 cells")
-    late = large[0]["n_states"][-10:]
-    assert f"| {mean(large):.1f}, {min(late)} to {max(late)} states of 148" in line_of("13x13 cells")
+    told, chosen = mean(large, bounds="true"), [row for row in large if row["bounds"] == "auto"]
+    assert f"| {mean(chosen):.1f}, {chosen[0]['n_states'][-1]} states of 148; with bounds given {told:.1f} " in line_of(
+        "13x13 cells"
+    )
+
+
+@pytest.mark.parametrize(
+    ("technique", "field", "start"),
+    [
+        ("craft", "offline_latent", "CRAFT's states, learned without actions"),
+        ("craft", "offline", "CRAFT's states, each move"),
+        ("true", "offline", "true states, each move"),
+        ("autoencoder", "offline", "autoencoder's states"),
+        ("cloning", "offline", "behaviour cloning"),
+    ],
+)
+def test_planning(technique, field, start):
+    rows = [row for row in rows_of("planning/rows.jsonl") if (row["world"], row["technique"]) == ("pixels", technique)]
+    after = [
+        100 * np.mean([row[field][row["labels"].index(labels)] for row in rows]).round(4) for labels in (1, 10, 100)
+    ]
+    assert line_of(start).endswith("| " + " | ".join(f"{value:.0f}" for value in after) + " |")
+
+
+def test_planning_beside_chance_and_ppo():
+    chance = np.mean([row["chance"] for row in rows_of("planning/rows.jsonl") if row["world"] == "pixels"])
+    assert f"random actions reach {100 * chance:.0f})" in README
+    assert sorted(row["steps_needed"] for row in rows_of("planning/ppo.jsonl")) == [1000, 1504]
+    assert "PPO from pixels needs 1,000 to 1,500 environment steps" in README
