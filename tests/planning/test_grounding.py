@@ -30,6 +30,17 @@ def test_what_is_left_over_is_counted_as_by_hand(unknown, left, options):
         assert q == pytest.approx(np.mean([way[0] == options - 1 for way in ways]))
 
 
+def test_many_actions_neither_overflow_nor_cancel():
+    p, q = covering(1000, 30, 60.0)
+    assert 30 * p + 30 * q == pytest.approx(1)
+    assert p == pytest.approx(1 / 60, rel=1e-3)  # so many actions cover everything by themselves
+    p, q = covering(60, 60, 60.0)
+    assert p == pytest.approx(1 / 60)
+    g = grounding(n_actions=1000)
+    g.add(0, 4, 2)
+    assert np.isfinite(g.action_of(g.moves.edges)).all()
+
+
 def test_nothing_is_known_without_labels():
     g = grounding()
     assert g.n_labels == 0

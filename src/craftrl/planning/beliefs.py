@@ -5,8 +5,6 @@ The same reasoning serves twice: which move an action makes in a state, and whic
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,19 +46,27 @@ def covering(unknown: int, left: int, options: float) -> tuple[float, float]:
     """How likely one of `unknown` actions has one given option that is `left` over, and how likely another one.
 
     Every way to give the unknown actions an option each, such that all that are left over are covered, counts as
-    equally likely. By inclusion and exclusion there are sum_j (-1)^j C(left, j) (options - j)^unknown of them.
+    equally likely.
     """
-    ways = _ways(unknown, left, options)
-    if unknown < left or ways <= 0:  # more is left over than actions: some of it is misread, and nothing says what
+    all_covered = _covered(unknown, left, options)
+    if all_covered <= 0:  # more is left over than actions: some of it is misread, and nothing says what
         return 1 / left, 0.0
-    other = _ways(unknown - 1, left, options) / ways
-    return (1 - (options - left) * other) / left, other
+    other = _covered(unknown - 1, left, options) / (options * all_covered)
+    return max(0.0, 1 - (options - left) * other) / left, other
 
 
-def _ways(actions: int, left: int, options: float) -> float:
-    if actions < left:
-        return 0.0
-    return max(0.0, sum((-1) ** j * comb(left, j) * (options - j) ** actions for j in range(left + 1)))
+def _covered(actions: int, left: int, options: float) -> float:
+    """The probability that all that is left over is covered if each action draws one of the options at random.
+
+    Computed action by action, over how many are covered already: sums with alternating signs would overflow, or
+    cancel, where there are many actions.
+    """
+    new = np.clip((left - np.arange(left + 1)) / max(options, left), 0.0, 1.0)  # that the next draw covers one more
+    covered = np.zeros(left + 1)
+    covered[0] = 1.0
+    for _ in range(actions):
+        covered = covered * (1 - new) + np.concatenate([[0.0], (covered * new)[:-1]])
+    return float(covered[-1])
 
 
 def _normalised(weights: Floats) -> Floats:
