@@ -43,7 +43,7 @@ def check_table(path: str | os.PathLike[str]) -> Callable[[Path, Ints, Ints], No
     suffix = check_target("The table", path).suffix.lower()
     if suffix not in FORMATS:
         raise InvalidParameterError(
-            f"A table of states must be named {', '.join(FORMATS)}; {os.fspath(path)} was given; choose another name."
+            f"A table must be named {', '.join(FORMATS)}; {os.fspath(path)} was given; choose another name."
         )
     if suffix == ".parquet":
         require("pyarrow", "tables")

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
+from craftrl.diagnostics.profiles import foretold
 from craftrl.states.visits import count_visits
 
 __all__ = ["FusedState", "fused_states"]
@@ -109,26 +111,12 @@ def _agreed(
 
 
 def _explained(parts: Sequence[Ints], rows: Sequence[Ints], decoded: Sequence[Ints], agent: Ints) -> float:
-    """The share of what there is to know of the part that the next group tells, given agent and step.
-
-    Counts that are there by chance are taken off: half a nat for each degree of freedom of a table.
-    """
-    told = unknown = 0.0
-    for part, here, after in zip(parts, rows, decoded[1:]):
-        for k in np.unique(agent[here]):
-            mine = (agent[here] == k) & (part >= 0) & (after[here] >= 0)
-            table = count_visits(part[mine], after[here][mine]) if mine.any() else np.zeros((0, 0))
-            table = table[table.sum(axis=1) >= FEWEST]
-            table = table[:, table.sum(axis=0) > 0]
-            if len(table) < 2:
-                continue
-            told += _nats(table.sum(axis=1)) + _nats(table.sum(axis=0)) - _nats(table.ravel())
-            told -= (table.shape[0] - 1) * (table.shape[1] - 1) / 2
-            unknown += _nats(table.sum(axis=1))
-    return told / unknown if unknown else 0.0
-
-
-def _nats(counts: Ints) -> float:
-    """The entropy of counts, times their sum."""
-    seen = counts[counts > 0]
-    return float(seen.sum() * np.log(seen.sum()) - (seen * np.log(seen)).sum())
+    """The share of what there is to know of the part that the next group tells, given agent and step."""
+    part = np.concatenate(parts[:-1])
+    after = np.concatenate([label[here] for label, here in zip(decoded[1:], rows)])
+    given = np.concatenate([h * (agent.max() + 1) + agent[here] for h, here in enumerate(rows[:-1])])
+    there = (part >= 0) & (after >= 0)
+    visits = count_visits(given[there], part[there])
+    of_agent = visits.sum(axis=1)
+    unknown = float(xlogy(of_agent, of_agent).sum() - xlogy(visits, visits).sum())
+    return foretold(part, after, given) * int(there.sum()) / unknown if unknown else 0.0
