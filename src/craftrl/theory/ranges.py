@@ -22,6 +22,7 @@ __all__ = ["check_count", "finite_array", "in_range"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+ROUNDING = 1e-12
 
 
 def in_range(formula: Callable[P, R]) -> Callable[P, R]:
@@ -79,7 +80,8 @@ def _failure(name: str, value: float) -> None:
 
 
 def _part(name: str, value: float) -> None:
-    check_number(name, value, "a number from 0 to 1", lambda v: 0 <= v <= 1)
+    """A share; sums of probabilities may pass 1 by rounding."""
+    check_number(name, value, "a number from 0 to 1", lambda v: 0 <= v <= 1 + ROUNDING)
 
 
 def _alpha(name: str, value: float) -> None:
