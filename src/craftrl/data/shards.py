@@ -23,7 +23,7 @@ from craftrl.data.seals import CHECKSUM, UNREADABLE, check_seal, read_array, sea
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError
 
-__all__ = ["ShardSteps", "ShardWriter", "open_shards"]
+__all__ = ["Manifest", "Shard", "ShardSteps", "ShardWriter", "open_shards", "read_lengths", "read_manifest"]
 
 FORMAT = "craftrl shards 2"
 UNSEALED = "craftrl shards 1"  # the first version, without a checksum
@@ -79,30 +79,34 @@ def step_name(step: int) -> str:
 
 def open_shards(folder: Path) -> tuple[ShardSteps, NDArray[np.int64], NDArray[np.int64]]:
     """Steps, agent labels and lengths of a folder that `ShardWriter` wrote; every shard's header is checked."""
-    manifest = _manifest(folder)
+    manifest = read_manifest(folder)
     for shard in manifest.shards:
         _check_shard(shard.file, manifest.H, (shard.n, *manifest.obs_shape), manifest.dtype)
     files, sizes = [shard.file for shard in manifest.shards], [shard.n for shard in manifest.shards]
     agent = np.repeat([shard.agent for shard in manifest.shards], sizes)
-    lengths = np.concatenate([_lengths(shard) for shard in manifest.shards])
+    lengths = np.concatenate([read_lengths(shard) for shard in manifest.shards])
     starts = [0, *accumulate(sizes)]
     return ShardSteps(files, starts, manifest.H, manifest.obs_shape, manifest.dtype), agent, lengths
 
 
-class _Shard(NamedTuple):
+class Shard(NamedTuple):
+    """One file: some trajectories of one agent."""
+
     file: Path
     agent: int
     n: int
 
 
-class _Manifest(NamedTuple):
+class Manifest(NamedTuple):
+    """What the shards of a folder have in common, and which there are."""
+
     H: int
     obs_shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    shards: list[_Shard]
+    shards: list[Shard]
 
 
-def _manifest(folder: Path) -> _Manifest:
+def read_manifest(folder: Path) -> Manifest:
     """What the shards have in common, every field checked."""
     try:
         content = json.loads((folder / MANIFEST).read_text())
@@ -110,9 +114,9 @@ def _manifest(folder: Path) -> _Manifest:
             check_seal(content)
         if content["format"] not in (FORMAT, UNSEALED):
             raise ValueError(f"its format is {content['format']!r}")
-        shards = [_Shard(folder / _name(s["file"]), _whole(s["agent"]), _whole(s["n"], 1)) for s in content["shards"]]
+        shards = [Shard(folder / _name(s["file"]), _whole(s["agent"]), _whole(s["n"], 1)) for s in content["shards"]]
         shape = tuple(_whole(side) for side in content["obs_shape"])
-        found = _Manifest(_whole(content["H"], 1), shape, np.dtype(content["dtype"]), shards)
+        found = Manifest(_whole(content["H"], 1), shape, np.dtype(content["dtype"]), shards)
         if not shards or found.dtype.kind not in "biuf":
             raise ValueError("it lists no shards, or no numbers")
     except UNREADABLE as error:
@@ -136,7 +140,8 @@ def _name(value: Any) -> str:
     return value
 
 
-def _lengths(shard: _Shard) -> NDArray[np.int64]:
+def read_lengths(shard: Shard) -> NDArray[np.int64]:
+    """How many steps each of a shard's trajectories has."""
     lengths = _load(shard.file, "lengths")
     if lengths.shape != (shard.n,) or lengths.dtype.kind not in "iu":
         raise _broken(shard.file, ValueError(f"it has lengths of shape {lengths.shape}, {lengths.dtype}"))
