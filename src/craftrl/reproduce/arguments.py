@@ -21,11 +21,9 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_sweep_arguments(parser: argparse.ArgumentParser, name: str, seeds: int) -> None:
-    """--seeds, --workers, --out and --quiet, as every sweep has them."""
-    parser.add_argument(
-        "--seeds", type=positive, default=seeds, metavar="N", help="seeds 0..N-1 (default: %(default)s)"
-    )
+def add_sweep_arguments(parser: argparse.ArgumentParser, name: str, default_seeds: str) -> None:
+    """--seeds, --workers, --out and --quiet, as every sweep has them; --seeds is None where it is left out."""
+    parser.add_argument("--seeds", type=positive, metavar="N", help=f"seeds 0..N-1 (default: {default_seeds})")
     parser.add_argument("--workers", type=positive, default=1, metavar="W", help="processes (default: %(default)s)")
     parser.add_argument(
         "--out", default=f"results/{name}", metavar="DIR", help="results; a rerun continues (default: %(default)s)"
