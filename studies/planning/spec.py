@@ -13,8 +13,7 @@ from studies.techniques import RIVALS
 
 __all__ = ["DEFAULT", "ENCODERS", "LEARNERS", "NAMES", "STUDY", "WORLDS", "Run", "World", "sweep"]
 
-CRAFTS = {"craft": "CRAFT", "craft-class": "CRAFT, told that the cell of some figure is the state"}
-ENCODERS = {**CRAFTS, "true": "true states", **RIVALS}
+ENCODERS = {"craft": "CRAFT", "true": "true states", **RIVALS}
 LEARNERS = {
     "cloning": "behaviour cloning from pixels",
     "ppo": "PPO from pixels, one goal",
