@@ -2,7 +2,8 @@
 
     python -m studies.planning.tables
 
-prints them as Markdown, writes table.json and draws planning.png beside this file and the picture of the larger worlds for the docs.
+prints them as Markdown, writes table.json and draws planning.png beside this file, and the picture of the larger worlds
+for the docs.
 """
 
 from __future__ import annotations
