@@ -10,14 +10,17 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from craftrl.data.places import Place, place
 from craftrl.data.raw import RawRows, Run
+from craftrl.data.remote import Remote
+from craftrl.data.remote_file import told_first
 from craftrl.data.seals import UNREADABLE
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError, require
@@ -34,8 +37,9 @@ FEWEST_ROWS = 256  # of a chunk, for writers that append a few trajectories at a
 class Hdf5Steps:
     """Observations in an HDF5 file, opened anew in every process that reads it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
+        self._raw: Any = None
         self._file: Any = None
         self._owner = -1
         observations = self._observations()
@@ -44,7 +48,9 @@ class Hdf5Steps:
 
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         try:
-            return self._observations()[step, start:stop]
+            observations = self._observations()
+            with told_first(self._raw):
+                return observations[step, start:stop]
         except UNREADABLE as error:
             raise InvalidDataError(
                 f"{self.path} cannot be read to its end ({error}); write or copy it again."
@@ -85,19 +91,28 @@ class Hdf5Steps:
 
     def _observations(self) -> Any:
         if self._owner != os.getpid():
-            self._file = require("h5py", "storage").File(self.path, "r")
+            self._raw = self.path.open("rb") if isinstance(self.path, Remote) else self.path
+            with told_first(self._raw):
+                self._file = require("h5py", "storage").File(self._raw, "r")
             self._owner = os.getpid()
         return self._file["observations"]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_file": None, "_owner": -1}
+        return {**self.__dict__, "_raw": None, "_file": None, "_owner": -1}
 
 
-def open_hdf5(path: Path) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int64]]:
+@contextmanager
+def _reading(path: Place) -> Iterator[Any]:
+    """The file, open, whether h5py finds it itself or reads it from a store through us."""
+    raw = path.open("rb") if isinstance(path, Remote) else path
+    with told_first(raw), require("h5py", "storage").File(raw, "r") as file:
+        yield file
+
+
+def open_hdf5(path: Place) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int64]]:
     """Steps, agent labels and lengths of a file that `Hdf5Writer` wrote."""
-    h5py = require("h5py", "storage")
     try:
-        with h5py.File(path, "r") as file:
+        with _reading(path) as file:
             if _text(file.attrs.get("format")) not in READ:
                 raise InvalidDataError(f"{path} must be a dataset written by craftrl; it is another kind of HDF5 file.")
             agent, lengths = _labels(file["agent"]), _labels(file["lengths"])
@@ -130,10 +145,11 @@ def _text(value: Any) -> str:
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What the writer noted about where the data comes from; empty for a store without notes, and for shards."""
-    if not Path(path).is_file():
+    where = place(path)
+    if not where.is_file():
         return {}
     try:
-        with require("h5py", "storage").File(path, "r") as file:
+        with _reading(where) as file:
             text = file["notes"][:].tobytes().decode() if "notes" in file else _text(file.attrs.get("notes", "{}"))
             notes = json.loads(text)
     except UNREADABLE as error:
