@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from craftrl.data.attempts import attempted
-from craftrl.data.filesystems import filesystem
+from craftrl.data.filesystems import filesystem, patience
 
 __all__ = ["read_ranges"]
 
@@ -36,8 +36,9 @@ def _read_batch(wanted: Sequence[Range]) -> list[bytes]:
     def read() -> None:
         left = [i for i, data in enumerate(found) if data is None]
         starts, stops = [wanted[i][1] for i in left], [wanted[i][2] for i in left]
+        limit = patience(fs, sum(stops) - sum(starts))
         paths = [fs._strip_protocol(urls[i]) for i in left]
-        answers: Iterable[Any] = fs.cat_ranges(paths, starts, stops, on_error="return")
+        answers: Iterable[Any] = fs.cat_ranges(paths, starts, stops, on_error="return", **limit)
         failed: Exception | None = None
         for i, answer in zip(left, answers):
             if isinstance(answer, Exception):

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from craftrl.data.attempts import attempted
-from craftrl.data.filesystems import filesystem
+from craftrl.data.filesystems import filesystem, patience
 from craftrl.data.ranges import read_ranges
 from craftrl.errors import RemoteError
 
@@ -155,12 +155,12 @@ class Remote(os.PathLike[str]):
     def upload(self, file: Path) -> None:
         """Put a local file here, whole or not at all; what was here is replaced."""
         fs, path = filesystem(self.url)
-        self._put(fs, path, lambda to: fs.put_file(str(file), to))
+        self._put(fs, path, lambda to: fs.put_file(str(file), to, **patience(fs, file.stat().st_size)))
 
     def write_bytes(self, data: bytes) -> None:
         """Put these bytes here, whole or not at all; what was here is replaced."""
         fs, path = filesystem(self.url)
-        self._put(fs, path, lambda to: fs.pipe_file(to, data))
+        self._put(fs, path, lambda to: fs.pipe_file(to, data, **patience(fs, len(data))))
 
     def write_new(self, data: bytes) -> None:
         """Put these bytes here, unless something is here: FileExistsError then.
@@ -169,18 +169,19 @@ class Remote(os.PathLike[str]):
         that come within one round trip may both go on, and the last one's bytes stay.
         """
         fs, path = filesystem(self.url)
+        limit = patience(fs, len(data))
 
         def create() -> None:
             if fs.exists(path):
                 raise FileExistsError(errno.EEXIST, f"{self.url} is there already")
             try:
-                fs.pipe_file(path, data, mode="create")
+                fs.pipe_file(path, data, mode="create", **limit)
             except (NotImplementedError, TypeError):
-                fs.pipe_file(path, data)
+                fs.pipe_file(path, data, **limit)
             except OSError as error:
                 if error.errno != errno.ENOSYS:
                     raise
-                fs.pipe_file(path, data)
+                fs.pipe_file(path, data, **limit)
 
         if self.scheme not in WHOLE_OBJECTS:
             if self.exists():

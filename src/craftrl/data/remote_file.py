@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from craftrl.data.remote import Remote
 
-__all__ = ["RemoteFile", "told_first"]
+__all__ = ["RemoteFile"]
 
 BLOCK = 2**16  # bytes
 BLOCKS = 256  # kept
@@ -23,14 +21,12 @@ class RemoteFile(io.RawIOBase):
 
     Headers, directories and indices lie close together and are read in small pieces; arrays are read once.
 
-    tail   the last bytes of the file, where somebody has read them already
-    error  the first one: a library between us and the caller may make something else of it
+    tail  the last bytes of the file, where somebody has read them already
     """
 
     def __init__(self, remote: Remote, size: int, tail: bytes = b"") -> None:
         super().__init__()
         self.remote, self.size, self.tail = remote, size, tail
-        self.error: Exception | None = None
         self._at = 0
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
 
@@ -53,11 +49,7 @@ class RemoteFile(io.RawIOBase):
     def readinto(self, out: Any, /) -> int:
         left = memoryview(out).cast("B")
         n_bytes = max(min(len(left), self.size - self._at), 0)
-        try:
-            left[:n_bytes] = self._bytes(self._at, self._at + n_bytes)
-        except Exception as error:
-            self.error = self.error or error
-            raise
+        left[:n_bytes] = self._bytes(self._at, self._at + n_bytes)
         self._at += n_bytes
         return n_bytes
 
@@ -78,14 +70,3 @@ class RemoteFile(io.RawIOBase):
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(i)
         return self._blocks[i]
-
-
-@contextmanager
-def told_first(file: Any) -> Iterator[None]:
-    """Errors within the block as the store told them, where a library that reads the file makes others of them."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(file, RemoteFile) and file.error is not None:
-            raise file.error from error
-        raise

@@ -7,7 +7,7 @@ each shard and nothing else. In a store, the manifest also says how many bytes e
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
@@ -37,6 +37,8 @@ from craftrl.data.storage import DatasetWriter
 
 __all__ = ["Manifest", "Shard", "ShardSteps", "ShardWriter", "open_shards", "read_lengths", "read_manifest"]
 
+AT_ONCE = 16  # shards of a store whose arrays of one step are asked for together
+
 
 class ShardSteps:
     """Observations in NPZ shards; `starts` (n_shards + 1) says where each one's trajectories begin.
@@ -52,16 +54,22 @@ class ShardSteps:
 
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         out = np.empty((stop - start, *self.shape[2:]), dtype=self.dtype)
-        for shard in range(bisect_right(self.starts, start) - 1, len(self.files)):
-            first, last = self.starts[shard], self.starts[shard + 1]
-            if first >= stop:
-                break
-            x = _load(self.files[shard], step_name(step))
-            if x.shape != (last - first, *self.shape[2:]) or x.dtype != self.dtype:
-                raise broken_shard(self.files[shard], ValueError(f"it has {x.dtype} of shape {x.shape} at a step"))
-            low, high = max(start, first), min(stop, last)
-            out[low - start : high - start] = x[low - first : high - first]
+        touched = range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop))
+        for group in self._together(touched):
+            with told_of_shards([self.files[shard] for shard in group]):
+                arrays = load_arrays([self.files[shard] for shard in group], step_name(step))
+            for shard, x in zip(group, arrays):
+                first, last = self.starts[shard], self.starts[shard + 1]
+                if x.shape != (last - first, *self.shape[2:]) or x.dtype != self.dtype:
+                    raise broken_shard(self.files[shard], ValueError(f"it has {x.dtype} of shape {x.shape} at a step"))
+                low, high = max(start, first), min(stop, last)
+                out[low - start : high - start] = x[low - first : high - first]
         return out
+
+    def _together(self, shards: range) -> Iterator[range]:
+        """Shards to read at once: those of a store a few at a time, since each takes a request."""
+        some = AT_ONCE if shards and isinstance(self.files[shards[0]], Remote) else 1
+        return (shards[i : i + some] for i in range(0, len(shards), some))
 
     def raw(self) -> RawRows | None:
         """Where the arrays lie in the shards, if none of them is compressed, as ours are not.

@@ -124,10 +124,8 @@ def _texts(folder: Place, names: Sequence[str]) -> dict[str, str]:
     if isinstance(folder, Remote):
         there = folder.files()
         known = [there[name] for name in names if name in there]
-        return {
-            file.name: data.decode(errors="replace")
-            for file, data in zip(known, read_ranges([(file, 0, file.length()) for file in known]))
-        }
+        contents = read_ranges([(file, 0, file.length()) for file in known])
+        return {file.name: data.decode(errors="replace") for file, data in zip(known, contents)}
     return {name: "".join(_lines(folder / name)) for name in names}
 
 
