@@ -36,9 +36,10 @@ def fingerprint(tau: TrajectoryDataset) -> str:
     digest.update(np.ascontiguousarray(tau.lengths, dtype="<i8").tobytes())
     size = min(ROWS, tau.n)
     starts = np.unique(np.linspace(0, tau.n - size, BLOCKS).astype(int))
-    for start in starts.tolist():
+    # Step by step, as a store holds them; the digest takes them run by run.
+    x = [[tau.steps.read(step, start, start + size) for start in starts.tolist()] for step in range(tau.H)]
+    for i, start in enumerate(starts.tolist()):
         for step in range(tau.H):
-            rows = np.arange(start, start + size)
-            there = tau.lengths[rows] > step  # what fills up a trajectory that is over does not count
-            digest.update(np.ascontiguousarray(tau.steps.read(step, start, start + size)[there]).tobytes())
+            there = tau.lengths[start : start + size] > step  # what fills up a trajectory that is over does not count
+            digest.update(np.ascontiguousarray(x[step][i][there]).tobytes())
     return digest.hexdigest()[:16]
