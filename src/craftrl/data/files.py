@@ -116,7 +116,8 @@ def temporary_name(path: Path) -> Path:
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         if _abandoned(part):
-            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+            with suppress(OSError):  # it may be somebody else's, where temporary files of all users lie
+                shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
     return path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 

@@ -107,7 +107,7 @@ class ShardSteps:
             within = row - self.starts[shard]
             return Run(self.files[shard], int(offsets[shard, step]) + within * row_bytes, self.starts[shard + 1] - row)
 
-        return RawRows(find)
+        return RawRows(find, self.files[0], row_bytes)
 
 
 def step_name(step: int) -> str:
