@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.integer]
-Counting = TypeVar("Counting", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
 
 
 class _Marker(Enum):
@@ -53,7 +53,7 @@ class Recipe:
 
     def __init__(self, function: Callable[..., Any], *args: Any) -> None:
         self.function = function
-        self.args = tuple(arg.recipe if isinstance(arg, Spread) else arg for arg in args)
+        self.args: tuple[Any, ...] = tuple(arg.recipe if isinstance(arg, Spread) else arg for arg in args)
         digest = hashlib.blake2b(f"{function.__module__}.{function.__qualname__}".encode(), digest_size=16)
         for arg in self.args:
             digest.update(_content(arg))
@@ -120,19 +120,20 @@ class SpreadLabels(Spread):
 Labels = Any  # one label for every trajectory, -1 for none: an array (n,) of integers, or `SpreadLabels`
 
 
-def summed(function: Counting) -> Counting:
+def summed(function: Callable[..., Answer]) -> Callable[..., Answer]:
     """Marks a count: of what is spread, it is the sum over all places. What is spread comes first among the arguments.
 
     The same arguments give integers of the same shape in every place.
     """
 
     @wraps(function)
-    def over_all(first: Any, *args: Any) -> Any:
+    def over_all(first: Any, *args: Any) -> Answer:
         if not isinstance(first, Spread):
             return function(first, *args)
-        return first.places.totals([Recipe(over_all, first, *args)])[0]
+        answer: Answer = first.places.totals([Recipe(over_all, first, *args)])[0]
+        return answer
 
-    return over_all  # type: ignore[return-value]
+    return over_all
 
 
 # -- labels: here or spread, the same functions make them and count them ------------------------------------------

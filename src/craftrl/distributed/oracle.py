@@ -68,7 +68,7 @@ class PreparedShards(PreparedCounting):
         """A pair of observations is of the kind of its two values, of which the table says what f_h is."""
         kinds = []
         for h, ((i, j), table) in enumerate(zip(pairs, tables), start=1):
-            kind = self.step(h + 1).values(j)
+            kind: Any = self.step(h + 1).values(j)
             if i != CONSTANT:
                 kind = paired(self.step(h).values(i), kind, self.N_s)
             rows = table[:1] if i == CONSTANT else table

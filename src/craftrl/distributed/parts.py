@@ -28,6 +28,7 @@ __all__ = [
     "agents_of",
     "answered",
     "beginnings",
+    "check_unchanged",
     "largest_in",
     "look_at",
     "opened",

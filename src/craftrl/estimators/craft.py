@@ -17,7 +17,7 @@ from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Result
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import Grouped, as_block, as_dataset
+from craftrl.data.inputs import as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.diagnostics.resamples import MOST_RESAMPLES
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -163,8 +163,9 @@ class CRAFT(Learner):
         check_parameters(self)
         return self._learn(as_dataset(x, agent), start, judged=True)
 
-    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
-        """`fit` on data in one form; `judged`: whether what was learned is tested, and warned of."""
+    def _learn(self, data: Any, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
+        """`fit` on data in one form, `Grouped` or what stands for it; `judged`: whether what was learned is tested, and
+        warned of."""
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
