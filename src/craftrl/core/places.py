@@ -27,6 +27,7 @@ __all__ = [
     "below",
     "carried_out",
     "n_labels",
+    "needed_by",
     "paired",
     "renamed",
     "summed",
@@ -58,12 +59,24 @@ class Recipe:
         for arg in self.args:
             digest.update(_content(arg))
         self.digest = digest.digest()
+        self.depth: int = 1 + max((arg.depth for arg in self.args if isinstance(arg, Recipe)), default=0)
+
+    @classmethod
+    def held(cls, recipe: Recipe) -> Recipe:
+        """Stands for what a recipe has made: it says what that is, and no longer how."""
+        name = cls(_known_already)
+        name.digest = recipe.digest
+        return name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Recipe) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def _known_already() -> Any:
+    raise LookupError("What was held must be given to whoever asks for it.")
 
 
 def _content(arg: Any) -> bytes:
@@ -73,6 +86,16 @@ def _content(arg: Any) -> bytes:
     if isinstance(arg, np.ndarray):
         return repr((arg.shape, arg.dtype.str)).encode() + np.ascontiguousarray(arg).tobytes()
     return repr(arg).encode() + b"\0"
+
+
+def needed_by(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """What must be held already for these to be carried out."""
+    found: dict[Recipe, None] = {}
+    for recipe in recipes:
+        if recipe.function is _known_already:
+            found[recipe] = None
+        found |= dict.fromkeys(needed_by([arg for arg in recipe.args if isinstance(arg, Recipe)]))
+    return list(found)
 
 
 def carried_out(recipe: Recipe, here: Any, known: dict[Recipe, Any] | None = None) -> Any:
@@ -86,6 +109,10 @@ def carried_out(recipe: Recipe, here: Any, known: dict[Recipe, Any] | None = Non
 
 class Places(Protocol):
     """Where parts of the data lie."""
+
+    def held(self, recipe: Recipe) -> Recipe:
+        """The same, made once and for all: what depends on it need not make it again."""
+        ...
 
     def totals(self, questions: Sequence[Recipe]) -> list[Any]:
         """For each question the sum of what it makes of every part: arrays of integers, or tuples of such."""

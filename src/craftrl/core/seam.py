@@ -208,6 +208,10 @@ class PreparedOracle(ABC):
         """The state 0 for every trajectory: where all of them begin."""
         return np.zeros(tau.n, dtype=np.int64)
 
+    def held(self, label: Labels) -> Labels:
+        """Labels that those of later steps are made from: an array as it is."""
+        return label
+
     def expect_several_starts(self) -> None:  # noqa: B027
         """Trajectories begin in several states: use nothing that rests on there being one."""
 

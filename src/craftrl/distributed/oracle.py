@@ -23,6 +23,7 @@ from craftrl.oracles.counting import CONSTANT, CountedSeparation, CountingOracle
 __all__ = ["PreparedShards", "ShardEngine"]
 
 Ints = NDArray[np.integer]
+DEEP = 6  # a recipe that is made of so many, one within the other, is made once and kept
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,12 @@ class PreparedShards(PreparedCounting):
 
     def first_labels(self, tau: Any) -> SpreadLabels:
         return SpreadLabels(self.places, Recipe(beginnings, HERE), 1)
+
+    def held(self, label: SpreadLabels) -> SpreadLabels:
+        """Labels made from those of many steps before are kept with their shards; most are the values of an encoder."""
+        if label.recipe.depth <= DEEP:
+            return label
+        return SpreadLabels(self.places, self.places.held(label.recipe), label.n)
 
     def _all_bins(self, pairs: Sequence[tuple[int, int]], tables: Ints) -> tuple[Kinds, ...]:
         """A pair of observations is of the kind of its two values, of which the table says what f_h is."""

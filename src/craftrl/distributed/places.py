@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from craftrl.core.places import Recipe
+import numpy as np
+
+from craftrl.core.places import Recipe, needed_by
 from craftrl.distributed.executor import Executor, Handle
-from craftrl.distributed.parts import answered
+from craftrl.distributed.parts import answered, made
 
 __all__ = ["ShardPlaces"]
 
+SMALL, KEPT = 2**14, 2**12  # bytes of an answer that is kept for the next time, and how many are
 AT_ONCE = 32  # lines of thought that are followed together, so that their questions travel together
 
 Item = TypeVar("Item")
@@ -29,6 +32,19 @@ class ShardPlaces:
         self.executor = executor
         self.packed = packed
         self._own = threading.local()
+        self._held: dict[Recipe, list[Handle]] = {}
+        self._answers: dict[Recipe, Any] = {}
+
+    def held(self, recipe: Recipe) -> Recipe:
+        """The same, made once on every shard and kept there."""
+        if recipe not in self._held:
+            self._held[recipe] = self._submit(made, recipe, needed_by([recipe]))
+        return Recipe.held(recipe)
+
+    def _submit(self, function: Callable[..., Any], what: Any, held: Sequence[Recipe]) -> list[Handle]:
+        """A function of every shard, and of what is held of it."""
+        values = zip(*(self._held[recipe] for recipe in held)) if held else [()] * len(self.packed)
+        return [self.executor.submit(function, here, what, held, *own) for here, own in zip(self.packed, values)]
 
     def totals(self, questions: Sequence[Recipe]) -> list[Any]:
         """The sums over all shards; those asked within `together` wait until all who think have a question."""
@@ -62,10 +78,17 @@ class ShardPlaces:
             return [future.result() for future in [pool.submit(think, item) for item in items]]
 
     def _ask(self, questions: Sequence[Recipe]) -> list[Any]:
-        different = list(dict.fromkeys(questions))
-        told = self.executor.total([self.executor.submit(answered, here, different) for here in self.packed])
-        answer = dict(zip(different, told, strict=True))
-        return [answer[question] for question in questions]
+        """What was asked before is not asked again, if the answer was small enough to keep."""
+        different = [question for question in dict.fromkeys(questions) if question not in self._answers]
+        told: dict[Recipe, Any] = {}
+        if different:
+            sums = self.executor.total(self._submit(answered, different, needed_by(different)))
+            told = dict(zip(different, sums, strict=True))
+        found = [told[question] if question in told else self._answers[question] for question in questions]
+        self._answers |= {q: sum_ for q, sum_ in told.items() if isinstance(sum_, np.ndarray) and sum_.nbytes <= SMALL}
+        while len(self._answers) > KEPT:
+            del self._answers[next(iter(self._answers))]
+        return found
 
 
 class _Company:
