@@ -59,7 +59,6 @@ def test_all_defaults_on_machines_that_lose_and_repeat_work(folders, data):
     asked = [{use.question: use.asked for use in model.trace_.oracle_use} for model in (whole, shards)]
     assert asked[0] == asked[1]
     # Questions of all steps travel together: far fewer messages than questions.
-    print("ASKED", elsewhere.asked)
     assert elsewhere.asked < 100
 
 
