@@ -117,9 +117,10 @@ def test_what_cannot_be_had_on_shards(folder, tmp_path):
     with pytest.raises(InvalidParameterError, match="model must be a CRAFT") as error:
         fit_on_shards(CoordinateOracle(), folder, LOCAL)
     one_sentence(error)
+    large = TrajectoryDataset.from_arrays([np.full((4, 2, 3), 2, dtype=np.uint8)] * 2)
+    large_too = write_shards(large, tmp_path / "large", 2)
     with pytest.raises(InvalidDataError, match=r"Coordinates must lie in 0\.\.1"):
-        large = [np.full((4, 2, 3), 2, dtype=np.uint8)] * 2
-        fit(write_shards(TrajectoryDataset.from_arrays(large), tmp_path / "large", 2), oracle=CoordinateOracle())
+        fit(large_too, oracle=CoordinateOracle())
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was(folder):

@@ -1,6 +1,7 @@
 """Counts of a dataset are the sums of the counts of its parts, whatever the parts."""
 
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def cut(tau, ends):
     """The places of a dataset cut at these trajectories, and wherever an agent ends."""
     bounds = sorted({0, tau.n, *np.cumsum(tau.counts).tolist(), *(end for end in ends if end < tau.n)})
     oracle, shards = CoordinateOracle(3), []
-    for start, stop in zip(bounds, bounds[1:]):
+    for start, stop in pairwise(bounds):
         k = int(tau.agent[start])
         part = PartDataset(Rows(tau.steps, start, stop), k, tau.K, tau.lengths[start:stop])
         first = np.where(np.arange(tau.K) == k, start - tau.agent_slice(k).start, 0)
