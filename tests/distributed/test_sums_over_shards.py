@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from craftrl import CoordinateOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.core.places import HERE, Recipe, SpreadLabels, below, paired, renamed, tally
+from craftrl.core.spread import HERE, Recipe, SpreadLabels, below, paired, renamed, tally
 from craftrl.distributed import LocalExecutor
 from craftrl.distributed.parts import PackedShard, PartDataset, beginnings, step_of
 from craftrl.distributed.places import ShardPlaces
 from craftrl.engine.counting import group_counts, pair_counts, pair_losses
 from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
 from craftrl.engine.packing import constant_step
-from craftrl.engine.spread import SpreadStep
+from craftrl.engine.spread_step import SpreadStep
 
 
 def cut(tau, ends):

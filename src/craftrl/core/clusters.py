@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import shown
 from craftrl.core.occupied import near_pairs, scan_occupied
-from craftrl.core.places import Labels, SpreadLabels, paired, renamed, tally
+from craftrl.core.spread import Labels, SpreadLabels, paired, renamed, tally
 from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = [

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_source, shown
-from craftrl.core.places import HERE, Recipe, SpreadLabels
+from craftrl.core.spread import HERE, Recipe, SpreadLabels
 from craftrl.data.fingerprint import in_words, streamed_fingerprint
 from craftrl.data.shards import Manifest, ShardSteps, read_lengths, read_manifest
 from craftrl.distributed.executor import Executor

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from craftrl.core.clusters import Kinds
 from craftrl.core.losses import best_relabelling
-from craftrl.core.places import HERE, Labels, Recipe, SpreadLabels, paired, renamed
 from craftrl.core.seam import EncoderFit
+from craftrl.core.spread import HERE, Labels, Recipe, SpreadLabels, paired, renamed
 from craftrl.distributed.parts import beginnings, sizes_of, start_of, step_of
 from craftrl.distributed.places import Item, Result, ShardPlaces
 from craftrl.engine.counting import group_counts
 from craftrl.engine.engine import Engine
-from craftrl.engine.spread import SpreadStep, value_counts_of
+from craftrl.engine.spread_step import SpreadStep, value_counts_of
 from craftrl.oracles.counting import CONSTANT, CountedSeparation, CountingOracle, PreparedCounting
 
 __all__ = ["PreparedShards", "ShardEngine"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.places import Recipe, carried_out
+from craftrl.core.spread import Recipe, carried_out
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.shards import Shard, ShardSteps, check_shard, read_lengths, shard_identity
 from craftrl.engine.packing import PackedStep, constant_step

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from craftrl.core.places import Recipe, needed_by
+from craftrl.core.spread import Recipe, needed_by
 from craftrl.distributed.executor import Executor, Handle
 from craftrl.distributed.parts import answered, made
 

@@ -20,8 +20,8 @@ from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
-from craftrl.core.places import Labels, renamed
 from craftrl.core.saved import Savable
+from craftrl.core.spread import Labels, renamed
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import CountMemory, group_counts, pair_counts

@@ -28,7 +28,7 @@ from craftrl.engine.counting import CountMemory
 from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import LANES
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain
 

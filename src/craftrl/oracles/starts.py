@@ -20,7 +20,7 @@ from craftrl.core.evidence import LEVEL, shares_loss, table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.engine.counting import pair_counts
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 from craftrl.oracles.chain import shortest_tiled
 
 if TYPE_CHECKING:
