@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_source, shown
+from craftrl.arguments import shown
 from craftrl.core.spread import HERE, Recipe, SpreadLabels
 from craftrl.data.fingerprint import in_words, streamed_fingerprint
+from craftrl.data.places import source
 from craftrl.data.shards import Manifest, ShardSteps, read_lengths, read_manifest
 from craftrl.distributed.executor import Executor
 from craftrl.distributed.oracle import PreparedShards
@@ -99,8 +101,8 @@ class ShardedData:
 
 def parts_of(path: str | os.PathLike[str], executor: Executor) -> list[tuple[Part, Any]]:
     """Every shard of a folder, as it is now, and what was seen of it (`Seen`)."""
-    folder = check_source("The folder of shards", path)
-    if not folder.is_dir():
+    folder = source("The folder of shards", path)
+    if isinstance(folder, Path) and not folder.is_dir():
         what = "a file" if folder.exists() else "not there"
         raise InvalidDataError(
             f"The data must be a folder of shards; {folder} is {what}; write one with write_shards(tau, folder), or "

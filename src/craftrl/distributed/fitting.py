@@ -24,7 +24,7 @@ def fit_on_shards(model: CRAFT, path: str | os.PathLike[str], executor: Executor
 
     model     with a finite class: CoordinateOracle, FiniteOracle, or "auto" where the data is small integers; any
               coupling, bounds and `relabel`; `stationary` must be False, and all trajectories begin in one state
-    path      a folder that `craftrl.data.storage.write_shards` wrote
+    path      a folder that `craftrl.data.storage.write_shards` wrote, on disks that all workers reach, or a URL
     executor  where the work is done: `LocalExecutor()` here, `RayExecutor(...)` on a cluster
     progress  show a bar
 
