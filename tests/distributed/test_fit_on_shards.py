@@ -79,9 +79,9 @@ class Classes:
 @pytest.mark.parametrize("seed", range(4))
 def test_functions_of_each_step_in_shards_of_any_size(tmp_path, seed):
     rng = np.random.default_rng(seed)
-    problem = random_problem(rng, n_per_agent=40, n_agents=2 + seed % 2, unequal=bool(seed // 2))
-    # Shards of few trajectories, the last of one, and agents that lie in one shard alone.
-    folder = write_shards(problem.tau, tmp_path / "shards", size=(3, 17, 40, 64)[seed])
+    problem = random_problem(rng, n_per_agent=30, n_agents=2 + seed % 2, unequal=bool(seed // 2))
+    # Shards of few trajectories, the last of two, and agents that lie in one shard alone.
+    folder = write_shards(problem.tau, tmp_path / "shards", size=(7, 17, 30, 64)[seed])
     oracle = FiniteOracle(Classes(problem.tables), problem.N_s)
     given = {"alpha": 0.5, "eta": 0.1, "nu": 0.05, "coupling": ("markov", "chain")[seed % 2]}
     whole, warned = fitted(folder, oracle=oracle, **given)
@@ -119,3 +119,20 @@ def test_a_second_fit_forgets_the_labels_of_the_first(folders):
     model = CRAFT(CoordinateOracle(), **KNOWN).fit(folders["two agents"])
     assert fit_on_shards(model, folders["two agents"], LOCAL) is model
     assert not hasattr(model, "labels_")
+
+
+def test_whoever_watches_sees_steps_and_hears_those_who_work(folders, capsys):
+    from craftrl.progress import tell, watched_by
+
+    class Telling(type(LOCAL)):
+        def total(self, handles):
+            tell("adding")
+            return super().total(handles)
+
+    heard = []
+    with watched_by(lambda what, h: heard.append(what)):
+        fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folders["two agents"], Telling())
+    assert heard.index("run") < heard.index("log-odds") < heard.index("separation")
+    # Also those questions that threads ask together.
+    assert heard.count("adding") > 2 * heard.count("separation")
+    fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folders["two agents"], LOCAL, progress=True)

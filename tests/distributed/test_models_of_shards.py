@@ -112,3 +112,17 @@ def test_states_need_a_model_that_fits(models, folder, tmp_path):
         encode_on_shards(models[1], other, tmp_path / "states", LOCAL)
     with pytest.raises(craftrl.errors.NotFittedError):
         encode_on_shards(craftrl.CRAFT(), folder, tmp_path / "states", LOCAL)
+
+
+def test_shards_and_states_in_a_store(models, folder, tmp_path):
+    url = f"memory://store/{tmp_path.name}"
+    craftrl.TrajectoryDataset.open(folder).save(f"{url}/shards")
+    whole, remote = fitted(f"{url}/shards", **KNOWN)[0], fitted(f"{url}/shards", LOCAL, **KNOWN)[0]
+    assert_same(whole, remote)
+    assert_same(models[0], remote)
+    encode_on_shards(remote, f"{url}/shards", f"{url}/states", LOCAL)
+    with pytest.raises(InvalidParameterError, match="holds states already"):
+        encode_on_shards(remote, f"{url}/shards", f"{url}/states", LOCAL)
+    encode_on_shards(remote, f"{url}/shards", f"{url}/states", LOCAL, overwrite=True)
+    found = np.concatenate([part.load() for part in read_states(f"{url}/states")])
+    assert np.array_equal(found, whole.transform(folder))

@@ -147,3 +147,15 @@ def test_states_are_written_whole_or_not_at_all(folder, tmp_path):
     with pytest.raises(InvalidDataError, match="shard_00003"):
         encode_on_shards(model, folder, tmp_path / "states", Fails())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shards"]
+
+
+def test_data_whose_losses_would_not_fit_into_64_bits():
+    from craftrl.distributed.oracle import _check_sums
+
+    _check_sums("independent", [10**9] * 29, 2, 2)
+    _check_sums("chain", [10**8] * 29, 2, 2)
+    _check_sums("markov", [10**7] * 29, 2, 2)
+    for coupling, n in (("chain", 10**9), ("posterior", 10**9), ("markov", 2 * 10**8), ("tied", 2 * 10**8)):
+        with pytest.raises(InvalidParameterError, match=f"coupling='{coupling}' adds up") as error:
+            _check_sums(coupling, [n] * 29, 2, 2)
+        one_sentence(error)

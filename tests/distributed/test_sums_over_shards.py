@@ -46,7 +46,7 @@ class Rows:
         return self.steps.read(step, self.start + start, self.start + stop)
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 150), max_size=6), st.integers(2, 3))
 def test_everything_that_is_counted_adds_up(seed, ends, K):
     rng = np.random.default_rng(seed)
@@ -102,9 +102,10 @@ def test_questions_of_many_threads_travel_together_and_answers_find_their_way(pl
             assert found[-1] == 10
         return times
 
+    before = threading.active_count()
     assert list(places.together(think, [3, 1, 0, 2])) == [3, 1, 0, 2]
     assert sent == [3, 2, 1]
-    assert threading.active_count() == 1
+    assert threading.active_count() == before
 
 
 def test_an_error_in_one_thread_leaves_no_other_waiting(places):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 from craftrl.arguments import check_flag, check_kind
 from craftrl.distributed.dataset import ShardedData
@@ -10,11 +11,14 @@ from craftrl.distributed.executor import Executor
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.parameters import check_parameters
+from craftrl.progress import shown
 
 __all__ = ["fit_on_shards"]
 
 
-def fit_on_shards(model: CRAFT, path: str | os.PathLike[str], executor: Executor, *, progress: bool = False) -> CRAFT:
+def fit_on_shards(
+    model: CRAFT, path: str | os.PathLike[str] | ShardedData, executor: Executor, *, progress: bool = False
+) -> CRAFT:
     """Fit `model` to a folder of shards, as `model.fit(path)` does, and return it.
 
     Everything that a finite class learns from is a sum over trajectories of small integers. Each shard is read once,
@@ -24,7 +28,8 @@ def fit_on_shards(model: CRAFT, path: str | os.PathLike[str], executor: Executor
 
     model     with a finite class: CoordinateOracle, FiniteOracle, or "auto" where the data is small integers; any
               coupling, bounds and `relabel`; `stationary` must be False, and all trajectories begin in one state
-    path      a folder that `craftrl.data.storage.write_shards` wrote, on disks that all workers reach, or a URL
+    path      a folder that `craftrl.data.storage.write_shards` wrote, on disks that all workers reach, or a URL;
+              or the `ShardedData` of one
     executor  where the work is done: `LocalExecutor()` here, `RayExecutor(...)` on a cluster
     progress  show a bar
 
@@ -38,4 +43,7 @@ def fit_on_shards(model: CRAFT, path: str | os.PathLike[str], executor: Executor
             "A fit on shards learns one encoder for each step; stationary=True was given; use stationary=False, or "
             "fit on one machine."
         )
-    return model._learn(ShardedData(path, executor), None, judged=True)
+    data = path if isinstance(path, ShardedData) else ShardedData(path, executor)
+    with shown(data.H) if progress else nullcontext():
+        model._learn(data, None, judged=True)
+    return model

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,8 +75,9 @@ class ShardPlaces:
                 self._own.company = None
                 company.leave()
 
-        with ThreadPoolExecutor(len(items)) as pool:
-            return [future.result() for future in [pool.submit(think, item) for item in items]]
+        with ThreadPoolExecutor(len(items)) as pool:  # in copies of this context, so that whoever watches still does
+            thinking = [pool.submit(copy_context().run, think, item) for item in items]
+            return [future.result() for future in thinking]
 
     def _ask(self, questions: Sequence[Recipe]) -> list[Any]:
         """What was asked before is not asked again, if the answer was small enough to keep."""
