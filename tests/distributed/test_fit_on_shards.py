@@ -6,11 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from craftrl import CRAFT, CoordinateOracle, FiniteOracle
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.seam import COUPLINGS
 from craftrl.data.seals import sealed
 from craftrl.distributed import fit_on_shards
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.errors import InvalidParameterError
 from craftrl.testing.datasets import shortened, three_agents
 from random_worlds import random_problem
 from sharding import LOCAL, Elsewhere, assert_same, fitted, write_shards
@@ -119,6 +120,25 @@ def test_a_second_fit_forgets_the_labels_of_the_first(folders):
     model = CRAFT(CoordinateOracle(), **KNOWN).fit(folders["two agents"])
     assert fit_on_shards(model, folders["two agents"], LOCAL) is model
     assert not hasattr(model, "labels_")
+
+
+def test_starts_that_are_found(tmp_path):
+    rng = np.random.default_rng(0)
+    s, e = np.empty((2, 2000, 4), dtype=np.uint8)
+    s[:, 0], e[:, 0] = rng.integers(0, 2, size=(2, 2000))
+    agent = np.repeat([0, 1], 1000)
+    for h in range(1, 4):  # one agent mostly moves, the other mostly stays
+        s[:, h] = s[:, h - 1] ^ (rng.random(2000) < np.where(agent == 0, 0.8, 0.2))
+        e[:, h] = e[:, h - 1] ^ (rng.random(2000) < 0.3)
+    x = np.stack([e, s, s ^ e], axis=2)
+    folder = write_shards(TrajectoryDataset.from_arrays([x[:1000], x[1000:]]), tmp_path / "shards", 300)
+    whole = CRAFT(CoordinateOracle(), **KNOWN).fit(folder, start="find")
+    shards = fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folder, Elsewhere(), start="find")
+    assert whole.n_states_[1] == 2
+    assert_same(whole, shards)
+    assert np.array_equal(shards._labels_read(TrajectoryDataset.open(folder)), whole.labels_)
+    with pytest.raises(InvalidParameterError, match="start must be None or 'find'"):
+        fit_on_shards(CRAFT(), folder, LOCAL, start=[0, 1])
 
 
 def test_whoever_watches_sees_steps_and_hears_those_who_work(folders, capsys):

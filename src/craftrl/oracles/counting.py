@@ -294,7 +294,7 @@ class PreparedCounting(PreparedOracle):
         """A chain then begins with any encoder of x_1, not with the constant one."""
         self._one_start, self._markov, self._tied = False, None, None
 
-    def find_starts(self) -> Ints:
+    def find_starts(self) -> Labels:
         """The values of the encoder of x_1 in the best chain over all steps."""
         return counted_starts(self)
 
