@@ -133,7 +133,7 @@ def test_starts_that_are_found(tmp_path):
     x = np.stack([e, s, s ^ e], axis=2)
     folder = write_shards(TrajectoryDataset.from_arrays([x[:1000], x[1000:]]), tmp_path / "shards", 300)
     whole = CRAFT(CoordinateOracle(), **KNOWN).fit(folder, start="find")
-    shards = fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folder, Elsewhere(), start="find")
+    shards = fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folder, LOCAL, start="find")
     assert whole.n_states_[1] == 2
     assert_same(whole, shards)
     assert np.array_equal(shards._labels_read(TrajectoryDataset.open(folder)), whole.labels_)
