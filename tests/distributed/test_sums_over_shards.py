@@ -95,15 +95,15 @@ def test_questions_of_many_threads_travel_together_and_answers_find_their_way(pl
     places._ask = lambda questions: (sent.append(len(questions)), ask(questions))[1]
     labels = SpreadLabels(places, Recipe(beginnings, HERE), 1)
 
-    def think(times):
-        """A line of thought with so many questions, one after the other."""
+    def work(times):
+        """So many questions, one after the other."""
         for i in range(times):
             found = tally(renamed(labels, np.array([i + times])), i + times + 1)
             assert found[-1] == 10
         return times
 
     before = threading.active_count()
-    assert list(places.together(think, [3, 1, 0, 2])) == [3, 1, 0, 2]
+    assert list(places.together(work, [3, 1, 0, 2])) == [3, 1, 0, 2]
     assert sent == [3, 2, 1]
     assert threading.active_count() == before
 
@@ -111,14 +111,14 @@ def test_questions_of_many_threads_travel_together_and_answers_find_their_way(pl
 def test_an_error_in_one_thread_leaves_no_other_waiting(places):
     labels = SpreadLabels(places, Recipe(beginnings, HERE), 1)
 
-    def think(item):
+    def work(item):
         tally(renamed(labels, np.array([item])), item + 1)
         if item == 1:
             raise ValueError("one")
         return int(tally(labels, item + 1)[0])
 
     with pytest.raises(ValueError, match="one"):
-        list(places.together(think, [0, 1, 2]))
+        list(places.together(work, [0, 1, 2]))
 
     def wrong(item):
         return tally(SpreadLabels(places, Recipe(failing, HERE), 1), 1)

@@ -1,4 +1,4 @@
-"""Files as the HDF5 library takes them. It crashes, now or at the end of the program, where one of ours raises an error.
+"""Files as the HDF5 library takes them: it crashes, now or at the end of the program, where one of ours raises errors.
 
 So an error is kept, the library is told that all went well, and whoever called it looks for the error afterwards. None
 of the library's objects may outlive it either.

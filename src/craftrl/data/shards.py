@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 AT_ONCE = 16  # shards of a store whose arrays of one step are asked for together
+KEPT_BYTES = 2**26  # of the step that was read last, for those who read it in pieces
 
 
 class ShardSteps:
@@ -60,25 +61,41 @@ class ShardSteps:
         self.starts = starts
         self.shape = (H, starts[-1], *obs_shape)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._kept: tuple[int, dict[int, NDArray[Any]]] = (-1, {})
 
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         out = np.empty((stop - start, *self.shape[2:]), dtype=self.dtype)
         touched = range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop))
         for group in self._together(touched):
-            with told_of_shards([self.files[shard] for shard in group]):
-                arrays = load_arrays([self.files[shard] for shard in group], step_name(step))
-            for shard, x in zip(group, arrays):
+            for shard, x in zip(group, self._arrays(step, group)):
                 first, last = self.starts[shard], self.starts[shard + 1]
-                if x.shape != (last - first, *self.shape[2:]) or x.dtype != self.dtype:
-                    raise broken_shard(self.files[shard], ValueError(f"it has {x.dtype} of shape {x.shape} at a step"))
                 low, high = max(start, first), min(stop, last)
                 out[low - start : high - start] = x[low - first : high - first]
         return out
 
     def _together(self, shards: range) -> Iterator[range]:
-        """Shards to read at once: those of a store a few at a time, since each takes a request."""
+        """Shards to read at once: those of a store several at a time, since each takes a request."""
         some = AT_ONCE if shards and isinstance(self.files[shards[0]], Remote) else 1
         return (shards[i : i + some] for i in range(0, len(shards), some))
+
+    def _arrays(self, step: int, group: range) -> list[NDArray[Any]]:
+        """The arrays of a step in these shards; a store's are kept while the step is the same, if they are small."""
+        of, kept = self._kept
+        known = dict(kept) if of == step else {}
+        new = [shard for shard in group if shard not in known]
+        files = [self.files[shard] for shard in new]
+        with told_of_shards(files):
+            known |= zip(new, load_arrays(files, step_name(step)))
+        for shard in new:
+            x, n = known[shard], self.starts[shard + 1] - self.starts[shard]
+            if x.shape != (n, *self.shape[2:]) or x.dtype != self.dtype:
+                raise broken_shard(self.files[shard], ValueError(f"{step_name(step)} is {x.dtype} of {x.shape}"))
+        if files and isinstance(files[0], Remote) and sum(x.nbytes for x in known.values()) <= KEPT_BYTES:
+            self._kept = (step, known)
+        return [known[shard] for shard in group]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": (-1, {})}
 
     def raw(self) -> RawRows | None:
         """Where the arrays lie in the shards, if none of them is compressed, as ours are not.

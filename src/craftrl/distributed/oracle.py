@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import Kinds
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_relabelling
+from craftrl.core.pairs import Kinds
 from craftrl.core.seam import Coupling, EncoderFit
 from craftrl.core.spread import HERE, Labels, Recipe, SpreadLabels, paired, renamed
 from craftrl.distributed.parts import beginnings, sizes_of, start_of, step_of
