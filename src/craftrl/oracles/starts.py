@@ -50,7 +50,7 @@ def counted_start_test(prepared: PreparedCounting) -> StartTest:
 
 
 def counted_starts(prepared: PreparedCounting) -> Labels:
-    """The values (n,), numbered as they occur, of the encoder of x_1 with which the best chain of encoders over all steps begins.
+    """The values (n,) of the encoder of x_1 with which the best chain of encoders over all steps begins, from 0 on.
 
     A constant one is as good as any if the start is one state; it is taken unless another is better by more than
     chance, counted as the test above counts it.
