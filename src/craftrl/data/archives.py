@@ -7,6 +7,7 @@ for its bytes and no others. Its checksum is compared in either case.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import struct
 import zipfile
@@ -23,7 +24,7 @@ from craftrl.data.remote import Remote
 from craftrl.data.remote_file import RemoteFile
 from craftrl.data.seals import read_array
 
-__all__ = ["array_offset", "found_arrays", "load_array", "load_arrays"]
+__all__ = ["array_offset", "contents_digest", "found_arrays", "load_array", "load_arrays"]
 
 TAIL = 2**16  # bytes at the end of a file that hold its directory, for some 900 arrays; longer ones take more requests
 KEPT = 2**14  # directories
@@ -61,6 +62,17 @@ def found_arrays(files: Sequence[Remote]) -> list[dict[str, int]]:
     for file in files:
         _directories.pop((file.url, file.length()), None)
     return [{name.removesuffix(".npy"): m.n_bytes for name, m in found.items()} for found in _read_directories(files)]
+
+
+def contents_digest(file: Place) -> str:
+    """What tells a file from one with other arrays: their checksums, sizes and places, read anew."""
+    if isinstance(file, Remote):
+        _directories.pop((file.url, file.length()), None)
+        listed = [(name, m.crc, m.n_bytes, m.start) for name, m in _read_directories([file])[0].items()]
+    else:
+        with zipfile.ZipFile(file) as archive:
+            listed = [(m.filename, m.CRC, m.file_size, m.header_offset) for m in archive.infolist()]
+    return hashlib.sha256(repr(listed).encode()).hexdigest()
 
 
 def array_offset(file: Place, name: str) -> int | None:

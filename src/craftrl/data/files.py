@@ -30,6 +30,7 @@ __all__ = [
     "check_new",
     "check_writable",
     "local_part",
+    "moved_into_place",
     "plain_value",
     "replacing",
     "temporary_name",
@@ -74,6 +75,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+
+
+def moved_into_place(temporary: Path, final: Path) -> None:
+    """A whole folder gets its name. Two moves where one is replaced: killed between them, the old one lies beside it
+    under a name that stays."""
+    if final.exists():
+        old = final.with_name(f".{final.name}.replaced-{secrets.token_hex(4)}")
+        os.replace(final, old)
+        os.replace(temporary, final)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.replace(temporary, final)
 
 
 def _ready(final: Path, given: str | os.PathLike[str]) -> Path:

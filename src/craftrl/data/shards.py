@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.archives import array_offset, load_array, load_arrays
+from craftrl.data.archives import array_offset, contents_digest, load_array, load_arrays
 from craftrl.data.manifests import (
     FORMAT,
     MANIFEST,
@@ -35,7 +35,16 @@ from craftrl.data.remote import Remote
 from craftrl.data.seals import sealed
 from craftrl.data.storage import DatasetWriter
 
-__all__ = ["Manifest", "Shard", "ShardSteps", "ShardWriter", "open_shards", "read_lengths", "read_manifest"]
+__all__ = [
+    "Manifest",
+    "Shard",
+    "ShardSteps",
+    "ShardWriter",
+    "open_shards",
+    "read_lengths",
+    "read_manifest",
+    "shard_identity",
+]
 
 AT_ONCE = 16  # shards of a store whose arrays of one step are asked for together
 KEPT_BYTES = 2**26  # of the step that was read last, for those who read it in pieces
@@ -131,6 +140,12 @@ def open_shards(folder: Place) -> tuple[ShardSteps, NDArray[np.int64], NDArray[n
 def read_lengths(shard: Shard) -> NDArray[np.int64]:
     """How many steps each of a shard's trajectories has."""
     return _lengths(shard, _load(shard.file, "lengths"))
+
+
+def shard_identity(file: Place) -> str:
+    """What tells a shard from one with other content, without reading its arrays."""
+    with told_of_shards([file]):
+        return contents_digest(file)
 
 
 def _lengths(shard: Shard, found: NDArray[Any]) -> NDArray[np.int64]:

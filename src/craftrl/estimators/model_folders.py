@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.arguments import check_flag
-from craftrl.data.files import check_writable, temporary_name, told_plainly
+from craftrl.data.files import check_writable, moved_into_place, temporary_name, told_plainly
 from craftrl.data.places import Place, target
 from craftrl.data.publishing import publishing, taken
 from craftrl.data.remote import Remote
@@ -70,20 +69,9 @@ def _write(where: Path, content: dict[str, Any], write_files: WriteFiles) -> Non
         write_files(temporary)
         files = {file.name: file_digest(file) for file in sorted(temporary.iterdir())}
         _write_config(temporary, {**content, "format_version": 3, "files": files})
-        _move_into_place(temporary, where)
+        moved_into_place(temporary, where)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _move_into_place(temporary: Path, where: Path) -> None:
-    """Two moves where a model is replaced; killed between them, the old one lies beside under a name that stays."""
-    if where.exists():
-        old = where.with_name(f".{where.name}.replaced-{secrets.token_hex(4)}")
-        os.replace(where, old)
-        os.replace(temporary, where)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(temporary, where)
 
 
 def _publish(where: Remote, content: dict[str, Any], write_files: WriteFiles, overwrite: bool) -> None:
