@@ -28,6 +28,10 @@ class MissingDependencyError(CraftError, ImportError):
     """An optional package is needed and not installed."""
 
 
+class RemoteError(CraftError):
+    """A store that is reached over a network refuses, or does not answer."""
+
+
 class AssumptionWarning(UserWarning):
     """An assumption of the paper seems not to hold on this data; the result may be poor."""
 

@@ -20,8 +20,8 @@ from craftrl.errors import CraftError, InvalidParameterError
 __all__ = [
     "Clusterer",
     "FoundCluster",
-    "PairClusters",
-    "cluster_pairs",
+    "clusters_in_space",
+    "clusters_on_line",
     "find_clusters",
     "heaviness_threshold",
     "neighbourhood",
@@ -46,65 +46,20 @@ class FoundCluster:
     size: int
 
 
-@dataclass(frozen=True)
-class PairClusters:
-    """The clusters of all predecessors at one step.
-
-    cluster   int (n,): the cluster of every trajectory's pair, -1 for none
-    clusters  in scan order, predecessor by predecessor
-    spectra   |pred_succ[j]| of every predecessor: int (n_states, n_xi + 1), or the margins of the spectrum along
-              each of its K-1 axes, (n_states, K-1, n_xi + 1), for more than two agents
-    """
-
-    cluster: NDArray[np.int64]
-    clusters: tuple[FoundCluster, ...]
-    spectra: NDArray[np.int64]
-
-
-def cluster_pairs(
-    bins: NDArray[np.integer],
-    label: NDArray[np.integer],
-    n_states: int,
-    grid_size: int,
-    threshold: float,
-    clusterer: Clusterer,
-) -> PairClusters:
-    """Group the pairs (x_h, x_{h+1}) of each predecessor by their values of f_h.
-
-    `bins` (n, K-1) holds f_h on every pair (-1: no pair), `label` (n,) the states at h (-1: unassigned). `clusterer`
-    is `find_clusters`, or what stands in for it.
-
-    Paper: Lines 12-21
-    """
-    on_axes = _cluster_on_line if bins.shape[1] == 1 else _cluster_in_space
-    return on_axes(bins, label, n_states, grid_size, threshold, clusterer)
-
-
-def _cluster_on_line(
-    bins: NDArray[np.integer],
-    label: NDArray[np.integer],
-    n_states: int,
-    grid_size: int,
-    threshold: float,
-    clusterer: Clusterer,
-) -> PairClusters:
-    """Two agents: one count for all predecessors' spectra."""
-    # One row and one column more than there are predecessors and bins, in front: they take the -1s.
-    cell = label * (grid_size + 1)
-    cell += bins[:, 0]
-    cell += grid_size + 2
-    counts = np.bincount(cell, minlength=(n_states + 1) * (grid_size + 1)).reshape(n_states + 1, grid_size + 1)
-    spectra = np.ascontiguousarray(counts[1:, 1:])
-    cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
+def clusters_on_line(
+    spectra: NDArray[np.int64], threshold: float, clusterer: Clusterer
+) -> tuple[NDArray[np.int64], tuple[FoundCluster, ...]]:
+    """The cluster of every bin of every predecessor (n_states, n_xi + 1), and all clusters."""
+    cluster_of = np.full(spectra.shape, -1, dtype=np.int64)
     found: list[FoundCluster] = []
     for s_pred, spectrum in enumerate(spectra):
         cluster_of_bin = _asked(clusterer, spectrum, threshold, int(spectrum.sum()))
         for c in range(int(cluster_of_bin.max()) + 1):
             covered = np.flatnonzero(cluster_of_bin == c)
-            cluster_of_cell[s_pred + 1, covered + 1] = len(found)
+            cluster_of[s_pred, covered] = len(found)
             extent = ((int(covered[0]), int(covered[-1])),)
             found.append(FoundCluster(s_pred, extent, int(spectrum[covered].sum())))
-    return PairClusters(cluster_of_cell.ravel().take(cell), tuple(found), spectra)
+    return cluster_of, tuple(found)
 
 
 def _asked(clusterer: Clusterer, spectrum: NDArray[np.integer], threshold: float, n_pairs: int) -> NDArray[np.int64]:
@@ -126,36 +81,33 @@ def _asked(clusterer: Clusterer, spectrum: NDArray[np.integer], threshold: float
     return found
 
 
-def _cluster_in_space(
-    bins: NDArray[np.integer],
-    label: NDArray[np.integer],
-    n_states: int,
-    grid_size: int,
-    threshold: float,
-    clusterer: Clusterer,
-) -> PairClusters:
-    """More agents: (n_xi + 1)^(K-1) bins are too many to hold, so only boxes about the occupied ones are."""
+def clusters_in_space(
+    counts: NDArray[np.int64], bins: NDArray[np.integer], grid_size: int, threshold: float, clusterer: Clusterer
+) -> tuple[NDArray[np.int64], tuple[FoundCluster, ...], NDArray[np.int64]]:
+    """More agents: (n_xi + 1)^(K-1) bins are too many to hold, so only boxes about the occupied ones are.
+
+    `bins` (m, K-1) are the occupied ones in lexicographic order, `counts` (n_states, m) the pairs of each predecessor
+    there. Returned are the cluster of each (n_states, m), all clusters, and the margins of the spectra.
+    """
     n_axes = bins.shape[1]
-    cluster = np.full(len(bins), -1, dtype=np.int64)
-    spectra = np.zeros((n_states, n_axes, grid_size), dtype=np.int64)
+    cluster_of = np.full(counts.shape, -1, dtype=np.int64)
+    spectra = np.zeros((len(counts), n_axes, grid_size), dtype=np.int64)
     found: list[FoundCluster] = []
-    for s_pred in range(n_states):
-        mine = np.flatnonzero((label == s_pred) & (bins[:, 0] >= 0))
+    for s_pred, all_counts in enumerate(counts):
         for axis in range(n_axes):
-            spectra[s_pred, axis] = np.bincount(bins[mine, axis], minlength=grid_size)
-        occupied, which, counts = np.unique(bins[mine], axis=0, return_inverse=True, return_counts=True)
-        cluster_of_bin = np.full(len(occupied), -1, dtype=np.int64)
+            np.add.at(spectra[s_pred, axis], bins[:, axis], all_counts)
+        mine = np.flatnonzero(all_counts)
+        occupied, own, n_pairs = bins[mine], all_counts[mine], int(all_counts.sum())
         for some in _boxes(occupied.astype(np.int64), grid_size):
-            of_some = _cluster_box(occupied[some], counts[some], threshold, len(mine), grid_size, clusterer)
+            of_some = _cluster_box(occupied[some], own[some], threshold, n_pairs, grid_size, clusterer)
             for c in range(int(of_some.max()) + 1):
                 members = some[of_some == c]
-                cluster_of_bin[members] = len(found)
+                cluster_of[s_pred, mine[members]] = len(found)
                 extent = _extent(occupied[members])
                 if clusterer is find_clusters:  # its clusters have a margin of a bin, whether occupied or not
-                    extent = _widened(_extent(occupied[members[counts[members] >= threshold]]), grid_size)
-                found.append(FoundCluster(s_pred, extent, int(counts[members].sum())))
-        cluster[mine] = cluster_of_bin[which.reshape(-1)]
-    return PairClusters(cluster, tuple(found), spectra)
+                    extent = _widened(_extent(occupied[members[own[members] >= threshold]]), grid_size)
+                found.append(FoundCluster(s_pred, extent, int(own[members].sum())))
+    return cluster_of, tuple(found), spectra
 
 
 def _cluster_box(

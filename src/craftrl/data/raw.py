@@ -15,9 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.data.remote import Remote
 from craftrl.errors import InvalidDataError
 
 __all__ = ["RawRows", "Reader", "Run", "mapped_at", "memory_map"]
+
+REQUEST_BYTES = 2**18
 
 
 class Run(NamedTuple):
@@ -29,10 +32,15 @@ class Run(NamedTuple):
 
 
 class RawRows:
-    """`find(step, row)` is the run that begins at that trajectory; steps count from 0."""
+    """`find(step, row)` is the run that begins at that trajectory; steps count from 0.
 
-    def __init__(self, find: Callable[[int, int], Run]) -> None:
+    `together` says how many trajectories should be read at a time: in a store, where each read is a request, so many
+    that their bytes take as long as the request itself.
+    """
+
+    def __init__(self, find: Callable[[int, int], Run], file: Any = None, row_bytes: int = 1) -> None:
         self.find = find
+        self.together = max(1, REQUEST_BYTES // row_bytes) if isinstance(file, Remote) else 1
 
     def read_into(self, step: int, start: int, out: NDArray[Any]) -> None:
         """Fill out (m, *obs) with trajectories start..start+m-1."""
@@ -46,6 +54,9 @@ class RawRows:
 
 def _fill(run: Run, left: memoryview) -> None:
     try:
+        if isinstance(run.file, Remote):
+            left[:] = run.file.read_range(run.offset, run.offset + len(left))
+            return
         with open(run.file, "rb", buffering=0) as file:
             file.seek(run.offset)
             while len(left):
@@ -53,8 +64,9 @@ def _fill(run: Run, left: memoryview) -> None:
                 if not n:
                     raise InvalidDataError(f"{run.file} must be whole; it ends too early; write or copy it again.")
                 left = left[n:]
-    except OSError as error:
-        raise InvalidDataError(f"{run.file} cannot be read ({error.strerror}); write or copy it again.") from error
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidDataError(f"{run.file} cannot be read ({reason}); write or copy it again.") from error
 
 
 class Reader:
@@ -68,7 +80,7 @@ class Reader:
         self.steps = steps
         offered = getattr(steps, "raw", None)
         self.raw: RawRows | None = None if offered is None else offered()
-        self.rows_together: int = getattr(steps, "rows_together", 1) if self.raw is None else 1
+        self.rows_together: int = getattr(steps, "rows_together", 1) if self.raw is None else self.raw.together
 
     def read_into(self, step: int, start: int, out: NDArray[Any]) -> None:
         """Fill out (m, *obs), of any dtype, with trajectories start..start+m-1 at this step, which counts from 0."""
