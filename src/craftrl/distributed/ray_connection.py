@@ -28,6 +28,7 @@ __all__ = ["connected"]
 PATIENCE = 10.0  # seconds in which a cluster must answer
 LEAST_STORE = 80 * 2**20  # bytes; Ray starts with no less
 LONGEST_TEMP = 24  # letters: Ray makes sockets below that folder, whose paths may have 107
+OOM_RETRIES = 5  # of a task that needed more memory than there was; Ray would try for ever
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
 KNOCK = "import sys, ray; ray._raylet.GcsClient(address=sys.argv[1])"
 
@@ -131,6 +132,7 @@ def _own(ray: ModuleType, workers: int | None, store_bytes: int | None) -> Itera
                 object_store_memory=store_bytes,
                 include_dashboard=False,
                 _temp_dir=folder,
+                _system_config={"task_oom_retries": OOM_RETRIES},
                 **QUIET,
             )
         except Exception as error:
@@ -160,6 +162,8 @@ def _check_answers(address: str, host: str, port: int) -> None:
     except subprocess.TimeoutExpired as error:
         raise _nobody(address, "something is there, but no Ray") from error
     if answer.returncode and "AuthenticationError" in answer.stderr:
+        if not host:
+            return  # for "auto", Ray looks for the token itself
         raise ClusterError(
             f"The cluster at {address} must be given its token; it was given none or another; set RAY_AUTH_MODE=token, "
             "and RAY_AUTH_TOKEN to that of the cluster unless ~/.ray/auth_token has it."
