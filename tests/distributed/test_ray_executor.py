@@ -207,15 +207,15 @@ class TestWithoutCluster:
         monkeypatch.setattr(ray, "is_initialized", lambda: False)
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))  # nobody else gets this port, and nobody listens
-            with pytest.raises(ClusterError, match="none does .*refused"):
+            with pytest.raises(ClusterError, match=r"none does .*refused"):
                 RayExecutor(f"{scheme}127.0.0.1:{taken.getsockname()[1]}")
 
     def test_something_else_at_the_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ray, "is_initialized", lambda: False)
         monkeypatch.setattr(ray_connection, "PATIENCE", 1.0)
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            with pytest.raises(ClusterError, match="something is there, but no Ray"):
-                RayExecutor(f"127.0.0.1:{silent.getsockname()[1]}")
+        nobody = pytest.raises(ClusterError, match="something is there, but no Ray")
+        with socket.create_server(("127.0.0.1", 0)) as silent, nobody:
+            RayExecutor(f"127.0.0.1:{silent.getsockname()[1]}")
 
     def test_only_a_ray_of_its_own_can_be_sized(self) -> None:
         with pytest.raises(InvalidParameterError, match="workers is for a Ray on this machine"):
