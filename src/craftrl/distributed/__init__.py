@@ -2,5 +2,6 @@
 
 from craftrl.distributed.executor import Executor, LocalExecutor
 from craftrl.distributed.fitting import fit_on_shards
+from craftrl.distributed.ray_executor import RayExecutor
 
-__all__ = ["Executor", "LocalExecutor", "fit_on_shards"]
+__all__ = ["Executor", "LocalExecutor", "RayExecutor", "fit_on_shards"]
