@@ -28,9 +28,11 @@ __all__ = [
     "agents_of",
     "answered",
     "beginnings",
+    "check_unchanged",
     "largest_in",
     "lengths_of",
     "look_at",
+    "made",
     "opened",
     "packed",
     "sizes_of",
@@ -150,9 +152,19 @@ def packed(part: Part, oracle: CountingOracle) -> PackedShard:
     return PackedShard(steps, constant_step(tau, 1), part.shard.agent)
 
 
-def answered(here: PackedShard, questions: Sequence[Recipe]) -> tuple[Any, ...]:
-    """What each question makes of a shard: integers, to be added to those of the other shards."""
-    return tuple(carried_out(question, here) for question in questions)
+def answered(
+    here: PackedShard, questions: Sequence[Recipe], held: Sequence[Recipe] = (), *values: Any
+) -> tuple[Any, ...]:
+    """What each question makes of a shard: integers, to be added to those of the other shards.
+
+    `values` are what the recipes `held` have made of it before.
+    """
+    return tuple(carried_out(question, here, dict(zip(held, values))) for question in questions)
+
+
+def made(here: PackedShard, recipe: Recipe, held: Sequence[Recipe] = (), *values: Any) -> Any:
+    """What a recipe makes of a shard, to be kept with it."""
+    return carried_out(recipe, here, dict(zip(held, values)))
 
 
 # -- what recipes begin with: functions of whatever is here ---------------------------------------------------------
