@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.reproduce.arguments import positive
 
 if TYPE_CHECKING:
+    from craftrl.data.places import Place
     from craftrl.distributed import RayExecutor
 
 __all__ = ["add_backend_options", "refuse_cluster_options", "shards_of", "workers_of"]
@@ -46,13 +49,13 @@ def workers_of(args: argparse.Namespace) -> AbstractContextManager[RayExecutor]:
     return RayExecutor(args.address, workers=args.workers)
 
 
-def shards_of(given: list[str]) -> Path:
+def shards_of(given: Sequence[str | os.PathLike[str]]) -> Place:
     """The one folder of shards that a cluster can read."""
-    from craftrl.arguments import check_source
+    from craftrl.data.places import source
     from craftrl.data.shards import MANIFEST
 
-    folder = check_source("DATA", given[0])
-    if len(given) == 1 and not folder.exists():
+    folder = source("DATA", given[0])
+    if len(given) == 1 and isinstance(folder, Path) and not folder.exists():
         raise InvalidDataError(f"There must be a dataset at {folder}; nothing is there; check the name.")
     if len(given) > 1 or not (folder / MANIFEST).is_file():
         what = f"{folder} is none" if len(given) == 1 else f"{len(given)} paths were given"

@@ -19,10 +19,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from craftrl.data.files import write_json, write_text
+from craftrl.data.places import Place, place
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.progress import progress_bar
 from craftrl.reproduce.folder import Row, finished_rows, prepare_folder, row_key
@@ -53,7 +53,7 @@ def run_sweep(
     """
     if workers < 1:
         raise InvalidParameterError(f"workers must be at least 1; {workers} was given.")
-    folder = Path(out)
+    folder = place(out)
     keys = [row_key(settings) for settings in settings_list]
     if not keys or len(set(keys)) < len(keys):
         raise InvalidParameterError(
@@ -63,7 +63,6 @@ def run_sweep(
     done = finished_rows(folder, settings_list)
     todo = [settings for settings, key in zip(settings_list, keys) if key not in done]
     if todo:
-        (folder / "rows").mkdir(exist_ok=True)
         _run_all(name, todo, len(keys), run_one, folder / "rows", workers, progress)
         done = finished_rows(folder, settings_list)
     rows = [done[key] for key in keys]
@@ -80,7 +79,7 @@ def seed_of(*parts: int | str) -> Any:
 
 
 def _run_all(
-    name: str, todo: Sequence[Any], total: int, run_one: RunOne, rows: Path, workers: int, progress: bool
+    name: str, todo: Sequence[Any], total: int, run_one: RunOne, rows: Place, workers: int, progress: bool
 ) -> None:
     with _progress(name, total, total - len(todo), progress) as count_one:
         if workers == 1:
@@ -107,7 +106,7 @@ def _progress(name: str, total: int, done: int, shown: bool) -> Iterator[Callabl
         yield bar.update
 
 
-def _run_to_disk(settings: Any, run_one: RunOne, rows: Path) -> None:
+def _run_to_disk(settings: Any, run_one: RunOne, rows: Place) -> None:
     """One run in one worker. A failed assumption is a result here, and in the row: no warning for each."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
