@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from craftrl.data.places import Place
     from craftrl.distributed import RayExecutor
 
-__all__ = ["add_backend_options", "refuse_cluster_options", "shards_of", "workers_of"]
+__all__ = ["add_backend_options", "parts_shown", "refuse_cluster_options", "shards_of", "workers_of"]
 
 
 def add_backend_options(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +40,21 @@ def refuse_cluster_options(args: argparse.Namespace) -> None:
     for name in ("address", "workers"):
         if getattr(args, name) is not None:
             raise InvalidParameterError(f"--{name} is for a cluster; add --backend ray, or leave it out.")
+
+
+@contextmanager
+def parts_shown(what: str) -> Iterator[None]:
+    """On one line, how many parts of what is done within the block are done, as soon as that takes seconds."""
+    import sys
+
+    from craftrl.progress import progress_bar, watched_by
+
+    live = sys.stderr.isatty()
+    with (
+        progress_bar(desc=what, bar_format="{desc}", leave=False, delay=0.0 if live else 1.0) as bar,
+        watched_by(lambda done, h: bar.set_description_str(f"{what}: {done}", refresh=live)),
+    ):
+        yield
 
 
 def workers_of(args: argparse.Namespace) -> AbstractContextManager[RayExecutor]:

@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
 def _encode_shards(args: argparse.Namespace) -> None:
     """Each worker writes the states of its own shards; none of them come here."""
     from craftrl import load
-    from craftrl.cli.backend import shards_of, workers_of
+    from craftrl.cli.backend import parts_shown, shards_of, workers_of
     from craftrl.distributed import encode_on_shards
     from craftrl.errors import InvalidParameterError
 
@@ -61,6 +61,6 @@ def _encode_shards(args: argparse.Namespace) -> None:
         )
     folder = shards_of([args.data])
     model = load(args.model)
-    with workers_of(args) as executor:
+    with workers_of(args) as executor, parts_shown("encode"):
         encode_on_shards(model, folder, args.out, executor, overwrite=args.force)
     print(f"The states of all trajectories in {folder} written to {args.out}")
