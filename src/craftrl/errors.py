@@ -28,6 +28,10 @@ class MissingDependencyError(CraftError, ImportError):
     """An optional package is needed and not installed."""
 
 
+class ClusterError(CraftError, RuntimeError):
+    """Machines that should work together do not: none answers, they differ, or work failed too often."""
+
+
 class RemoteError(CraftError):
     """A store that is reached over a network refuses, or does not answer."""
 

@@ -3,5 +3,14 @@
 from craftrl.distributed.encoding import StatesOfShard, encode_on_shards, read_states
 from craftrl.distributed.executor import Executor, LocalExecutor
 from craftrl.distributed.fitting import fit_on_shards
+from craftrl.distributed.ray_executor import RayExecutor
 
-__all__ = ["Executor", "LocalExecutor", "StatesOfShard", "encode_on_shards", "fit_on_shards", "read_states"]
+__all__ = [
+    "Executor",
+    "LocalExecutor",
+    "RayExecutor",
+    "StatesOfShard",
+    "encode_on_shards",
+    "fit_on_shards",
+    "read_states",
+]

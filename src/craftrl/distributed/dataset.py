@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,10 +16,18 @@ from craftrl.arguments import shown
 from craftrl.core.spread import HERE, Recipe, SpreadLabels
 from craftrl.data.fingerprint import in_words, streamed_fingerprint
 from craftrl.data.places import source
-from craftrl.data.shards import Manifest, ShardSteps, read_lengths, read_manifest
+from craftrl.data.shards import Manifest, ShardSteps, read_manifest
 from craftrl.distributed.executor import Executor
 from craftrl.distributed.oracle import PreparedShards
-from craftrl.distributed.parts import Part, agents_of, check_unchanged, largest_in, look_at, packed
+from craftrl.distributed.parts import (
+    Part,
+    agents_of,
+    check_unchanged,
+    largest_in,
+    lengths_of,
+    look_at,
+    packed,
+)
 from craftrl.distributed.places import ShardPlaces
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.base import Oracle
@@ -61,6 +70,20 @@ class ShardedData:
         """How many trajectories of each agent have an observation at h, shape (K,)."""
         return self._running[h - 1]
 
+    def first_steps(self, H: int) -> ShardedData:
+        """The same trajectories, cut after step H; no shard is read again."""
+        if not 2 <= H <= self.H:
+            raise InvalidParameterError(
+                f"The horizon must lie in 2..{self.H}, the steps that there are; {H} was given."
+            )
+        if H == self.H:
+            return self
+        cut = copy(self)
+        cut.H = H
+        cut.parts = [(part._replace(H=H), found) for part, found in self.parts]
+        cut._fingerprint = self.executor.submit(_fingerprint, [part for part, _ in cut.parts])
+        return cut
+
     def largest_below(self, most: int) -> int | None:
         """The largest of all observed values, if they are integers in 0..most-1; else None."""
         if self.dtype.kind not in "biu":
@@ -102,6 +125,7 @@ class ShardedData:
 def parts_of(path: str | os.PathLike[str], executor: Executor) -> list[tuple[Part, Any]]:
     """Every shard of a folder, as it is now, and what was seen of it (`Seen`)."""
     folder = source("The folder of shards", path)
+    folder = folder.absolute() if isinstance(folder, Path) else folder  # workers may be at home elsewhere
     if isinstance(folder, Path) and not folder.is_dir():
         what = "a file" if folder.exists() else "not there"
         raise InvalidDataError(
@@ -134,7 +158,7 @@ def _fingerprint(parts: Sequence[Part]) -> str:
 
 def _lengths(part: Part) -> NDArray[np.int64]:
     check_unchanged(part)
-    return read_lengths(part.shard)
+    return lengths_of(part)
 
 
 def _validate(data: ShardedData, shortest: int, longest: int) -> None:

@@ -167,6 +167,7 @@ def _check_out(out: str | os.PathLike[str], overwrite: bool) -> tuple[Place, boo
     Nothing but states is ever replaced.
     """
     where = target("The folder of states", out)
+    where = where.absolute() if isinstance(where, Path) else where  # workers may be at home elsewhere
     check_flag("overwrite", overwrite)
     check_writable(where.parent)
     if not (taken(where) if isinstance(where, Remote) else os.path.lexists(where)):

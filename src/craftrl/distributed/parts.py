@@ -31,6 +31,7 @@ __all__ = [
     "beginnings",
     "check_unchanged",
     "largest_in",
+    "lengths_of",
     "look_at",
     "made",
     "opened",
@@ -119,7 +120,12 @@ def opened(part: Part) -> PartDataset:
     """A shard as a dataset, if it is what it was when the run began."""
     check_unchanged(part)
     steps = ShardSteps([part.shard.file], [0, part.shard.n], part.H, part.obs_shape, part.dtype)
-    return PartDataset(steps, part.shard.agent, part.K, read_lengths(part.shard))
+    return PartDataset(steps, part.shard.agent, part.K, lengths_of(part))
+
+
+def lengths_of(part: Part) -> Int64:
+    """How many steps each trajectory has, of those that are looked at."""
+    return np.minimum(read_lengths(part.shard), part.H)
 
 
 def check_unchanged(part: Part) -> None:

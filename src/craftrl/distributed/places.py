@@ -77,7 +77,11 @@ class ShardPlaces:
 
         with ThreadPoolExecutor(len(items)) as pool:  # in copies of this context, so that whoever watches still does
             at_work = [pool.submit(copy_context().run, work, item) for item in items]
-            return [future.result() for future in at_work]
+            try:
+                return [future.result() for future in at_work]
+            except BaseException as error:  # such as Ctrl-C, of which threads hear nothing
+                batch.stop(error)
+                raise
 
     def _ask(self, questions: Sequence[Recipe]) -> list[Any]:
         """What was asked before is not asked again, if the answer was small enough to keep."""
@@ -101,10 +105,13 @@ class _Batch:
         self._size = size
         self._waiting: list[_Waiting] = []
         self._changed = threading.Condition()
+        self._stopped: BaseException | None = None
 
     def ask(self, questions: Sequence[Recipe]) -> list[Any]:
         mine = _Waiting(questions)
         with self._changed:
+            if self._stopped is not None:
+                raise self._stopped
             self._waiting.append(mine)
             self._ask_if_all_wait()
             self._changed.wait_for(lambda: mine.answers is not None or mine.error is not None)
@@ -112,6 +119,15 @@ class _Batch:
             raise mine.error
         assert mine.answers is not None
         return mine.answers
+
+    def stop(self, error: BaseException) -> None:
+        """Nothing is asked any more: who waits for an answer gets this error."""
+        with self._changed:
+            self._stopped = error
+            for one in self._waiting:
+                one.error = error
+            self._waiting = []
+            self._changed.notify_all()
 
     def leave(self) -> None:
         with self._changed:
