@@ -95,11 +95,13 @@ def main(args: argparse.Namespace) -> None:
     from craftrl import CRAFT, AssumptionWarning, TrajectoryDataset
     from craftrl.cli.fit_plan import planned
     from craftrl.cli.fit_progress import shown
+    from craftrl.data.ranks import present, speaks
     from craftrl.estimators.parameters import check_parameters
     from craftrl.estimators.saving import check_model_folder
 
     check_model_folder(args.out, args.force)
-    plan = planned(args, TrajectoryDataset.open(_store(args)))
+    ranks = present()
+    plan = planned(args, TrajectoryDataset.open(ranks.from_first(lambda: _store(args))))
     model = CRAFT(
         plan.oracle,
         **{name: getattr(args, name) for name in BOUNDS},
@@ -113,7 +115,7 @@ def main(args: argparse.Namespace) -> None:
         warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
         model.fit(plan.tau)
     model.save(args.out, overwrite=args.force)
-    if plan.scratch is not None:
+    if plan.scratch is not None and speaks():
         shutil.rmtree(plan.scratch.parent, ignore_errors=True)
     print(f"\n{model.summary()}\nWritten to {args.out}\n")
     diagnosis = model.diagnose(plan.tau, n_resamples=args.diagnose or 0)

@@ -11,6 +11,7 @@ from typing import Any
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.fingerprint import fingerprint
 from craftrl.data.horizon import first_steps, well_reached
+from craftrl.data.ranks import present
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import choose_oracle
 from craftrl.oracles.base import Oracle
@@ -45,10 +46,16 @@ def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
     stationary = images if args.stationary is None else args.stationary
     scratch = None
     where = ""
+    ranks = present()
+    if ranks.world > 1 and not _is_network(oracle):
+        raise InvalidParameterError(
+            f"Several processes at once are for networks; {ranks.world} were started, and what learns is {why}; run "
+            "the command without torchrun, or add --oracle network."
+        )
     if _is_network(oracle):
         scratch = _scratch(args.out, cut, oracle)
         oracle = _going_on_in(oracle, scratch)
-        where = _device(oracle)
+        where = _device(oracle) + (f" of each of {ranks.world} ranks" if ranks.world > 1 else "")
     steps = f"all {tau.H} steps" if tau.H == H else f"the first {H} of {tau.H} steps, which enough of all agents reach"
     known = "" if cut.names == tuple(range(cut.K)) else f" ({', '.join(map(str, cut.names))})"
     shape = " x ".join(map(str, cut.obs_shape))

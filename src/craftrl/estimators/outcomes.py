@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import named_states
 from craftrl.core.trace import Trace
+from craftrl.data.ranks import speaks
 from craftrl.diagnostics import closure_test, residual_information
 from craftrl.errors import AssumptionWarning
 from craftrl.oracles.base import Oracle
@@ -37,7 +38,7 @@ def tested(trace: Trace, codes: Ints, n_states: Sequence[int], prepared: Prepare
 
 def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> None:
     """Say what speaks against the states, in one warning."""
-    if told := failed_assumptions(trace, may_chain, exact):
+    if (told := failed_assumptions(trace, may_chain, exact)) and speaks():
         warnings.warn(" ".join(told), AssumptionWarning, stacklevel=4)
 
 
