@@ -37,9 +37,8 @@ def images(n=150, seed=0):
     x = rng.integers(0, 60, (len(states), H, 8, 8, 3), dtype=np.uint8)
     for s in range(4):
         row, column = 4 * (s // 2), 4 * (s % 2)
-        x[:, :, row : row + 4, column : column + 4, 0] += np.where(states == s, 150, 0)[..., None, None].astype(
-            np.uint8
-        )
+        lit = np.where(states == s, 150, 0).astype(np.uint8)
+        x[:, :, row : row + 4, column : column + 4, 0] += lit[..., None, None]
     episodes = [episode[:length] for episode, length in zip(x, rng.integers(2, H + 1, len(x)))]
     return TrajectoryDataset.from_episodes([episodes[:n], episodes[n:]])
 
@@ -141,10 +140,7 @@ def main(folder):
     norm = NeuralOracle(torch.nn.Sequential(torch.nn.BatchNorm2d(3), torch.nn.Flatten()), training=TRAINING)
     said.append(sentence(lambda: norm.prepare(tau).pairs()))
     (folder / f"rank{rank}.txt").write_text("\n".join(said))
-    codes = [
-        command(options(folder / "shards", folder / "fitted")),
-        command(options(folder / "nowhere", folder / "no")),
-    ]
+    codes = [command(options(folder / name, folder / out)) for name, out in [("shards", "fitted"), ("nowhere", "no")]]
     (folder / f"codes{rank}.txt").write_text(str(codes))
 
 
