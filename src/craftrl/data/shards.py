@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from craftrl.data.ranks import present
 from craftrl.data.raw import RawRows, Run
 from craftrl.data.seals import CHECKSUM, UNREADABLE, check_seal, read_array, sealed
 from craftrl.data.storage import DatasetWriter
@@ -53,9 +54,10 @@ class ShardSteps:
     def raw(self) -> RawRows | None:
         """Where the arrays lie in the shards, if none of them is compressed, as ours are not.
 
-        Whoever reads past the ZIP library sees no checksums, so all of them are checked first, in one pass.
+        Whoever reads past the ZIP library sees no checksums, so all of them are checked first, in one pass, which
+        several ranks divide.
         """
-        for file in self.files:
+        for file in self.files[present().rank :: present().world]:
             for step in range(self.shape[0]):
                 _load(file, step_name(step))
         tables = [_array_offsets(file, self.shape[0]) for file in self.files]

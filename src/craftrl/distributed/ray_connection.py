@@ -34,8 +34,13 @@ KNOCK = "import sys, ray; ray._raylet.GcsClient(address=sys.argv[1])"
 
 
 @contextmanager
-def connected(ray: ModuleType, address: str | None, workers: int | None, store_bytes: int | None) -> Iterator[None]:
-    """A connection within the block; what was there before stays as it was."""
+def connected(
+    ray: ModuleType, address: str | None, workers: int | None, store_bytes: int | None, gpus: int | None = 0
+) -> Iterator[None]:
+    """A connection within the block; what was there before stays as it was.
+
+    gpus  how many a Ray of its own has; None for all of this machine
+    """
     host = _parsed(address)
     _check_local(workers, store_bytes, address)
     if ray.is_initialized():
@@ -44,7 +49,7 @@ def connected(ray: ModuleType, address: str | None, workers: int | None, store_b
         return
     with _as_it_was():
         if address is None:
-            with _own(ray, workers, store_bytes):
+            with _own(ray, workers, store_bytes, gpus):
                 yield
             return
         _check_answers(address, *host)
@@ -110,7 +115,7 @@ def _as_it_was() -> Iterator[None]:
 
 
 @contextmanager
-def _own(ray: ModuleType, workers: int | None, store_bytes: int | None) -> Iterator[None]:
+def _own(ray: ModuleType, workers: int | None, store_bytes: int | None, gpus: int | None) -> Iterator[None]:
     """A Ray whose files, values on disk among them, lie in a folder that goes with it.
 
     Its workers find what this process finds. Unless RAY_AUTH_MODE says otherwise, it takes work only from whoever has
@@ -128,7 +133,7 @@ def _own(ray: ModuleType, workers: int | None, store_bytes: int | None) -> Itera
             ray.init(
                 "local",
                 num_cpus=cores,
-                num_gpus=0,
+                num_gpus=gpus,
                 object_store_memory=store_bytes,
                 include_dashboard=False,
                 _temp_dir=folder,
