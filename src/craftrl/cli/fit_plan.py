@@ -30,18 +30,21 @@ class Plan:
     lines       the same in words
     """
 
-    tau: TrajectoryDataset
+    tau: Any
     oracle: Oracle
     stationary: bool
     scratch: Path | None
     lines: tuple[str, ...]
 
 
-def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
-    """From what was asked for and what the data is like."""
+def planned(args: argparse.Namespace, tau: Any) -> Plan:
+    """From what was asked for and what the data is like: a `TrajectoryDataset`, or the `ShardedData` of a cluster."""
     H = well_reached(tau) if args.horizon is None else args.horizon
-    cut = first_steps(tau, H)
+    cut = first_steps(tau, H) if isinstance(tau, TrajectoryDataset) else tau.first_steps(H)
     oracle, why = _oracle(args, cut)
+    on_ray = args.backend == "ray"
+    if on_ray and args.oracle != "network":
+        _check_counts(oracle, why)
     images = len(cut.obs_shape) == 3
     stationary = images if args.stationary is None else args.stationary
     scratch = None
@@ -55,7 +58,8 @@ def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
     if _is_network(oracle):
         scratch = _scratch(args.out, cut, oracle)
         oracle = _going_on_in(oracle, scratch)
-        where = _device(oracle) + (f" of each of {ranks.world} ranks" if ranks.world > 1 else "")
+        where = ", by ranks that Ray starts" if on_ray else _device(oracle)
+        where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
     steps = f"all {tau.H} steps" if tau.H == H else f"the first {H} of {tau.H} steps, which enough of all agents reach"
     known = "" if cut.names == tuple(range(cut.K)) else f" ({', '.join(map(str, cut.names))})"
     shape = " x ".join(map(str, cut.obs_shape))
@@ -80,7 +84,17 @@ def _encoders(stationary: bool, since_images: bool) -> str:
     return "one encoder for all steps" + ", as images mean the same at every step (or --no-stationary)" * since_images
 
 
-def _oracle(args: argparse.Namespace, tau: TrajectoryDataset) -> tuple[Oracle, str]:
+def _check_counts(oracle: Oracle, why: str) -> None:
+    from craftrl.oracles.counting import CountingOracle
+
+    if not isinstance(oracle, CountingOracle):
+        raise InvalidParameterError(
+            f"--backend ray counts, or trains a network if you add --oracle network; what learns here is {why}; fit "
+            "anything else on one machine."
+        )
+
+
+def _oracle(args: argparse.Namespace, tau: Any) -> tuple[Oracle, str]:
     """The oracle, with the options that were given for it, and in words why."""
     if args.values is not None:
         if args.oracle != "coordinates":
@@ -126,4 +140,4 @@ def _scratch(out: Path, tau: TrajectoryDataset, oracle: Any) -> Path:
 def _going_on_in(oracle: Any, scratch: Path) -> Any:
     from sklearn.base import clone
 
-    return clone(oracle).set_params(training=_training(oracle).but(checkpoints=scratch))
+    return clone(oracle).set_params(training=_training(oracle).but(checkpoints=scratch.absolute()))

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_room_in_memory, is_whole, shown
 from craftrl.core.clusters import find_clusters
-from craftrl.core.encoders import Encoder, ValueEncoder
+from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
+from craftrl.core.places import Labels, renamed
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
@@ -136,19 +137,23 @@ class PreparedCounting(PreparedOracle):
         self.tau = tau
         self.N_s = int(oracle.n_values)
         self.engine = oracle.engine
-        self._steps: dict[int, PackedStep] = {}
-        self._start = constant_step(tau, 1)  # the constant encoder of x_1, which a chain begins with
+        self._steps: dict[int, Any] = {}
+        self._start = self._constant_start()
         self._one_start = True
         self._counts: CountMemory | None = None
         self._markov: MarkovChain | None = None
         self._tied: TiedChain | None = None
+
+    def _constant_start(self) -> Any:
+        """The constant encoder of x_1, which a chain begins with."""
+        return constant_step(self.tau, 1)
 
     def keep_for_reuse(self) -> None:
         """Keep the counts of pairs, which do not depend on the grid, where there is room for them."""
         self._counts = CountMemory()
 
     def step(self, h: int) -> PackedStep:
-        """All encoders on all observations of step h, evaluated once."""
+        """All encoders on all observations of step h, evaluated once; a `SpreadStep` where these lie elsewhere."""
         if h not in self._steps:
             self._steps[h] = self.oracle.evaluate(self.tau, h)
         return self._steps[h]
@@ -159,23 +164,32 @@ class PreparedCounting(PreparedOracle):
 
     def _evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
         """The best table for each chosen pair of encoders, and f_h on every pair of observations."""
-        H, n, K = self.tau.H, self.tau.n, self.tau.K
+        H, K = self.tau.H, self.tau.K
         counts = np.zeros((H - 1, self.N_s, self.N_s, K), dtype=np.int64)
-        for h, (i, j) in enumerate(pairs, start=1):
+
+        def count(h: int) -> None:
+            i, j = pairs[h - 1]
             step_h, i = (self._start, 0) if i == CONSTANT else (self.step(h), i)
             cells = pair_counts(step_h, self.step(h + 1), slice(i, i + 1), slice(j, j + 1))[0, 0]
             counts[h - 1, : len(cells)] = cells
+
+        self.engine.together(count, range(1, H))
         tables, fixed = best_bins(counts, grid)
         loss = log_loss(fixed.sum(axis=(1, 2))) / np.maximum(counts.sum(axis=(1, 2, 3)), 1)
-        bins = np.empty((H - 1, n, K - 1), dtype=np.int16)
+        models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
+        f = FiniteLogOdds(self.oracle, tuple(pairs), self._table_values(counts, tables, grid))
+        bins = self._all_bins(pairs, tables)
+        return LogOdds(bins, loss, models, p_value=self._p_values(counts, pairs), f=f)
+
+    def _all_bins(self, pairs: Sequence[tuple[int, int]], tables: Ints) -> Any:
+        """Every f_h on every trajectory."""
+        bins = np.empty((len(pairs), self.tau.n, tables.shape[-1]), dtype=np.int16)
 
         def evaluate(h: int) -> None:
             bins[h - 1] = self._bins(h, *pairs[h - 1], tables[h - 1])
 
-        list(self.engine.map(evaluate, range(1, H)))
-        models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
-        f = FiniteLogOdds(self.oracle, tuple(pairs), self._table_values(counts, tables, grid))
-        return LogOdds(bins.transpose(1, 0, 2), loss, models, p_value=self._p_values(counts, pairs), f=f)
+        list(self.engine.map(evaluate, range(1, self.tau.H)))
+        return bins.transpose(1, 0, 2)
 
     def _table_values(self, counts: Ints, tables: Ints, grid: Grid) -> NDArray[np.float64]:
         """Each step's table in nats; a pair of values that was never seen says no more than the agents' shares."""
@@ -250,7 +264,7 @@ class PreparedCounting(PreparedOracle):
 
     def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:
         candidates = np.sort(np.argsort(-weight, kind="stable")[:CANDIDATES])
-        few = PackedStep(np.ascontiguousarray(step.planes[:, candidates]), step.present, step.counts)
+        few = step.take(candidates)
         shares = agreement(pair_counts(few, few).sum(axis=-1))
         return int(candidates[most_agreeing(weight[candidates], shares)])
 
@@ -259,20 +273,21 @@ class PreparedCounting(PreparedOracle):
         every_h = range(1, self.tau.H + 1)
         return list(self.engine.map(self.step, every_h) if self.oracle.threadsafe else map(self.step, every_h))
 
-    def separation(self, h: int, cluster: Ints, n_clusters: int) -> CountedSeparation:
+    def separation(self, h: int, cluster: Labels, n_clusters: int) -> CountedSeparation:
         return CountedSeparation(group_counts(self.step(h), cluster, n_clusters))
 
-    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
+    def encode(self, h: int, label: Labels, n_states: int) -> EncoderFit:
         counts = group_counts(self.step(h), label, n_states).transpose(1, 0, 2)
         index, state_of, loss = best_relabelling(counts)
         return EncoderFit(self.oracle.encoder(h, index, state_of), loss)
 
-    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
+    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Labels:
         """From the values that are packed already; observations are not read again."""
+        if isinstance(encoder, ConstantEncoder):
+            return renamed(self.step(h).nothing().values(0), np.array([encoder.state]))
         if not isinstance(encoder, ValueEncoder) or (encoder.h != h and not self.oracle.same_at_all_steps):
             return super().read(encoder, tau, h)
-        values = self.step(h).values(encoder.index)
-        return np.append(encoder.state_of, -1)[values]  # a value of -1, where x_h is missing, picks the last
+        return renamed(self.step(h).values(encoder.index), encoder.state_of)
 
     def expect_several_starts(self) -> None:
         """A chain then begins with any encoder of x_1, not with the constant one."""
