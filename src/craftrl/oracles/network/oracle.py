@@ -101,7 +101,9 @@ class NeuralOracle(Oracle):
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedNetwork:
         self.check()
-        return PreparedNetwork(self, tau, ranks_for(tau, self.training or Training()))
+        ranks = ranks_for(tau, self.training or Training())
+        ranks.agree("networks", self.dim, self.folds, self.networks, self.agent_weight, self.trunk)
+        return PreparedNetwork(self, tau, ranks)
 
     def suits(self) -> tuple[Choice, ...]:
         return SCATTERED
@@ -278,9 +280,11 @@ class PreparedNetwork(PreparedOracle):
         return z
 
     def _room(self) -> float:
-        """How many bytes of features are kept."""
+        """How many bytes of features are kept, the same on all ranks: they must all need to read again, or none."""
         device = self.frames.device
-        return torch.cuda.mem_get_info(device)[0] / 4 if device.type == "cuda" else FEATURE_BYTES
+        if device.type != "cuda":
+            return FEATURE_BYTES
+        return min(self.frames.ranks.every(torch.cuda.mem_get_info(device)[0] / 4))
 
     @with_own_threads
     def scale(self) -> Standardise:
