@@ -102,7 +102,7 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.data.ranks import present, speaks
     from craftrl.estimators.saving import check_model_folder
 
-    check_model_folder(args.out, args.force)
+    present().from_first(lambda: check_model_folder(args.out, args.force))
     on_ray = args.backend == "ray"
     if on_ray and args.oracle != "network":
         from craftrl.cli.fit_shards import fit

@@ -42,11 +42,10 @@ def open_frames(tau: TrajectoryDataset, training: Training, ranks: Ranks = ALONE
     allowed = min(ranks.every(allowed_bytes(training.memory, device)))
     n_bytes = int(np.prod(tau.steps.shape, dtype=np.int64)) * _held_dtype(tau).itemsize
     there = all(ranks.every(_is_there_already(tau)))
-    if not there and n_bytes <= allowed:
-        check_room(n_bytes, ranks_here())
-    return (
-        HeldFrames(tau, device, ranks) if there or n_bytes <= allowed else StreamedFrames(tau, device, allowed, ranks)
-    )
+    if not there and n_bytes > allowed:
+        return StreamedFrames(tau, device, allowed, ranks)
+    check_room(0 if there else n_bytes, ranks_here())
+    return HeldFrames(tau, device, ranks)
 
 
 class OneStep:
