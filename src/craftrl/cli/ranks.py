@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 
 from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = ["as_one", "several", "tell"]
 
-WAIT = timedelta(seconds=5)  # for the message of the rank that failed first
+WAIT = 5  # seconds for the message of the rank that failed first
 SAID = "craftrl/said"  # set as soon as some rank has said what is wrong
 
 
@@ -46,6 +43,8 @@ def as_one(run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> i
         tell(str(error))
         return 2
     except Exception:
+        import traceback
+
         tell(traceback.format_exc())
         return 1
 
@@ -58,6 +57,8 @@ def tell(text: object) -> None:
     if not several():
         print(text, file=sys.stderr)
         return
+    import hashlib
+
     from craftrl.oracles.network.process_group import LOST
 
     if str(text).startswith(LOST) and _told_by_another():
@@ -76,8 +77,10 @@ def _say_so() -> None:
 
 def _told_by_another() -> bool:
     """Whether some rank has said what is wrong, or does so in a moment."""
+    from datetime import timedelta
+
     try:
-        _store().wait([SAID], WAIT)
+        _store().wait([SAID], timedelta(seconds=WAIT))
     except Exception:
         return False
     return True
