@@ -26,6 +26,7 @@ from craftrl.errors import CraftError, InvalidParameterError
 __all__ = [
     "check_new",
     "check_writable",
+    "json_text",
     "plain_value",
     "replacing",
     "temporary_name",
@@ -152,7 +153,12 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON, whole or not at all; NumPy's numbers and arrays become plain ones."""
-    write_text(path, json.dumps(value, indent=1, default=plain_value) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """What `write_json` writes."""
+    return json.dumps(value, indent=1, default=plain_value) + "\n"
 
 
 def plain_value(value: Any) -> Any:

@@ -82,7 +82,8 @@ class Study:
         if self.full_seeds is not None and args.full:
             args = argparse.Namespace(**{**vars(args), "seeds": self.full_seeds})
         out = Path(args.out)
-        rows = run_sweep(self.name, self.runs(args), self.run_one, out, args.workers, progress=not args.quiet)
+        crew = {"workers": args.workers, "backend": args.backend, "address": args.address}
+        rows = run_sweep(self.name, self.runs(args), self.run_one, out, progress=not args.quiet, **crew)
         print(self.report(rows, out, args))
         if self.draw is not None:
             self.draw(rows, out, args)
