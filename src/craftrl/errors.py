@@ -28,6 +28,10 @@ class MissingDependencyError(CraftError, ImportError):
     """An optional package is needed and not installed."""
 
 
+class ClusterError(CraftError, RuntimeError):
+    """Machines that should work together do not: none answers, they differ, or work failed too often."""
+
+
 class AssumptionWarning(UserWarning):
     """An assumption of the paper seems not to hold on this data; the result may be poor."""
 
