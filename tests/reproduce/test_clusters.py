@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from craftrl.cli import main
-from craftrl.distributed.joining import joined_ray
-from craftrl.distributed.versions import check_versions, versions, versions_elsewhere
-from craftrl.errors import AssumptionWarning, CraftError, InvalidParameterError
+from craftrl.distributed.ray_executor import RayExecutor
+from craftrl.distributed.versions import check_versions, versions_elsewhere
+from craftrl.errors import AssumptionWarning, ClusterError, CraftError, InvalidParameterError
 from craftrl.reproduce.dask_cluster import joined_dask
 from craftrl.reproduce.runner import run_sweep, seed_of
 from craftrl.reproduce.workers import Workers
@@ -44,6 +44,52 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+# -- bad input, all on the command line: one sentence, code 2, nothing left behind --------------------------------
+
+
+@pytest.mark.parametrize("backend", ["ray", "dask"])
+def test_nobody_at_the_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    monkeypatch.setattr("craftrl.reproduce.dask_cluster.PATIENCE", 0.5)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # taken, and not listening
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        argv = ["reproduce", "table1", "--backend", backend, "--address", address, "--out", str(tmp_path / "out")]
+        assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"A {backend.capitalize()} cluster must answer at ")
+    assert address in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("backend", ["ray", "dask"])
+def test_a_missing_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    monkeypatch.setitem(sys.modules, {"ray": "ray", "dask": "distributed"}[backend], None)
+    assert main(["reproduce", "table1", "--backend", backend, "--out", str(tmp_path / "out")]) == 2
+    assert f"pip install 'craftrl[{backend}]'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("workers", "message"),
+    [
+        (Workers(0, "ray"), "workers must be an integer of at least 1; 0 was given"),
+        (Workers(2, "spark"), "backend must be one of loky, ray, dask; 'spark' was given"),
+        (Workers(2, "loky", "host:1"), "An address goes with a cluster; 'host:1' was given; add --backend ray"),
+    ],
+)
+def test_senseless_workers(workers: Workers, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        workers.check()
+
+
+# -- the same rows, whatever happens -------------------------------------------------------------------------------
+
+
 @pytest.fixture(scope="module")
 def dask() -> Iterator[Any]:
     with joined_dask(None, 2) as client:
@@ -52,7 +98,7 @@ def dask() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[None]:
-    with joined_ray(None, 2):
+    with RayExecutor(workers=2, store_bytes=100 * 2**20):
         yield
 
 
@@ -137,58 +183,15 @@ def test_a_worker_without_the_code_of_the_study(
     monkeypatch.syspath_prepend(tmp_path)
     import only_here
 
-    with pytest.raises(CraftError, match="must have the code of the study; one has not .*only_here"):
+    with pytest.raises(CraftError, match=r"must have the code of the study; one has not .*only_here"):
         run_sweep("draws", DRAWS, only_here.run_one, tmp_path / "out", 2, progress=False, backend="ray")
 
 
-# -- bad input, all on the command line: one sentence, code 2, nothing left behind --------------------------------
-
-
-@pytest.mark.parametrize("backend", ["ray", "dask"])
-def test_nobody_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str], backend: str) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # taken, and not listening
-        address = f"127.0.0.1:{closed.getsockname()[1]}"
-        argv = ["reproduce", "table1", "--backend", backend, "--address", address, "--out", str(tmp_path / "out")]
-        assert main(argv) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(
-        f"There must be a {backend.capitalize()} cluster at the address; there is none at {address}"
-    )
-    assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("backend", ["ray", "dask"])
-def test_a_missing_package(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, backend: str
-) -> None:
-    monkeypatch.setitem(sys.modules, {"ray": "ray", "dask": "distributed"}[backend], None)
-    assert main(["reproduce", "table1", "--backend", backend, "--out", str(tmp_path / "out")]) == 2
-    assert f"pip install 'craftrl[{backend}]'" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("workers", "message"),
-    [
-        (Workers(0, "ray"), "workers must be an integer of at least 1; 0 was given"),
-        (Workers(2, "spark"), "backend must be one of loky, ray, dask; 'spark' was given"),
-        (Workers(2, "loky", "host:1"), "An address goes with a cluster; 'host:1' was given; add --backend ray"),
-        (Workers(2, "ray", "no port"), "must be host:port; 'no port' was given"),
-        (Workers(2, "dask", "host:99999"), "there is none at host:99999"),
-    ],
-)
-def test_senseless_workers(workers: Workers, message: str) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        workers.check()
-
-
-def test_other_versions_are_refused() -> None:
-    assert versions_elsewhere()() == versions()
-    check_versions({"10.0.0.1": versions()})
-    older = {**versions(), "NumPy": "1.0"}
-    with pytest.raises(CraftError, match=r"must run the same NumPy; here it is .*, at 10.0.0.2 1.0; install the same"):
-        check_versions({"10.0.0.1": versions(), "10.0.0.2": older})
-    with pytest.raises(CraftError, match="same craftrl; here it is .* none"):
-        check_versions({"10.0.0.2": {**versions(), "craftrl": "none"}})
+def test_a_dask_worker_that_differs_is_refused(dask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = versions_elsewhere()()
+    older = {**ours, "NumPy": "1.0"}
+    monkeypatch.setattr("craftrl.reproduce.dask_cluster.versions_elsewhere", lambda: lambda: older)
+    refused = pytest.raises(ClusterError, match=rf"has NumPy 1.0, the driver NumPy {ours['NumPy']}; install the same")
+    with refused, joined_dask(dask.scheduler.address, 1):
+        pass
+    check_versions(["10.0.0.1"], [ours])

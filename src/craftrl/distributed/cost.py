@@ -31,7 +31,16 @@ from typing import Any
 from craftrl.arguments import check_number, check_whole
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Estimate", "Job", "Rates", "estimate", "network_hours", "tree_levels", "where_reduction_dominates"]
+__all__ = [
+    "Cluster",
+    "Estimate",
+    "Job",
+    "Rates",
+    "estimate",
+    "network_hours",
+    "tree_levels",
+    "where_reduction_dominates",
+]
 
 BLOCK = 64 * 2**20  # bytes of observations that a worker reads at a time
 QUESTIONS = 32  # that travel together in one round

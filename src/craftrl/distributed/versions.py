@@ -1,48 +1,54 @@
-"""Driver and workers must run the same: Python, NumPy and craftrl, or results could differ without a word."""
+"""Is every worker of a cluster like the driver? The same bits come only from the same code."""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from craftrl._version import __version__
-from craftrl.errors import CraftError
+from craftrl.errors import ClusterError
 
-__all__ = ["check_versions", "versions", "versions_elsewhere"]
+__all__ = ["check_versions", "versions_elsewhere"]
 
-
-def versions() -> dict[str, str]:
-    """What runs here, by name."""
-    import numpy as np
-
-    return {"Python": platform.python_version(), "NumPy": np.__version__, "craftrl": __version__}
+Versions = dict[str, str]
 
 
-def versions_elsewhere() -> Callable[[], dict[str, str]]:
-    """`versions` as a function that is sent whole: it also answers where there is no craftrl."""
+def check_versions(nodes: Sequence[str], answers: Sequence[Versions]) -> None:
+    """Raise about the first node that differs, with everything in which it does."""
+    ours = versions_elsewhere()()
+    for node, theirs in zip(nodes, answers, strict=True):
+        differing = [name for name in ours if theirs[name] != ours[name]]
+        if differing:
+            there = ", ".join(f"{name} {theirs[name]}" for name in differing)
+            here = ", ".join(f"{name} {ours[name]}" for name in differing)
+            raise ClusterError(
+                f"All nodes must have the driver's versions; node {node} has {there}, the driver {here}; install the "
+                "same on all of them."
+            )
 
-    def found() -> dict[str, str]:
+
+def versions_elsewhere() -> Callable[[], Versions]:
+    """A function that travels as a whole, since a node may have no craftrl, or another one."""
+
+    def versions() -> Versions:
+        import hashlib
         import platform
         from importlib import import_module
+        from pathlib import Path
 
-        known = {"Python": platform.python_version()}
-        for name, package in (("NumPy", "numpy"), ("craftrl", "craftrl")):
+        found = {"Python": ".".join(platform.python_version_tuple()[:2])}
+        for name, package in (("NumPy", "numpy"), ("numba", "numba"), ("craftrl", "craftrl")):
             try:
-                known[name] = import_module(package).__version__
+                module: Any = import_module(package)
             except ImportError:
-                known[name] = "none"
-        return known
+                found[name] = "(missing)"
+                continue
+            found[name] = module.__version__
+            if package == "craftrl":  # which may have been changed since its version was
+                digest = hashlib.sha256()
+                folder = Path(module.__file__).parent
+                for file in sorted(folder.rglob("*.py")):
+                    digest.update(f"{file.relative_to(folder).as_posix()}\0".encode() + file.read_bytes())
+                found[name] += f" (source {digest.hexdigest()[:8]})"
+        return found
 
-    return found
-
-
-def check_versions(theirs: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise where a worker runs something else than we do; `theirs` has `versions` by the name of each worker."""
-    ours = versions()
-    for worker, found in theirs.items():
-        for name, version in ours.items():
-            if found.get(name) != version:
-                raise CraftError(
-                    f"Driver and workers must run the same {name}; here it is {version}, at {worker} "
-                    f"{found.get(name) or 'none'}; install the same version everywhere."
-                )
+    return versions

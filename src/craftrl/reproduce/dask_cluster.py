@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from craftrl.distributed.versions import check_versions
-from craftrl.errors import InvalidParameterError, require
+from craftrl.distributed.versions import check_versions, versions_elsewhere
+from craftrl.errors import ClusterError, InvalidParameterError, require
 
 __all__ = ["joined_dask"]
 
-PATIENCE = 10  # seconds that a scheduler may take to answer
+PATIENCE = 5  # seconds that a scheduler may take to answer
 
 
 @contextmanager
@@ -37,9 +37,9 @@ def _client(distributed: Any, address: str) -> Any:
     try:
         return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise InvalidParameterError(
-            f"There must be a Dask cluster at the address; there is none at {address} ({error}); start one with "
-            "dask scheduler, or correct the address."
+        raise ClusterError(
+            f"A Dask cluster must answer at {address}; none does ({error}); start one with dask scheduler, or leave "
+            "out the address."
         ) from error
 
 
@@ -57,11 +57,11 @@ def _check_workers(client: Any, address: str) -> None:
             f"Dask workers must have one thread each, since runs change what a process shares; {several[0]} has "
             f"{threads[several[0]]}; start them with --nthreads 1 and --nworkers for more of them."
         )
-    found = client.get_versions(packages=["numpy", "craftrl"])["workers"]
-    check_versions({name: _known(worker) for name, worker in found.items()})
-
-
-def _known(worker: dict[str, Any]) -> dict[str, str]:
-    python = str(worker["host"]["python"]).partition(".final")[0]
-    packages = worker["packages"]
-    return {"Python": python, "NumPy": packages.get("numpy"), "craftrl": packages.get("craftrl")}
+    answers = client.run(versions_elsewhere(), on_error="return")
+    silent = [worker for worker, found in answers.items() if not isinstance(found, dict)]
+    if silent:
+        raise ClusterError(
+            f"Every worker must be able to say its versions; {silent[0]} is not ({answers[silent[0]]!r}); install the "
+            "same Python, NumPy and craftrl everywhere."
+        )
+    check_versions(list(answers), list(answers.values()))

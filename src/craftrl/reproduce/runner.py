@@ -17,7 +17,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,8 @@ from typing import Any
 from craftrl.data.files import json_text, write_text
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.progress import progress_bar
-from craftrl.reproduce.folder import Row, finished_rows, prepare_folder, row_key
-from craftrl.reproduce.workers import Workers
+from craftrl.reproduce.folder import Row, check_folder, finished_rows, prepare_folder, row_key
+from craftrl.reproduce.workers import Carry, Workers
 
 __all__ = ["RunOne", "run_sweep", "seed_of"]
 
@@ -67,13 +67,16 @@ def run_sweep(
         raise InvalidParameterError(
             "A sweep needs at least one run, each with settings of its own; none, or two that are the same, were given."
         )
-    prepare_folder(folder, name, settings_list)
+    check_folder(folder, name, settings_list)
     done = finished_rows(folder, settings_list)
     todo = [settings for settings, key in zip(settings_list, keys) if key not in done]
-    if todo:
-        (folder / "rows").mkdir(exist_ok=True)
-        _run_all(name, todo, len(keys), run_one, folder / "rows", crew, progress)
-        done = finished_rows(folder, settings_list)
+    with crew.carry() if todo else nullcontext() as carry:  # a cluster that is not there leaves no folder behind
+        prepare_folder(folder, name, settings_list)
+        if carry is not None:
+            (folder / "rows").mkdir(exist_ok=True)
+            with _progress(name, len(keys), len(done), progress) as count_one:
+                _run_all(todo, run_one, folder / "rows", carry, count_one)
+            done = finished_rows(folder, settings_list)
     rows = [done[key] for key in keys]
     write_text(folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     return rows
@@ -87,14 +90,11 @@ def seed_of(*parts: int | str) -> Any:
     return np.random.SeedSequence(int.from_bytes(digest[:16], "big"))
 
 
-def _run_all(
-    name: str, todo: Sequence[Any], total: int, run_one: RunOne, rows: Path, crew: Workers, progress: bool
-) -> None:
+def _run_all(todo: Sequence[Any], run_one: RunOne, rows: Path, carry: Carry, count_one: Callable[[], Any]) -> None:
     """Every row is written here, as soon as it is known: workers may be on machines that do not see this disk."""
-    with crew.carry() as carry, _progress(name, total, total - len(todo), progress) as count_one:
-        for key, row in carry(partial(_row, run_one), todo):
-            write_text(rows / f"{key}.json", row)
-            count_one()
+    for key, row in carry(partial(_row, run_one), todo):
+        write_text(rows / f"{key}.json", row)
+        count_one()
 
 
 @contextmanager
@@ -108,7 +108,10 @@ def _progress(name: str, total: int, done: int, shown: bool) -> Iterator[Callabl
 
 
 def _row(run_one: RunOne, settings: Any) -> tuple[str, str]:
-    """One run in one worker: its key and its row as the text of a file. A failed assumption is a result here, and in the row: no warning for each."""
+    """One run in one worker: its key, and its row as the text of a file.
+
+    A failed assumption is a result here, and in the row: no warning for each.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
         result = run_one(settings)

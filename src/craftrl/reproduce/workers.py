@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from craftrl.arguments import check_whole
-from craftrl.distributed.joining import check_somebody_there, joined_ray
-from craftrl.errors import CraftError, InvalidParameterError, require
+from craftrl.errors import ClusterError, CraftError, InvalidParameterError, require
 
-__all__ = ["BACKENDS", "Workers"]
+__all__ = ["BACKENDS", "Carry", "Workers"]
 
 BACKENDS = ("loky", "ray", "dask")
 RETRIES = 3  # how often a run is begun again when its worker dies
@@ -41,7 +41,7 @@ class Workers:
     address: str | None = None
 
     def check(self) -> None:
-        """Raise for what can be known to be wrong before any work: arguments, a missing package, nobody there."""
+        """Raise for what can be known to be wrong before any work: arguments, a missing package."""
         if self.count is not None:
             check_whole("workers", self.count, 1)
         if self.backend not in BACKENDS:
@@ -53,8 +53,6 @@ class Workers:
                 )
             return
         require("distributed" if self.backend == "dask" else "ray", self.backend)
-        if self.address not in (None, "auto"):
-            check_somebody_there(f"a {self.backend.capitalize()} cluster", str(self.address))
 
     def carry(self) -> AbstractContextManager[Carry]:
         """Within the block, a function: carry(function, items) gives function(item) of each as soon as it is done."""
@@ -99,17 +97,16 @@ def _through_joblib(count: int, **config: Any) -> Carry:
 
 @contextmanager
 def _on_ray(address: str | None, count: int | None) -> Iterator[Carry]:
-    with joined_ray(address, count or 1 if address is None else None) as ray:
-        count = _at_most("Ray", count, int(ray.cluster_resources().get("CPU", 0)))
-        task = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")(_elsewhere)
+    ray = require("ray", "ray")
+    from craftrl.distributed.ray_executor import RayExecutor
+
+    started = (count or 1) if address is None and not ray.is_initialized() else None
+    # Ray prints what became of its workers where a command prints its results.
+    with redirect_stdout(sys.stderr), RayExecutor(address, workers=started, retries=RETRIES) as executor:
+        count = _at_most("Ray", count, executor.workers)
 
         def ask(function: Callable[[Any], Any], item: Any) -> Any:
-            try:
-                return ray.get(task.remote(ray.cloudpickle.dumps((function, item))))
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-            except ray.exceptions.RayError as error:
-                raise _died(error) from error
+            return executor.get([executor.submit(_elsewhere, ray.cloudpickle.dumps((function, item)))])[0]
 
         yield _asking(count, ask)
 
@@ -129,7 +126,10 @@ def _on_dask(address: str | None, count: int | None) -> Iterator[Carry]:
             try:
                 return future.result()
             except distributed.scheduler.KilledWorker as error:
-                raise _died(error) from error
+                raise ClusterError(
+                    "Every run must come to its end; workers died over one of them, time and again; see Dask's logs; "
+                    "finished rows are kept, and the same command continues."
+                ) from error
 
         yield _asking(count, ask)
 
@@ -148,14 +148,6 @@ def _at_most(what: str, count: int | None, there: int) -> int:
             "were asked for; ask for fewer with --workers, or add some."
         )
     return count or there
-
-
-def _died(error: BaseException) -> CraftError:
-    reason = " ".join(str(error).split())[:160]
-    return CraftError(
-        f"Every run must come to its end; a worker died {RETRIES + 1} times over one ({type(error).__name__}: "
-        f"{reason}); finished rows are kept, and the same command continues."
-    )
 
 
 # -- in the workers ----------------------------------------------------------------------------------------------
