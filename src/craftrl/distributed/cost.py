@@ -164,7 +164,7 @@ class Rates:
         known = {field.name: content[field.name] for field in fields(cls)}
         return cls(**{**known, "rounds": tuple(known["rounds"])})
 
-    def but(self, **measured: float) -> Rates:
+    def but(self, **measured: Any) -> Rates:
         return replace(self, **measured)
 
 
