@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import shown
 from craftrl.core.occupied import near_pairs, scan_occupied
+from craftrl.core.places import Labels, SpreadLabels, paired, renamed, tally
 from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = [
     "Clusterer",
     "FoundCluster",
+    "Kinds",
     "PairClusters",
     "cluster_pairs",
     "find_clusters",
@@ -50,20 +52,32 @@ class FoundCluster:
 class PairClusters:
     """The clusters of all predecessors at one step.
 
-    cluster   int (n,): the cluster of every trajectory's pair, -1 for none
+    cluster   int (n,): the cluster of every trajectory's pair, -1 for none; where pairs are spread, so is this
     clusters  in scan order, predecessor by predecessor
     spectra   |pred_succ[j]| of every predecessor: int (n_states, n_xi + 1), or the margins of the spectrum along
               each of its K-1 axes, (n_states, K-1, n_xi + 1), for more than two agents
     """
 
-    cluster: NDArray[np.int64]
+    cluster: Labels
     clusters: tuple[FoundCluster, ...]
     spectra: NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Kinds:
+    """f_h on pairs that lie elsewhere: of which kind each is, and what f_h says of each kind.
+
+    kind  the kind of every trajectory's pair, -1 where there is none
+    bins  int16 (m, K-1): f_h on each kind
+    """
+
+    kind: SpreadLabels
+    bins: NDArray[np.int16]
+
+
 def cluster_pairs(
-    bins: NDArray[np.integer],
-    label: NDArray[np.integer],
+    bins: NDArray[np.integer] | Kinds,
+    label: Labels,
     n_states: int,
     grid_size: int,
     threshold: float,
@@ -74,10 +88,21 @@ def cluster_pairs(
     `bins` (n, K-1) holds f_h on every pair (-1: no pair), `label` (n,) the states at h (-1: unassigned). `clusterer`
     is `find_clusters`, or what stands in for it.
 
+    Pairs are counted first, by predecessor and value; the clusters are read off the counts alone, and then say what
+    the cluster of each predecessor and value is. So it makes no difference where the pairs lie.
+
     Paper: Lines 12-21
     """
-    on_axes = _cluster_on_line if bins.shape[1] == 1 else _cluster_in_space
-    return on_axes(bins, label, n_states, grid_size, threshold, clusterer)
+    if isinstance(bins, Kinds):
+        return _cluster_kinds(bins, label, n_states, grid_size, threshold, clusterer)
+    if bins.shape[1] == 1:
+        return _cluster_on_line(bins[:, 0], label, n_states, grid_size, threshold, clusterer)
+    kinds, kind = np.unique(bins, axis=0, return_inverse=True)
+    none = int(len(kinds) > 0 and kinds[0, 0] < 0)  # where there is no pair, which comes first
+    of_pair = paired(label, kind.reshape(-1) - none, len(kinds) - none)
+    counts = tally(of_pair, n_states * (len(kinds) - none)).reshape(n_states, -1)
+    cluster_of, found, spectra = _clusters_in_space(counts, kinds[none:], grid_size, threshold, clusterer)
+    return PairClusters(renamed(of_pair, cluster_of.ravel()), found, spectra)
 
 
 def _cluster_on_line(
@@ -91,20 +116,52 @@ def _cluster_on_line(
     """Two agents: one count for all predecessors' spectra."""
     # One row and one column more than there are predecessors and bins, in front: they take the -1s.
     cell = label * (grid_size + 1)
-    cell += bins[:, 0]
+    cell += bins
     cell += grid_size + 2
     counts = np.bincount(cell, minlength=(n_states + 1) * (grid_size + 1)).reshape(n_states + 1, grid_size + 1)
     spectra = np.ascontiguousarray(counts[1:, 1:])
+    cluster_of, found = _clusters_on_line(spectra, threshold, clusterer)
     cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
+    cluster_of_cell[1:, 1:] = cluster_of
+    return PairClusters(cluster_of_cell.ravel().take(cell), found, spectra)
+
+
+def _cluster_kinds(
+    pairs: Kinds, label: Labels, n_states: int, grid_size: int, threshold: float, clusterer: Clusterer
+) -> PairClusters:
+    """Pairs that lie elsewhere: their counts come from there, and the names of their clusters go there."""
+    m = len(pairs.bins)
+    of_pair = paired(label, pairs.kind, m)
+    counts = tally(of_pair, n_states * m).reshape(n_states, m)
+    if pairs.bins.shape[1] == 1:
+        spectra = np.zeros((n_states, grid_size), dtype=np.int64)
+        np.add.at(spectra, (slice(None), pairs.bins[:, 0]), counts)
+        of_bin, found = _clusters_on_line(spectra, threshold, clusterer)
+        cluster_of = of_bin[:, pairs.bins[:, 0]]
+    else:
+        bins, which = np.unique(pairs.bins, axis=0, return_inverse=True)
+        together = np.zeros((n_states, len(bins)), dtype=np.int64)
+        np.add.at(together, (slice(None), which.reshape(-1)), counts)
+        of_bins, found, spectra = _clusters_in_space(together, bins, grid_size, threshold, clusterer)
+        cluster_of = of_bins[:, which.reshape(-1)]
+    # Kinds that never occur are in no cluster: what is the same for all pairs is then made in the same way.
+    return PairClusters(renamed(of_pair, np.where(counts > 0, cluster_of, -1).ravel()), found, spectra)
+
+
+def _clusters_on_line(
+    spectra: NDArray[np.int64], threshold: float, clusterer: Clusterer
+) -> tuple[NDArray[np.int64], tuple[FoundCluster, ...]]:
+    """The cluster of every bin of every predecessor (n_states, n_xi + 1), and all clusters."""
+    cluster_of = np.full(spectra.shape, -1, dtype=np.int64)
     found: list[FoundCluster] = []
     for s_pred, spectrum in enumerate(spectra):
         cluster_of_bin = _asked(clusterer, spectrum, threshold, int(spectrum.sum()))
         for c in range(int(cluster_of_bin.max()) + 1):
             covered = np.flatnonzero(cluster_of_bin == c)
-            cluster_of_cell[s_pred + 1, covered + 1] = len(found)
+            cluster_of[s_pred, covered] = len(found)
             extent = ((int(covered[0]), int(covered[-1])),)
             found.append(FoundCluster(s_pred, extent, int(spectrum[covered].sum())))
-    return PairClusters(cluster_of_cell.ravel().take(cell), tuple(found), spectra)
+    return cluster_of, tuple(found)
 
 
 def _asked(clusterer: Clusterer, spectrum: NDArray[np.integer], threshold: float, n_pairs: int) -> NDArray[np.int64]:
@@ -126,36 +183,33 @@ def _asked(clusterer: Clusterer, spectrum: NDArray[np.integer], threshold: float
     return found
 
 
-def _cluster_in_space(
-    bins: NDArray[np.integer],
-    label: NDArray[np.integer],
-    n_states: int,
-    grid_size: int,
-    threshold: float,
-    clusterer: Clusterer,
-) -> PairClusters:
-    """More agents: (n_xi + 1)^(K-1) bins are too many to hold, so only boxes about the occupied ones are."""
+def _clusters_in_space(
+    counts: NDArray[np.int64], bins: NDArray[np.integer], grid_size: int, threshold: float, clusterer: Clusterer
+) -> tuple[NDArray[np.int64], tuple[FoundCluster, ...], NDArray[np.int64]]:
+    """More agents: (n_xi + 1)^(K-1) bins are too many to hold, so only boxes about the occupied ones are.
+
+    `bins` (m, K-1) are the occupied ones in lexicographic order, `counts` (n_states, m) the pairs of each predecessor
+    there. Returned are the cluster of each (n_states, m), all clusters, and the margins of the spectra.
+    """
     n_axes = bins.shape[1]
-    cluster = np.full(len(bins), -1, dtype=np.int64)
-    spectra = np.zeros((n_states, n_axes, grid_size), dtype=np.int64)
+    cluster_of = np.full(counts.shape, -1, dtype=np.int64)
+    spectra = np.zeros((len(counts), n_axes, grid_size), dtype=np.int64)
     found: list[FoundCluster] = []
-    for s_pred in range(n_states):
-        mine = np.flatnonzero((label == s_pred) & (bins[:, 0] >= 0))
+    for s_pred, all_counts in enumerate(counts):
         for axis in range(n_axes):
-            spectra[s_pred, axis] = np.bincount(bins[mine, axis], minlength=grid_size)
-        occupied, which, counts = np.unique(bins[mine], axis=0, return_inverse=True, return_counts=True)
-        cluster_of_bin = np.full(len(occupied), -1, dtype=np.int64)
+            np.add.at(spectra[s_pred, axis], bins[:, axis], all_counts)
+        mine = np.flatnonzero(all_counts)
+        occupied, own, n_pairs = bins[mine], all_counts[mine], int(all_counts.sum())
         for some in _boxes(occupied.astype(np.int64), grid_size):
-            of_some = _cluster_box(occupied[some], counts[some], threshold, len(mine), grid_size, clusterer)
+            of_some = _cluster_box(occupied[some], own[some], threshold, n_pairs, grid_size, clusterer)
             for c in range(int(of_some.max()) + 1):
                 members = some[of_some == c]
-                cluster_of_bin[members] = len(found)
+                cluster_of[s_pred, mine[members]] = len(found)
                 extent = _extent(occupied[members])
                 if clusterer is find_clusters:  # its clusters have a margin of a bin, whether occupied or not
-                    extent = _widened(_extent(occupied[members[counts[members] >= threshold]]), grid_size)
-                found.append(FoundCluster(s_pred, extent, int(counts[members].sum())))
-        cluster[mine] = cluster_of_bin[which.reshape(-1)]
-    return PairClusters(cluster, tuple(found), spectra)
+                    extent = _widened(_extent(occupied[members[own[members] >= threshold]]), grid_size)
+                found.append(FoundCluster(s_pred, extent, int(own[members].sum())))
+    return cluster_of, tuple(found), spectra
 
 
 def _cluster_box(

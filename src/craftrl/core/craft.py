@@ -5,17 +5,19 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
-from craftrl.core.evidence import chance_loss
+from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.merging import state_of_cluster
+from craftrl.core.places import Labels, Spread, below, n_labels, renamed
 from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.splitting import split_by_profile
@@ -42,14 +44,17 @@ class Result:
     """What one run of Algorithm 2 returns, and everything that it decided.
 
     encoders  phi'_1..phi'_H
-    labels    int (n, H): the state of every trajectory at every step, -1 for unassigned
+    labels    int (n, H): the state of every trajectory at every step, -1 for unassigned; where trajectories lie
+              elsewhere, so do these: one `SpreadLabels` for each step
     f         f_1..f_{H-1} for new data, where the oracle keeps them
+    n_starts  |S_1|
     """
 
     encoders: tuple[Encoder, ...]
-    labels: NDArray[np.int64]
+    labels: Any
     trace: Trace
     f: PairFunction | None = None
+    n_starts: int = 1
 
 
 def craft(
@@ -74,26 +79,27 @@ def craft(
     """
     grid = Grid.from_bounds(bounds.alpha, bounds.eta)  # Lines 1-4
     f = prepared.log_odds(grid, coupling)  # Lines 9-10, for all h
-    labels = np.full((tau.H, tau.n), -1, dtype=np.int64)
-    labels[0] = 0 if start is None else start  # Line 5
-    n_states = int(labels[0].max()) + 1
+    labels: list[Labels] = [prepared.first_labels(tau) if start is None else start]  # Line 5
+    n_starts = n_states = n_labels(labels[0])
     first: Encoder = ConstantEncoder() if n_states == 1 else prepared.encode(1, labels[0], n_states).encoder
     encoders = [first]  # Line 6
     told = each_step or _nobody
     told(1, first)
     steps: list[StepTrace] = []
     for h in range(1, tau.H):  # Line 7
-        threshold = heaviness_threshold(h, tau.H, bounds.nu, int(tau.present(h + 1).sum()))  # Line 11
+        threshold = heaviness_threshold(h, tau.H, bounds.nu, int(tau.running(h + 1).sum()))  # Line 11
         before, n_before = (labels[h - 1], n_states) if states is None else _numbered(states[:, h - 1])
-        labels[h], step, fit = _iterate(h, before, n_before, f, prepared, grid, threshold, clusterer)
+        label, step, fit = _iterate(h, before, n_before, f, prepared, grid, threshold, clusterer, tau.n)
         step = _beside_chance(step, f, tau)
         if relabel and step.n_states:
-            labels[h] = _relabelled(prepared, fit, tau, h + 1, step.n_states)
+            label = _relabelled(prepared, fit, tau, h + 1, step.n_states)
+        labels.append(label)
         encoders.append(fit.encoder)
         steps.append(step)
         told(h + 1, fit.encoder)
         n_states = step.n_states
-    return Result(tuple(encoders), np.ascontiguousarray(labels.T), Trace(grid, tuple(steps), f.models), f.f)
+    trace = Trace(grid, tuple(steps), f.models)
+    return Result(tuple(encoders), _side_by_side(labels), trace, f.f, n_starts)
 
 
 def _nobody(h: int, encoder: Encoder) -> None:
@@ -102,14 +108,15 @@ def _nobody(h: int, encoder: Encoder) -> None:
 
 def _iterate(
     h: int,
-    label: Ints,
+    label: Labels,
     n_states: int,
     f: LogOdds,
     prepared: PreparedOracle,
     grid: Grid,
     threshold: float,
     clusterer: Clusterer,
-) -> tuple[Ints, StepTrace, EncoderFit]:
+    n: int,
+) -> tuple[Labels, StepTrace, EncoderFit]:
     """From the states of h to those of h+1: their labels, the record of what was decided, and phi'_{h+1}.
 
     Paper: Lines 8-46
@@ -121,7 +128,7 @@ def _iterate(
     predecessors = [c.s_pred for c in found.clusters]
     states, comparisons = prepared.merge(h + 1, found.cluster, predecessors, strays=profiles is not None)  # Lines 22-45
     state_of = state_of_cluster(states, len(predecessors))
-    label_next = state_of[found.cluster]
+    label_next = renamed(found.cluster, state_of[:-1])
     fit = prepared.encode(h + 1, label_next, len(states))  # Line 46
     step = StepTrace(
         h=h,
@@ -130,7 +137,7 @@ def _iterate(
         clusters=tuple(Cluster(c.s_pred, c.bins, c.size, int(state_of[i])) for i, c in enumerate(found.clusters)),
         comparisons=comparisons,
         n_states=len(states),
-        assigned=float((label_next >= 0).mean()),
+        assigned=sum(c.size for i, c in enumerate(found.clusters) if state_of[i] >= 0) / n,
         outcome=_outcome(len(states), prepared.N_s),
         f_loss=float(f.loss[h - 1]),
         encoder_loss=fit.loss / max(len(states), 1),
@@ -141,7 +148,7 @@ def _iterate(
 def _beside_chance(step: StepTrace, f: LogOdds, tau: TrajectoryDataset) -> StepTrace:
     """The record of iteration h with what f_h is worth."""
     h = step.h
-    chance = chance_loss(tau.agent[tau.present(h + 1)]) if f.chance is None else float(f.chance[h - 1])
+    chance = shares_loss(tau.running(h + 1)) if f.chance is None else float(f.chance[h - 1])
     return replace(step, chance=chance, p_value=None if f.p_value is None else float(f.p_value[h - 1]))
 
 
@@ -151,7 +158,7 @@ def _numbered(state: Ints) -> tuple[Ints, int]:
     return np.where(state >= 0, np.searchsorted(occurring, state), -1), len(occurring)
 
 
-def _relabelled(prepared: PreparedOracle, fit: EncoderFit, tau: TrajectoryDataset, h: int, n_states: int) -> Ints:
+def _relabelled(prepared: PreparedOracle, fit: EncoderFit, tau: TrajectoryDataset, h: int, n_states: int) -> Labels:
     """The states at h as the encoder reads them, -1 where it names none of the states found.
 
     Labels that it might know by heart, wrong ones included, are taken from encoders that never saw them.
@@ -159,7 +166,14 @@ def _relabelled(prepared: PreparedOracle, fit: EncoderFit, tau: TrajectoryDatase
     label = prepared.read(fit.encoder, tau, h)
     if fit.unseen is not None:
         label = np.where(fit.unseen >= 0, fit.unseen, label)
-    return np.where(label < n_states, label, -1)
+    return below(label, n_states)
+
+
+def _side_by_side(labels: Sequence[Labels]) -> Any:
+    """The labels of all steps: (n, H) in one array, unless they lie elsewhere."""
+    if isinstance(labels[0], Spread):
+        return tuple(labels)
+    return np.stack(labels, axis=1).astype(np.int64)
 
 
 def _outcome(n_states: int, N_s: int | None) -> Outcome:

@@ -10,13 +10,14 @@ Paper: Lines 6 and 46
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.places import Labels, renamed, tallies
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError
@@ -28,6 +29,7 @@ __all__ = [
     "FeatureEncoder",
     "ValueEncoder",
     "encode_dataset",
+    "named_by_step",
     "named_states",
     "read_states",
 ]
@@ -146,8 +148,14 @@ def named_states(codes: Ints, n_states: Iterable[int]) -> NDArray[np.int64]:
     An encoder of a finite class has a value for every observation, also where CRAFT found fewer states than it has
     values. What it reads there was never found: who takes the states at their word takes it for the commonest one.
     """
+    return np.stack(named_by_step(list(codes.T), n_states), axis=1)
+
+
+def named_by_step(codes: Sequence[Labels], n_states: Iterable[int]) -> list[Labels]:
+    """The same for the codes of each step by themselves."""
     named = []
-    for code, n in zip(codes.T, n_states):
-        visits = np.bincount(code[(code >= 0) & (code < n)], minlength=1)
-        named.append(np.where(code < n, code, visits.argmax()))
-    return np.stack(named, axis=1)
+    for code, visits, n in zip(codes, tallies(codes), n_states):
+        commonest = int(visits[:n].argmax()) if n and len(visits) else 0
+        own = np.arange(len(visits))
+        named.append(renamed(code, np.where(own < n, own, commonest)))
+    return named

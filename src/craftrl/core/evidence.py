@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-__all__ = ["LEVEL", "above_chance", "chance_loss", "held_out_p_value", "table_p_value"]
+__all__ = ["LEVEL", "above_chance", "chance_loss", "held_out_p_value", "shares_loss", "table_p_value"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -22,9 +22,13 @@ LEVEL = 0.01  # of the steps that are called better than chance, at most so larg
 
 def chance_loss(agent: Ints) -> float:
     """The log-loss, in nats, of knowing how often each agent occurs and nothing else; ln K if equally often."""
-    if not len(agent):
-        return 0.0
-    return float(entr(np.bincount(agent) / len(agent)).sum())
+    return shares_loss(np.bincount(agent))
+
+
+def shares_loss(counts: Ints) -> float:
+    """The same from how often each agent occurs."""
+    counts = np.trim_zeros(counts, "b")
+    return float(entr(counts / counts.sum()).sum()) if len(counts) else 0.0
 
 
 def held_out_p_value(log_p: Floats, agent: Ints) -> float:

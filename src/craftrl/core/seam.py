@@ -16,9 +16,11 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.clusters import Kinds
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.merging import Merged, merge_clusters
+from craftrl.core.places import Labels
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
@@ -80,7 +82,8 @@ class CheckablePairFunction(PairFunction, Protocol):
 class LogOdds:
     """f_h on every pair of the dataset: all that clustering and merging see of Line 10.
 
-    bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
+    bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair. Where
+             pairs lie elsewhere, one `Kinds` for each h
     loss     float (H-1,): the mean loss of f_h per pair, in nats; on pairs that were not learned from, unless the class
              is finite
     models   one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
@@ -89,12 +92,16 @@ class LogOdds:
     f        f_1..f_{H-1} for trajectories to come, where the oracle keeps them: a `PairFunction`
     """
 
-    bins: NDArray[np.int16]
+    bins: NDArray[np.int16] | tuple[Kinds, ...]
     loss: NDArray[np.float64]
     models: tuple[Any, ...] = ()
     chance: NDArray[np.float64] | None = None
     p_value: NDArray[np.float64] | None = None
     f: PairFunction | None = None
+
+    def at(self, h: int) -> Any:
+        """f_h on every pair: the bins (n, K-1), or `Kinds` where pairs lie elsewhere."""
+        return self.bins[:, h - 1] if isinstance(self.bins, np.ndarray) else self.bins[h - 1]
 
 
 @dataclass(frozen=True)
@@ -153,13 +160,13 @@ class PreparedOracle(ABC):
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """f_1..f_{H-1}, evaluated on the data they were learned from (Line 10)."""
 
-    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
+    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Any:
         """The bins of f_h (n, K-1) once the states `label` (n,) of x_h are known, -1 for unknown.
 
         f_h depends on x_h through its state alone. An oracle whose answers scatter may use that to steady them; as
         they come is the default.
         """
-        return f.bins[:, h - 1]
+        return f.at(h)
 
     def profiles(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Profiles | None:
         """Log-odds of every x_{h+1} beside each state `label` (n,) of h, and beside what may follow; None: not known.
@@ -197,6 +204,10 @@ class PreparedOracle(ABC):
         An oracle that holds features or values of the observations in memory reads them there.
         """
         return read_states(encoder, tau, h)
+
+    def first_labels(self, tau: TrajectoryDataset) -> Labels:
+        """The state 0 for every trajectory: where all of them begin."""
+        return np.zeros(tau.n, dtype=np.int64)
 
     def expect_several_starts(self) -> None:  # noqa: B027
         """Trajectories begin in several states: use nothing that rests on there being one."""

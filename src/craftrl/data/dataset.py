@@ -169,6 +169,23 @@ class TrajectoryDataset:
         """Which trajectories have an observation at h, shape (n,)."""
         return self.lengths >= self.check_step(h)
 
+    def running(self, h: int) -> NDArray[np.int64]:
+        """How many trajectories of each agent have an observation at h, shape (K,)."""
+        return np.bincount(self.agent[self.present(h)], minlength=self.K)
+
+    def largest_below(self, most: int) -> int | None:
+        """The largest of all observed values, if they are integers in 0..most-1; else None."""
+        if self.dtype.kind not in "biu":
+            return None
+        top = 0
+        for h in range(1, self.H + 1):
+            for _, x in self.blocks(h):
+                if x.size:
+                    top = max(top, int(x.max()))
+                if top >= most or (x.size and x.min() < 0):
+                    return None
+        return top
+
     @property
     def all_present(self) -> bool:
         """Whether every trajectory runs to the end."""

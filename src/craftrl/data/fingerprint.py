@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.dataset import Steps, TrajectoryDataset
 
-__all__ = ["described", "fingerprint"]
+__all__ = ["described", "fingerprint", "in_words", "streamed_fingerprint"]
 
 BLOCKS, ROWS = 16, 8  # runs of neighbouring trajectories that are read, evenly spaced, and how many each has
 
 
 def described(tau: TrajectoryDataset) -> dict[str, Any]:
     """Sizes, shape, type and fingerprint of a dataset, as plain values."""
+    return in_words(tau.counts, tau.H, tau.obs_shape, tau.dtype, fingerprint(tau))
+
+
+def in_words(
+    counts: NDArray[np.integer], H: int, obs_shape: tuple[int, ...], dtype: np.dtype[Any], fingerprint: str
+) -> dict[str, Any]:
+    """The same of a dataset whose fingerprint is known."""
     return {
-        "trajectories": tau.counts.tolist(),
-        "steps": tau.H,
-        "observation": list(tau.obs_shape),
-        "dtype": str(tau.dtype),
-        "fingerprint": fingerprint(tau),
+        "trajectories": counts.tolist(),
+        "steps": H,
+        "observation": list(obs_shape),
+        "dtype": str(dtype),
+        "fingerprint": fingerprint,
     }
 
 
@@ -31,14 +40,29 @@ def fingerprint(tau: TrajectoryDataset) -> str:
     It is made from the agents, the lengths and the type of the observations, and from all observations of 128
     trajectories (or of all, if there are fewer): datasets that differ elsewhere alone have the same one.
     """
-    digest = hashlib.sha256(repr((tau.H, tau.n, tau.obs_shape, str(tau.dtype))).encode())
-    digest.update(np.ascontiguousarray(tau.agent, dtype="<i8").tobytes())
-    digest.update(np.ascontiguousarray(tau.lengths, dtype="<i8").tobytes())
-    size = min(ROWS, tau.n)
-    starts = np.unique(np.linspace(0, tau.n - size, BLOCKS).astype(int))
-    for start in starts.tolist():
-        for step in range(tau.H):
-            rows = np.arange(start, start + size)
-            there = tau.lengths[rows] > step  # what fills up a trajectory that is over does not count
-            digest.update(np.ascontiguousarray(tau.steps.read(step, start, start + size)[there]).tobytes())
+    return streamed_fingerprint(tau.steps, [tau.agent], [tau.lengths])
+
+
+def streamed_fingerprint(
+    steps: Steps, agents: Iterable[NDArray[np.integer]], lengths: Iterable[NDArray[np.integer]]
+) -> str:
+    """The same for agents and lengths that come part by part, in the order of the trajectories."""
+    H, n = steps.shape[:2]
+    digest = hashlib.sha256(repr((H, n, tuple(steps.shape[2:]), str(steps.dtype))).encode())
+    for part in agents:
+        digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+    size = min(ROWS, n)
+    starts = np.unique(np.linspace(0, n - size, BLOCKS).astype(int))
+    length_of = np.zeros((len(starts), size), dtype=np.int64)  # of the trajectories that are read below
+    first = 0
+    for part in lengths:
+        digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+        row = starts[:, None] + np.arange(size) - first
+        here = (row >= 0) & (row < len(part))
+        length_of[here] = part[row[here]]
+        first += len(part)
+    for start, length in zip(starts.tolist(), length_of):
+        for step in range(H):
+            there = length > step  # what fills up a trajectory that is over does not count
+            digest.update(np.ascontiguousarray(steps.read(step, start, start + size)[there]).tobytes())
     return digest.hexdigest()[:16]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset, as_observations
+from craftrl.data.fingerprint import described
 from craftrl.errors import InvalidDataError
 
 __all__ = ["Grouped", "as_block", "as_dataset", "each_step"]
@@ -34,6 +35,14 @@ class Grouped:
     tau: TrajectoryDataset
     rows: NDArray[np.integer]
     names: tuple[Any, ...]
+
+    def prepared(self, oracle: Any) -> Any:
+        """An oracle's three training problems, posed on this dataset."""
+        return oracle.prepare(self.tau)
+
+    def described(self) -> dict[str, Any]:
+        """Sizes, shape, type and fingerprint, as plain values."""
+        return described(self.tau)
 
     def as_given(self, values: NDArray[Any]) -> NDArray[Any]:
         """One entry per trajectory of tau, put in the order of the caller's rows."""

@@ -6,6 +6,7 @@ each shard and nothing else.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import zipfile
@@ -23,7 +24,17 @@ from craftrl.data.seals import CHECKSUM, UNREADABLE, check_seal, read_array, sea
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Manifest", "Shard", "ShardSteps", "ShardWriter", "open_shards", "read_lengths", "read_manifest"]
+__all__ = [
+    "Manifest",
+    "Shard",
+    "ShardSteps",
+    "ShardWriter",
+    "check_shard",
+    "open_shards",
+    "read_lengths",
+    "read_manifest",
+    "shard_identity",
+]
 
 FORMAT = "craftrl shards 2"
 UNSEALED = "craftrl shards 1"  # the first version, without a checksum
@@ -81,7 +92,7 @@ def open_shards(folder: Path) -> tuple[ShardSteps, NDArray[np.int64], NDArray[np
     """Steps, agent labels and lengths of a folder that `ShardWriter` wrote; every shard's header is checked."""
     manifest = read_manifest(folder)
     for shard in manifest.shards:
-        _check_shard(shard.file, manifest.H, (shard.n, *manifest.obs_shape), manifest.dtype)
+        check_shard(shard, manifest.H, manifest.obs_shape, manifest.dtype)
     files, sizes = [shard.file for shard in manifest.shards], [shard.n for shard in manifest.shards]
     agent = np.repeat([shard.agent for shard in manifest.shards], sizes)
     lengths = np.concatenate([read_lengths(shard) for shard in manifest.shards])
@@ -148,8 +159,19 @@ def read_lengths(shard: Shard) -> NDArray[np.int64]:
     return lengths.astype(np.int64)
 
 
-def _check_shard(file: Path, H: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def shard_identity(file: Path) -> str:
+    """What tells a shard from one with other content: the checksums, sizes and places of its arrays."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = [(m.filename, m.CRC, m.file_size, m.header_offset) for m in archive.infolist()]
+    except UNREADABLE as error:
+        raise _broken(file, error) from error
+    return hashlib.sha256(repr(members).encode()).hexdigest()
+
+
+def check_shard(shard: Shard, H: int, obs_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raise unless the shard has arrays of this shape and dtype for steps 1..H, and no more."""
+    file, shape = shard.file, (shard.n, *obs_shape)
     try:
         with zipfile.ZipFile(file) as archive:
             found = {name: _header(archive, name) for name in archive.namelist() if name.startswith("x_")}

@@ -11,18 +11,20 @@ Paper: Equation 1 (the noise-free policy property), Section 2.2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from craftrl.core.places import Labels, n_labels, paired, renamed, tally
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.given import check_codes, prepare_probe
 from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
-__all__ = ["Closure", "closure_test"]
+__all__ = ["Closure", "closure_by_step", "closure_test"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -44,42 +46,39 @@ class Closure:
 def closure_test(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | PreparedCounting) -> Closure:
     """Test the states `codes` (n, H), -1 for none, with every function of the probing class, step by step."""
     codes = check_codes(codes, tau)
-    prepared = prepare_probe(probe, tau, "closure_test")
-    found = [_at_step(codes[:, h - 1], codes[:, h], tau, prepared, h) for h in range(1, tau.H)]
+    return closure_by_step(list(codes.T), prepare_probe(probe, tau, "closure_test"))
+
+
+def closure_by_step(codes: Sequence[Labels], prepared: PreparedCounting) -> Closure:
+    """The same for the states of each step by themselves, wherever they lie."""
+    found = prepared.engine.together(lambda h: _at_step(codes[h - 1], codes[h], prepared, h), range(1, prepared.tau.H))
     p_value, nats = np.array(found).T
     return Closure(p_value, nats)
 
 
-def _at_step(
-    s_h: Ints, s_next: Ints, tau: TrajectoryDataset, prepared: PreparedCounting, h: int
-) -> tuple[float, float]:
-    both = [
-        strongest_within(s_h, s_next, tau, prepared, h),
-        strongest_within(s_next, s_h, tau, prepared, h + 1),
-    ]
+def _at_step(s_h: Labels, s_next: Labels, prepared: PreparedCounting, h: int) -> tuple[float, float]:
+    both = [strongest_within(s_h, s_next, prepared, h), strongest_within(s_next, s_h, prepared, h + 1)]
     log_p, nats = min(both)
     n_probes = prepared.step(h).size + prepared.step(h + 1).size
     return float(np.exp(min(log_p + np.log(n_probes), 0.0))), max(nats, 0.0)
 
 
-def strongest_within(
-    own: Ints, other: Ints, tau: TrajectoryDataset, prepared: PreparedCounting, h: int
-) -> tuple[float, float]:
+def strongest_within(own: Labels, other: Labels, prepared: PreparedCounting, h: int) -> tuple[float, float]:
     """ln p and nats of the probe of x_h that depends most on the state `other` given (own, agent)."""
-    n_other = int(other.max()) + 1
-    known = (own >= 0) & (other >= 0)
-    if n_other < 2 or not known.any():
+    tau, n_other = prepared.tau, n_labels(other)
+    visited = paired(paired(own, tau.agent, tau.K), other, n_other)
+    visits = tally(visited, n_labels(own) * tau.K * n_other)
+    found = np.flatnonzero(visits)  # in order: those of one cell are neighbours
+    if not len(found) or not (found % n_other).any():
         return 0.0, 0.0
-    group = np.full(len(own), -1)
-    visited = (own[known] * tau.K + tau.agent[known]) * n_other + other[known]
-    found, group[known] = np.unique(visited, return_inverse=True)  # in order: those of one cell are neighbours
+    group = renamed(visited, np.where(visits > 0, np.cumsum(visits > 0) - 1, -1))
     counts = group_counts(prepared.step(h), group, len(found))  # (groups, F, V)
     tables = np.split(counts, np.flatnonzero(np.diff(found // n_other)) + 1)
     statistic, free = (np.sum(parts, axis=0) for parts in zip(*map(pearson_of_large, tables)))
     with np.errstate(divide="ignore"):  # p may be too small for a float
         log_p = np.where(free > 1e-9, np.log(chdtrc(np.maximum(free, 1e-9), statistic)), 0.0)
     best = int(np.argmin(log_p))
-    return float(log_p[best]), float((statistic[best] - free[best]) / (2 * max(int(known.sum()), 1)))
+    return float(log_p[best]), float((statistic[best] - free[best]) / (2 * max(int(visits.sum()), 1)))
 
 
 def pearson_of_large(table: Ints) -> tuple[Floats, Floats]:

@@ -9,18 +9,19 @@ Paper: Equation 1 (the noise-free policy property), Section 2.5
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.places import Labels, n_labels, paired, renamed, tally
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.given import check_codes, prepare_probe
 from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
-from craftrl.states.visits import count_visits, pair_labels
 
-__all__ = ["Residual", "pair_cells", "residual_information", "strongest_dependence"]
+__all__ = ["Residual", "pair_cells", "residual_by_step", "residual_information", "strongest_dependence"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -56,23 +57,27 @@ class Residual:
 def residual_information(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | PreparedCounting) -> Residual:
     """Test the states `codes` (n, H), -1 for none, against every function of the probing class, step by step."""
     codes = check_codes(codes, tau)
-    prepared = prepare_probe(probe, tau, "residual_information")
-    known, nats, p_value, found = zip(*(_at_step(h, codes, tau, prepared) for h in range(1, tau.H)))
+    return residual_by_step(list(codes.T), prepare_probe(probe, tau, "residual_information"))
+
+
+def residual_by_step(codes: Sequence[Labels], prepared: PreparedCounting) -> Residual:
+    """The same for the states of each step by themselves, wherever they lie."""
+    known, nats, p_value, found = zip(
+        *prepared.engine.together(lambda h: _at_step(h, codes, prepared), range(1, prepared.tau.H))
+    )
     return Residual(np.array(known), np.array(nats), np.array(p_value), found)
 
 
 def _at_step(
-    h: int, codes: Ints, tau: TrajectoryDataset, prepared: PreparedCounting
+    h: int, codes: Sequence[Labels], prepared: PreparedCounting
 ) -> tuple[float, float, float, tuple[int, int]]:
-    group, n_cells = pair_cells(codes[:, h - 1], codes[:, h])
-    known = group >= 0
-    agents_in_cell = count_visits(group, tau.agent, sizes=(n_cells, tau.K))
+    K = prepared.tau.K
+    group, agents_in_cell = pair_cells(codes[h - 1], codes[h], prepared.tau)
     _, states_know, _ = strongest_dependence(agents_in_cell[None, None])
-    group[known] = group[known] * tau.K + tau.agent[known]
     candidates = []
     for step in (h, h + 1):
-        counts = group_counts(prepared.step(step), group, n_cells * tau.K)
-        tables = counts.reshape(n_cells, tau.K, *counts.shape[1:]).transpose(2, 0, 1, 3)
+        counts = group_counts(prepared.step(step), group, agents_in_cell.size)
+        tables = counts.reshape(-1, K, *counts.shape[1:]).transpose(2, 0, 1, 3)
         candidates.append((*strongest_dependence(tables), step))
     log_p, nats, index, step = min(candidates)
     n_probes = prepared.step(h).size + prepared.step(h + 1).size
@@ -80,12 +85,17 @@ def _at_step(
     return max(states_know, 0.0), max(nats, 0.0), p_value, (step, index)
 
 
-def pair_cells(s_h: Ints, s_next: Ints) -> tuple[NDArray[np.int64], int]:
-    """A number for every pair of states that occurs, -1 where one is missing, and how many there are."""
-    pair = pair_labels(s_h, s_next)
-    cell, known = np.full(len(pair), -1), pair >= 0
-    found, cell[known] = np.unique(pair[known], return_inverse=True)
-    return cell, len(found)
+def pair_cells(s_h: Labels, s_next: Labels, tau: TrajectoryDataset) -> tuple[Labels, NDArray[np.int64]]:
+    """A number for every agent in every pair of states that occurs, -1 where one is missing; and how often it is there.
+
+    Agent k in the c-th pair has the number c * K + k; the counts are (pairs, K).
+    """
+    visited = paired(paired(s_h, s_next, n_labels(s_next)), tau.agent, tau.K)
+    n_pairs = n_labels(s_h) * n_labels(s_next)
+    visits = tally(visited, n_pairs * tau.K).reshape(n_pairs, tau.K)
+    occurs = visits.any(axis=1)
+    names = np.where(occurs, np.cumsum(occurs) - 1, -1)[:, None] * tau.K + np.arange(tau.K)
+    return renamed(visited, names.ravel()), visits[occurs]
 
 
 def strongest_dependence(tables: NDArray[np.integer]) -> tuple[float, float, int]:

@@ -19,6 +19,7 @@ from craftrl.distributed.ray_connection import connected
 from craftrl.distributed.ray_faults import told_plainly
 from craftrl.distributed.ray_nodes import check_nodes
 from craftrl.errors import InvalidParameterError, require
+from craftrl.progress import tell
 
 __all__ = ["RayExecutor"]
 
@@ -72,6 +73,7 @@ class RayExecutor:
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:
         self._check_open()
+        self._wait(handles)
         with told_plainly(self._ray):
             return list(self._ray.get(list(handles)))
 
@@ -81,6 +83,7 @@ class RayExecutor:
         while len(level) > 1:
             groups = [level[i : i + self._fan_in] for i in range(0, len(level), self._fan_in)]
             level = [group[0] if len(group) == 1 else self._add.remote(*group) for group in groups]
+        self._wait(handles)
         return self.get(level)[0]
 
     def close(self) -> None:
@@ -94,6 +97,14 @@ class RayExecutor:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _wait(self, handles: Sequence[Handle]) -> None:
+        """Whoever watches hears every second how much is done; values stay where they are."""
+        waiting = list(handles)
+        while waiting:
+            _, waiting = self._ray.wait(waiting, num_returns=len(waiting), timeout=1.0, fetch_local=False)
+            if waiting:
+                tell(f"{len(handles) - len(waiting)} of {len(handles)} parts")
 
     def _once(self, value: Any) -> Any:
         """A large value is put into the object store when it is first an argument; from then on its handle stands for

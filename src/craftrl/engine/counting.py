@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins
+from craftrl.core.places import Labels, Spread, summed
 from craftrl.engine.bins import BinSearch
 from craftrl.engine.packing import LANES, PackedStep, Words, pack_groups
+from craftrl.engine.spread import Step
 
 __all__ = [
     "TILE_BYTES",
@@ -27,6 +29,7 @@ __all__ = [
     "chunks",
     "count_planes",
     "group_counts",
+    "inner_counts",
     "margins",
     "pair_counts",
     "pair_losses",
@@ -52,17 +55,17 @@ class CountMemory:
         self._kept: dict[tuple[int, ...], NDArray[np.int32]] = {}
         self._lock = threading.Lock()
 
-    def look_up(self, *what: PackedStep | slice) -> NDArray[np.int32] | None:
+    def look_up(self, *what: Step | slice) -> NDArray[np.int32] | None:
         return self._kept.get(_identity(what))
 
-    def keep(self, counts: NDArray[np.int32], *what: PackedStep | slice) -> None:
+    def keep(self, counts: NDArray[np.int32], *what: Step | slice) -> None:
         with self._lock:
             if counts.nbytes <= self.left:
                 self.left -= counts.nbytes
                 self._kept[_identity(what)] = counts
 
 
-def _identity(what: tuple[PackedStep | slice, ...]) -> tuple[int, ...]:
+def _identity(what: tuple[Step | slice, ...]) -> tuple[int, ...]:
     parts = [(part.start, part.stop) if isinstance(part, slice) else (id(part),) for part in what]
     return tuple(number for part in parts for number in part)
 
@@ -82,19 +85,29 @@ def count_planes(p: Words, q: Words, segments: Int64, scratch: NDArray[np.int32]
     return counts
 
 
-def pair_counts(
-    step_h: PackedStep, step_next: PackedStep, rows: slice = slice(None), columns: slice = slice(None)
-) -> Int64:
+@summed
+def inner_counts(
+    step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice, scratch: NDArray[np.int32] | None = None
+) -> NDArray[np.int32]:
+    """`count_planes` of some encoders of each step: how often each agent shows each pair of values >= 1."""
+    return count_planes(step_h.planes[:, rows], step_next.planes[:, columns], step_h.segments, scratch)
+
+
+@summed
+def _counts_among(step_h: PackedStep, step_next: PackedStep, rows: slice) -> Int64:
+    """Each agent's counts of the values >= 1 of encoders of x_h where x_{h+1} exists."""
+    return step_next.value_counts_among(step_h.planes[:, rows])
+
+
+def pair_counts(step_h: Step, step_next: Step, rows: slice = slice(None), columns: slice = slice(None)) -> Int64:
     """How often each agent shows each pair of values of each pair of encoders: (I, J, N_s, N_s, K).
 
     `rows` and `columns` choose encoders of Phi_h and Phi_{h+1}. A pair counts where x_{h+1} exists.
     """
-    p, q = step_h.planes[:, rows], step_next.planes[:, columns]
-    (U, I), (V, J) = p.shape[:2], q.shape[:2]
-    K = len(step_h.counts)
-    counts = np.empty((K, U + 1, V + 1, I, J), dtype=np.int64)
-    counts[:, 1:, 1:] = count_planes(p, q, step_h.segments)[..., :I, :J]
     p_counts, q_counts = margins(step_h, step_next, rows, columns)
+    (K, U, I), (_, V, J) = p_counts.shape, q_counts.shape
+    counts = np.empty((K, U + 1, V + 1, I, J), dtype=np.int64)
+    counts[:, 1:, 1:] = inner_counts(step_h, step_next, rows, columns)[..., :I, :J]
     counts[:, 1:, 0] = p_counts[..., None] - counts[:, 1:, 1:].sum(axis=2)
     counts[:, 0, 1:] = q_counts[..., None, :] - counts[:, 1:, 1:].sum(axis=1)
     used = counts[:, 1:].sum(axis=(1, 2)) + counts[:, 0, 1:].sum(axis=1)
@@ -102,16 +115,16 @@ def pair_counts(
     return counts.transpose(3, 4, 1, 2, 0)
 
 
-def margins(step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice) -> tuple[Int64, Int64]:
+def margins(step_h: Step, step_next: Step, rows: slice, columns: slice) -> tuple[Int64, Int64]:
     """Each agent's counts of the values >= 1 of the encoders on either side, over the pairs that exist."""
     if np.array_equal(step_h.totals, step_next.totals):
         p_counts = step_h.value_counts[..., rows]
     else:
-        p_counts = step_next.value_counts_among(step_h.planes[:, rows])
+        p_counts = _counts_among(step_h, step_next, rows)
     return p_counts, step_next.value_counts[..., columns]
 
 
-def row_tiles(step_h: PackedStep, step_next: PackedStep, tile_bytes: int = TILE_BYTES) -> Iterator[slice]:
+def row_tiles(step_h: Step, step_next: Step, tile_bytes: int = TILE_BYTES) -> Iterator[slice]:
     """Rows of the matrix of losses, so many at a time that they take half of tile_bytes."""
     n_rows = max(1, tile_bytes // (16 * step_next.size))
     for start in range(0, step_h.size, n_rows):
@@ -119,8 +132,8 @@ def row_tiles(step_h: PackedStep, step_next: PackedStep, tile_bytes: int = TILE_
 
 
 def pair_losses(
-    step_h: PackedStep,
-    step_next: PackedStep,
+    step_h: Step,
+    step_next: Step,
     grid: Grid,
     rows: slice = slice(None),
     tile_bytes: int = TILE_BYTES,
@@ -143,17 +156,17 @@ def pair_losses(
             continue
         inner = None if counts is None else counts.look_up(step_h, step_next, some, columns)
         if inner is None:
-            inner = count_planes(step_h.planes[:, some], step_next.planes[:, columns], step_h.segments, scratch)
+            inner = inner_counts(step_h, step_next, some, columns, scratch)
             if counts is not None:
                 counts.keep(inner, step_h, step_next, some, columns)
-            elif scratch is None:  # the first chunk is the largest
+            elif scratch is None and not isinstance(step_h, Spread):  # the first chunk is the largest
                 scratch = inner.ravel()
         search.losses(inner, *margins(step_h, step_next, some, columns), step_next.totals, out)
     return losses
 
 
 def chunks(
-    step_h: PackedStep, step_next: PackedStep, rows: slice, compiled: bool = True, n_bytes: int = TILE_BYTES // 2
+    step_h: Step, step_next: Step, rows: slice, compiled: bool = True, n_bytes: int = TILE_BYTES // 2
 ) -> Iterator[tuple[slice, slice]]:
     """Rows and columns of encoders to count together: their planes fit the cache, their counts n_bytes."""
     from craftrl.engine.count_kernel import ROWS, WORD_CHUNK
@@ -162,6 +175,8 @@ def chunks(
     pair_bytes = 4 * K * cells if compiled else 128 * K * cells
     widest = min(WORD_CHUNK, int(np.diff(step_h.segments).max()))
     n_columns = CACHE_BYTES // (8 * widest * max(1, step_next.N_s - 1))
+    if isinstance(step_next, Spread):  # no cache is like that of another machine, and every question takes its time
+        n_columns = step_next.size
     n_columns = max(ROWS, min(n_columns, step_next.size, n_bytes // (pair_bytes * ROWS)))
     n_rows = max(ROWS, n_bytes // (pair_bytes * n_columns) // ROWS * ROWS)
     start, stop, _ = rows.indices(step_h.size)
@@ -171,8 +186,8 @@ def chunks(
 
 
 def best_in_rows(
-    step_h: PackedStep,
-    step_next: PackedStep,
+    step_h: Step,
+    step_next: Step,
     grid: Grid,
     rows: slice,
     tile_bytes: int = TILE_BYTES,
@@ -184,7 +199,8 @@ def best_in_rows(
     return int(losses[i, j]), rows.indices(step_h.size)[0] + i, j
 
 
-def group_counts(step: PackedStep, group: NDArray[np.integer], n_groups: int) -> Int64:
+@summed
+def group_counts(step: PackedStep, group: Labels, n_groups: int) -> Int64:
     """Every encoder's value counts on each group of trajectories (-1: in none): (n_groups, |Phi|, N_s)."""
     groups = pack_groups(group, n_groups, step.counts) & step.present
     everything = np.array([0, step.segments[-1]])

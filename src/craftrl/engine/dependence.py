@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, xlogy
 
 from craftrl.core.losses import FIXED_POINT
+from craftrl.core.places import summed
 from craftrl.engine.counting import TILE_BYTES, Int64, count_planes, pair_counts
 from craftrl.engine.packing import PackedStep
+from craftrl.engine.spread import Step
 
 __all__ = ["LEVEL", "agent_dependence", "chance_ratios", "dependence", "likely_dependence", "n_log_n"]
 
@@ -26,7 +28,7 @@ LEVEL = 0.1  # how often the largest of all ratios that are compared exceeds its
 Ints = NDArray[np.integer]
 
 
-def agent_dependence(given: PackedStep, others: PackedStep, tile_bytes: int = TILE_BYTES) -> Int64:
+def agent_dependence(given: Step, others: Step, tile_bytes: int = TILE_BYTES) -> Int64:
     """What some encoder of `others` says about the agent once the value of encoder i of `given` is known: (I,).
 
     The largest log-likelihood ratio over `others`, less what chance allows it, in fixed point; at least 0.
@@ -42,9 +44,9 @@ def agent_dependence(given: PackedStep, others: PackedStep, tile_bytes: int = TI
 
 
 def dependence(
-    given: PackedStep,
-    others: PackedStep,
-    target: PackedStep,
+    given: Step,
+    others: Step,
+    target: Step,
     wanted: NDArray[np.bool_] | None = None,
     tile_bytes: int = TILE_BYTES,
 ) -> Int64:
@@ -58,23 +60,36 @@ def dependence(
         return worst
     allowed, table = _allowed(given, others, target), n_log_n(int(target.totals.max()))
     uw, uv = _by_agent(pair_counts(given, others)), _by_agent(pair_counts(given, target))
-    cell_bytes = 16 * len(given.counts) * given.N_s * others.N_s * target.N_s * target.size
+    wanted = np.ones(worst.shape, dtype=bool) if wanted is None else wanted
+    cell_bytes = 16 * len(given.counts) * given.N_s * others.N_s * target.N_s * max(int(wanted.sum()), 1)
     for some in _slices(others.size, tile_bytes // cell_bytes):
-        psi = others.planes[:, some]
-        wv = _inner_counts(psi, target.planes, target)
-        for i in range(given.size):
-            j = np.arange(target.size) if wanted is None else np.flatnonzero(wanted[i])
-            if len(j) == 0:
-                continue
-            columns = np.ascontiguousarray(target.planes[:, j])
-            triples = [_inner_counts(psi & plane[i], columns, target) for plane in given.planes]
-            inner = np.stack(triples, axis=1) if triples else np.zeros((len(wv), 0, *wv.shape[1:-1], len(j)), np.int32)
+        wv, triples = _triple_counts(given, others, target, some, wanted)
+        for i, inner in zip(np.flatnonzero(wanted.any(axis=1)), triples):
+            j = np.flatnonzero(wanted[i])
             cells = _complete(inner, uw[..., i, some][..., None], uv[..., i, :][..., None, j], wv[..., j])
             worst[i, j] = np.maximum(worst[i, j], _excess(cells, table, allowed).max(axis=0))
     return worst
 
 
-def likely_dependence(given: PackedStep, others: PackedStep, target: PackedStep, tile_bytes: int = TILE_BYTES) -> Int64:
+@summed
+def _triple_counts(
+    given: PackedStep, others: PackedStep, target: PackedStep, some: slice, wanted: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], tuple[NDArray[np.int32], ...]]:
+    """Counts of values >= 1 of `others` and `target`, and of these and each encoder i of `given`.
+
+    (K, W, V, P, J), and (K, U, W, V, P, J_i) for each i of which some pairs (i, j) are wanted, with these j.
+    """
+    psi = others.planes[:, some]
+    wv, triples = _inner_counts(psi, target.planes, target), []
+    for i in np.flatnonzero(wanted.any(axis=1)):
+        columns = np.ascontiguousarray(target.planes[:, wanted[i]])
+        found = [_inner_counts(psi & plane[i], columns, target) for plane in given.planes]
+        none = np.zeros((len(wv), 0, *wv.shape[1:-1], columns.shape[1]), dtype=np.int32)
+        triples.append(np.stack(found, axis=1) if found else none)
+    return wv, tuple(triples)
+
+
+def likely_dependence(given: Step, others: Step, target: Step, tile_bytes: int = TILE_BYTES) -> Int64:
     """A lower bound of `dependence` for all pairs of encoders: (I, J).
 
     For each target only that one of `others` is tried which it depends on most by itself, so that the two of them are
@@ -86,19 +101,35 @@ def likely_dependence(given: PackedStep, others: PackedStep, target: PackedStep,
     allowed, table = _allowed(given, others, target), n_log_n(int(target.totals.max()))
     K, W, V = len(given.counts), others.N_s - 1, target.N_s - 1
     partners = others.take(_most_dependent(others, target, table, allowed, tile_bytes))
-    joint = (partners.planes[:, None] & target.planes).reshape(W * V, *target.planes.shape[1:])
-    wv = target.value_counts_among(joint).reshape(K, W, V, 1, target.size)
+    wv = _joint_margins(partners, target)
     for rows in _slices(given.size, tile_bytes // (16 * K * given.N_s * (W + 1) * (V + 1) * target.size)):
-        inner = _inner_counts(given.planes[:, rows], joint, target)
-        inner = inner.reshape(*inner.shape[:2], W, V, *inner.shape[3:])
+        inner = _joint_counts(given, partners, target, rows)
         uw, uv = _by_agent(pair_counts(given, partners, rows)), _by_agent(pair_counts(given, target, rows))
         bound[rows] = _excess(_complete(inner, uw, uv, wv), table, allowed)
     return bound
 
 
-def _most_dependent(
-    others: PackedStep, target: PackedStep, table: Int64, allowed: Int64, tile_bytes: int
-) -> NDArray[np.intp]:
+def _joint(partners: PackedStep, target: PackedStep) -> NDArray[np.uint64]:
+    """Planes (W V, J, words) of each target and its partner, as of one encoder."""
+    W, V, planes = partners.N_s - 1, target.N_s - 1, target.planes
+    return (partners.planes[:, None] & planes).reshape(W * V, *planes.shape[1:])
+
+
+@summed
+def _joint_margins(partners: PackedStep, target: PackedStep) -> Int64:
+    """How often each agent shows each two values >= 1 of each target and its partner: (K, W, V, 1, J)."""
+    counts = target.value_counts_among(_joint(partners, target))
+    return counts.reshape(len(counts), partners.N_s - 1, target.N_s - 1, 1, target.size)
+
+
+@summed
+def _joint_counts(given: PackedStep, partners: PackedStep, target: PackedStep, rows: slice) -> NDArray[np.int32]:
+    """The same for these and some encoders of `given`: (K, U, W, V, I, J)."""
+    inner = _inner_counts(given.planes[:, rows], _joint(partners, target), target)
+    return inner.reshape(*inner.shape[:2], partners.N_s - 1, target.N_s - 1, *inner.shape[3:])
+
+
+def _most_dependent(others: Step, target: Step, table: Int64, allowed: Int64, tile_bytes: int) -> NDArray[np.intp]:
     """For each target the encoder of `others` that it depends on most, given the agent alone: (J,)."""
     found = np.empty((others.size, target.size), dtype=np.int64)
     for rows in _slices(others.size, tile_bytes // (16 * len(others.counts) * others.N_s * target.N_s * target.size)):
@@ -140,7 +171,7 @@ def _by_agent(counts: Int64) -> Int64:
     return counts.transpose(4, 2, 3, 0, 1)
 
 
-def _allowed(given: PackedStep, others: PackedStep, target: PackedStep) -> Int64:
+def _allowed(given: Step, others: Step, target: Step) -> Int64:
     return chance_ratios(len(given.counts) * given.N_s * (others.N_s - 1) * (target.N_s - 1), others.size)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import TILE_BYTES, CountMemory, best_in_rows, pair_losses, row_tiles
-from craftrl.engine.packing import PackedStep
+from craftrl.engine.spread import Step
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 from craftrl.errors import InvalidParameterError
 
@@ -56,9 +56,11 @@ class Engine:
         """map(function, items) on the engine's threads, in order."""
         return ordered_map(function, items, min(usable_threads(self.n_threads), max(1, len(items))))
 
-    def best_pairs(
-        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
-    ) -> list[tuple[int, int]]:
+    def together(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The same for questions so small that threads would not pay: here, one after the other."""
+        return list(map(function, items))
+
+    def best_pairs(self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None = None) -> list[tuple[int, int]]:
         """For each two consecutive steps the pair of encoders with the least loss, ties to the first.
 
         `counts`, if given, keeps what was counted for the next grid; the GPU counts faster than it could look up.
@@ -77,13 +79,13 @@ class Engine:
         return [(i, j) for _, i, j in best]
 
     def _best_in_tile(
-        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None, task: tuple[int, slice]
+        self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None, task: tuple[int, slice]
     ) -> tuple[int, int, int]:
         h, rows = task
         return best_in_rows(steps[h], steps[h + 1], grid, rows, self.tile_bytes, counts)
 
     def all_losses(
-        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
+        self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None = None
     ) -> Iterator[NDArray[np.int64]]:
         """The losses of all pairs of encoders of each two consecutive steps, one matrix after the other."""
         if self.device != "cpu":
@@ -94,7 +96,7 @@ class Engine:
         )
 
     def loss_tiles(
-        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
+        self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None = None
     ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """The same matrices in tiles: the number of the matrix, its first row in this tile, and some rows of it.
 

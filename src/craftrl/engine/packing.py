@@ -7,7 +7,7 @@ left. One observation of 128 bits then takes 16 bytes instead of 128, and counti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any
@@ -20,6 +20,7 @@ from craftrl.errors import InvalidDataError
 
 __all__ = ["LANES", "PackedStep", "constant_step", "pack_coordinates", "pack_functions", "pack_groups"]
 
+SPLIT = 2**16  # trajectories whose halves are drawn together
 LANES = 8  # 64-bit words in one vector: each agent's trajectories start on a new vector
 
 Words = NDArray[np.uint64]
@@ -33,11 +34,13 @@ class PackedStep:
     planes    uint64 (N_s - 1, |Phi_h|, W): bit t of plane v - 1 is set where the encoder has value v
     present   uint64 (W,): the trajectories that have an observation at h; planes are 0 elsewhere
     counts    int (K,): trajectories of each agent; their bits lie side by side, each agent's from a new vector on
+    first     int (K,): for a part of a dataset, the number of each agent's trajectories that come before it
     """
 
     planes: Words
     present: Words
     counts: NDArray[np.int64]
+    first: NDArray[np.int64] | None = None
 
     @property
     def N_s(self) -> int:
@@ -73,14 +76,24 @@ class PackedStep:
 
     def take(self, encoders: Ints) -> PackedStep:
         """Some of the encoders, in the order given."""
-        return PackedStep(np.ascontiguousarray(self.planes[:, encoders]), self.present, self.counts)
+        return replace(self, planes=np.ascontiguousarray(self.planes[:, encoders]))
+
+    def nothing(self) -> PackedStep:
+        """The encoder that is 0 everywhere, on the same trajectories."""
+        return replace(self, planes=self.planes[:0, :1])
 
     def among(self, other: PackedStep) -> PackedStep:
         """All encoders on those trajectories alone that `other` has an observation of."""
         present = self.present & other.present
-        if np.array_equal(present, self.present):
-            return self
-        return PackedStep(self.planes & present, present, self.counts)
+        return self if np.array_equal(present, self.present) else self._where(present)
+
+    def half(self, which: int, seed: int) -> PackedStep:
+        """All encoders on one of two halves of each agent's trajectories, drawn at random."""
+        first = np.zeros_like(self.counts) if self.first is None else self.first
+        return self._where(self.present & _halves(seed, tuple(first.tolist()), tuple(self.counts.tolist()))[which])
+
+    def _where(self, present: Words) -> PackedStep:
+        return replace(self, planes=self.planes & present, present=present)
 
     def values(self, index: int) -> NDArray[np.int16]:
         """One encoder's values in the order of the dataset, -1 where there is no observation, shape (n,)."""
@@ -109,6 +122,26 @@ def segments(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def _segments(counts: tuple[int, ...]) -> NDArray[np.int64]:
     n_words = [-(-n // (64 * LANES)) * LANES for n in counts]
     return np.array([0, *accumulate(n_words)])
+
+
+@lru_cache(maxsize=2)
+def _halves(seed: int, first: tuple[int, ...], counts: tuple[int, ...]) -> Words:
+    """Which trajectories are in which half: bit masks (2, W)."""
+    halves = [half_of(seed, k, start, n) for k, (start, n) in enumerate(zip(first, counts))]
+    return pack_groups(np.concatenate(halves), 2, np.array(counts))
+
+
+def half_of(seed: int, agent: int, start: int, n: int) -> NDArray[np.int64]:
+    """In which half, 0 or 1, trajectories start..start+n-1 of an agent are.
+
+    Of every two neighbours one is in each half. Every SPLIT trajectories have a generator of their own, so that whoever
+    holds a part of a dataset splits it as it is split in the whole.
+    """
+    blocks = range(start // SPLIT, -(-(start + n) // SPLIT))
+    drawn = [np.random.default_rng([seed, agent, block]).integers(0, 2, SPLIT // 2) for block in blocks]
+    half = np.repeat(np.concatenate([*drawn, np.empty(0, dtype=np.int64)]), 2)
+    half[1::2] = 1 - half[1::2]
+    return half[start - blocks.start * SPLIT :][:n]
 
 
 def pack_groups(group: Ints, n_groups: int, counts: NDArray[np.int64]) -> Words:

@@ -8,16 +8,17 @@ the least chained loss, found by halving and doubling one bound at a time, from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from craftrl.core.craft import Bounds, Result
+from craftrl.core.places import Labels, n_labels, paired, tallies
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.states.visits import count_visits, pair_labels
 
 __all__ = [
     "EXACT_STARTS",
@@ -95,11 +96,9 @@ def unnamed(codes: Iterable[Ints], n_states: Iterable[int]) -> float:
     codes that stand for no state, and the states that no code stands for.
     """
     total = 0.0
-    for code, n in zip(codes, n_states):
-        there = code[code >= 0]
-        read = len(np.unique(there[there < n]))
-        total += float((there >= n).mean()) if len(there) else 0.0
-        total += n - read
+    for visits, n in zip(tallies(list(codes)), n_states):
+        total += int(visits[n:].sum()) / max(int(visits.sum()), 1)
+        total += n - int((visits[:n] > 0).sum())
     return total
 
 
@@ -177,13 +176,12 @@ class Pace:
         self.best = np.minimum(self.best, losses)
 
 
-def _pair_counts(codes: Iterable[Ints], tau: TrajectoryDataset) -> Iterator[Ints]:
-    """For each step, how often every agent had every pair of codes (pairs, K)."""
-    steps = iter(codes)
-    code = next(steps)
-    for code_next in steps:
-        yield count_visits(pair_labels(code, code_next), tau.agent)
-        code = code_next
+def _pair_counts(codes: Iterable[Labels], tau: TrajectoryDataset) -> list[Ints]:
+    """For each step, how often every agent had every pair of codes that occurs (pairs, K)."""
+    visited = [paired(paired(s, s_next, n_labels(s_next)), tau.agent, tau.K) for s, s_next in pairwise(codes)]
+    counts = [np.append(found, np.zeros(-len(found) % tau.K, dtype=np.int64)) for found in tallies(visited)]
+    tables = [found.reshape(-1, tau.K) for found in counts]
+    return [table[table.any(axis=1)] for table in tables]
 
 
 def lowered(bounds: Bounds, name: str, factor: float) -> Bounds:

@@ -44,7 +44,7 @@ def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Cho
 def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:
     # The state may be one entry of a vector of bits; in an image it is a place, and no single pixel.
     may_be_entry = name == "coordinates" or (name == "auto" and len(tau.obs_shape) <= 1)
-    top = _largest_value(tau) if may_be_entry else None
+    top = tau.largest_below(MOST_VALUES) if may_be_entry else None
     if top is not None:
         oracle = CoordinateOracle(max(2, top + 1))
         why = f"observations are integers in 0..{top}; each entry may be the state."
@@ -79,20 +79,6 @@ def _boosting() -> tuple[Oracle, tuple[Choice, ...]]:
 
 def _described(tau: TrajectoryDataset) -> str:
     return "integers beyond that" if tau.dtype.kind in "biu" else f"observations of dtype {tau.dtype}"
-
-
-def _largest_value(tau: TrajectoryDataset) -> int | None:
-    """The largest of all observed values, if they are integers in 0..MOST_VALUES-1; else None."""
-    if tau.dtype.kind not in "biu":
-        return None
-    top = 0
-    for h in range(1, tau.H + 1):
-        for _, x in tau.blocks(h):
-            if x.size:
-                top = max(top, int(x.max()))
-            if top >= MOST_VALUES or (x.size and x.min() < 0):
-                return None
-    return top
 
 
 def describe(choices: Iterable[Choice]) -> list[str]:

@@ -17,7 +17,6 @@ from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Result
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.fingerprint import described
 from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.diagnostics.resamples import MOST_RESAMPLES
@@ -175,7 +174,7 @@ class CRAFT(Learner):
         oracle, chosen = choose_oracle(self.oracle, tau)
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
-        prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free) or self.stationary)
+        prepared = RememberingOracle(data.prepared(oracle), remember=bool(free) or self.stationary)
         asked = [_affordable(choice, prepared) for choice in asked]
         reading |= {choice.parameter: choice.value for choice in asked}
         starts, found = which_starts(start, data, prepared)
@@ -192,8 +191,8 @@ class CRAFT(Learner):
         trace = runs.tested(result, shared) if judged else result.trace
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, bounds
-        self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, described(tau)
-        self.labels_ = data.as_given(result.labels if shared is None else shared.labels)
+        self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
+        self._keep_labels(data.as_given(result.labels if shared is None else shared.labels))
         self._keep_encoders(result, shared)
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
@@ -284,6 +283,13 @@ class CRAFT(Learner):
         advice = {choice.parameter: choice for choice in oracle.suits()}
         asked = [choice for name, choice in advice.items() if getattr(self, name) == "auto"]
         return {name: getattr(self, name) for name in advice} | {c.parameter: c.value for c in asked}, asked
+
+    def _keep_labels(self, labels: NDArray[np.int64] | None) -> None:
+        """Where trajectories lie elsewhere, their labels stay there, and those of an earlier fit go."""
+        if labels is not None:
+            self.labels_ = labels
+        elif hasattr(self, "labels_"):
+            del self.labels_
 
     def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""

@@ -8,29 +8,28 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from craftrl.core.encoders import named_states
+from craftrl.core.encoders import named_by_step
+from craftrl.core.places import Labels
 from craftrl.core.trace import Trace
-from craftrl.diagnostics import closure_test, residual_information
+from craftrl.diagnostics.closure import closure_by_step
+from craftrl.diagnostics.residual import residual_by_step
 from craftrl.errors import AssumptionWarning
 from craftrl.oracles.base import Oracle
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
 __all__ = ["exact_and_independent", "failed_assumptions", "ranges", "tested", "warn_of_failed_assumptions"]
 
-Ints = NDArray[np.integer]
 
-
-def tested(trace: Trace, codes: Ints, n_states: Sequence[int], prepared: PreparedCounting) -> Trace:
+def tested(trace: Trace, codes: Sequence[Labels], n_states: Sequence[int], prepared: PreparedCounting) -> Trace:
     """The trace with two tests of the states at every step, by every function of the class; no ground truth enters.
 
     Right states hold all that observations tell of the agent (`residual_information`) and of each other
     (`closure_test`). The states are taken at their word: a code that stands for none is a code of the commonest.
     """
-    named = named_states(codes, n_states)
-    p_residual = residual_information(named, prepared.tau, prepared).p_value
-    p_closure = closure_test(named, prepared.tau, prepared).p_value
+    named = named_by_step(codes, n_states)
+    p_residual = residual_by_step(named, prepared).p_value
+    p_closure = closure_by_step(named, prepared).p_value
     both = zip(trace.steps, p_residual, p_closure)
     return replace(trace, steps=tuple(replace(s, p_residual=float(r), p_closure=float(c)) for s, r, c in both))
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.encoders import Encoder
+from craftrl.core.places import Labels
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.bounds import (
@@ -117,18 +118,17 @@ class Runs:
         if self.counting is None:
             return result.trace
         if shared is not None:
-            return tested(result.trace, shared.labels, [shared.n_states] * self.tau.H, self.counting)
-        codes = np.stack(self.codes(result), axis=1)
-        return tested(result.trace, codes, state_counts(result), self.counting)
+            return tested(result.trace, list(shared.labels.T), [shared.n_states] * self.tau.H, self.counting)
+        return tested(result.trace, self.codes(result), state_counts(result), self.counting)
 
-    def codes(self, result: Result) -> list[Ints]:
+    def codes(self, result: Result) -> list[Labels]:
         """What the encoders of all steps say of all trajectories."""
         return [self.prepared.read(encoder, self.tau, h) for h, encoder in enumerate(result.encoders, start=1)]
 
 
 def state_counts(result: Result) -> list[int]:
     """|S_1|..|S_H|."""
-    return [int(result.labels[:, 0].max()) + 1, *(step.n_states for step in result.trace.steps)]
+    return [result.n_starts, *(step.n_states for step in result.trace.steps)]
 
 
 def why_taken(name: str, tried: Sequence[Tried], used: Bounds) -> Choice:

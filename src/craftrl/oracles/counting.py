@@ -15,17 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_room_in_memory, is_whole, shown
-from craftrl.core.clusters import find_clusters
-from craftrl.core.encoders import Encoder, ValueEncoder
+from craftrl.core.clusters import Kinds, find_clusters
+from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
+from craftrl.core.places import Labels, renamed
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import CountMemory, group_counts, pair_counts
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, constant_step
+from craftrl.engine.spread import Step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_tiled
@@ -136,18 +138,22 @@ class PreparedCounting(PreparedOracle):
         self.tau = tau
         self.N_s = int(oracle.n_values)
         self.engine = oracle.engine
-        self._steps: dict[int, PackedStep] = {}
-        self._start = constant_step(tau, 1)  # the constant encoder of x_1, which a chain begins with
+        self._steps: dict[int, Step] = {}
+        self._start = self._constant_start()
         self._one_start = True
         self._counts: CountMemory | None = None
         self._markov: MarkovChain | None = None
         self._tied: TiedChain | None = None
 
+    def _constant_start(self) -> Step:
+        """The constant encoder of x_1, which a chain begins with."""
+        return constant_step(self.tau, 1)
+
     def keep_for_reuse(self) -> None:
         """Keep the counts of pairs, which do not depend on the grid, where there is room for them."""
         self._counts = CountMemory()
 
-    def step(self, h: int) -> PackedStep:
+    def step(self, h: int) -> Step:
         """All encoders on all observations of step h, evaluated once."""
         if h not in self._steps:
             self._steps[h] = self.oracle.evaluate(self.tau, h)
@@ -159,23 +165,32 @@ class PreparedCounting(PreparedOracle):
 
     def _evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
         """The best table for each chosen pair of encoders, and f_h on every pair of observations."""
-        H, n, K = self.tau.H, self.tau.n, self.tau.K
+        H, K = self.tau.H, self.tau.K
         counts = np.zeros((H - 1, self.N_s, self.N_s, K), dtype=np.int64)
-        for h, (i, j) in enumerate(pairs, start=1):
+
+        def count(h: int) -> None:
+            i, j = pairs[h - 1]
             step_h, i = (self._start, 0) if i == CONSTANT else (self.step(h), i)
             cells = pair_counts(step_h, self.step(h + 1), slice(i, i + 1), slice(j, j + 1))[0, 0]
             counts[h - 1, : len(cells)] = cells
+
+        self.engine.together(count, range(1, H))
         tables, fixed = best_bins(counts, grid)
         loss = log_loss(fixed.sum(axis=(1, 2))) / np.maximum(counts.sum(axis=(1, 2, 3)), 1)
-        bins = np.empty((H - 1, n, K - 1), dtype=np.int16)
+        models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
+        f = FiniteLogOdds(self.oracle, tuple(pairs), self._table_values(counts, tables, grid))
+        bins = self._all_bins(pairs, tables)
+        return LogOdds(bins, loss, models, p_value=self._p_values(counts, pairs), f=f)
+
+    def _all_bins(self, pairs: Sequence[tuple[int, int]], tables: Ints) -> NDArray[np.int16] | tuple[Kinds, ...]:
+        """Every f_h on every trajectory."""
+        bins = np.empty((len(pairs), self.tau.n, tables.shape[-1]), dtype=np.int16)
 
         def evaluate(h: int) -> None:
             bins[h - 1] = self._bins(h, *pairs[h - 1], tables[h - 1])
 
-        list(self.engine.map(evaluate, range(1, H)))
-        models = tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss))
-        f = FiniteLogOdds(self.oracle, tuple(pairs), self._table_values(counts, tables, grid))
-        return LogOdds(bins.transpose(1, 0, 2), loss, models, p_value=self._p_values(counts, pairs), f=f)
+        list(self.engine.map(evaluate, range(1, self.tau.H)))
+        return bins.transpose(1, 0, 2)
 
     def _table_values(self, counts: Ints, tables: Ints, grid: Grid) -> NDArray[np.float64]:
         """Each step's table in nats; a pair of values that was never seen says no more than the agents' shares."""
@@ -220,14 +235,14 @@ class PreparedCounting(PreparedOracle):
             path[0] = CONSTANT
         return list(pairwise(path))
 
-    def _markov_chain(self, chain: list[PackedStep]) -> MarkovChain:
+    def _markov_chain(self, chain: list[Step]) -> MarkovChain:
         """What does not depend on the grid is counted once."""
         if self._markov is None:
             check_cost(chain)
             self._markov = MarkovChain(chain, self._all_steps(), self.engine)
         return self._markov
 
-    def _tied_chain(self, chain: list[PackedStep]) -> TiedChain:
+    def _tied_chain(self, chain: list[Step]) -> TiedChain:
         if self._tied is None:
             check_tied_cost(chain)
             self._tied = TiedChain(self._markov_chain(chain))
@@ -238,7 +253,7 @@ class PreparedCounting(PreparedOracle):
             return None
         return "chain", f'the class is finite; "markov" may need less data, but would take {cost}.'
 
-    def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
+    def _consensus(self, chain: list[Step], grid: Grid) -> list[int]:
         """At each step the encoder that agrees best with all chains, each weighed by its loss."""
         last_first = (
             loss.T
@@ -248,31 +263,32 @@ class PreparedCounting(PreparedOracle):
         weights = chain_posterior(self.engine.all_losses(chain, grid, self._counts), last_first)
         return [self._most_agreeing(s, weight) if s.size > 1 else 0 for s, weight in zip(chain, weights)]
 
-    def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:
+    def _most_agreeing(self, step: Step, weight: NDArray[np.float64]) -> int:
         candidates = np.sort(np.argsort(-weight, kind="stable")[:CANDIDATES])
-        few = PackedStep(np.ascontiguousarray(step.planes[:, candidates]), step.present, step.counts)
+        few = step.take(candidates)
         shares = agreement(pair_counts(few, few).sum(axis=-1))
         return int(candidates[most_agreeing(weight[candidates], shares)])
 
-    def _all_steps(self) -> list[PackedStep]:
+    def _all_steps(self) -> list[Step]:
         """Every step, packed; side by side where the class allows it."""
         every_h = range(1, self.tau.H + 1)
         return list(self.engine.map(self.step, every_h) if self.oracle.threadsafe else map(self.step, every_h))
 
-    def separation(self, h: int, cluster: Ints, n_clusters: int) -> CountedSeparation:
+    def separation(self, h: int, cluster: Labels, n_clusters: int) -> CountedSeparation:
         return CountedSeparation(group_counts(self.step(h), cluster, n_clusters))
 
-    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
+    def encode(self, h: int, label: Labels, n_states: int) -> EncoderFit:
         counts = group_counts(self.step(h), label, n_states).transpose(1, 0, 2)
         index, state_of, loss = best_relabelling(counts)
         return EncoderFit(self.oracle.encoder(h, index, state_of), loss)
 
-    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
+    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Labels:
         """From the values that are packed already; observations are not read again."""
+        if isinstance(encoder, ConstantEncoder):
+            return renamed(self.step(h).nothing().values(0), np.array([encoder.state]))
         if not isinstance(encoder, ValueEncoder) or (encoder.h != h and not self.oracle.same_at_all_steps):
             return super().read(encoder, tau, h)
-        values = self.step(h).values(encoder.index)
-        return np.append(encoder.state_of, -1)[values]  # a value of -1, where x_h is missing, picks the last
+        return renamed(self.step(h).values(encoder.index), encoder.state_of)
 
     def expect_several_starts(self) -> None:
         """A chain then begins with any encoder of x_1, not with the constant one."""

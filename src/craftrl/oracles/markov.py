@@ -26,7 +26,8 @@ from craftrl.core.grid import Grid
 from craftrl.engine.counting import CountMemory
 from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
 from craftrl.engine.engine import Engine
-from craftrl.engine.packing import LANES, PackedStep
+from craftrl.engine.packing import LANES
+from craftrl.engine.spread import Step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain
 
@@ -49,13 +50,13 @@ class MarkovChain:
     engine  where to count
     """
 
-    def __init__(self, codes: Sequence[PackedStep], seen: Sequence[PackedStep], engine: Engine) -> None:
+    def __init__(self, codes: Sequence[Step], seen: Sequence[Step], engine: Engine) -> None:
         self.engine = engine
         # Pair h is of those trajectories that have both steps.
         self.before = [code.among(after) for code, after in pairwise(codes)]
         self.seen_before = [all_.among(after) for all_, after in zip(seen, codes[1:])]
         self.after, self.seen_after = codes[1:], seen[1:]
-        self.nothing = [PackedStep(step.planes[:0, :1], step.present, step.counts) for step in self.before]
+        self.nothing = [step.nothing() for step in self.before]
         pairs = range(len(self.after))
         tile = engine.tile_bytes
         self.left_out = list(engine.map(lambda h: agent_dependence(self.before[h], self.seen_before[h], tile), pairs))
@@ -115,13 +116,13 @@ class MarkovChain:
         self.settled[h][block] = True
 
 
-def dear(codes: Sequence[PackedStep]) -> str | None:
+def dear(codes: Sequence[Step]) -> str | None:
     """What a Markov chain over these encoders costs, in words, if that is too much for a default."""
     seconds, n_bytes = _cost(codes)
     return in_words(seconds, n_bytes) if seconds > LONG or n_bytes > LARGE else None
 
 
-def check_cost(codes: Sequence[PackedStep]) -> None:
+def check_cost(codes: Sequence[Step]) -> None:
     """Refuse what nobody would wait for, or what no memory would hold."""
     seconds, n_bytes = _cost(codes)
     if seconds > TOO_LONG or n_bytes > TOO_LARGE:
@@ -133,7 +134,7 @@ def check_cost(codes: Sequence[PackedStep]) -> None:
         )
 
 
-def _cost(codes: Sequence[PackedStep]) -> tuple[float, int]:
+def _cost(codes: Sequence[Step]) -> tuple[float, int]:
     """Seconds on one core and bytes, roughly: bounds for all pairs of encoders, and one round of settling them."""
     pairs = [a.size * b.size for a, b in pairwise(codes)]
     triples = sum(pair + AT_ONCE**2 * b.size for pair, b in zip(pairs, codes[1:]))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.merging import Merged
+from craftrl.core.places import Labels
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Profiles, Separation
 from craftrl.core.starts import StartTest
 from craftrl.core.trace import OracleUse
@@ -60,9 +61,9 @@ class RememberingOracle(PreparedOracle):
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         return self._answer("log-odds", lambda: self.prepared.log_odds(grid, coupling), grid, coupling)
 
-    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
+    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> Any:
         if type(self.prepared).log_odds_given is PreparedOracle.log_odds_given:
-            return f.bins[:, h - 1]
+            return f.at(h)
         return self._answer(
             "log-odds given states", lambda: self.prepared.log_odds_given(h, label, f, grid), h, label, f.bins, grid
         )
@@ -97,6 +98,9 @@ class RememberingOracle(PreparedOracle):
 
     def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
         return self.prepared.instead_of(coupling)
+
+    def first_labels(self, tau: TrajectoryDataset) -> Labels:
+        return self.prepared.first_labels(tau)
 
     def expect_several_starts(self) -> None:
         self.prepared.expect_several_starts()

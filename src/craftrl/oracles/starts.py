@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
-from craftrl.core.evidence import LEVEL, chance_loss, table_p_value
+from craftrl.core.evidence import LEVEL, shares_loss, table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.engine.counting import pair_counts
-from craftrl.engine.packing import PackedStep, pack_groups
+from craftrl.engine.spread import Step
 from craftrl.oracles.chain import shortest_tiled
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone cou
 def counted_start_test(prepared: PreparedCounting) -> StartTest:
     """Both tests on the values of all encoders of steps 1 and 2."""
     first, second = prepared.step(1), prepared.step(2)
-    halves = _halves(first, prepared.seed)
-    turns = [_split_ratio(prepared, first, second, halves, turn) for turn in (0, 1)]
+    turns = [_split_ratio(prepared, first, second, turn) for turn in (0, 1)]
     log_ratio = float(logsumexp([ratio for ratio, _ in turns]) - np.log(2))
     n = max(int(second.totals.sum()), 1)
     return StartTest(
@@ -64,7 +63,7 @@ def counted_starts(prepared: PreparedCounting) -> NDArray[np.int64]:
     return label.reshape(-1) - int(values[0] < 0)
 
 
-def _first_p_value(step: PackedStep) -> float:
+def _first_p_value(step: Step) -> float:
     """Of the encoder of x_1 whose values differ most between agents, corrected for the choice."""
     counts = np.zeros((step.size, step.N_s, len(step.counts)), dtype=np.int64)
     counts[:, 1:] = step.value_counts.transpose(2, 1, 0)
@@ -72,29 +71,16 @@ def _first_p_value(step: PackedStep) -> float:
     return min(table_p_value(table, step.size) for table in counts)
 
 
-def _halves(step: PackedStep, seed: int) -> NDArray[np.uint64]:
-    """Which trajectories are in which half, each agent's split evenly: bit masks (2, W)."""
-    rng = np.random.default_rng(seed)
-    half = np.concatenate([rng.permutation(np.arange(n) % 2) for n in step.counts])
-    return pack_groups(half, 2, step.counts)
-
-
-def _split_ratio(
-    prepared: PreparedCounting, first: PackedStep, second: PackedStep, halves: NDArray[np.uint64], turn: int
-) -> tuple[float, float]:
+def _split_ratio(prepared: PreparedCounting, first: Step, second: Step, turn: int) -> tuple[float, float]:
     """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
-    seen, unseen = ([_among(step, halves[half]) for step in (first, second)] for half in (1 - turn, turn))
+    seen, unseen = ([step.half(half, prepared.seed) for step in (first, second)] for half in (1 - turn, turn))
     [(i, j)] = prepared.engine.best_pairs(seen, GRID)
     here = slice(i, i + 1), slice(j, j + 1)
     trained, tested = (pair_counts(steps[0], steps[1], *here)[0, 0] for steps in (seen, unseen))
     by_pair = _predicted(trained, tested)
     shares = unseen[1].totals
-    prior = -chance_loss(np.repeat(np.arange(len(shares)), shares)) * float(shares.sum())
+    prior = -shares_loss(shares) * float(shares.sum())
     return by_pair - max(prior, _best_alone(unseen[1])), by_pair - prior
-
-
-def _among(step: PackedStep, mask: NDArray[np.uint64]) -> PackedStep:
-    return PackedStep(step.planes & mask, step.present & mask, step.counts)
 
 
 def _predicted(trained: Ints, tested: Ints) -> float:
@@ -109,7 +95,7 @@ def _predicted(trained: Ints, tested: Ints) -> float:
     return float(logsumexp([(tested * log_p).sum() for log_p in each]) - np.log(len(each)))
 
 
-def _best_alone(step: PackedStep) -> float:
+def _best_alone(step: Step) -> float:
     """The log-likelihood of the agents by the best encoder of x_2, each with its best table on these very data."""
     counts = np.zeros((step.N_s, len(step.counts), step.size))
     counts[1:] = step.value_counts.transpose(1, 0, 2)

@@ -1,0 +1,63 @@
+"""Where a command works: on this machine, or on the cores of a Ray cluster, where the shards are."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.reproduce.arguments import positive
+
+if TYPE_CHECKING:
+    from craftrl.distributed import RayExecutor
+
+__all__ = ["add_backend_options", "refuse_cluster_options", "shards_of", "workers_of"]
+
+
+def add_backend_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("more data than one machine")
+    group.add_argument(
+        "--backend",
+        choices=["local", "ray"],
+        default="local",
+        help="local: this process (default); ray: workers of Ray, each of which reads shards of its own",
+    )
+    group.add_argument(
+        "--address",
+        metavar="A",
+        help="ray: the cluster at HOST:PORT, ray://HOST:PORT or auto (default: a Ray on this machine)",
+    )
+    group.add_argument("--workers", type=positive, metavar="N", help="ray on this machine: cores to use (default: all)")
+
+
+def refuse_cluster_options(args: argparse.Namespace) -> None:
+    """On this machine alone there is no cluster to describe."""
+    for name in ("address", "workers"):
+        if getattr(args, name) is not None:
+            raise InvalidParameterError(f"--{name} is for a cluster; add --backend ray, or leave it out.")
+
+
+def workers_of(args: argparse.Namespace) -> AbstractContextManager[RayExecutor]:
+    """Those that were asked for, within a `with` statement."""
+    from craftrl.distributed import RayExecutor
+
+    return RayExecutor(args.address, workers=args.workers)
+
+
+def shards_of(given: list[str]) -> Path:
+    """The one folder of shards that a cluster can read."""
+    from craftrl.arguments import check_source
+    from craftrl.data.shards import MANIFEST
+
+    folder = check_source("DATA", given[0])
+    if len(given) == 1 and not folder.exists():
+        raise InvalidDataError(f"There must be a dataset at {folder}; nothing is there; check the name.")
+    if len(given) > 1 or not (folder / MANIFEST).is_file():
+        what = f"{folder} is none" if len(given) == 1 else f"{len(given)} paths were given"
+        raise InvalidDataError(
+            f"--backend ray needs one folder of shards, which many machines can read at once; {what}; make one with "
+            "craftrl.TrajectoryDataset.open('data.h5').save('shards'), after craftrl import if these are recordings."
+        )
+    return folder

@@ -1,0 +1,156 @@
+"""A folder of shards as a dataset that nobody holds: its sizes are known here, its trajectories are not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arguments import check_source, is_whole, shown
+from craftrl.core.places import HERE, Recipe, SpreadLabels
+from craftrl.data.fingerprint import in_words, streamed_fingerprint
+from craftrl.data.shards import Manifest, ShardSteps, read_lengths, read_manifest
+from craftrl.distributed.executor import Executor
+from craftrl.distributed.oracle import PreparedShards
+from craftrl.distributed.parts import Part, agents_of, largest_in, look_at, opened, packed
+from craftrl.distributed.places import ShardPlaces
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.oracles.base import Oracle
+from craftrl.oracles.counting import CountingOracle
+
+__all__ = ["ShardedData", "parts_of"]
+
+MOST = 2**31  # trajectories of one agent: counts of pairs are 32-bit integers
+CANNOT = "coupling, bounds and relabel may be any, stationary must be False"
+
+
+class ShardedData:
+    """What `CRAFT` asks of a dataset, answered for shards: sizes from their headers, all else by their workers.
+
+    It stands where a `TrajectoryDataset`, and the `Grouped` around it, stand in a fit on one machine.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], executor: Executor) -> None:
+        self.executor = executor
+        self.parts = parts_of(path, executor)
+        some = self.parts[0][0]
+        seen = [found for _, found in self.parts]
+        self.H, self.K, self.obs_shape, self.dtype = some.H, some.K, some.obs_shape, some.dtype
+        agent = np.array([part.shard.agent for part, _ in self.parts])
+        self._running = np.zeros((self.H, self.K), dtype=np.int64)
+        for k, found in zip(agent, seen):
+            self._running[:, k] += found.running
+        self.counts: NDArray[np.int64] = self._running[0]
+        self.n = int(self.counts.sum())
+        self.names = tuple(range(self.K))
+        _validate(self, min(found.shortest for found in seen), max(found.longest for found in seen))
+        self.agent: SpreadLabels | None = None
+        self._fingerprint = executor.submit(_fingerprint, [part for part, _ in self.parts])
+
+    @property
+    def tau(self) -> Any:
+        """The dataset itself."""
+        return self
+
+    def running(self, h: int) -> NDArray[np.int64]:
+        """How many trajectories of each agent have an observation at h, shape (K,)."""
+        return self._running[h - 1]
+
+    def largest_below(self, most: int) -> int | None:
+        """The largest of all observed values, if they are integers in 0..most-1; else None."""
+        if self.dtype.kind not in "biu":
+            return None
+        found = self.executor.get([self.executor.submit(largest_in, part, most) for part, _ in self.parts])
+        return None if min(found) < 0 else max(found)
+
+    def prepared(self, oracle: Oracle) -> PreparedShards:
+        """The three training problems of a finite class; every shard is read into bit planes, where it is."""
+        if not isinstance(oracle, CountingOracle) or oracle.device != "cpu":
+            raise InvalidParameterError(
+                "A fit on shards needs a finite class that counts on CPUs, CoordinateOracle(...) or FiniteOracle(...); "
+                f"{shown(oracle)} was given; fit other oracles on one machine."
+            )
+        oracle.check(opened(max((part for part, _ in self.parts), key=lambda part: part.shard.n)))
+        places = ShardPlaces(self.executor, [self.executor.submit(packed, part, oracle) for part, _ in self.parts])
+        self.agent = SpreadLabels(places, Recipe(agents_of, HERE), self.K)
+        return PreparedShards(oracle, self, places)
+
+    def described(self) -> dict[str, Any]:
+        """Sizes, shape, type and fingerprint, as plain values."""
+        (found,) = self.executor.get([self._fingerprint])
+        return in_words(self.counts, self.H, self.obs_shape, self.dtype, found)
+
+    def as_given(self, labels: Any) -> None:
+        """Labels stay with the shards."""
+        return
+
+    def check_step(self, h: int) -> int:
+        """h itself, if it is one of 1..H."""
+        if not (is_whole(h) and 1 <= h <= self.H):
+            raise InvalidParameterError(f"h must be one of 1..{self.H}; h = {shown(h)} was given.")
+        return int(h)
+
+    def __repr__(self) -> str:
+        counts = " + ".join(map(str, self.counts))
+        return f"ShardedData({counts} trajectories, H={self.H}, observations {self.obs_shape} {self.dtype})"
+
+
+def parts_of(path: str | os.PathLike[str], executor: Executor) -> list[tuple[Part, Any]]:
+    """Every shard of a folder, as it is now, and what was seen of it (`Seen`)."""
+    folder = check_source("The folder of shards", path)
+    if not folder.is_dir():
+        what = "a file" if folder.exists() else "not there"
+        raise InvalidDataError(
+            f"The data must be a folder of shards; {folder} is {what}; write one with write_shards(tau, folder), or "
+            "save(folder) of a dataset."
+        )
+    manifest = read_manifest(folder)
+    parts = list(_in_place(manifest))
+    seen = executor.get([executor.submit(look_at, part) for part in parts])
+    return [(part._replace(identity=found.identity), found) for part, found in zip(parts, seen)]
+
+
+def _in_place(manifest: Manifest) -> Iterator[Part]:
+    K = max(shard.agent for shard in manifest.shards) + 1
+    first = [0] * K
+    for shard in manifest.shards:
+        yield Part(shard, first[shard.agent], K, manifest.H, manifest.obs_shape, manifest.dtype)
+        first[shard.agent] += shard.n
+
+
+def _fingerprint(parts: Sequence[Part]) -> str:
+    """That of the whole dataset (`craftrl.data.fingerprint`); holds the lengths of one shard at a time."""
+    sizes = [part.shard.n for part in parts]
+    starts = [0, *np.cumsum(sizes).tolist()]
+    some = parts[0]
+    steps = ShardSteps([part.shard.file for part in parts], starts, some.H, some.obs_shape, some.dtype)
+    agents = (np.full(part.shard.n, part.shard.agent) for part in parts)
+    return streamed_fingerprint(steps, agents, (read_lengths(part.shard) for part in parts))
+
+
+def _validate(data: ShardedData, shortest: int, longest: int) -> None:
+    """What a `TrajectoryDataset` asks of its trajectories."""
+    if data.H < 2:
+        raise InvalidDataError(
+            f"Trajectories must have at least two steps; these have {data.H}; CRAFT compares pairs of steps."
+        )
+    if (np.diff([part.shard.agent for part, _ in data.parts]) < 0).any():
+        raise InvalidDataError("Shards must be grouped by agent, in order; these are not; write the dataset again.")
+    if data.K < 2 or (data.counts == 0).any():
+        raise InvalidDataError(
+            "There must be trajectories of at least two agents, and some of each; these are of "
+            f"{int((data.counts > 0).sum())} of {data.K}; CRAFT learns from the differences between agents."
+        )
+    if data.counts.max() >= MOST:
+        raise InvalidDataError(
+            f"There must be fewer than 2**31 trajectories of each agent; {data.counts.max()} were given; leave some out."
+        )
+    if 0 in data.obs_shape:
+        raise InvalidDataError(f"Observations must have at least one entry; shape {data.obs_shape} was given.")
+    if shortest < 1 or longest > data.H or longest < 2:
+        raise InvalidDataError(
+            f"Lengths must lie in 1..{data.H} and one of them must be 2 or more; {shortest}..{longest} were given."
+        )

@@ -1,0 +1,174 @@
+"""What a worker does with one shard: look at it, read it into bit planes, and answer questions about them.
+
+All of these are pure functions of a shard on disk, and of small values: done again, they give the same. A shard that is
+not what it was when the run began is refused, so that nothing is ever counted of two different files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.places import Recipe, carried_out
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.shards import Shard, ShardSteps, check_shard, read_lengths, shard_identity
+from craftrl.engine.packing import PackedStep, constant_step
+from craftrl.errors import InvalidDataError
+from craftrl.oracles.counting import CountingOracle
+
+__all__ = [
+    "PackedShard",
+    "Part",
+    "PartDataset",
+    "Seen",
+    "agents_of",
+    "answered",
+    "beginnings",
+    "largest_in",
+    "look_at",
+    "opened",
+    "packed",
+    "sizes_of",
+    "start_of",
+    "step_of",
+]
+
+Int64 = NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """One shard, and how it fits into its dataset.
+
+    first     how many trajectories of the same agent come before its own
+    K         how many agents there are
+    identity  what it was when the run began (`craftrl.data.shards.shard_identity`), "" before that is known
+    """
+
+    shard: Shard
+    first: int
+    K: int
+    H: int
+    obs_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    identity: str = ""
+
+
+class Seen(NamedTuple):
+    """What is known of a shard before its observations are read.
+
+    running  how many of its trajectories have an observation at h = 1..H
+    """
+
+    identity: str
+    running: Int64
+    shortest: int
+    longest: int
+
+
+class PackedShard(NamedTuple):
+    """The values of all encoders on a shard's trajectories, as bit planes.
+
+    steps  those of h = 1..H
+    start  the constant encoder of x_1
+    """
+
+    steps: tuple[PackedStep, ...]
+    start: PackedStep
+    agent: int
+
+    @property
+    def n(self) -> int:
+        return int(self.start.counts[self.agent])
+
+
+class PartDataset(TrajectoryDataset):
+    """Some trajectories of one agent: a dataset of which the other agents have none.
+
+    Counts of its trajectories then have the shape of those of the whole dataset, and add up to them.
+    """
+
+    def __init__(self, steps: ShardSteps, agent: int, K: int, lengths: Int64) -> None:
+        self.steps = steps
+        self.H, self.n = steps.shape[:2]
+        self.obs_shape = tuple(steps.shape[2:])
+        self.dtype = steps.dtype
+        self.agent = np.full(self.n, agent)
+        self.lengths = lengths
+        self.counts = np.bincount(self.agent, minlength=K)
+        self.K = K
+        self.names = tuple(range(K))
+
+
+def look_at(part: Part) -> Seen:
+    """Check a shard's headers and lengths, and take down what it is; its observations are not read."""
+    identity = shard_identity(part.shard.file)
+    check_shard(part.shard, part.H, part.obs_shape, part.dtype)
+    lengths = read_lengths(part.shard)
+    running = (lengths[:, None] > np.arange(part.H)).sum(axis=0)
+    return Seen(identity, running, int(lengths.min()), int(lengths.max()))
+
+
+def opened(part: Part) -> PartDataset:
+    """A shard as a dataset, if it is what it was when the run began."""
+    check_unchanged(part)
+    steps = ShardSteps([part.shard.file], [0, part.shard.n], part.H, part.obs_shape, part.dtype)
+    return PartDataset(steps, part.shard.agent, part.K, read_lengths(part.shard))
+
+
+def check_unchanged(part: Part) -> None:
+    if shard_identity(part.shard.file) != part.identity:
+        raise InvalidDataError(
+            f"Shards must stay as they are during a run; {part.shard.file.name} has changed since this one began; let "
+            "nobody write there, and start again."
+        )
+
+
+def largest_in(part: Part, most: int) -> int:
+    """The largest value of a shard's observations, if they are integers in 0..most-1; else -1."""
+    top = opened(part).largest_below(most)
+    check_unchanged(part)
+    return -1 if top is None else top
+
+
+def packed(part: Part, oracle: CountingOracle) -> PackedShard:
+    """All encoders of all steps on a shard's trajectories: the one time that its observations are read."""
+    tau = opened(part)
+    oracle.check(tau)
+    first = np.where(np.arange(part.K) == part.shard.agent, part.first, 0)
+    steps = tuple(replace(oracle.evaluate(tau, h), first=first) for h in range(1, part.H + 1))
+    check_unchanged(part)
+    return PackedShard(steps, constant_step(tau, 1), part.shard.agent)
+
+
+def answered(here: PackedShard, questions: Sequence[Recipe]) -> tuple[Any, ...]:
+    """What each question makes of a shard: integers, to be added to those of the other shards."""
+    return tuple(carried_out(question, here) for question in questions)
+
+
+# -- what recipes begin with: functions of whatever is here ---------------------------------------------------------
+
+
+def step_of(here: PackedShard, h: int) -> PackedStep:
+    return here.steps[h - 1]
+
+
+def start_of(here: PackedShard) -> PackedStep:
+    return here.start
+
+
+def agents_of(here: PackedShard) -> Int64:
+    return np.full(here.n, here.agent)
+
+
+def beginnings(here: PackedShard) -> Int64:
+    """The state 0, in which every trajectory begins."""
+    return np.zeros(here.n, dtype=np.int64)
+
+
+def sizes_of(here: PackedShard) -> list[tuple[int, int]]:
+    """How many encoders each step has, and how many values each of them."""
+    return [(step.size, step.N_s) for step in here.steps]

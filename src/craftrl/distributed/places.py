@@ -1,0 +1,116 @@
+"""Shards as the places where data lies: a question goes to all of them, and the sum of their answers comes back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from craftrl.core.places import Recipe
+from craftrl.distributed.executor import Executor, Handle
+from craftrl.distributed.parts import answered
+
+__all__ = ["ShardPlaces"]
+
+AT_ONCE = 32  # lines of thought that are followed together, so that their questions travel together
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ShardPlaces:
+    """Packed shards, wherever an executor keeps them.
+
+    packed  a handle of each shard's bit planes
+    """
+
+    def __init__(self, executor: Executor, packed: Sequence[Handle]) -> None:
+        self.executor = executor
+        self.packed = packed
+        self._own = threading.local()
+
+    def totals(self, questions: Sequence[Recipe]) -> list[Any]:
+        """The sums over all shards; those asked within `together` wait until all who think have a question."""
+        company: _Company | None = getattr(self._own, "company", None)
+        return self._ask(questions) if company is None else company.ask(questions)
+
+    def together(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """map(function, items), results in order, with the questions of many items asked at once.
+
+        To ask costs the same for one question or for thirty: a message to every shard and back. So each item has a
+        thread, which waits with its question until every other one has a question as well, or has come to its end.
+        """
+        if len(items) == 1 or getattr(self._own, "company", None) is not None:
+            yield from map(function, items)
+            return
+        for first in range(0, len(items), AT_ONCE):
+            yield from self._in_company(function, items[first : first + AT_ONCE])
+
+    def _in_company(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        company = _Company(self._ask, len(items))
+
+        def think(item: Item) -> Result:
+            self._own.company = company
+            try:
+                return function(item)
+            finally:
+                self._own.company = None
+                company.leave()
+
+        with ThreadPoolExecutor(len(items)) as pool:
+            return [future.result() for future in [pool.submit(think, item) for item in items]]
+
+    def _ask(self, questions: Sequence[Recipe]) -> list[Any]:
+        different = list(dict.fromkeys(questions))
+        told = self.executor.total([self.executor.submit(answered, here, different) for here in self.packed])
+        answer = dict(zip(different, told, strict=True))
+        return [answer[question] for question in questions]
+
+
+class _Company:
+    """Threads that ask together: as soon as all of those that have not come to their end wait for an answer."""
+
+    def __init__(self, ask: Callable[[Sequence[Recipe]], list[Any]], size: int) -> None:
+        self._ask = ask
+        self._size = size
+        self._waiting: list[_Waiting] = []
+        self._changed = threading.Condition()
+
+    def ask(self, questions: Sequence[Recipe]) -> list[Any]:
+        mine = _Waiting(questions)
+        with self._changed:
+            self._waiting.append(mine)
+            self._ask_if_all_wait()
+            self._changed.wait_for(lambda: mine.answers is not None or mine.error is not None)
+        if mine.error is not None:
+            raise mine.error
+        assert mine.answers is not None
+        return mine.answers
+
+    def leave(self) -> None:
+        with self._changed:
+            self._size -= 1
+            self._ask_if_all_wait()
+
+    def _ask_if_all_wait(self) -> None:
+        if not self._waiting or len(self._waiting) < self._size:
+            return
+        asked, self._waiting = self._waiting, []
+        try:
+            answers = iter(self._ask([question for one in asked for question in one.questions]))
+            for one in asked:
+                one.answers = [next(answers) for _ in one.questions]
+        except BaseException as error:
+            for one in asked:
+                one.error = error
+        self._changed.notify_all()
+
+
+class _Waiting:
+    """Questions of one thread, and their answers as soon as they are there."""
+
+    def __init__(self, questions: Sequence[Recipe]) -> None:
+        self.questions = questions
+        self.answers: list[Any] | None = None
+        self.error: BaseException | None = None
