@@ -3,48 +3,40 @@
 The work is simple enough to be written down. With n trajectories of H steps, M features of N_s values (v = N_s - 1 bit
 planes each) and K agents, on W cores and S shards:
 
-read    every shard is read once and packed into bit planes: n H M bytes (more for wider numbers), shared by all cores,
-        and never faster than the disks or the network of the nodes deliver
-count   pairs of planes: n (H - 1) (M v)^2 AND-and-popcounts of single bits, times what the coupling counts
-        beyond one pass over all pairs (`Rates.passes`), shared by all cores
-ask     everything is asked in rounds: a question goes to every shard, and answers are added in a tree of fan-in f. A
-        round costs the driver one dispatch per task, a worker one task per shard of its own, and a hop per level of
-        the tree. CRAFT needs a few rounds for every step (`Rates.rounds`), whatever the data
-reduce  4 K (M v)^2 bytes of counts for each pair of steps, times what the coupling asks for (`Rates.matrices`). On
-        every level of the tree f such arrays arrive at one core and are added
-decide  the driver turns sums into losses and chooses; this does not grow with n
+read    every shard is read once and packed into bit planes: n H M bytes for entries of one byte, shared by all cores,
+        and never faster than disk or network deliver
+count   n (H - 1) (M v)^2 bits of pairs of planes are ANDed and counted, times the `passes` that a coupling makes over
+        all pairs; and for every trajectory and step its state is read a few times. Shared by all cores
+ask     everything is asked in rounds: a question goes to every shard, and the answers are added in a tree of fan-in f.
+        A round costs the driver a dispatch for each task, a worker a task for each shard of its own, and a hop for each
+        level of the tree. How many `rounds` a fit takes depends on H and the coupling, not on the data
+reduce  counts of pairs of planes, 4 K (M v)^2 bytes for each pair of steps, times the `matrices` that a coupling asks
+        for, and 8 M v bytes times some `lines` for what follows. On every level of the tree, f such arrays arrive at
+        one core and are added
+decide  the driver turns sums into losses and chooses; it does so for every round and byte that it receives
+alone   one task makes the fingerprint of the data, for which it looks at all lengths and reads some shards, beside all
+        other work; it only matters where it takes longer than that
 
-More machines shorten `read` and `count` and nothing else. `Estimate.reduction` is the rest that grows with them; where
-it exceeds the work that is shared, more machines are of no use (`where_reduction_dominates`).
+More machines shorten `read` and `count`, and lengthen `ask` and `reduce`. Where these exceed the shared work, machines
+are better spent otherwise (`where_reduction_dominates`).
 
-All functions here are pure. `Rates` are constants of a machine, fitted by `benchmarks/cluster_scaling.py`.
+All functions here are pure. `craftrl.distributed.rates` has the constants, which a benchmark measured.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass, fields, replace
-from importlib.resources import files
-from typing import Any
+from dataclasses import dataclass, replace
 
 from craftrl.arguments import check_number, check_whole
+from craftrl.distributed.rates import COUPLINGS, Rates
 from craftrl.errors import InvalidParameterError
 
-__all__ = [
-    "Cluster",
-    "Estimate",
-    "Job",
-    "Rates",
-    "estimate",
-    "network_hours",
-    "tree_levels",
-    "where_reduction_dominates",
-]
+__all__ = ["Cluster", "Estimate", "Job", "estimate", "round_seconds", "tree_levels", "where_reduction_dominates"]
 
 BLOCK = 64 * 2**20  # bytes of observations that a worker reads at a time
-QUESTIONS = 32  # that travel together in one round
-COUPLINGS = ("independent", "chain", "posterior", "markov", "tied")
+LOOKED_AT = 16  # places from which a fingerprint takes some observations; each means to read a shard
+TOGETHER = 32  # pairs of steps whose questions travel in one round
 
 
 @dataclass(frozen=True)
@@ -54,8 +46,9 @@ class Job:
     trajectories  of all agents together
     features      entries of an observation, each of which is an encoder
     values        N_s, the most values that an entry takes
+    bounds_given  whether alpha, eta and nu are given; to search for them takes more rounds, and counts nothing again
     item_bytes    of one entry on disk
-    shard_bytes   how much one file holds; with more cores than files, cores have nothing to do
+    shard_bytes   how much one file holds
     """
 
     trajectories: int
@@ -64,8 +57,9 @@ class Job:
     values: int = 2
     agents: int = 2
     coupling: str = "markov"
+    bounds_given: bool = False
     item_bytes: int = 1
-    shard_bytes: int = 256 * 2**20
+    shard_bytes: int = 64 * 2**20  # as `ShardWriter` writes them
 
     def __post_init__(self) -> None:
         for name, least in (("trajectories", 2), ("horizon", 2), ("features", 1), ("values", 2), ("agents", 2)):
@@ -83,26 +77,31 @@ class Job:
         return self.trajectories * self.horizon * self.features * self.item_bytes
 
     @property
-    def shards(self) -> int:
-        """At least one for each agent."""
-        return max(self.agents, math.ceil(self.data_bytes / self.shard_bytes))
+    def planes(self) -> int:
+        """Bit planes of one step: one for every entry and value above 0."""
+        return self.features * (self.values - 1)
 
     @property
-    def planes_bytes(self) -> float:
-        """What is kept of the data: one bit for each entry and value above 0."""
-        return self.horizon * self.features * (self.values - 1) * self.trajectories / 8
+    def packed_bytes(self) -> float:
+        """What is kept of the data: one bit for each plane, step and trajectory."""
+        return self.trajectories * self.horizon * self.planes / 8
 
     @property
     def pairs(self) -> int:
         """Pairs of bit planes of two neighbouring steps, over all steps."""
-        return (self.horizon - 1) * (self.features * (self.values - 1)) ** 2
+        return (self.horizon - 1) * self.planes**2
+
+    def shards(self, cores: int) -> int:
+        """As many as the data fills, and at least one for every agent and every core."""
+        wanted = max(self.agents, cores, math.ceil(self.data_bytes / self.shard_bytes))
+        return min(wanted, self.trajectories)
 
 
 @dataclass(frozen=True)
 class Cluster:
     """Equal machines.
 
-    bandwidth   bytes a second that a node can send or receive; data that is not on its own disk comes through it too
+    bandwidth   bytes a second that a node receives, from its disk or a store as well as from other nodes
     price       of a node for an hour, in whatever money
     fan_in      how many sums are added in one task
     """
@@ -114,8 +113,8 @@ class Cluster:
     fan_in: int = 8
 
     def __post_init__(self) -> None:
-        check_whole("nodes", self.nodes, 1)
-        check_whole("cores_per_node", self.cores_per_node, 1)
+        check_whole("nodes", self.nodes, 1, 10**7)
+        check_whole("cores_per_node", self.cores_per_node, 1, 10**4)
         check_whole("fan_in", self.fan_in, 2)
         check_number("bandwidth", self.bandwidth, "a positive number of bytes a second", lambda v: v > 0)
         check_number("price", self.price, "a number of at least 0", lambda v: v >= 0)
@@ -126,51 +125,13 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Constants of a machine and of the algorithm; all measured, none given by a vendor.
-
-    read        bytes a second that one core reads and packs
-    count       bits of pairs of planes that one core ANDs and counts in a second
-    add         bytes a second that one core adds
-    decide      seconds of the driver for each pair of planes of two steps
-    task        seconds of a worker for a task, beyond its work
-    dispatch    seconds of the driver for a task
-    hop         seconds from one task to the next that waits for it
-    start       seconds until a cluster answers
-    rounds      questions to all shards: so many, and so many more for each pair of steps
-    passes      by coupling: how often all pairs of planes are counted
-    matrices    by coupling: how many such matrices of counts are reduced for each pair of steps
-    """
-
-    read: float
-    count: float
-    add: float
-    decide: float
-    task: float
-    dispatch: float
-    hop: float
-    start: float
-    rounds: tuple[float, float]
-    passes: dict[str, float]
-    matrices: dict[str, float]
-
-    @classmethod
-    def shipped(cls) -> Rates:
-        """Those of the machine that the benchmark ran on."""
-        return cls.from_json(json.loads((files("craftrl.distributed") / "rates.json").read_text()))
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Rates:
-        known = {field.name: content[field.name] for field in fields(cls)}
-        return cls(**{**known, "rounds": tuple(known["rounds"])})
-
-    def but(self, **measured: Any) -> Rates:
-        return replace(self, **measured)
-
-
-@dataclass(frozen=True)
 class Estimate:
-    """Seconds by phase, bytes and money of one job on one cluster."""
+    """Seconds by phase, bytes and money of one job on one cluster.
+
+    moved_bytes   by all messages of the tree together
+    worker_bytes  of one core: the planes of its shards, a block that is read, and the sums of one round
+    driver_bytes  the sums of one round
+    """
 
     start: float
     read: float
@@ -178,6 +139,7 @@ class Estimate:
     ask: float
     reduce: float
     decide: float
+    alone: float
     moved_bytes: float
     worker_bytes: float
     driver_bytes: float
@@ -185,7 +147,7 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        return self.start + self.read + self.count + self.ask + self.reduce + self.decide
+        return self.start + max(self.shared + self.reduction + self.decide, self.alone)
 
     @property
     def shared(self) -> float:
@@ -194,51 +156,72 @@ class Estimate:
 
     @property
     def reduction(self) -> float:
-        """What more cores do not shorten: questions, and sums of their answers."""
+        """What more cores lengthen: questions, and the sums of their answers."""
         return self.ask + self.reduce
 
 
-def estimate(job: Job, cluster: Cluster, rates: Rates) -> Estimate:
-    """What the job takes on the cluster; on one node the data is on its disk and nothing is reduced over a network."""
-    S = max(job.shards, min(cluster.cores, job.trajectories))  # written so that every core has something to do
+def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> Estimate:
+    """What the job takes on the cluster; `local`: on one machine without Ray, where nothing is asked nor reduced."""
+    S, f = job.shards(cluster.cores), cluster.fan_in
     busy = min(cluster.cores, S)
-    rounds = rates.rounds[0] + rates.rounds[1] * (job.horizon - 1)
-    answer = 4 * job.agents * job.pairs * rates.matrices[job.coupling]
-    levels = tree_levels(S, cluster.fan_in)
-    tasks = S + S / (cluster.fan_in - 1)
-    arriving = job.data_bytes / (cluster.bandwidth * cluster.nodes) if cluster.nodes > 1 else 0.0
-    times = {
-        "start": rates.start,
-        "read": max(job.data_bytes / (rates.read * busy), arriving),
-        "count": job.trajectories * job.pairs * rates.passes[job.coupling] / (rates.count * busy),
-        "ask": rounds * (max(tasks * rates.dispatch, tasks / busy * rates.task) + levels * rates.hop),
-        "reduce": answer * levels * cluster.fan_in * (1 / rates.add + (cluster.nodes > 1) / cluster.bandwidth),
-        "decide": job.pairs * rates.passes[job.coupling] * rates.decide,
-    }
-    held = job.planes_bytes / busy
-    block = min(BLOCK, job.data_bytes / S) + job.shard_bytes / job.horizon
-    tile = min(QUESTIONS, job.horizon - 1) * answer / (job.horizon - 1)
-    return Estimate(
-        **times,
-        moved_bytes=answer * S * (1 + 1 / (cluster.fan_in - 1)),
-        worker_bytes=held + block + (cluster.fan_in + 1) * tile,
-        driver_bytes=2 * tile,
-        money=cluster.nodes * cluster.price * sum(times.values()) / 3600,
+    rounds = rates.rounds_of(job.coupling, job.horizon, job.bounds_given)
+    sums = rates.reduced_bytes(job.coupling, job.agents, job.planes, job.horizon)
+    arriving = job.data_bytes / (cluster.bandwidth * cluster.nodes)
+    states, answers = job.trajectories * (job.horizon - 1) * rates.label, rounds * S * rates.answer
+    empty, loaded = (round_seconds(S, busy, b, cluster, rates) for b in (0.0, sums / rounds))
+    at_once = sums * min(1.0, TOGETHER / (job.horizon - 1))
+    found = Estimate(
+        start=0.0 if local else rates.start,
+        read=max(job.data_bytes / (rates.read * busy), arriving),
+        count=(job.trajectories * job.pairs * rates.passes[job.coupling] / rates.count + states + answers) / busy,
+        ask=0.0 if local else rounds * empty,
+        reduce=0.0 if local else rounds * (loaded - empty),
+        decide=rounds * rates.decide_round + sums * rates.decide_byte,
+        alone=_fingerprint_seconds(job, S, rates),
+        moved_bytes=0.0 if local else sums * S * f / (f - 1),
+        worker_bytes=job.packed_bytes / busy + min(BLOCK, job.data_bytes / S) + (0 if local else f + 1) * at_once,
+        driver_bytes=2 * at_once,
+        money=0.0,
     )
+    return replace(found, money=cluster.nodes * cluster.price * found.seconds / 3600)
 
 
-def tree_levels(leaves: int, fan_in: int) -> int:
-    """Levels of a tree that adds so many arrays, `fan_in` at a time; whole numbers only, since 8^3 is 512."""
-    levels = 0
+def _fingerprint_seconds(job: Job, shards: int, rates: Rates) -> float:
+    looked_at = LOOKED_AT * job.data_bytes / shards
+    return job.trajectories * rates.print_trajectory + looked_at * rates.print_byte + shards * rates.print_shard
+
+
+def round_seconds(shards: int, cores: int, n_bytes: float, cluster: Cluster, rates: Rates) -> float:
+    """One question to all shards and the sum of their answers of `n_bytes` each, beyond the counting itself.
+
+    The driver hands out tasks one after the other while workers begin with the first; whoever is slower counts. Then
+    the tree, level by level: a core adds what is its share of the sums of that level, and a node receives what its
+    cores add, but for what is there already.
+    """
+    tasks = shards * (1 + 1 / (cluster.fan_in - 1))
+    seconds = max(tasks * rates.dispatch, tasks / cores * rates.task)
+    foreign = (1 - 1 / cluster.nodes) / cluster.bandwidth
+    for parts, sums in tree_levels(shards, cluster.fan_in):
+        group = -(-parts // sums) * n_bytes
+        here = -(-sums // cores) * group / rates.add
+        seconds += rates.hop + here + -(-sums // cluster.nodes) * group * foreign
+    return seconds
+
+
+def tree_levels(leaves: int, fan_in: int) -> list[tuple[int, int]]:
+    """Of each level of a tree that adds so many arrays, `fan_in` at a time: how many there are, and how many sums."""
+    levels = []
     while leaves > 1:
-        leaves, levels = -(-leaves // fan_in), levels + 1
+        sums = -(-leaves // fan_in)
+        levels.append((leaves, sums))
+        leaves = sums
     return levels
 
 
 def where_reduction_dominates(job: Job, cluster: Cluster, rates: Rates, most: int = 10**6) -> int | None:
     """The least number of nodes at which reduction takes longer than the work that is shared; None: not up to `most`.
 
-    Shared work falls and reduction grows with every node, so there is one such point.
+    Shared work falls with every node and reduction does not, so there is one such point.
     """
     low, high = 0, 1
     while not _dominated(job, replace(cluster, nodes=high), rates):
@@ -254,17 +237,3 @@ def where_reduction_dominates(job: Job, cluster: Cluster, rates: Rates, most: in
 def _dominated(job: Job, cluster: Cluster, rates: Rates) -> bool:
     found = estimate(job, cluster, rates)
     return found.reduction > found.shared
-
-
-def network_hours(frames: int, epochs: float, frames_per_second: float, ranks: int, efficiency: float = 0.9) -> float:
-    """Hours that networks train: `epochs` passes over all frames at the measured speed of one rank.
-
-    efficiency  what is left of each rank's speed when gradients are averaged; measure it, as networks differ
-    """
-    check_whole("frames", frames, 1)
-    check_whole("ranks", ranks, 1)
-    check_number("epochs", epochs, "a positive number", lambda v: v > 0)
-    check_number("frames_per_second", frames_per_second, "a positive number", lambda v: v > 0)
-    check_number("efficiency", efficiency, "a number in (0, 1]", lambda v: 0 < v <= 1)
-    speed = frames_per_second * ranks * (efficiency if ranks > 1 else 1.0)
-    return frames * epochs / speed / 3600
