@@ -10,7 +10,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,10 @@ class Rates:
         """Those that come with the package."""
         content = json.loads((files("craftrl.distributed") / "rates.json").read_text())
         return cls(**{field.name: content[field.name] for field in fields(cls)})
+
+    def calibrated(self) -> Rates:
+        """The same with what one core of this machine reads and counts; takes some seconds."""
+        return replace(self, read=read_rate(), count=count_rate())
 
     def plain(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
