@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.data.files import check_new
 
 __all__ = ["add_arguments", "main"]
@@ -13,9 +14,10 @@ EXAMPLES = """\
 examples:
   craftrl encode model data.h5 --out states.parquet
   craftrl encode model data.h5 --out states.csv
+  craftrl encode model shards/ --backend ray --out states/
 
 .parquet and .csv have one line for each observation: trajectory, agent, h, state. .npz has the arrays states (n, H), -1
-where a trajectory is over, and agent (n,)."""
+where a trajectory is over, and agent (n,). With --backend ray it is a folder of such files, one for each shard."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="trajectories, as craftrl collect writes them")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.parquet, NAME.csv or NAME.npz")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    add_backend_options(parser)
     parser.epilog = EXAMPLES
 
 
@@ -30,6 +33,10 @@ def main(args: argparse.Namespace) -> None:
     from craftrl import TrajectoryDataset, load
     from craftrl.deploy.tables import check_table, write_states
 
+    if args.backend == "ray":
+        _encode_shards(args)
+        return
+    refuse_cluster_options(args)
     check_table(args.out)
     check_new(args.out, "table", args.force)
     model = load(args.model)
@@ -37,3 +44,22 @@ def main(args: argparse.Namespace) -> None:
     states = model.transform(tau)
     write_states(args.out, states, tau.agent)
     print(f"{int((states >= 0).sum())} states of {tau.n} trajectories written to {args.out}")
+
+
+def _encode_shards(args: argparse.Namespace) -> None:
+    """Each worker writes the states of its own shards; none of them come here."""
+    from craftrl import load
+    from craftrl.cli.backend import shards_of, workers_of
+    from craftrl.distributed import encode_on_shards
+    from craftrl.errors import InvalidParameterError
+
+    if args.out.suffix in (".parquet", ".csv", ".npz"):
+        raise InvalidParameterError(
+            f"With --backend ray, --out must be a folder, in which every shard has a file; {args.out} was given; leave "
+            f"out {args.out.suffix}."
+        )
+    folder = shards_of([str(args.data)])
+    model = load(args.model)
+    with workers_of(args) as executor:
+        encode_on_shards(model, folder, args.out, executor, overwrite=args.force)
+    print(f"The states of all trajectories in {folder} written to {args.out}")

@@ -6,15 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
 from craftrl.reproduce.arguments import natural, positive
 
 if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset
+    from craftrl.cli.fit_plan import Plan
     from craftrl.diagnostics import Diagnosis
 
-__all__ = ["add_arguments", "main"]
+__all__ = ["add_arguments", "learner", "main"]
 
 EXAMPLES = """\
 examples:
@@ -23,6 +25,7 @@ examples:
   craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model
   craftrl fit data.h5 --diagnose 10 --out model
   craftrl fit alice/ bob/ --resize 64 --out model
+  craftrl fit shards/ --backend ray --address HOST:6379 --out model
 
 With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
 same command again goes on with that, or finds it done.
@@ -85,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(networks are checked without any too)",
     )
     add_import_options(parser)
+    add_backend_options(parser)
     parser.epilog = EXAMPLES
 
 
@@ -92,22 +96,20 @@ def main(args: argparse.Namespace) -> None:
     import shutil
     import warnings
 
-    from craftrl import CRAFT, AssumptionWarning, TrajectoryDataset
+    from craftrl import AssumptionWarning, TrajectoryDataset
     from craftrl.cli.fit_plan import planned
     from craftrl.cli.fit_progress import shown
-    from craftrl.estimators.parameters import check_parameters
     from craftrl.estimators.saving import check_model_folder
 
     check_model_folder(args.out, args.force)
+    if args.backend == "ray":
+        from craftrl.cli.fit_shards import fit
+
+        fit(args)
+        return
+    refuse_cluster_options(args)
     plan = planned(args, TrajectoryDataset.open(_store(args)))
-    model = CRAFT(
-        plan.oracle,
-        **{name: getattr(args, name) for name in BOUNDS},
-        coupling=args.coupling,
-        relabel=RELABEL[args.relabel],
-        stationary=plan.stationary,
-    )
-    check_parameters(model)
+    model = learner(args, plan)
     print(*plan.lines, sep="\n", flush=True)
     with warnings.catch_warnings(), shown(plan.tau.H):
         warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
@@ -120,6 +122,22 @@ def main(args: argparse.Namespace) -> None:
     if args.diagnose is not None:
         print(f"{diagnosis}\n")
     print(_verdict(model, plan.tau, diagnosis))
+
+
+def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
+    """The estimator that was asked for."""
+    from craftrl import CRAFT
+    from craftrl.estimators.parameters import check_parameters
+
+    model = CRAFT(
+        plan.oracle,
+        **{name: getattr(args, name) for name in BOUNDS},
+        coupling=args.coupling,
+        relabel=RELABEL[args.relabel],
+        stationary=plan.stationary,
+    )
+    check_parameters(model)
+    return model
 
 
 def _verdict(model: CRAFT, tau: TrajectoryDataset, diagnosis: Diagnosis) -> str:

@@ -29,18 +29,20 @@ class Plan:
     lines       the same in words
     """
 
-    tau: TrajectoryDataset
+    tau: Any
     oracle: Oracle
     stationary: bool
     scratch: Path | None
     lines: tuple[str, ...]
 
 
-def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
-    """From what was asked for and what the data is like."""
+def planned(args: argparse.Namespace, tau: Any) -> Plan:
+    """From what was asked for and what the data is like: a `TrajectoryDataset`, or the `ShardedData` of a cluster."""
     H = well_reached(tau) if args.horizon is None else args.horizon
-    cut = first_steps(tau, H)
+    cut = first_steps(tau, H) if isinstance(tau, TrajectoryDataset) else tau.first_steps(H)
     oracle, why = _oracle(args, cut)
+    if args.backend == "ray":
+        _check_counts(oracle, why)
     images = len(cut.obs_shape) == 3
     stationary = images if args.stationary is None else args.stationary
     scratch = None
@@ -73,7 +75,17 @@ def _encoders(stationary: bool, since_images: bool) -> str:
     return "one encoder for all steps" + ", as images mean the same at every step (or --no-stationary)" * since_images
 
 
-def _oracle(args: argparse.Namespace, tau: TrajectoryDataset) -> tuple[Oracle, str]:
+def _check_counts(oracle: Oracle, why: str) -> None:
+    from craftrl.oracles.counting import CountingOracle
+
+    if not isinstance(oracle, CountingOracle):
+        raise InvalidParameterError(
+            f"--backend ray counts, for which --oracle must be coordinates; what learns here is {why}; train a network "
+            "on several machines with torchrun -m craftrl fit, and anything else on one machine."
+        )
+
+
+def _oracle(args: argparse.Namespace, tau: Any) -> tuple[Oracle, str]:
     """The oracle, with the options that were given for it, and in words why."""
     if args.values is not None:
         if args.oracle != "coordinates":

@@ -135,13 +135,13 @@ def _cluster_kinds(
     counts = tally(of_pair, n_states * m).reshape(n_states, m)
     if pairs.bins.shape[1] == 1:
         spectra = np.zeros((n_states, grid_size), dtype=np.int64)
-        np.add.at(spectra, (slice(None), pairs.bins[:, 0]), counts)
+        np.add.at(spectra.T, pairs.bins[:, 0], counts.T)
         of_bin, found = _clusters_on_line(spectra, threshold, clusterer)
         cluster_of = of_bin[:, pairs.bins[:, 0]]
     else:
         bins, which = np.unique(pairs.bins, axis=0, return_inverse=True)
         together = np.zeros((n_states, len(bins)), dtype=np.int64)
-        np.add.at(together, (slice(None), which.reshape(-1)), counts)
+        np.add.at(together.T, which.reshape(-1), counts.T)
         of_bins, found, spectra = _clusters_in_space(together, bins, grid_size, threshold, clusterer)
         cluster_of = of_bins[:, which.reshape(-1)]
     # Kinds that never occur are in no cluster: what is the same for all pairs is then made in the same way.

@@ -93,7 +93,7 @@ def craft(
         step = _beside_chance(step, f, tau)
         if relabel and step.n_states:
             label = _relabelled(prepared, fit, tau, h + 1, step.n_states)
-        labels.append(label)
+        labels.append(prepared.held(label))
         encoders.append(fit.encoder)
         steps.append(step)
         told(h + 1, fit.encoder)

@@ -27,6 +27,7 @@ __all__ = [
     "below",
     "carried_out",
     "n_labels",
+    "needed_by",
     "paired",
     "renamed",
     "summed",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.integer]
-Counting = TypeVar("Counting", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
 
 
 class _Marker(Enum):
@@ -53,17 +54,29 @@ class Recipe:
 
     def __init__(self, function: Callable[..., Any], *args: Any) -> None:
         self.function = function
-        self.args = tuple(arg.recipe if isinstance(arg, Spread) else arg for arg in args)
+        self.args: tuple[Any, ...] = tuple(arg.recipe if isinstance(arg, Spread) else arg for arg in args)
         digest = hashlib.blake2b(f"{function.__module__}.{function.__qualname__}".encode(), digest_size=16)
         for arg in self.args:
             digest.update(_content(arg))
         self.digest = digest.digest()
+        self.depth: int = 1 + max((arg.depth for arg in self.args if isinstance(arg, Recipe)), default=0)
+
+    @classmethod
+    def held(cls, recipe: Recipe) -> Recipe:
+        """Stands for what a recipe has made: it says what that is, and no longer how."""
+        name = cls(_known_already)
+        name.digest = recipe.digest
+        return name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Recipe) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def _known_already() -> Any:
+    raise LookupError("What was held must be given to whoever asks for it.")
 
 
 def _content(arg: Any) -> bytes:
@@ -73,6 +86,16 @@ def _content(arg: Any) -> bytes:
     if isinstance(arg, np.ndarray):
         return repr((arg.shape, arg.dtype.str)).encode() + np.ascontiguousarray(arg).tobytes()
     return repr(arg).encode() + b"\0"
+
+
+def needed_by(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """What must be held already for these to be carried out."""
+    found: dict[Recipe, None] = {}
+    for recipe in recipes:
+        if recipe.function is _known_already:
+            found[recipe] = None
+        found |= dict.fromkeys(needed_by([arg for arg in recipe.args if isinstance(arg, Recipe)]))
+    return list(found)
 
 
 def carried_out(recipe: Recipe, here: Any, known: dict[Recipe, Any] | None = None) -> Any:
@@ -86,6 +109,10 @@ def carried_out(recipe: Recipe, here: Any, known: dict[Recipe, Any] | None = Non
 
 class Places(Protocol):
     """Where parts of the data lie."""
+
+    def held(self, recipe: Recipe) -> Recipe:
+        """The same, made once and for all: what depends on it need not make it again."""
+        ...
 
     def totals(self, questions: Sequence[Recipe]) -> list[Any]:
         """For each question the sum of what it makes of every part: arrays of integers, or tuples of such."""
@@ -120,19 +147,20 @@ class SpreadLabels(Spread):
 Labels = Any  # one label for every trajectory, -1 for none: an array (n,) of integers, or `SpreadLabels`
 
 
-def summed(function: Counting) -> Counting:
+def summed(function: Callable[..., Answer]) -> Callable[..., Answer]:
     """Marks a count: of what is spread, it is the sum over all places. What is spread comes first among the arguments.
 
     The same arguments give integers of the same shape in every place.
     """
 
     @wraps(function)
-    def over_all(first: Any, *args: Any) -> Any:
+    def over_all(first: Any, *args: Any) -> Answer:
         if not isinstance(first, Spread):
             return function(first, *args)
-        return first.places.totals([Recipe(over_all, first, *args)])[0]
+        answer: Answer = first.places.totals([Recipe(over_all, first, *args)])[0]
+        return answer
 
-    return over_all  # type: ignore[return-value]
+    return over_all
 
 
 # -- labels: here or spread, the same functions make them and count them ------------------------------------------

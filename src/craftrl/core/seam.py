@@ -16,7 +16,6 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import Kinds
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.merging import Merged, merge_clusters
@@ -92,7 +91,7 @@ class LogOdds:
     f        f_1..f_{H-1} for trajectories to come, where the oracle keeps them: a `PairFunction`
     """
 
-    bins: NDArray[np.int16] | tuple[Kinds, ...]
+    bins: NDArray[np.int16]
     loss: NDArray[np.float64]
     models: tuple[Any, ...] = ()
     chance: NDArray[np.float64] | None = None
@@ -177,7 +176,7 @@ class PreparedOracle(ABC):
         return None
 
     @abstractmethod
-    def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
+    def separation(self, h: int, cluster: Labels, n_clusters: int) -> Separation:
         """Tell sets of observations x_h apart (Line 25); `cluster` (n,) names each one's set, -1 for none.
 
         All clusters of the step are given at once, so that one training run can serve every comparison.
@@ -188,7 +187,7 @@ class PreparedOracle(ABC):
         return merge_clusters(predecessors, self.separation(h, cluster, len(predecessors)), strays)
 
     @abstractmethod
-    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
+    def encode(self, h: int, label: Labels, n_states: int) -> EncoderFit:
         """phi'_h from labelled trajectories (Line 46); `label` (n,) in 0..n_states-1, -1 for unassigned."""
 
     def keep_for_reuse(self) -> None:  # noqa: B027
@@ -208,6 +207,10 @@ class PreparedOracle(ABC):
     def first_labels(self, tau: TrajectoryDataset) -> Labels:
         """The state 0 for every trajectory: where all of them begin."""
         return np.zeros(tau.n, dtype=np.int64)
+
+    def held(self, label: Labels) -> Labels:
+        """Labels that those of later steps are made from: an array as it is."""
+        return label
 
     def expect_several_starts(self) -> None:  # noqa: B027
         """Trajectories begin in several states: use nothing that rests on there being one."""

@@ -27,6 +27,7 @@ __all__ = [
     "check_new",
     "check_writable",
     "json_text",
+    "moved_into_place",
     "plain_value",
     "replacing",
     "temporary_name",
@@ -72,6 +73,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+
+
+def moved_into_place(temporary: Path, target: Path) -> None:
+    """A whole folder gets its name. Two moves where one is replaced: killed between them, the old one lies beside it
+    under a name that stays."""
+    if target.exists():
+        old = target.with_name(f".{target.name}.replaced-{secrets.token_hex(4)}")
+        os.replace(target, old)
+        os.replace(temporary, target)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.replace(temporary, target)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,28 @@ from craftrl.errors import InvalidParameterError
 
 __all__ = ["first_steps", "well_reached"]
 
+
+class Counted(Protocol):
+    """A dataset of which it is known how many trajectories of each agent there are, and reach each step."""
+
+    @property
+    def H(self) -> int: ...
+    @property
+    def counts(self) -> NDArray[np.int64]: ...
+    def running(self, h: int) -> NDArray[np.int64]: ...
+
+
 SHARE, FEWEST = 0.1, 50  # of each agent's trajectories: those that must reach a step, in share and in number
 
 
-def well_reached(tau: TrajectoryDataset) -> int:
+def well_reached(tau: Counted) -> int:
     """The last step that enough trajectories of every agent reach: a tenth of its own, and 50, or half if it has few.
 
     Where episodes end at different times, few reach the last steps. What is learned there is learned from few. It is 2
     at least.
     """
     enough = np.maximum(np.ceil(SHARE * tau.counts), np.minimum(FEWEST, np.ceil(tau.counts / 2)))
-    reach = [np.sort(tau.lengths[tau.agent_slice(k)])[::-1][int(enough[k]) - 1] for k in range(tau.K)]
-    return max(2, int(min(reach)))
+    return max(2, *(h for h in range(1, tau.H + 1) if (tau.running(h) >= enough).all()))
 
 
 def first_steps(tau: TrajectoryDataset, H: int) -> TrajectoryDataset:

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_source, is_whole, shown
+from craftrl.arguments import check_source, shown
 from craftrl.core.places import HERE, Recipe, SpreadLabels
 from craftrl.data.fingerprint import in_words, streamed_fingerprint
-from craftrl.data.shards import Manifest, ShardSteps, read_lengths, read_manifest
+from craftrl.data.shards import Manifest, ShardSteps, read_manifest
 from craftrl.distributed.executor import Executor
 from craftrl.distributed.oracle import PreparedShards
-from craftrl.distributed.parts import Part, agents_of, largest_in, look_at, opened, packed
+from craftrl.distributed.parts import (
+    Part,
+    agents_of,
+    check_unchanged,
+    largest_in,
+    lengths_of,
+    look_at,
+    packed,
+)
 from craftrl.distributed.places import ShardPlaces
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.base import Oracle
@@ -24,7 +35,6 @@ from craftrl.oracles.counting import CountingOracle
 __all__ = ["ShardedData", "parts_of"]
 
 MOST = 2**31  # trajectories of one agent: counts of pairs are 32-bit integers
-CANNOT = "coupling, bounds and relabel may be any, stationary must be False"
 
 
 class ShardedData:
@@ -59,6 +69,20 @@ class ShardedData:
         """How many trajectories of each agent have an observation at h, shape (K,)."""
         return self._running[h - 1]
 
+    def first_steps(self, H: int) -> ShardedData:
+        """The same trajectories, cut after step H; no shard is read again."""
+        if not 2 <= H <= self.H:
+            raise InvalidParameterError(
+                f"The horizon must lie in 2..{self.H}, the steps that there are; {H} was given."
+            )
+        if H == self.H:
+            return self
+        cut = copy(self)
+        cut.H = H
+        cut.parts = [(part._replace(H=H), found) for part, found in self.parts]
+        cut._fingerprint = self.executor.submit(_fingerprint, [part for part, _ in cut.parts])
+        return cut
+
     def largest_below(self, most: int) -> int | None:
         """The largest of all observed values, if they are integers in 0..most-1; else None."""
         if self.dtype.kind not in "biu":
@@ -73,10 +97,15 @@ class ShardedData:
                 "A fit on shards needs a finite class that counts on CPUs, CoordinateOracle(...) or FiniteOracle(...); "
                 f"{shown(oracle)} was given; fit other oracles on one machine."
             )
-        oracle.check(opened(max((part for part, _ in self.parts), key=lambda part: part.shard.n)))
+        oracle.check(self._as_large_as_a_shard())
         places = ShardPlaces(self.executor, [self.executor.submit(packed, part, oracle) for part, _ in self.parts])
         self.agent = SpreadLabels(places, Recipe(agents_of, HERE), self.K)
         return PreparedShards(oracle, self, places)
+
+    def _as_large_as_a_shard(self) -> Any:
+        """Sizes of what one worker holds at a time, at most."""
+        n = max(part.shard.n for part, _ in self.parts)
+        return SimpleNamespace(n=n, H=self.H, K=self.K, obs_shape=self.obs_shape, dtype=self.dtype)
 
     def described(self) -> dict[str, Any]:
         """Sizes, shape, type and fingerprint, as plain values."""
@@ -87,12 +116,6 @@ class ShardedData:
         """Labels stay with the shards."""
         return
 
-    def check_step(self, h: int) -> int:
-        """h itself, if it is one of 1..H."""
-        if not (is_whole(h) and 1 <= h <= self.H):
-            raise InvalidParameterError(f"h must be one of 1..{self.H}; h = {shown(h)} was given.")
-        return int(h)
-
     def __repr__(self) -> str:
         counts = " + ".join(map(str, self.counts))
         return f"ShardedData({counts} trajectories, H={self.H}, observations {self.obs_shape} {self.dtype})"
@@ -101,6 +124,7 @@ class ShardedData:
 def parts_of(path: str | os.PathLike[str], executor: Executor) -> list[tuple[Part, Any]]:
     """Every shard of a folder, as it is now, and what was seen of it (`Seen`)."""
     folder = check_source("The folder of shards", path)
+    folder = folder.absolute() if isinstance(folder, Path) else folder  # workers may be at home elsewhere
     if not folder.is_dir():
         what = "a file" if folder.exists() else "not there"
         raise InvalidDataError(
@@ -128,7 +152,12 @@ def _fingerprint(parts: Sequence[Part]) -> str:
     some = parts[0]
     steps = ShardSteps([part.shard.file for part in parts], starts, some.H, some.obs_shape, some.dtype)
     agents = (np.full(part.shard.n, part.shard.agent) for part in parts)
-    return streamed_fingerprint(steps, agents, (read_lengths(part.shard) for part in parts))
+    return streamed_fingerprint(steps, agents, map(_lengths, parts))
+
+
+def _lengths(part: Part) -> NDArray[np.int64]:
+    check_unchanged(part)
+    return lengths_of(part)
 
 
 def _validate(data: ShardedData, shortest: int, longest: int) -> None:
@@ -146,7 +175,7 @@ def _validate(data: ShardedData, shortest: int, longest: int) -> None:
         )
     if data.counts.max() >= MOST:
         raise InvalidDataError(
-            f"There must be fewer than 2**31 trajectories of each agent; {data.counts.max()} were given; leave some out."
+            f"There must be fewer than 2**31 trajectories of an agent; {data.counts.max()} were given; leave some out."
         )
     if 0 in data.obs_shape:
         raise InvalidDataError(f"Observations must have at least one entry; shape {data.obs_shape} was given.")

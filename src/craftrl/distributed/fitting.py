@@ -14,7 +14,9 @@ from craftrl.estimators.parameters import check_parameters
 __all__ = ["fit_on_shards"]
 
 
-def fit_on_shards(model: CRAFT, path: str | os.PathLike[str], executor: Executor, *, progress: bool = False) -> CRAFT:
+def fit_on_shards(
+    model: CRAFT, path: str | os.PathLike[str] | ShardedData, executor: Executor, *, progress: bool = False
+) -> CRAFT:
     """Fit `model` to a folder of shards, as `model.fit(path)` does, and return it.
 
     Everything that a finite class learns from is a sum over trajectories of small integers. Each shard is read once,
@@ -24,7 +26,7 @@ def fit_on_shards(model: CRAFT, path: str | os.PathLike[str], executor: Executor
 
     model     with a finite class: CoordinateOracle, FiniteOracle, or "auto" where the data is small integers; any
               coupling, bounds and `relabel`; `stationary` must be False, and all trajectories begin in one state
-    path      a folder that `craftrl.data.storage.write_shards` wrote
+    path      a folder that `craftrl.data.storage.write_shards` wrote, or the `ShardedData` of one
     executor  where the work is done: `LocalExecutor()` here, `RayExecutor(...)` on a cluster
     progress  show a bar
 
@@ -38,4 +40,5 @@ def fit_on_shards(model: CRAFT, path: str | os.PathLike[str], executor: Executor
             "A fit on shards learns one encoder for each step; stationary=True was given; use stationary=False, or "
             "fit on one machine."
         )
-    return model._learn(ShardedData(path, executor), None, judged=True)
+    data = path if isinstance(path, ShardedData) else ShardedData(path, executor)
+    return model._learn(data, None, judged=True)

@@ -23,6 +23,7 @@ from craftrl.oracles.counting import CONSTANT, CountedSeparation, CountingOracle
 __all__ = ["PreparedShards", "ShardEngine"]
 
 Ints = NDArray[np.integer]
+DEEP = 6  # a recipe that is made of so many, one within the other, is made once and kept
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,17 @@ class PreparedShards(PreparedCounting):
     def first_labels(self, tau: Any) -> SpreadLabels:
         return SpreadLabels(self.places, Recipe(beginnings, HERE), 1)
 
+    def held(self, label: SpreadLabels) -> SpreadLabels:
+        """Labels made from those of many steps before are kept with their shards; most are the values of an encoder."""
+        if label.recipe.depth <= DEEP:
+            return label
+        return SpreadLabels(self.places, self.places.held(label.recipe), label.n)
+
     def _all_bins(self, pairs: Sequence[tuple[int, int]], tables: Ints) -> tuple[Kinds, ...]:
         """A pair of observations is of the kind of its two values, of which the table says what f_h is."""
         kinds = []
         for h, ((i, j), table) in enumerate(zip(pairs, tables), start=1):
-            kind = self.step(h + 1).values(j)
+            kind: Any = self.step(h + 1).values(j)
             if i != CONSTANT:
                 kind = paired(self.step(h).values(i), kind, self.N_s)
             rows = table[:1] if i == CONSTANT else table

@@ -28,8 +28,11 @@ __all__ = [
     "agents_of",
     "answered",
     "beginnings",
+    "check_unchanged",
     "largest_in",
+    "lengths_of",
     "look_at",
+    "made",
     "opened",
     "packed",
     "sizes_of",
@@ -116,7 +119,12 @@ def opened(part: Part) -> PartDataset:
     """A shard as a dataset, if it is what it was when the run began."""
     check_unchanged(part)
     steps = ShardSteps([part.shard.file], [0, part.shard.n], part.H, part.obs_shape, part.dtype)
-    return PartDataset(steps, part.shard.agent, part.K, read_lengths(part.shard))
+    return PartDataset(steps, part.shard.agent, part.K, lengths_of(part))
+
+
+def lengths_of(part: Part) -> Int64:
+    """How many steps each trajectory has, of those that are looked at."""
+    return np.minimum(read_lengths(part.shard), part.H)
 
 
 def check_unchanged(part: Part) -> None:
@@ -144,9 +152,19 @@ def packed(part: Part, oracle: CountingOracle) -> PackedShard:
     return PackedShard(steps, constant_step(tau, 1), part.shard.agent)
 
 
-def answered(here: PackedShard, questions: Sequence[Recipe]) -> tuple[Any, ...]:
-    """What each question makes of a shard: integers, to be added to those of the other shards."""
-    return tuple(carried_out(question, here) for question in questions)
+def answered(
+    here: PackedShard, questions: Sequence[Recipe], held: Sequence[Recipe] = (), *values: Any
+) -> tuple[Any, ...]:
+    """What each question makes of a shard: integers, to be added to those of the other shards.
+
+    `values` are what the recipes `held` have made of it before.
+    """
+    return tuple(carried_out(question, here, dict(zip(held, values))) for question in questions)
+
+
+def made(here: PackedShard, recipe: Recipe, held: Sequence[Recipe] = (), *values: Any) -> Any:
+    """What a recipe makes of a shard, to be kept with it."""
+    return carried_out(recipe, here, dict(zip(held, values)))
 
 
 # -- what recipes begin with: functions of whatever is here ---------------------------------------------------------

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from craftrl.core.places import Recipe
+import numpy as np
+
+from craftrl.core.places import Recipe, needed_by
 from craftrl.distributed.executor import Executor, Handle
-from craftrl.distributed.parts import answered
+from craftrl.distributed.parts import answered, made
 
 __all__ = ["ShardPlaces"]
 
+SMALL, KEPT = 2**14, 2**12  # bytes of an answer that is kept for the next time, and how many are
 AT_ONCE = 32  # lines of thought that are followed together, so that their questions travel together
 
 Item = TypeVar("Item")
@@ -29,6 +32,19 @@ class ShardPlaces:
         self.executor = executor
         self.packed = packed
         self._own = threading.local()
+        self._held: dict[Recipe, list[Handle]] = {}
+        self._answers: dict[Recipe, Any] = {}
+
+    def held(self, recipe: Recipe) -> Recipe:
+        """The same, made once on every shard and kept there."""
+        if recipe not in self._held:
+            self._held[recipe] = self._submit(made, recipe, needed_by([recipe]))
+        return Recipe.held(recipe)
+
+    def _submit(self, function: Callable[..., Any], what: Any, held: Sequence[Recipe]) -> list[Handle]:
+        """A function of every shard, and of what is held of it."""
+        values = zip(*(self._held[recipe] for recipe in held)) if held else [()] * len(self.packed)
+        return [self.executor.submit(function, here, what, held, *own) for here, own in zip(self.packed, values)]
 
     def totals(self, questions: Sequence[Recipe]) -> list[Any]:
         """The sums over all shards; those asked within `together` wait until all who think have a question."""
@@ -59,13 +75,25 @@ class ShardPlaces:
                 company.leave()
 
         with ThreadPoolExecutor(len(items)) as pool:
-            return [future.result() for future in [pool.submit(think, item) for item in items]]
+            futures = [pool.submit(think, item) for item in items]
+            try:
+                return [future.result() for future in futures]
+            except BaseException as error:  # such as Ctrl-C, of which threads hear nothing
+                company.stop(error)
+                raise
 
     def _ask(self, questions: Sequence[Recipe]) -> list[Any]:
-        different = list(dict.fromkeys(questions))
-        told = self.executor.total([self.executor.submit(answered, here, different) for here in self.packed])
-        answer = dict(zip(different, told, strict=True))
-        return [answer[question] for question in questions]
+        """What was asked before is not asked again, if the answer was small enough to keep."""
+        different = [question for question in dict.fromkeys(questions) if question not in self._answers]
+        told: dict[Recipe, Any] = {}
+        if different:
+            sums = self.executor.total(self._submit(answered, different, needed_by(different)))
+            told = dict(zip(different, sums, strict=True))
+        found = [told[question] if question in told else self._answers[question] for question in questions]
+        self._answers |= {q: sum_ for q, sum_ in told.items() if isinstance(sum_, np.ndarray) and sum_.nbytes <= SMALL}
+        while len(self._answers) > KEPT:
+            del self._answers[next(iter(self._answers))]
+        return found
 
 
 class _Company:
@@ -76,10 +104,13 @@ class _Company:
         self._size = size
         self._waiting: list[_Waiting] = []
         self._changed = threading.Condition()
+        self._stopped: BaseException | None = None
 
     def ask(self, questions: Sequence[Recipe]) -> list[Any]:
         mine = _Waiting(questions)
         with self._changed:
+            if self._stopped is not None:
+                raise self._stopped
             self._waiting.append(mine)
             self._ask_if_all_wait()
             self._changed.wait_for(lambda: mine.answers is not None or mine.error is not None)
@@ -87,6 +118,15 @@ class _Company:
             raise mine.error
         assert mine.answers is not None
         return mine.answers
+
+    def stop(self, error: BaseException) -> None:
+        """Nothing is asked any more: who waits for an answer gets this error."""
+        with self._changed:
+            self._stopped = error
+            for one in self._waiting:
+                one.error = error
+            self._waiting = []
+            self._changed.notify_all()
 
     def leave(self) -> None:
         with self._changed:

@@ -45,11 +45,13 @@ def connected(ray: ModuleType, address: str | None, workers: int | None, store_b
     with _as_it_was():
         if address is None:
             with _own(ray, workers, store_bytes):
+                _end_in_order()
                 yield
             return
         _check_answers(address, *host)
         _join(ray, address)
         try:
+            _end_in_order()
             yield
         finally:
             ray.shutdown()
@@ -92,7 +94,10 @@ def _check_same(ray: ModuleType, address: str | None, workers: int | None, store
 
 @contextmanager
 def _as_it_was() -> Iterator[None]:
-    """Ray changes variables of the environment, a level of logging and what SIGTERM does; afterwards they are back."""
+    """Ray changes variables of the environment, a level of logging and what SIGTERM does; afterwards they are back.
+
+    SIGTERM alone would end the process with Ray's files still there, so within the block it ends it in order.
+    """
     names = {name for name in os.environ if name.startswith("RAY_")} | {"PYTHONPATH"}
     before = {name: os.environ.get(name) for name in names}
     level = logging.getLogger("ray").level
@@ -107,6 +112,15 @@ def _as_it_was() -> Iterator[None]:
         logging.getLogger("ray").setLevel(level)
         if in_main and on_sigterm is not None:
             signal.signal(signal.SIGTERM, on_sigterm)
+
+
+def _end_in_order() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _leave)
+
+
+def _leave(signum: int, frame: object) -> None:
+    raise SystemExit(128 + signum)
 
 
 @contextmanager

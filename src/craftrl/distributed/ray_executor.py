@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
+import numpy as np
+
 from craftrl.arguments import check_whole
 from craftrl.distributed.executor import Handle, added
 from craftrl.distributed.ray_connection import connected
@@ -75,7 +77,7 @@ class RayExecutor:
         self._check_open()
         self._wait(handles)
         with told_plainly(self._ray):
-            return list(self._ray.get(list(handles)))
+            return [_owned(value) for value in self._ray.get(list(handles))]
 
     def total(self, handles: Sequence[Handle]) -> Any:
         self._check_open()
@@ -134,6 +136,13 @@ def _apply(function: Callable[..., Any], *args: Any) -> Any:
 
 def _add(*values: Any) -> Any:
     return added(*values)
+
+
+def _owned(value: Any) -> Any:
+    """Arrays in the object store cannot be written to, and stay there as long as they are used; copies are one's own."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.writeable else value.copy()
+    return tuple(map(_owned, value)) if type(value) is tuple else value
 
 
 def _size(value: Any) -> int:

@@ -69,7 +69,7 @@ class Engine:
         """
         if self.device != "cpu":
             gpu = self._on_gpu(grid)
-            return [gpu.best_pair(*two) for two in pairwise(steps)]
+            return [gpu.best_pair(*two) for two in pairwise(steps)]  # type: ignore[arg-type]  # planes are here
         tasks = [
             (h, rows) for h, two in enumerate(pairwise(steps)) for rows in row_tiles(*two, tile_bytes=self.tile_bytes)
         ]
@@ -90,7 +90,7 @@ class Engine:
         """The losses of all pairs of encoders of each two consecutive steps, one matrix after the other."""
         if self.device != "cpu":
             gpu = self._on_gpu(grid)
-            return (gpu.pair_losses(*two) for two in pairwise(steps))
+            return (gpu.pair_losses(*two) for two in pairwise(steps))  # type: ignore[arg-type]
         return self.map(
             lambda two: pair_losses(*two, grid, tile_bytes=self.tile_bytes, counts=counts), list(pairwise(steps))
         )

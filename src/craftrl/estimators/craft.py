@@ -15,9 +15,10 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.arguments import check_whole
 from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Result
+from craftrl.core.encoders import encode_dataset
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import Grouped, as_block, as_dataset
+from craftrl.data.inputs import as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.diagnostics.resamples import MOST_RESAMPLES
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -92,6 +93,7 @@ class CRAFT(Learner):
         where CRAFT found the state at this very step. At h = 1 there is one.
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
+        Not there where the model was fitted on shards, with which labels stay (`craftrl.distributed`).
     choices_
         What was left to the library: `Choice` records, each a sentence when printed.
     oracle_, bounds_
@@ -163,8 +165,9 @@ class CRAFT(Learner):
         check_parameters(self)
         return self._learn(as_dataset(x, agent), start, judged=True)
 
-    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
-        """`fit` on data in one form; `judged`: whether what was learned is tested, and warned of."""
+    def _learn(self, data: Any, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
+        """`fit` on data in one form, `Grouped` or what stands for it; `judged`: whether what was learned is tested, and
+        warned of."""
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -249,15 +252,16 @@ class CRAFT(Learner):
         if probe is not None:
             check_counting(probe, "diagnose")
         data = as_dataset(x, agent)
-        if self.labels_.shape != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
+        n, H = self.sizes_fitted()
+        if (n, H) != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
             raise InvalidDataError(
-                f"The data must be that which the model was fitted to, {self.labels_.shape[0]} trajectories of "
-                f"{self.labels_.shape[1]} steps; {data.tau} was given."
+                f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
+                "given."
             )
         subject = Subject(
             encoders=tuple(self.encoders_),
             n_states=np.array(list(self.n_states_)),
-            labels=data.as_grouped(self.labels_),
+            labels=data.as_grouped(self.labels_) if hasattr(self, "labels_") else self._labels_read(data.tau),
             trace=self.trace_,
             bounds=self.bounds_,
             refit=self._refit,
@@ -275,6 +279,20 @@ class CRAFT(Learner):
 
         self._check_fitted()
         return summary(self)
+
+    def sizes_fitted(self) -> tuple[int, int]:
+        """How many trajectories the model was fitted to, and how many steps they have."""
+        self._check_fitted()
+        if hasattr(self, "labels_"):
+            return self.labels_.shape[0], self.labels_.shape[1]
+        return sum(self.data_["trajectories"]), int(self.data_["steps"])
+
+    def _labels_read(self, tau: TrajectoryDataset) -> NDArray[np.int64]:
+        """The labels of a model that was fitted on shards, as its encoders read them: with `relabel`, the very ones."""
+        codes = encode_dataset(list(self.encoders_), tau)
+        labels = np.where(codes < np.array(list(self.n_states_)), codes, -1)
+        labels[:, 0] = 0  # where every trajectory begins
+        return labels
 
     # -- the parts of fit ----------------------------------------------------------------------------------------
 

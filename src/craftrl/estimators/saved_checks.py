@@ -43,9 +43,11 @@ def _check_parts(model: Any) -> None:
         raise Altered(f"data_ must describe the data fitted, and is {described!r:.40}")
     if not (getattr(model, "f_", None) is None or callable(model.f_)):
         raise Altered(f"f_ must be a function of trajectories, and is {model.f_!r:.40}")
-    for name in ("labels_", "oracle_"):
-        if getattr(model, name, None) is None:
-            raise Altered(f"{name} is missing")
+    if getattr(model, "oracle_", None) is None:
+        raise Altered("oracle_ is missing")
+    counts = described.get("trajectories")  # where labels stayed with shards, this alone says how many there are
+    if not hasattr(model, "labels_") and not (isinstance(counts, list) and all(isinstance(n, int) for n in counts)):
+        raise Altered("labels_ is missing")
 
 
 def _checked_counts(model: Any, H: int) -> list[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
 from craftrl.arguments import check_flag, check_source, check_target, shown
-from craftrl.data.files import check_writable, temporary_name, told_plainly
+from craftrl.data.files import check_writable, moved_into_place, temporary_name, told_plainly
 from craftrl.data.seals import CHECKSUM, check_seal, file_digest, sealed
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
@@ -84,7 +83,7 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
             writer.write_files(temporary)
             content["files"] = {file.name: file_digest(file) for file in sorted(temporary.iterdir())}
             (temporary / CONFIG).write_text(json.dumps(sealed(content), indent=1) + "\n")
-            _move_into_place(temporary, target)
+            moved_into_place(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -235,14 +234,3 @@ def check_model_folder(target: Path, overwrite: bool) -> None:
             f"{target} holds a model already; choose another name, or replace it with overwrite=True (--force)."
         )
     _read_config(target)
-
-
-def _move_into_place(temporary: Path, target: Path) -> None:
-    """Two moves where a model is replaced; killed between them, the old one lies beside under a name that stays."""
-    if target.exists():
-        old = target.with_name(f".{target.name}.replaced-{secrets.token_hex(4)}")
-        os.replace(target, old)
-        os.replace(temporary, target)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(temporary, target)

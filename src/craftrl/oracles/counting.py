@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_room_in_memory, is_whole, shown
-from craftrl.core.clusters import Kinds, find_clusters
+from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
@@ -27,7 +27,6 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import CountMemory, group_counts, pair_counts
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, constant_step
-from craftrl.engine.spread import Step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_tiled
@@ -138,14 +137,14 @@ class PreparedCounting(PreparedOracle):
         self.tau = tau
         self.N_s = int(oracle.n_values)
         self.engine = oracle.engine
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, Any] = {}
         self._start = self._constant_start()
         self._one_start = True
         self._counts: CountMemory | None = None
         self._markov: MarkovChain | None = None
         self._tied: TiedChain | None = None
 
-    def _constant_start(self) -> Step:
+    def _constant_start(self) -> Any:
         """The constant encoder of x_1, which a chain begins with."""
         return constant_step(self.tau, 1)
 
@@ -153,8 +152,8 @@ class PreparedCounting(PreparedOracle):
         """Keep the counts of pairs, which do not depend on the grid, where there is room for them."""
         self._counts = CountMemory()
 
-    def step(self, h: int) -> Step:
-        """All encoders on all observations of step h, evaluated once."""
+    def step(self, h: int) -> PackedStep:
+        """All encoders on all observations of step h, evaluated once; a `SpreadStep` where these lie elsewhere."""
         if h not in self._steps:
             self._steps[h] = self.oracle.evaluate(self.tau, h)
         return self._steps[h]
@@ -182,7 +181,7 @@ class PreparedCounting(PreparedOracle):
         bins = self._all_bins(pairs, tables)
         return LogOdds(bins, loss, models, p_value=self._p_values(counts, pairs), f=f)
 
-    def _all_bins(self, pairs: Sequence[tuple[int, int]], tables: Ints) -> NDArray[np.int16] | tuple[Kinds, ...]:
+    def _all_bins(self, pairs: Sequence[tuple[int, int]], tables: Ints) -> Any:
         """Every f_h on every trajectory."""
         bins = np.empty((len(pairs), self.tau.n, tables.shape[-1]), dtype=np.int16)
 
@@ -235,14 +234,14 @@ class PreparedCounting(PreparedOracle):
             path[0] = CONSTANT
         return list(pairwise(path))
 
-    def _markov_chain(self, chain: list[Step]) -> MarkovChain:
+    def _markov_chain(self, chain: list[PackedStep]) -> MarkovChain:
         """What does not depend on the grid is counted once."""
         if self._markov is None:
             check_cost(chain)
             self._markov = MarkovChain(chain, self._all_steps(), self.engine)
         return self._markov
 
-    def _tied_chain(self, chain: list[Step]) -> TiedChain:
+    def _tied_chain(self, chain: list[PackedStep]) -> TiedChain:
         if self._tied is None:
             check_tied_cost(chain)
             self._tied = TiedChain(self._markov_chain(chain))
@@ -253,7 +252,7 @@ class PreparedCounting(PreparedOracle):
             return None
         return "chain", f'the class is finite; "markov" may need less data, but would take {cost}.'
 
-    def _consensus(self, chain: list[Step], grid: Grid) -> list[int]:
+    def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
         """At each step the encoder that agrees best with all chains, each weighed by its loss."""
         last_first = (
             loss.T
@@ -263,13 +262,13 @@ class PreparedCounting(PreparedOracle):
         weights = chain_posterior(self.engine.all_losses(chain, grid, self._counts), last_first)
         return [self._most_agreeing(s, weight) if s.size > 1 else 0 for s, weight in zip(chain, weights)]
 
-    def _most_agreeing(self, step: Step, weight: NDArray[np.float64]) -> int:
+    def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:
         candidates = np.sort(np.argsort(-weight, kind="stable")[:CANDIDATES])
         few = step.take(candidates)
         shares = agreement(pair_counts(few, few).sum(axis=-1))
         return int(candidates[most_agreeing(weight[candidates], shares)])
 
-    def _all_steps(self) -> list[Step]:
+    def _all_steps(self) -> list[PackedStep]:
         """Every step, packed; side by side where the class allows it."""
         every_h = range(1, self.tau.H + 1)
         return list(self.engine.map(self.step, every_h) if self.oracle.threadsafe else map(self.step, every_h))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ class MarkovChain:
     engine  where to count
     """
 
-    def __init__(self, codes: Sequence[Step], seen: Sequence[Step], engine: Engine) -> None:
+    def __init__(self, codes: Sequence[Any], seen: Sequence[Any], engine: Engine) -> None:
         self.engine = engine
         # Pair h is of those trajectories that have both steps.
         self.before = [code.among(after) for code, after in pairwise(codes)]

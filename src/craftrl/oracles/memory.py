@@ -102,6 +102,9 @@ class RememberingOracle(PreparedOracle):
     def first_labels(self, tau: TrajectoryDataset) -> Labels:
         return self.prepared.first_labels(tau)
 
+    def held(self, label: Labels) -> Labels:
+        return self.prepared.held(label)
+
     def expect_several_starts(self) -> None:
         self.prepared.expect_several_starts()
 

@@ -132,7 +132,8 @@ def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
         yield "Observations", f"{known['steps']} steps, each {shape} of type {known['dtype']}"
         yield "Fingerprint of the data", known["fingerprint"]
     else:
-        yield "Trajectories", f"{model.labels_.shape[0]:,} of {model.labels_.shape[1]} steps"
+        n, H = model.sizes_fitted()
+        yield "Trajectories", f"{n:,} of {H} steps"
     for name, value in vars(model.bounds_).items():
         yield f"Bound {name}", f"{value:.4g}"
     asked = f"{power_of_ten(theorem.asked)} trajectories" if theorem.asked is not None else f"none: {theorem.why}"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
 from craftrl.report.names import agent_names
 from craftrl.report.sample import Sample
@@ -38,6 +39,11 @@ class Labelled:
         """What the encoders say of the data; without data, the states of the trajectories fitted."""
         if sample is not None:
             return cls(sample.codes, sample.agent, agent_names(model))
+        if not hasattr(model, "labels_"):
+            raise InvalidParameterError(
+                "A report needs states of trajectories; this model was fitted on shards and holds none; give the data "
+                "too: craftrl report MODEL DATA."
+            )
         return cls(model.labels_, np.zeros(len(model.labels_), dtype=np.int64), ("all agents",))
 
     @property

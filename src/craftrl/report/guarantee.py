@@ -37,7 +37,7 @@ class Guarantee:
 
 def guarantee(model: CRAFT) -> Guarantee:
     """The sample size of Theorem 3.1 at the model's bounds, for 95% of each state right with probability 95%."""
-    n, H = model.labels_.shape
+    n, H = model.sizes_fitted()
     size = _class_size(model)
     if size is None:
         return Guarantee(None, n, "it needs a finite class of encoders, and classifiers and networks are none")
@@ -71,6 +71,8 @@ def _class_size(model: CRAFT) -> int | None:
 
 
 def _rarest_state(model: CRAFT) -> float:
-    """nu': the least share of the trajectories that is in a state at a step."""
+    """nu': the least share of the trajectories that is in a state at a step; 0 where the states stayed with shards."""
+    if not hasattr(model, "labels_"):
+        return 0.0
     visits = [np.bincount(labels[labels >= 0]) for labels in model.labels_.T]
     return min((float(v[v > 0].min()) for v in visits if v.any()), default=1.0) / len(model.labels_)

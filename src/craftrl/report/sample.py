@@ -82,8 +82,9 @@ def the_data_fitted(model: CRAFT, x: Any, agent: Any = None) -> TrajectoryDatase
     """The data, if it is that which the model was fitted to; a model of an older version is taken at its sizes."""
     tau = as_dataset(x, agent).tau
     known = getattr(model, "data_", None)
-    if (tau.n, tau.H) != model.labels_.shape or tau.obs_shape != model.obs_shape_:
-        wanted = f"{model.labels_.shape[0]} trajectories of {model.labels_.shape[1]} steps, {model.obs_shape_} each"
+    n, H = model.sizes_fitted()
+    if (tau.n, tau.H) != (n, H) or tau.obs_shape != model.obs_shape_:
+        wanted = f"{n} trajectories of {H} steps, {model.obs_shape_} each"
         given = f"{tau.n} trajectories of {tau.H} steps, {tau.obs_shape} each"
     elif known is not None and known["fingerprint"] != (found := fingerprint(tau)):
         wanted, given = f"fingerprint {known['fingerprint']}", f"fingerprint {found}"

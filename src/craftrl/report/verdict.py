@@ -67,7 +67,7 @@ def _fit_warned(model: CRAFT) -> list[str]:
 
 
 def _found(model: CRAFT) -> str:
-    n, H = model.labels_.shape
+    n, H = model.sizes_fitted()
     runs = [(n_states, [h for h, _ in steps]) for n_states, steps in groupby(enumerate(model.n_states_, 1), _second)]
     if len(runs) <= 4:
         counts = ", ".join(f"{_states(k)} at {_at(steps)}" for k, steps in runs)
