@@ -78,7 +78,7 @@ def test_rounds_and_bytes_are_those_of_a_fit(shards: Path, coupling: str) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit_on_shards(model, shards, executor)
-    assert executor.rounds == pytest.approx(RATES.rounds_of(coupling, H, bounds_given=True), rel=0.02)
+    assert executor.rounds == pytest.approx(RATES.rounds_of(coupling, H, bounds_given=True), rel=0.1)
     assert executor.n_bytes == pytest.approx(RATES.reduced_bytes(coupling, 2, M, H), rel=0.2)
 
 

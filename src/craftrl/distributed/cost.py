@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 
 from craftrl.arguments import check_number, check_whole
 from craftrl.distributed.rates import COUPLINGS, Rates
+from craftrl.engine.counting import TILE_BYTES
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["Cluster", "Estimate", "Job", "estimate", "round_seconds", "tree_levels", "where_reduction_dominates"]
@@ -129,8 +130,8 @@ class Estimate:
     """Seconds by phase, bytes and money of one job on one cluster.
 
     moved_bytes   by all messages of the tree together
-    worker_bytes  of one core: the planes of its shards, a block that is read, and the sums of one round
-    driver_bytes  the sums of one round
+    worker_bytes  of one core: the planes of its shards, a block that is read, and what is added in the largest round
+    driver_bytes  the sum of the largest round, and as much to work with
     """
 
     start: float
@@ -169,7 +170,7 @@ def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> E
     arriving = job.data_bytes / (cluster.bandwidth * cluster.nodes)
     states, answers = job.trajectories * (job.horizon - 1) * rates.label, rounds * S * rates.answer
     empty, loaded = (round_seconds(S, busy, b, cluster, rates) for b in (0.0, sums / rounds))
-    at_once = sums * min(1.0, TOGETHER / (job.horizon - 1))
+    at_once = min(4 * job.agents * job.planes**2, TILE_BYTES) * min(TOGETHER, job.horizon - 1)
     found = Estimate(
         start=0.0 if local else rates.start,
         read=max(job.data_bytes / (rates.read * busy), arriving),
