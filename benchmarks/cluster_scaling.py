@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller, once, and nothing is written")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore")
-    n, repeats = (40_000, 1) if quick else (600_000, 3)
+    n, repeats = (40_000, 1) if quick else (240_000, 2)
     with tempfile.TemporaryDirectory() as folder:
         constants, fitted_to = measured_rates(Path(folder), repeats)
         rows = scaling(Path(folder), n, repeats)
