@@ -91,8 +91,8 @@ def _through_joblib(count: int, **config: Any) -> Carry:
 #
 # Threads of joblib, each of which waits for a task of the cluster. Ray's and Dask's own backends for joblib would do
 # with less code, and worse: Ray's gives no result before all are done, queues runs behind busy workers and loses the
-# sweep with one of them; Dask's waits for ever for a run that failed. Tasks have none of this: the cluster places them,
-# and begins them again where a worker died.
+# sweep with one of them; Dask's waits for ever for a run that kills its workers. Tasks have none of this: the cluster
+# places them, and begins them again where a worker died.
 
 
 @contextmanager
