@@ -1,11 +1,14 @@
-"""Ray as executor: sums as on one machine whatever dies, errors as themselves, one sentence where no cluster is."""
+"""Ray as executor: sums and fits as on one machine whatever dies, errors as themselves, one sentence for the rest."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,26 +20,37 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
+from safetensors.numpy import load_file
 
-from craftrl.distributed import ray_connection
+from craftrl import CRAFT, load
+from craftrl.cli import main
+from craftrl.distributed import ray_address, read_states
 from craftrl.distributed.executor import LocalExecutor
 from craftrl.distributed.ray_executor import LARGE, RayExecutor
 from craftrl.distributed.versions import check_versions, versions_elsewhere
 from craftrl.engine.threads import usable_threads
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError, MissingDependencyError
+from sharding import assert_same as assert_same_model
+from sharding import fitted, write_shards
 
 STORE = 80 * 2**20
 LOCAL = LocalExecutor()
+BOUNDS = {"alpha": 1.0, "eta": 0.2, "nu": 0.1}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A head and a node of one core each; no other Ray on this machine hears of it."""
+    from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
     from ray.cluster_utils import Cluster
 
     folder = tempfile.mkdtemp(prefix="craftrl-ray-", dir="/tmp")  # Ray's sockets need short names
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ray._private.utils.write_ray_address", lambda *_: None)
+        patch.setenv("RAY_AUTH_MODE", "token")  # as every Ray that this process starts
+        ray_address.read_environment_again()
+        ensure_token_if_auth_enabled()
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         node = {"object_store_memory": STORE, "include_dashboard": False, "temp_dir": folder}
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **node})
@@ -164,6 +178,78 @@ def test_a_worker_that_always_dies_is_told_in_one_sentence(executor: RayExecutor
     assert ray.is_initialized()  # the connection was another's, and stays
 
 
+class Meddling:
+    """An executor that does something before the first task of a kind, or to it."""
+
+    def __init__(self, executor: RayExecutor, kind: str, act: Any = None, marker: Path | None = None) -> None:
+        self.executor, self.kind, self.act, self.marker = executor, kind, act, marker
+        self.get, self.total, self.close = executor.get, executor.total, executor.close
+
+    def submit(self, function: Any, *args: Any) -> Any:
+        if function.__name__ == self.kind and self.act is not None:
+            act, self.act = self.act, None
+            if self.marker is not None:
+                return self.executor.submit(after, self.marker, act, function, *args)
+            act()
+        return self.executor.submit(function, *args)
+
+
+def after(marker: Path, fail: Any, function: Any, *args: Any) -> Any:
+    return once(marker, fail, None) or function(*args)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    world = BitsExBMDP(4, 10, seed=0)
+    tau = collect(world, world.paper_policies(), 1200, seed=0).tau
+    return write_shards(tau, tmp_path_factory.mktemp("data") / "shards", 400)
+
+
+@pytest.fixture(scope="module")
+def here(shards: Path) -> CRAFT:
+    return fitted(shards, **BOUNDS)[0]
+
+
+@pytest.mark.parametrize("kind", ["packed", "answered"])
+def test_a_worker_that_dies_during_a_fit_changes_nothing(
+    executor: RayExecutor, shards: Path, here: CRAFT, tmp_path: Path, kind: str
+) -> None:
+    meddling = Meddling(executor, kind, die, tmp_path / "tries")
+    assert_same_model(here, fitted(shards, meddling, **BOUNDS)[0])
+    assert (tmp_path / "tries").read_text() == "xx"
+
+
+def test_a_shard_that_vanishes_is_named_if_it_is_still_needed(
+    executor: RayExecutor, shards: Path, here: CRAFT, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(shards, tmp_path / "shards"))
+    victim = copy / "shard_00004.npz"
+    with pytest.raises(InvalidDataError, match=victim.name):
+        fitted(copy, Meddling(executor, "packed", victim.unlink), **BOUNDS)
+    shutil.copy(shards / victim.name, victim)
+    later = Meddling(executor, "answered", victim.unlink)  # all shards have been read by then
+    assert_same_model(here, fitted(copy, later, **BOUNDS)[0])
+
+
+def test_the_command_does_on_ray_what_it_does_here(
+    executor: RayExecutor, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = []
+    for backend in ("local", "ray"):
+        assert main(["fit", str(shards), "--backend", backend, "--out", str(tmp_path / backend)]) == 0
+        texts.append(re.sub(r"[\d.e-]+ s\.", "", capsys.readouterr().out))
+    here, there = (text[text.index("Chosen:") : text.index("Written to")] for text in texts)
+    assert here == there
+    one, other = load(tmp_path / "local"), load(tmp_path / "ray")
+    assert_same_model(one, other)
+    assert not hasattr(other, "labels_")
+    assert saved(tmp_path / "local") == saved(tmp_path / "ray")
+    argv = ["encode", str(tmp_path / "ray"), str(shards), "--backend", "ray", "--out", str(tmp_path / "states")]
+    assert main(argv) == 0
+    states = np.concatenate([part.load() for part in read_states(tmp_path / "states")])
+    np.testing.assert_array_equal(states, one.labels_)
+
+
 def test_a_connection_that_is_there_is_used_as_it_is(executor: RayExecutor, cluster: Any) -> None:
     with RayExecutor(cluster.address) as same:
         assert same.get([same.submit(sum, [1, 2])]) == [3]
@@ -194,6 +280,21 @@ def test_what_a_lost_node_held_is_made_again(executor: RayExecutor, cluster: Any
     assert_same(LOCAL.total([counts(me, 50_000) for me in range(2)]), executor.total(handles))
 
 
+def saved(folder: Path) -> Any:
+    """What a model's folder says, but labels and times, and what these change."""
+    config = json.loads((folder / "config.json").read_text())
+    arrays = load_file(folder / "arrays.safetensors")
+
+    def content(value: Any) -> Any:
+        if isinstance(value, dict) and set(value) == {"array"}:
+            return arrays[value["array"]].dtype.str, arrays[value["array"]].tolist()
+        if isinstance(value, dict):
+            return {k: content(v) for k, v in value.items() if k not in ("labels_", "seconds", "checksum", "files")}
+        return [content(part) for part in value] if isinstance(value, list) else value
+
+    return content(config)
+
+
 class TestWithoutCluster:
     """No Ray is started here."""
 
@@ -212,7 +313,7 @@ class TestWithoutCluster:
 
     def test_something_else_at_the_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ray, "is_initialized", lambda: False)
-        monkeypatch.setattr(ray_connection, "PATIENCE", 1.0)
+        monkeypatch.setattr(ray_address, "PATIENCE", 1.0)
         nobody = pytest.raises(ClusterError, match="something is there, but no Ray")
         with socket.create_server(("127.0.0.1", 0)) as silent, nobody:
             RayExecutor(f"127.0.0.1:{silent.getsockname()[1]}")
@@ -228,3 +329,41 @@ class TestWithoutCluster:
         monkeypatch.setitem(sys.modules, "ray", None)
         with pytest.raises(MissingDependencyError, match=r"craftrl\[ray\]"):
             RayExecutor()
+
+    def test_a_ray_of_its_own_is_quiet_and_leaves_nothing(
+        self, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One worker, started by the command; the model is the same as that of no worker at all."""
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        argv = ["fit", str(shards), "--alpha", "1", "--eta", "1/5", "--nu", "1/10"]
+        assert main([*argv, "--out", str(tmp_path / "local")]) == 0
+        argv += ["--backend", "ray", "--workers", "1", "--out", str(tmp_path / "ray")]
+        run = subprocess.run([sys.executable, "-m", "craftrl", *argv], capture_output=True, text=True, check=False)
+        assert (run.returncode, re.sub(r"fit: .*|run \d.*", "", run.stderr).strip()) == (0, "")
+        assert run.stdout.startswith("Data: ")
+        assert saved(tmp_path / "local") == saved(tmp_path / "ray")
+
+    @pytest.mark.parametrize(
+        ("argv", "words"),
+        [
+            (["fit", "{h5}", "--backend", "ray"], "needs one folder of shards"),
+            (["fit", "{shards}", "{shards}", "--backend", "ray"], "2 paths were given"),
+            (["fit", "{shards}", "--backend", "ray", "--oracle", "network"], "torchrun"),
+            (["fit", "{shards}", "--backend", "ray", "--diagnose", "3"], "--diagnose is for data that one machine"),
+            (["fit", "{shards}", "--backend", "ray", "--address", "http://a"], "address must be HOST:PORT"),
+            (["fit", "{shards}", "--workers", "2"], "--workers is for a cluster; add --backend ray"),
+            (["encode", "model", "{shards}", "--backend", "ray", "--out", "a.csv"], "--out must be a folder"),
+            (["encode", "model", "{shards}", "--address", "auto"], "--address is for a cluster"),
+        ],
+    )
+    def test_the_command_says_in_one_sentence_what_it_cannot(
+        self, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], words: str
+    ) -> None:
+        (tmp_path / "data.h5").touch()
+        argv = [arg.format(h5=tmp_path / "data.h5", shards=shards) for arg in argv]
+        out = [] if "--out" in argv else ["--out", str(tmp_path / "out")]
+        assert main([*argv, *out]) == 2
+        err = capsys.readouterr().err
+        assert words in err
+        assert len(err.splitlines()) == 1
+        assert not (tmp_path / "out").exists()

@@ -17,7 +17,8 @@ examples:
   craftrl encode model shards/ --backend ray --out states/
 
 .parquet and .csv have one line for each observation: trajectory, agent, h, state. .npz has the arrays states (n, H), -1
-where a trajectory is over, and agent (n,). With --backend ray it is a folder of such files, one for each shard."""
+where a trajectory is over, and agent (n,). With --backend ray it is a folder with an array of states (n, H) for each
+shard, and states.json, which lists them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -71,7 +71,7 @@ def encode_on_shards(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the states that `model` reads off every trajectory of a folder of shards: `model.transform`, piece by piece.
+    """Write the states that `model` reads off every trajectory of a folder of shards: `transform`, piece by piece.
 
     Each shard is read by a worker, which writes its states beside those of the others under `out`. That must be a
     folder that all workers and the driver can reach. `read_states(out)` reads them.
@@ -125,8 +125,8 @@ def read_states(folder: str | os.PathLike[str]) -> list[StatesOfShard]:
         ]
     except UNREADABLE as error:
         raise InvalidDataError(
-            f"States must be in a folder that encode_on_shards wrote; {where} has no whole {MANIFEST} ({error}); encode "
-            "again, or check the name."
+            f"States must be in a folder that encode_on_shards wrote; {where} has no whole {MANIFEST} ({error}); "
+            "encode again, or check the name."
         ) from error
 
 

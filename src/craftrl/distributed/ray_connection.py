@@ -1,8 +1,4 @@
-"""A Ray of our own, started quietly on this machine, or a connection to a cluster that is there.
-
-Ray tries for minutes to reach an address where nothing is, and then may end the whole process. So whether a cluster
-answers is asked first, by a process of its own.
-"""
+"""A Ray of our own, started quietly on this machine, or a connection to a cluster that is there."""
 
 from __future__ import annotations
 
@@ -10,65 +6,57 @@ import logging
 import os
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from craftrl.arguments import check_whole, shown
+from craftrl.arguments import check_whole
+from craftrl.distributed.ray_address import (
+    AUTH,
+    check_answers,
+    nobody,
+    on_one_line,
+    parsed,
+    read_environment_again,
+)
 from craftrl.errors import ClusterError, InvalidParameterError
 
 __all__ = ["connected"]
 
-PATIENCE = 10.0  # seconds in which a cluster must answer
 LEAST_STORE = 80 * 2**20  # bytes; Ray starts with no less
 LONGEST_TEMP = 24  # letters: Ray makes sockets below that folder, whose paths may have 107
 OOM_RETRIES = 5  # of a task that needed more memory than there was; Ray would try for ever
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-KNOCK = "import sys, ray; ray._raylet.GcsClient(address=sys.argv[1])"
+
+_asked_for_tokens = False  # by a Ray of this process, now or before
 
 
 @contextmanager
 def connected(ray: ModuleType, address: str | None, workers: int | None, store_bytes: int | None) -> Iterator[None]:
     """A connection within the block; what was there before stays as it was."""
-    host = _parsed(address)
+    host = parsed(address)
     _check_local(workers, store_bytes, address)
     if ray.is_initialized():
         _check_same(ray, address, workers, store_bytes)
         yield
         return
-    with _as_it_was():
+    with _as_it_was(), _in_silence():
         if address is None:
-            with _own(ray, workers, store_bytes):
-                _end_in_order()
+            with _own(ray, workers, store_bytes), _ending_in_order():
                 yield
             return
-        _check_answers(address, *host)
+        check_answers(address, *host, asked_for_tokens=_asked_for_tokens)
         _join(ray, address)
         try:
-            _end_in_order()
-            yield
+            with _ending_in_order():
+                yield
         finally:
             ray.shutdown()
-
-
-def _parsed(address: str | None) -> tuple[str, int]:
-    """Host and port; of none where the address has none."""
-    if address in (None, "auto"):
-        return "", 0
-    if isinstance(address, str):
-        host, _, port = address.removeprefix("ray://").rpartition(":")
-        if host and not set("/@ ") & set(host) and port.isdecimal() and 0 < int(port) < 2**16:
-            return host.strip("[]"), int(port)
-    raise InvalidParameterError(
-        f"address must be HOST:PORT, ray://HOST:PORT or 'auto'; {shown(address)} was given; leave it out for a Ray on "
-        "this machine."
-    )
 
 
 def _check_local(workers: int | None, store_bytes: int | None, address: str | None) -> None:
@@ -94,10 +82,7 @@ def _check_same(ray: ModuleType, address: str | None, workers: int | None, store
 
 @contextmanager
 def _as_it_was() -> Iterator[None]:
-    """Ray changes variables of the environment, a level of logging and what SIGTERM does; afterwards they are back.
-
-    SIGTERM alone would end the process with Ray's files still there, so within the block it ends it in order.
-    """
+    """Ray changes variables of the environment, a level of logging and what SIGTERM does; afterwards they are back."""
     names = {name for name in os.environ if name.startswith("RAY_")} | {"PYTHONPATH"}
     before = {name: os.environ.get(name) for name in names}
     level = logging.getLogger("ray").level
@@ -109,14 +94,35 @@ def _as_it_was() -> Iterator[None]:
         for name in {name for name in os.environ if name.startswith("RAY_")} | names:
             value = before.get(name)
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+        read_environment_again()
         logging.getLogger("ray").setLevel(level)
         if in_main and on_sigterm is not None:
             signal.signal(signal.SIGTERM, on_sigterm)
 
 
-def _end_in_order() -> None:
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _leave)
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Ray prints on standard output that a worker died, even if told to log nothing; the work is done again."""
+    worker = import_module("ray._private.worker")
+    before = getattr(worker, "_worker_logs_enabled", True)
+    worker._worker_logs_enabled = False  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        worker._worker_logs_enabled = before  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """SIGTERM alone would end the process with Ray's files still there."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _leave(signum: int, frame: object) -> None:
@@ -151,50 +157,15 @@ def _own(ray: ModuleType, workers: int | None, store_bytes: int | None) -> Itera
             )
         except Exception as error:
             raise ClusterError(
-                f"A Ray of {cores} workers must start on this machine; it did not ({_line(error)}); check its memory "
-                f"and the space in {folder}."
+                f"A Ray of {cores} workers must start on this machine; it did not ({on_one_line(error)}); check its "
+                f"memory and the space in {folder}."
             ) from error
+        global _asked_for_tokens
+        _asked_for_tokens |= os.environ.get(AUTH) == "token"
         yield
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _check_answers(address: str, host: str, port: int) -> None:
-    if host:
-        try:
-            socket.create_connection((host, port), PATIENCE).close()
-        except OSError as error:
-            raise _nobody(address, _line(error)) from error
-    if address.startswith("ray://"):
-        return  # Ray's client asks for itself, and gives up in time
-    if address == "auto":
-        address = _found()
-    try:
-        knock = [sys.executable, "-c", KNOCK, address]
-        answer = subprocess.run(knock, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise _nobody(address, "something is there, but no Ray") from error
-    if answer.returncode and "AuthenticationError" in answer.stderr:
-        if not host:
-            return  # for "auto", Ray looks for the token itself
-        raise ClusterError(
-            f"The cluster at {address} must be given its token; it was given none or another; set RAY_AUTH_MODE=token, "
-            "and RAY_AUTH_TOKEN to that of the cluster unless ~/.ray/auth_token has it."
-        )
-    if answer.returncode and "AttributeError" not in answer.stderr:  # of a Ray where that is named otherwise
-        raise _nobody(address, (answer.stderr.strip().splitlines() or ["no answer"])[-1])
-
-
-def _found() -> str:
-    """What "auto" stands for."""
-    from ray._private.services import canonicalize_bootstrap_address
-
-    try:
-        address = canonicalize_bootstrap_address("auto")
-    except ConnectionError as error:
-        raise _nobody("auto", "no Ray runs on this machine, and RAY_ADDRESS is not set") from error
-    return str(address)
 
 
 def _join(ray: ModuleType, address: str) -> None:
@@ -202,19 +173,8 @@ def _join(ray: ModuleType, address: str) -> None:
         ray.init(address, **QUIET)
     except ImportError as error:
         raise ClusterError(
-            f"Ray's client must be installed for {address}; it is not ({_line(error)}); install it with: pip install "
-            "'ray[client]', or run the command on a machine of the cluster."
+            f"Ray's client must be installed for {address}; it is not ({on_one_line(error)}); install it with: pip "
+            "install 'ray[client]', or run the command on a machine of the cluster."
         ) from error
     except Exception as error:
-        raise _nobody(address, _line(error)) from error
-
-
-def _nobody(address: str, why: str) -> ClusterError:
-    return ClusterError(
-        f"A Ray cluster must answer at {address}; none does ({why}); start one with ray start --head, or leave out the "
-        "address."
-    )
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+        raise nobody(address, on_one_line(error)) from error

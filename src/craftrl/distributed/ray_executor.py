@@ -139,7 +139,7 @@ def _add(*values: Any) -> Any:
 
 
 def _owned(value: Any) -> Any:
-    """Arrays in the object store cannot be written to, and stay there as long as they are used; copies are one's own."""
+    """Arrays in the object store are read-only, and stay there as long as they are used; copies are one's own."""
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else value.copy()
     return tuple(map(_owned, value)) if type(value) is tuple else value
