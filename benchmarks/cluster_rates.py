@@ -1,7 +1,8 @@
 """The constants of the cost model (`craftrl.distributed.rates`), measured and fitted by least squares.
 
 What is asked how often is counted, with an executor that looks at what passes through it. What one core takes is its
-own processor time. What Ray takes is the clock's, best of several, since waiting is part of it.
+own processor time, and so is what a task costs the driver and the workers beyond its work. Only what passes between
+two tasks is the clock's, best of several, since waiting is part of it.
 """
 
 from __future__ import annotations
@@ -189,10 +190,11 @@ def messages(folder: Path, repeats: int) -> tuple[dict[str, Any], list[dict[str,
         row["bytes"] * sum(-(-sums // 2) * -(-parts // sums) for parts, sums in level)
         for row, level in zip(rows, levels)
     ]
-    columns = [[count / 2 for count in tasks], [len(level) for level in levels], added]
-    (task, hop, add), left = least_squares(columns, [row["seconds"] for row in rows])
-    dispatch = rows[2]["driver"] / tasks[2]
-    return {"task": task, "hop": hop, "add": 1 / add, "dispatch": dispatch, "residuals": {"rounds of Ray": left}}, rows
+    task, dispatch = (rows[2][name] / tasks[2] for name in ("workers", "driver"))  # processor time, of many tasks
+    known = [count * max(task / 2, dispatch) for count in tasks]
+    left_over = [max(row["seconds"] - one, 1e-4) for row, one in zip(rows, known)]
+    (hop, add), left = least_squares([[len(level) for level in levels], added], left_over)
+    return {"task": task, "hop": hop, "add": 1 / add, "dispatch": dispatch, "residuals": {"hops of Ray": left}}, rows
 
 
 def _best_of(repeats: int, measure: Callable[..., dict[str, float]], *args: Any) -> dict[str, float]:
@@ -203,15 +205,16 @@ def _best_of(repeats: int, measure: Callable[..., dict[str, float]], *args: Any)
 
 def _small_fit(executor: RayExecutor, path: Path, alone: dict[str, Any]) -> dict[str, float]:
     """One round of a fit, on average; what the driver decides between rounds is left out."""
-    clock, driver = time.perf_counter(), time.process_time()
+    clock, driver, workers = time.perf_counter(), time.process_time(), workers_seconds()
     fit_on_shards(learner("markov"), path, executor)
     clock, driver = time.perf_counter() - clock, time.process_time() - driver
-    rounds, shards = alone["rounds"], len(list(path.glob("*.npz")))
+    workers, rounds = workers_seconds() - workers, alone["rounds"]
     return {
-        "shards": shards,
+        "shards": len(list(path.glob("*.npz"))),
         "bytes": alone["bytes"] / rounds,
         "seconds": (clock - alone["decide"]) / rounds,
         "driver": (driver - alone["decide"]) / rounds,
+        "workers": (workers - alone["count"] - alone["read"] - alone["print"]) / rounds,
     }
 
 
