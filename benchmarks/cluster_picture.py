@@ -25,10 +25,10 @@ def draw(results: dict[str, Any], path: Path) -> None:
 def _measured(axes: Any, rows: list[dict[str, Any]]) -> None:
     names = [f"{row['kind']}\n{row['trajectories'] // 1000}k on {row['workers']}" for row in rows]
     at = np.arange(len(rows))
-    axes.bar(at - 0.2, [row["seconds"] for row in rows], 0.4, color=BLUE, label="measured")
-    axes.bar(at + 0.2, [row["model"] for row in rows], 0.4, color=GREY, label="model")
-    worked = [row["processor seconds of workers"] / row["workers"] for row in rows]
-    axes.plot(at - 0.2, worked, "o", color=GREEN, label="processor time of a worker")
+    axes.bar(at - 0.2, [row["at work"] for row in rows], 0.4, color=BLUE, label="a worker's processor time")
+    axes.bar(at + 0.2, [row["model at work"] for row in rows], 0.4, color=GREY, label="model of it")
+    axes.plot(at, [row["seconds"] for row in rows], "_", ms=18, color=GREEN, label="by the clock, busy machine")
+    axes.plot(at, [row["model"] for row in rows], "_", ms=18, color=INK, label="model, idle machine")
     axes.set_xticks(at, names, fontsize=7)
     axes.set_ylabel("seconds")
     axes.set_ylim(0, 1.45 * max(row["seconds"] for row in rows))
