@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from numbers import Integral, Real
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "check_target",
     "check_whole",
     "is_number",
+    "is_url",
     "is_whole",
     "shown",
 ]
@@ -33,6 +35,9 @@ __all__ = [
 MOST = 2**63 - 1  # what NumPy, torch and file formats take as a whole number
 LONGEST_NAME = 255  # bytes in one part of a path, on every common file system
 WIDTH = 80  # letters of a value in a message
+# A scheme has two letters at least: C:// is a drive. pathlib makes one slash of two.
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+://")
+COLLAPSED = re.compile(r"(s3a?|gcs|gs|abfss?|az|adl|hdfs|webhdfs|s?ftp|ssh|smb|https?|memory|file|local):/(?!/)")
 
 
 def is_number(value: object) -> bool:
@@ -92,8 +97,19 @@ def check_method(name: str, value: Any, method: str, what: str) -> None:
         raise _wrong(name, what, value, "")
 
 
+def is_url(value: Any) -> bool:
+    """Whether it names something in a store, such as s3://bucket/data, rather than on a disk."""
+    return isinstance(value, (str, os.PathLike)) and URL.match(str(value)) is not None
+
+
 def check_path(name: str, value: Any) -> Path:
-    """A path that a file system can have."""
+    """A path that a file system of this machine can have; URLs are for `craftrl.data.places`."""
+    if is_url(value):
+        advice = "use a local file, and copy it to or from the store yourself"
+        raise _wrong(name, "on a disk of this machine", str(value), advice)
+    if isinstance(value, os.PathLike) and COLLAPSED.match(str(value)):
+        advice = "pathlib has no URLs and took a slash away"
+        raise _wrong(name, "a URL as a text, such as 's3://bucket/name', or a path on a disk", value, advice)
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(path, str) or not path or "\0" in path:
         raise _wrong(name, "a path: a text that is not empty and holds no NUL, or a pathlib.Path", value, "")

@@ -32,6 +32,10 @@ class ClusterError(CraftError, RuntimeError):
     """Machines that should work together do not: none answers, they differ, or work failed too often."""
 
 
+class RemoteError(CraftError):
+    """A store that is reached over a network refuses, or does not answer."""
+
+
 class AssumptionWarning(UserWarning):
     """An assumption of the paper seems not to hold on this data; the result may be poor."""
 

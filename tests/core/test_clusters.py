@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl.core import clusters
-from craftrl.core.clusters import cluster_pairs, find_clusters, heaviness_threshold
+from craftrl.core.clusters import find_clusters, heaviness_threshold
+from craftrl.core.pairs import cluster_pairs
 from craftrl.core.valleys import Valleys
 
 

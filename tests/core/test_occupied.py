@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from craftrl import CRAFT
 from craftrl.core import losses
-from craftrl.core.clusters import cluster_pairs, find_clusters, neighbourhood
+from craftrl.core.clusters import find_clusters, neighbourhood
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, log_loss
 from craftrl.core.occupied import near_pairs, scan_occupied
+from craftrl.core.pairs import cluster_pairs
 from craftrl.core.valleys import Valleys
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError

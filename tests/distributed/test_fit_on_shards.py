@@ -6,11 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from craftrl import CRAFT, CoordinateOracle, FiniteOracle
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.seam import COUPLINGS
 from craftrl.data.seals import sealed
 from craftrl.distributed import fit_on_shards
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.errors import InvalidParameterError
 from craftrl.testing.datasets import shortened, three_agents
 from random_worlds import random_problem
 from sharding import LOCAL, Elsewhere, assert_same, fitted, write_shards
@@ -59,7 +60,6 @@ def test_all_defaults_on_machines_that_lose_and_repeat_work(folders, data):
     asked = [{use.question: use.asked for use in model.trace_.oracle_use} for model in (whole, shards)]
     assert asked[0] == asked[1]
     # Questions of all steps travel together: far fewer messages than questions.
-    print("ASKED", elsewhere.asked)
     assert elsewhere.asked < 100
 
 
@@ -80,9 +80,9 @@ class Classes:
 @pytest.mark.parametrize("seed", range(4))
 def test_functions_of_each_step_in_shards_of_any_size(tmp_path, seed):
     rng = np.random.default_rng(seed)
-    problem = random_problem(rng, n_per_agent=40, n_agents=2 + seed % 2, unequal=bool(seed // 2))
-    # Shards of few trajectories, the last of one, and agents that lie in one shard alone.
-    folder = write_shards(problem.tau, tmp_path / "shards", size=(3, 17, 40, 64)[seed])
+    problem = random_problem(rng, n_per_agent=30, n_agents=2 + seed % 2, unequal=bool(seed // 2))
+    # Shards of few trajectories, the last of two, and agents that lie in one shard alone.
+    folder = write_shards(problem.tau, tmp_path / "shards", size=(7, 17, 30, 64)[seed])
     oracle = FiniteOracle(Classes(problem.tables), problem.N_s)
     given = {"alpha": 0.5, "eta": 0.1, "nu": 0.05, "coupling": ("markov", "chain")[seed % 2]}
     whole, warned = fitted(folder, oracle=oracle, **given)
@@ -120,3 +120,39 @@ def test_a_second_fit_forgets_the_labels_of_the_first(folders):
     model = CRAFT(CoordinateOracle(), **KNOWN).fit(folders["two agents"])
     assert fit_on_shards(model, folders["two agents"], LOCAL) is model
     assert not hasattr(model, "labels_")
+
+
+def test_starts_that_are_found(tmp_path):
+    rng = np.random.default_rng(0)
+    s, e = np.empty((2, 2000, 4), dtype=np.uint8)
+    s[:, 0], e[:, 0] = rng.integers(0, 2, size=(2, 2000))
+    agent = np.repeat([0, 1], 1000)
+    for h in range(1, 4):  # one agent mostly moves, the other mostly stays
+        s[:, h] = s[:, h - 1] ^ (rng.random(2000) < np.where(agent == 0, 0.8, 0.2))
+        e[:, h] = e[:, h - 1] ^ (rng.random(2000) < 0.3)
+    x = np.stack([e, s, s ^ e], axis=2)
+    folder = write_shards(TrajectoryDataset.from_arrays([x[:1000], x[1000:]]), tmp_path / "shards", 300)
+    whole = CRAFT(CoordinateOracle(), **KNOWN).fit(folder, start="find")
+    shards = fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folder, LOCAL, start="find")
+    assert whole.n_states_[1] == 2
+    assert_same(whole, shards)
+    assert np.array_equal(shards._labels_read(TrajectoryDataset.open(folder)), whole.labels_)
+    with pytest.raises(InvalidParameterError, match="start must be None or 'find'"):
+        fit_on_shards(CRAFT(), folder, LOCAL, start=[0, 1])
+
+
+def test_whoever_watches_sees_steps_and_hears_those_who_work(folders, capsys):
+    from craftrl.progress import tell, watched_by
+
+    class Telling(type(LOCAL)):
+        def total(self, handles):
+            tell("adding")
+            return super().total(handles)
+
+    heard = []
+    with watched_by(lambda what, h: heard.append(what)):
+        fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folders["two agents"], Telling())
+    assert heard.index("run") < heard.index("log-odds") < heard.index("separation")
+    # Also those questions that threads ask together.
+    assert heard.count("adding") > 2 * heard.count("separation")
+    fit_on_shards(CRAFT(CoordinateOracle(), **KNOWN), folders["two agents"], LOCAL, progress=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from craftrl.cli.worlds import add_world_arguments, world_of
+from craftrl.data.places import place
 from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=positive, default=1, metavar="N", help="processes, for worlds made by others (default: 1)"
     )
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.h5, or a folder of shards")
+    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="NAME.h5, or a folder of shards")
     parser.epilog = EXAMPLES
 
 

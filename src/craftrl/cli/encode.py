@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.data.files import check_new
+from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -22,9 +22,9 @@ shard, and states.json, which lists them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=Path, metavar="DATA", help="trajectories, as craftrl collect writes them")
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.parquet, NAME.csv or NAME.npz")
+    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=place, metavar="DATA", help="trajectories, as craftrl collect writes them")
+    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="NAME.parquet, NAME.csv or NAME.npz")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     add_backend_options(parser)
     parser.epilog = EXAMPLES
@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
 def _encode_shards(args: argparse.Namespace) -> None:
     """Each worker writes the states of its own shards; none of them come here."""
     from craftrl import load
-    from craftrl.cli.backend import shards_of, workers_of
+    from craftrl.cli.backend import parts_shown, shards_of, workers_of
     from craftrl.distributed import encode_on_shards
     from craftrl.errors import InvalidParameterError
 
@@ -59,8 +59,8 @@ def _encode_shards(args: argparse.Namespace) -> None:
             f"With --backend ray, --out must be a folder, in which every shard has a file; {args.out} was given; leave "
             f"out {args.out.suffix}."
         )
-    folder = shards_of([str(args.data)])
+    folder = shards_of([args.data])
     model = load(args.model)
-    with workers_of(args) as executor:
+    with workers_of(args) as executor, parts_shown("encode"):
         encode_on_shards(model, folder, args.out, executor, overwrite=args.force)
     print(f"The states of all trajectories in {folder} written to {args.out}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from craftrl.reproduce.arguments import positive
@@ -112,7 +111,7 @@ def _job(args: argparse.Namespace) -> Any:
     if args.shard_mb is not None:
         given["shard_bytes"] = args.shard_mb * 10**6
     if args.data is not None:
-        return job_of(Path(args.data), **given)
+        return job_of(args.data, **given)
     if args.trajectories is None:
         raise InvalidParameterError(
             "An estimate needs sizes; neither DATA nor --trajectories was given; give a dataset, or say --trajectories "

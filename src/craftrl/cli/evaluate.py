@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
+
+from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -21,9 +22,9 @@ the trajectories are spread over the states that the encoders name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=Path, metavar="DATA", help="as craftrl collect writes it")
-    parser.add_argument("--truth", type=Path, metavar="FILE", help="NAME.truth.npz of the same data")
+    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=place, metavar="DATA", help="as craftrl collect writes it")
+    parser.add_argument("--truth", type=place, metavar="FILE", help="NAME.truth.npz of the same data")
     parser.epilog = EXAMPLES
 
 

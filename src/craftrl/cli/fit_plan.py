@@ -11,6 +11,7 @@ from typing import Any
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.fingerprint import fingerprint
 from craftrl.data.horizon import first_steps, well_reached
+from craftrl.data.places import Place
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import choose_oracle
 from craftrl.oracles.base import Oracle
@@ -122,10 +123,11 @@ def _training(oracle: Any) -> Any:
     return oracle.training or Training()
 
 
-def _scratch(out: Path, tau: TrajectoryDataset, oracle: Any) -> Path:
-    """A hidden folder beside the model, one for each dataset and way of training."""
+def _scratch(out: Place, tau: TrajectoryDataset, oracle: Any) -> Path:
+    """A hidden folder beside the model, one for each dataset and way of training; in the present folder for a URL."""
     key = hashlib.sha256(f"{fingerprint(tau)} {oracle!r}".encode()).hexdigest()[:12]
-    return out.with_name(f".{out.name}.unfinished") / key
+    name = f".{out.name}.unfinished"
+    return (out.with_name(name) if isinstance(out, Path) else Path(name)) / key
 
 
 def _going_on_in(oracle: Any, scratch: Path) -> Any:

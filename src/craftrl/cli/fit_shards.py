@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import warnings
 
-from craftrl.cli.backend import shards_of, workers_of
+from craftrl.cli.backend import parts_shown, shards_of, workers_of
 from craftrl.cli.fit import learner
 from craftrl.cli.fit_plan import planned
 from craftrl.cli.fit_progress import shown
@@ -24,7 +24,7 @@ def fit(args: argparse.Namespace) -> None:
     _refuse_one_machine(args)
     with workers_of(args) as executor, warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
-        with shown(2):
+        with parts_shown("shards"):
             plan = planned(args, ShardedData(folder, executor))
         model = learner(args, plan)
         print(*plan.lines, f"Workers: {executor.workers}, of one core each, by Ray.", sep="\n", flush=True)

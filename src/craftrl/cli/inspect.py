@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from craftrl.data.places import Place, place
 from craftrl.reproduce.arguments import natural
 
 __all__ = ["add_arguments", "main"]
@@ -21,8 +22,8 @@ and where data is too little; that takes seconds, and with images and many agent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, metavar="DATA", help="as craftrl import or craftrl collect writes it")
-    parser.add_argument("--sheet", type=Path, metavar="PNG", help="the contact sheet (default: beside DATA)")
+    parser.add_argument("data", type=place, metavar="DATA", help="as craftrl import or craftrl collect writes it")
+    parser.add_argument("--sheet", type=place, metavar="PNG", help="the contact sheet (default: beside DATA)")
     parser.add_argument("--no-sheet", action="store_true", help="draw nothing")
     parser.add_argument("--pairs", action="store_true", help="compare the agents, two at a time, before any learning")
     parser.add_argument("--seed", type=natural, default=0, help="which trajectories --pairs holds out (default: 0)")
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from craftrl.importing import inspect
 
-    sheet = None if args.no_sheet else args.sheet or args.data.with_name(f"{args.data.stem}.sheet.png")
+    sheet = None if args.no_sheet else args.sheet or _beside(args.data)
     print(inspect(args.data, sheet))
     if sheet is not None:
         print(f"contact sheet: {sheet}")
@@ -40,3 +41,9 @@ def main(args: argparse.Namespace) -> None:
         from craftrl.diagnostics import compare_agents
 
         print(compare_agents(args.data, seed=args.seed, progress=True))
+
+
+def _beside(data: Place) -> Path:
+    """The contact sheet's name; of data in a store, in the present folder."""
+    name = f"{data.stem}.sheet.png"
+    return data.with_name(name) if isinstance(data, Path) else Path(name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
+from craftrl.data.places import place
 from craftrl.errors import InvalidParameterError
 from craftrl.reproduce.arguments import natural, positive
 
@@ -30,7 +30,10 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         help="the array, camera or column that is observed, where there are several; columns: repeat it",
     )
     group.add_argument(
-        "--boundaries", type=Path, metavar="CSV", help="episodes within recordings: file, start, stop, and agent if any"
+        "--boundaries",
+        type=place,
+        metavar="CSV",
+        help="episodes within recordings: file, start, stop, agent if any",
     )
     group.add_argument("--clip", type=positive, metavar="N", help="cut episodes into clips of N steps")
 

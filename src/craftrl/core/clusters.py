@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import shown
 from craftrl.core.occupied import near_pairs, scan_occupied
-from craftrl.core.places import Labels, SpreadLabels, paired, renamed, tally
 from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = [
     "Clusterer",
     "FoundCluster",
-    "Kinds",
-    "PairClusters",
-    "cluster_pairs",
+    "clusters_in_space",
+    "clusters_on_line",
     "find_clusters",
     "heaviness_threshold",
     "neighbourhood",
@@ -48,107 +46,7 @@ class FoundCluster:
     size: int
 
 
-@dataclass(frozen=True)
-class PairClusters:
-    """The clusters of all predecessors at one step.
-
-    cluster   int (n,): the cluster of every trajectory's pair, -1 for none; where pairs are spread, so is this
-    clusters  in scan order, predecessor by predecessor
-    spectra   |pred_succ[j]| of every predecessor: int (n_states, n_xi + 1), or the margins of the spectrum along
-              each of its K-1 axes, (n_states, K-1, n_xi + 1), for more than two agents
-    """
-
-    cluster: Labels
-    clusters: tuple[FoundCluster, ...]
-    spectra: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Kinds:
-    """f_h on pairs that lie elsewhere: of which kind each is, and what f_h says of each kind.
-
-    kind  the kind of every trajectory's pair, -1 where there is none
-    bins  int16 (m, K-1): f_h on each kind
-    """
-
-    kind: SpreadLabels
-    bins: NDArray[np.int16]
-
-
-def cluster_pairs(
-    bins: NDArray[np.integer] | Kinds,
-    label: Labels,
-    n_states: int,
-    grid_size: int,
-    threshold: float,
-    clusterer: Clusterer,
-) -> PairClusters:
-    """Group the pairs (x_h, x_{h+1}) of each predecessor by their values of f_h.
-
-    `bins` (n, K-1) holds f_h on every pair (-1: no pair), `label` (n,) the states at h (-1: unassigned). `clusterer`
-    is `find_clusters`, or what stands in for it.
-
-    Pairs are counted first, by predecessor and value; the clusters are read off the counts alone, and then say what
-    the cluster of each predecessor and value is. So it makes no difference where the pairs lie.
-
-    Paper: Lines 12-21
-    """
-    if isinstance(bins, Kinds):
-        return _cluster_kinds(bins, label, n_states, grid_size, threshold, clusterer)
-    if bins.shape[1] == 1:
-        return _cluster_on_line(bins[:, 0], label, n_states, grid_size, threshold, clusterer)
-    kinds, kind = np.unique(bins, axis=0, return_inverse=True)
-    none = int(len(kinds) > 0 and kinds[0, 0] < 0)  # where there is no pair, which comes first
-    of_pair = paired(label, kind.reshape(-1) - none, len(kinds) - none)
-    counts = tally(of_pair, n_states * (len(kinds) - none)).reshape(n_states, -1)
-    cluster_of, found, spectra = _clusters_in_space(counts, kinds[none:], grid_size, threshold, clusterer)
-    return PairClusters(renamed(of_pair, cluster_of.ravel()), found, spectra)
-
-
-def _cluster_on_line(
-    bins: NDArray[np.integer],
-    label: NDArray[np.integer],
-    n_states: int,
-    grid_size: int,
-    threshold: float,
-    clusterer: Clusterer,
-) -> PairClusters:
-    """Two agents: one count for all predecessors' spectra."""
-    # One row and one column more than there are predecessors and bins, in front: they take the -1s.
-    cell = label * (grid_size + 1)
-    cell += bins
-    cell += grid_size + 2
-    counts = np.bincount(cell, minlength=(n_states + 1) * (grid_size + 1)).reshape(n_states + 1, grid_size + 1)
-    spectra = np.ascontiguousarray(counts[1:, 1:])
-    cluster_of, found = _clusters_on_line(spectra, threshold, clusterer)
-    cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
-    cluster_of_cell[1:, 1:] = cluster_of
-    return PairClusters(cluster_of_cell.ravel().take(cell), found, spectra)
-
-
-def _cluster_kinds(
-    pairs: Kinds, label: Labels, n_states: int, grid_size: int, threshold: float, clusterer: Clusterer
-) -> PairClusters:
-    """Pairs that lie elsewhere: their counts come from there, and the names of their clusters go there."""
-    m = len(pairs.bins)
-    of_pair = paired(label, pairs.kind, m)
-    counts = tally(of_pair, n_states * m).reshape(n_states, m)
-    if pairs.bins.shape[1] == 1:
-        spectra = np.zeros((n_states, grid_size), dtype=np.int64)
-        np.add.at(spectra.T, pairs.bins[:, 0], counts.T)
-        of_bin, found = _clusters_on_line(spectra, threshold, clusterer)
-        cluster_of = of_bin[:, pairs.bins[:, 0]]
-    else:
-        bins, which = np.unique(pairs.bins, axis=0, return_inverse=True)
-        together = np.zeros((n_states, len(bins)), dtype=np.int64)
-        np.add.at(together.T, which.reshape(-1), counts.T)
-        of_bins, found, spectra = _clusters_in_space(together, bins, grid_size, threshold, clusterer)
-        cluster_of = of_bins[:, which.reshape(-1)]
-    # Kinds that never occur are in no cluster: what is the same for all pairs is then made in the same way.
-    return PairClusters(renamed(of_pair, np.where(counts > 0, cluster_of, -1).ravel()), found, spectra)
-
-
-def _clusters_on_line(
+def clusters_on_line(
     spectra: NDArray[np.int64], threshold: float, clusterer: Clusterer
 ) -> tuple[NDArray[np.int64], tuple[FoundCluster, ...]]:
     """The cluster of every bin of every predecessor (n_states, n_xi + 1), and all clusters."""
@@ -183,7 +81,7 @@ def _asked(clusterer: Clusterer, spectrum: NDArray[np.integer], threshold: float
     return found
 
 
-def _clusters_in_space(
+def clusters_in_space(
     counts: NDArray[np.int64], bins: NDArray[np.integer], grid_size: int, threshold: float, clusterer: Clusterer
 ) -> tuple[NDArray[np.int64], tuple[FoundCluster, ...], NDArray[np.int64]]:
     """More agents: (n_xi + 1)^(K-1) bins are too many to hold, so only boxes about the occupied ones are.

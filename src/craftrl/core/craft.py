@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import Clusterer, cluster_pairs, heaviness_threshold
+from craftrl.core.clusters import Clusterer, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.merging import state_of_cluster
-from craftrl.core.places import Labels, Spread, below, n_labels, renamed
+from craftrl.core.pairs import cluster_pairs
 from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.splitting import split_by_profile
+from craftrl.core.spread import Labels, Spread, below, n_labels, renamed
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.places import Labels, renamed, tallies
 from craftrl.core.saved import Savable
+from craftrl.core.spread import Labels, renamed, tallies
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.merging import Merged, merge_clusters
-from craftrl.core.places import Labels
+from craftrl.core.spread import Labels
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError

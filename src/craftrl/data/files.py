@@ -2,7 +2,7 @@
 
 What is written gets its own name only when it is complete, in one move. Until then it lies beside it under a hidden
 name that no other process uses, so that a kill leaves the last whole file, and two equal commands at once do not write
-into one another.
+into one another. What goes to a store with a URL is written to a local temporary file and uploaded from there, whole.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ import os
 import platform
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from craftrl.arguments import check_flag, check_target
-from craftrl.errors import CraftError, InvalidParameterError
+from craftrl.arguments import check_flag
+from craftrl.data.places import Place, target
+from craftrl.data.remote import Remote
+from craftrl.errors import CraftError, InvalidParameterError, RemoteError
 
 __all__ = [
     "check_new",
     "check_writable",
     "json_text",
+    "local_part",
     "moved_into_place",
     "plain_value",
     "replacing",
@@ -42,7 +46,7 @@ FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[Path]:
-    """A temporary name to write to; what is there at the end of the block becomes `path`, in one move.
+    """A temporary local name to write to; what is there at the end of the block becomes `path`, in one move.
 
     An error in the block leaves neither a part of the new file nor a change in the old one. Errors of the operating
     system are told in one sentence, with `what` as the name of what is written. Missing folders are created.
@@ -58,16 +62,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     The block may write a file, or a folder where nothing lies at `path` yet. A link stays, and what it points to is
     replaced.
     """
-    target = Path(os.path.realpath(check_target("The name of what is written", path)))
-    if target.exists() and not target.is_file():
-        raise InvalidParameterError(
-            f"What is written must become a file; {path} is {_kind(target)}; choose another name."
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_name(target)
+    where = target("The name of what is written", path)
+    final = where if isinstance(where, Remote) else _ready(Path(os.path.realpath(where)), path)
+    temporary = local_part(final)
     try:
         yield temporary
-        os.replace(temporary, target)
+        if isinstance(final, Remote):
+            final.upload(temporary)
+        else:
+            os.replace(temporary, final)
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -75,16 +78,31 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def moved_into_place(temporary: Path, target: Path) -> None:
+def moved_into_place(temporary: Path, final: Path) -> None:
     """A whole folder gets its name. Two moves where one is replaced: killed between them, the old one lies beside it
     under a name that stays."""
-    if target.exists():
-        old = target.with_name(f".{target.name}.replaced-{secrets.token_hex(4)}")
-        os.replace(target, old)
-        os.replace(temporary, target)
+    if final.exists():
+        old = final.with_name(f".{final.name}.replaced-{secrets.token_hex(4)}")
+        os.replace(final, old)
+        os.replace(temporary, final)
         shutil.rmtree(old, ignore_errors=True)
     else:
-        os.replace(temporary, target)
+        os.replace(temporary, final)
+
+
+def _ready(final: Path, given: str | os.PathLike[str]) -> Path:
+    """The path itself, once its folder is there and nothing but a file lies in its place."""
+    if final.exists() and not final.is_file():
+        raise InvalidParameterError(
+            f"What is written must become a file; {given} is {_kind(final)}; choose another name."
+        )
+    final.parent.mkdir(parents=True, exist_ok=True)
+    return final
+
+
+def local_part(final: Place) -> Path:
+    """A temporary name for what will lie at `final`: beside it, or where this machine keeps temporary files."""
+    return temporary_name(Path(tempfile.gettempdir()) / final.name if isinstance(final, Remote) else final)
 
 
 @contextmanager
@@ -138,33 +156,39 @@ def _host() -> str:
 def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
     """Raise, before any work is done, where a file lies already that nobody asked to replace."""
     check_flag("overwrite", replace)
-    if check_target(f"The {what}", path).exists() and not replace:
+    if target(f"The {what}", path).exists() and not replace:
         raise InvalidParameterError(
             f"The {what} must be a new file; {os.fspath(path)} is there already; choose another name, or replace it "
             "with --force (overwrite=True)."
         )
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Place) -> None:
     """Create the folder where missing, and make sure that files can be put there."""
+    if isinstance(folder, Remote):
+        probe = folder / f".craftrl-{secrets.token_hex(4)}"
+        probe.write_bytes(b"")
+        with suppress(RemoteError):  # some may write, and not remove
+            probe.unlink()
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = temporary_name(folder / "writable")
-        probe.touch()
-        probe.unlink()
+        local = temporary_name(folder / "writable")
+        local.touch()
+        local.unlink()
     except OSError as error:
         raise InvalidParameterError(
             f"The output folder must be writable; {folder} is not ({error.strerror}); choose another folder."
         ) from error
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Place, text: str) -> None:
     """Write a text, whole or not at all."""
     with written_whole(path) as temporary:
         temporary.write_text(text)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Place, value: Any) -> None:
     """Write JSON, whole or not at all; NumPy's numbers and arrays become plain ones."""
     write_text(path, json_text(value))
 

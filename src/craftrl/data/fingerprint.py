@@ -61,8 +61,10 @@ def streamed_fingerprint(
         here = (row >= 0) & (row < len(part))
         length_of[here] = part[row[here]]
         first += len(part)
-    for start, length in zip(starts.tolist(), length_of):
+    # Step by step, as a store holds them; the digest takes them run by run.
+    x = [[steps.read(step, start, start + size) for start in starts.tolist()] for step in range(H)]
+    for i, length in enumerate(length_of):
         for step in range(H):
             there = length > step  # what fills up a trajectory that is over does not count
-            digest.update(np.ascontiguousarray(steps.read(step, start, start + size)[there]).tobytes())
+            digest.update(np.ascontiguousarray(x[step][i][there]).tobytes())
     return digest.hexdigest()[:16]

@@ -7,16 +7,17 @@ library wait for ever. So a damaged file is refused, and is never read with othe
 
 from __future__ import annotations
 
-import io
 import json
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from craftrl.data.hdf5_files import GuardedFile, OpenHdf5
+from craftrl.data.places import Place, place
 from craftrl.data.raw import RawRows, Run
 from craftrl.data.seals import UNREADABLE
 from craftrl.data.storage import DatasetWriter
@@ -34,17 +35,18 @@ FEWEST_ROWS = 256  # of a chunk, for writers that append a few trajectories at a
 class Hdf5Steps:
     """Observations in an HDF5 file, opened anew in every process that reads it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
-        self._file: Any = None
+        self._file: OpenHdf5 | None = None
         self._owner = -1
-        observations = self._observations()
-        self.shape: tuple[int, ...] = tuple(observations.shape)
-        self.dtype: np.dtype[Any] = observations.dtype
+        with self._reading() as observations:
+            self.shape: tuple[int, ...] = tuple(observations.shape)
+            self.dtype: np.dtype[Any] = observations.dtype
 
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         try:
-            return self._observations()[step, start:stop]
+            with self._reading() as observations:
+                return np.asarray(observations[step, start:stop])
         except UNREADABLE as error:
             raise InvalidDataError(
                 f"{self.path} cannot be read to its end ({error}); write or copy it again."
@@ -53,7 +55,8 @@ class Hdf5Steps:
     @property
     def rows_together(self) -> int:
         """How many trajectories a chunk holds: to read one of them, all are decoded."""
-        chunks = self._observations().chunks
+        with self._reading() as observations:
+            chunks = observations.chunks
         return 1 if chunks is None else int(chunks[1])
 
     def raw(self) -> RawRows | None:
@@ -61,7 +64,10 @@ class Hdf5Steps:
 
         Whoever reads past the HDF5 library sees no checksums, so all of them are checked first, in one pass.
         """
-        x = self._observations()
+        with self._reading() as observations:
+            return self._found_runs(observations)
+
+    def _found_runs(self, x: Any) -> RawRows | None:
         created = x.id.get_create_plist()
         filters = [created.get_filter(i)[0] for i in range(created.get_nfilters())]
         if x.chunks is None or x.chunks != (1, x.chunks[1], *x.shape[2:]) or filters not in ([], [FLETCHER32]):
@@ -73,7 +79,7 @@ class Hdf5Steps:
         corner = (0,) * len(x.shape[2:])
         infos = [[x.id.get_chunk_info_by_coord((h, row, *corner)) for row in range(0, n, m)] for h in range(H)]
         offsets = np.array([[-1 if i.byte_offset is None else i.byte_offset for i in step] for step in infos])
-        if self._file.userblock_size or (offsets < 0).any():
+        if x.file.userblock_size or (offsets < 0).any():
             return None
         row_bytes = int(np.prod(x.shape[2:], dtype=np.int64)) * x.dtype.itemsize
 
@@ -83,21 +89,32 @@ class Hdf5Steps:
 
         return RawRows(find)
 
-    def _observations(self) -> Any:
-        if self._owner != os.getpid():
-            self._file = require("h5py", "storage").File(self.path, "r")
-            self._owner = os.getpid()
-        return self._file["observations"]
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """The observations, in a file that this process opened and that has not failed."""
+        if self._file is None or self._owner != os.getpid() or not self._file.usable:
+            self._file, self._owner = OpenHdf5(self.path), os.getpid()
+        with self._file.told():
+            yield self._file.file["observations"]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_file": None, "_owner": -1}
 
 
-def open_hdf5(path: Path) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int64]]:
-    """Steps, agent labels and lengths of a file that `Hdf5Writer` wrote."""
-    h5py = require("h5py", "storage")
+@contextmanager
+def _reading(path: Place) -> Iterator[Any]:
+    opened = OpenHdf5(path)
     try:
-        with h5py.File(path, "r") as file:
+        with opened.told():
+            yield opened.file
+    finally:
+        opened.close()
+
+
+def open_hdf5(path: Place) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int64]]:
+    """Steps, agent labels and lengths of a file that `Hdf5Writer` wrote."""
+    try:
+        with _reading(path) as file:
             if _text(file.attrs.get("format")) not in READ:
                 raise InvalidDataError(f"{path} must be a dataset written by craftrl; it is another kind of HDF5 file.")
             agent, lengths = _labels(file["agent"]), _labels(file["lengths"])
@@ -130,10 +147,11 @@ def _text(value: Any) -> str:
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What the writer noted about where the data comes from; empty for a store without notes, and for shards."""
-    if not Path(path).is_file():
+    where = place(path)
+    if not where.is_file():
         return {}
     try:
-        with require("h5py", "storage").File(path, "r") as file:
+        with _reading(where) as file:
             text = file["notes"][:].tobytes().decode() if "notes" in file else _text(file.attrs.get("notes", "{}"))
             notes = json.loads(text)
     except UNREADABLE as error:
@@ -141,35 +159,6 @@ def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"The notes in {path} cannot be read ({error}); write or copy the file again."
         ) from error
     return notes if isinstance(notes, dict) else {}
-
-
-class _GuardedFile(io.FileIO):
-    """A file that keeps its first error for later: the HDF5 library crashes where a full disk stops it from closing."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any, /) -> int:
-        left = memoryview(data).cast("B")
-        n_bytes = len(left)
-        try:
-            while self.error is None and len(left):
-                left = left[super().write(left) :]
-        except OSError as error:
-            self.error = error
-        return n_bytes
-
-    def truncate(self, size: int | None = None, /) -> int:
-        try:
-            if self.error is None:
-                return super().truncate(size)
-        except OSError as error:
-            self.error = error
-        return size or 0
-
-    def check(self) -> None:
-        """Raise the first error, if there was one."""
-        if self.error is not None:
-            raise self.error
 
 
 class Hdf5Writer(DatasetWriter):
@@ -191,7 +180,7 @@ class Hdf5Writer(DatasetWriter):
 
     def _begin(self) -> None:
         h5py = require("h5py", "storage")
-        self._guard = _GuardedFile(self.part, "w+")
+        self._guard = GuardedFile(self.part, "w+")
         self._file = h5py.File(self._guard, "w", libver="latest")
         self._observations: Any = None
         self._agent: list[NDArray[np.int64]] = []

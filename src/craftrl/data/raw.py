@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.data.remote import Remote
 from craftrl.errors import InvalidDataError
 
 __all__ = ["RawRows", "Reader", "Run", "mapped_at", "memory_map"]
@@ -46,6 +47,9 @@ class RawRows:
 
 def _fill(run: Run, left: memoryview) -> None:
     try:
+        if isinstance(run.file, Remote):
+            left[:] = run.file.read_range(run.offset, run.offset + len(left))
+            return
         with open(run.file, "rb", buffering=0) as file:
             file.seek(run.offset)
             while len(left):
@@ -53,8 +57,9 @@ def _fill(run: Run, left: memoryview) -> None:
                 if not n:
                     raise InvalidDataError(f"{run.file} must be whole; it ends too early; write or copy it again.")
                 left = left[n:]
-    except OSError as error:
-        raise InvalidDataError(f"{run.file} cannot be read ({error.strerror}); write or copy it again.") from error
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidDataError(f"{run.file} cannot be read ({reason}); write or copy it again.") from error
 
 
 class Reader:

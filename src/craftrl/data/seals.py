@@ -13,11 +13,13 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from craftrl.data.places import Place
+from craftrl.data.remote import Remote
 
 __all__ = ["CHECKSUM", "UNREADABLE", "check_seal", "file_digest", "read_array", "read_arrays", "sealed"]
 
@@ -60,15 +62,17 @@ def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def file_digest(path: Path) -> str:
+def file_digest(path: Place) -> str:
     """The checksum of a whole file."""
+    if isinstance(path, Remote):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Place) -> dict[str, NDArray[Any]]:
     """All arrays of an NPZ file; damage raises one of `UNREADABLE`."""
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(io.BytesIO(path.read_bytes()) if isinstance(path, Remote) else path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
         return {name: read_array(archive, name) for name in names}
 

@@ -1,65 +1,101 @@
 """A folder of NPZ shards: each holds some trajectories of one agent, one array per time step, and their lengths.
 
 `manifest.json` says what all shards have in common and lists them in order. Reading a step reads that array of
-each shard and nothing else.
+each shard and nothing else. In a store, the manifest also says how many bytes each shard has, and their checksum.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import struct
-import zipfile
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from craftrl.data.archives import array_offset, contents_digest, load_array, load_arrays
+from craftrl.data.manifests import (
+    FORMAT,
+    MANIFEST,
+    Manifest,
+    Shard,
+    broken_shard,
+    check_shards,
+    read_manifest,
+    told_of_shards,
+)
+from craftrl.data.places import Place
+from craftrl.data.publishing import Publication, publishing
 from craftrl.data.raw import RawRows, Run
-from craftrl.data.seals import CHECKSUM, UNREADABLE, check_seal, read_array, sealed
+from craftrl.data.remote import Remote
+from craftrl.data.seals import sealed
 from craftrl.data.storage import DatasetWriter
-from craftrl.errors import InvalidDataError
 
 __all__ = [
     "Manifest",
     "Shard",
     "ShardSteps",
     "ShardWriter",
-    "check_shard",
     "open_shards",
     "read_lengths",
     "read_manifest",
     "shard_identity",
 ]
 
-FORMAT = "craftrl shards 2"
-UNSEALED = "craftrl shards 1"  # the first version, without a checksum
-MANIFEST = "manifest.json"
+AT_ONCE = 16  # shards of a store whose arrays of one step are asked for together
+KEPT_BYTES = 2**26  # of the step that was read last, for those who read it in pieces
 
 
 class ShardSteps:
-    """Observations in NPZ shards; `starts` (n_shards + 1) says where each one's trajectories begin."""
+    """Observations in NPZ shards; `starts` (n_shards + 1) says where each one's trajectories begin.
 
-    def __init__(self, files: list[Path], starts: list[int], H: int, obs_shape: tuple[int, ...], dtype: Any) -> None:
+    It can be sent to another process, wherever the shards lie.
+    """
+
+    def __init__(self, files: list[Place], starts: list[int], H: int, obs_shape: tuple[int, ...], dtype: Any) -> None:
         self.files = files
         self.starts = starts
         self.shape = (H, starts[-1], *obs_shape)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._kept: tuple[int, dict[int, NDArray[Any]]] = (-1, {})
 
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         out = np.empty((stop - start, *self.shape[2:]), dtype=self.dtype)
-        for shard in range(bisect_right(self.starts, start) - 1, len(self.files)):
-            first, last = self.starts[shard], self.starts[shard + 1]
-            if first >= stop:
-                break
-            x = _load(self.files[shard], step_name(step))
-            low, high = max(start, first), min(stop, last)
-            out[low - start : high - start] = x[low - first : high - first]
+        touched = range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop))
+        for group in self._together(touched):
+            for shard, x in zip(group, self._arrays(step, group)):
+                first, last = self.starts[shard], self.starts[shard + 1]
+                low, high = max(start, first), min(stop, last)
+                out[low - start : high - start] = x[low - first : high - first]
         return out
+
+    def _together(self, shards: range) -> Iterator[range]:
+        """Shards to read at once: those of a store several at a time, since each takes a request."""
+        some = AT_ONCE if shards and isinstance(self.files[shards[0]], Remote) else 1
+        return (shards[i : i + some] for i in range(0, len(shards), some))
+
+    def _arrays(self, step: int, group: range) -> list[NDArray[Any]]:
+        """The arrays of a step in these shards; a store's are kept while the step is the same, if they are small."""
+        of, kept = self._kept
+        known = dict(kept) if of == step else {}
+        new = [shard for shard in group if shard not in known]
+        files = [self.files[shard] for shard in new]
+        with told_of_shards(files):
+            known |= zip(new, load_arrays(files, step_name(step)))
+        for shard in new:
+            x, n = known[shard], self.starts[shard + 1] - self.starts[shard]
+            if x.shape != (n, *self.shape[2:]) or x.dtype != self.dtype:
+                raise broken_shard(self.files[shard], ValueError(f"{step_name(step)} is {x.dtype} of {x.shape}"))
+        if files and isinstance(files[0], Remote) and sum(x.nbytes for x in known.values()) <= KEPT_BYTES:
+            self._kept = (step, known)
+        return [known[shard] for shard in group]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": (-1, {})}
 
     def raw(self) -> RawRows | None:
         """Where the arrays lie in the shards, if none of them is compressed, as ours are not.
@@ -67,7 +103,7 @@ class ShardSteps:
         Whoever reads past the ZIP library sees no checksums, so all of them are checked first, in one pass.
         """
         for file in self.files:
-            for step in range(self.shape[0]):
+            for step in range(0 if isinstance(file, Remote) else self.shape[0]):  # offsets of a store's are checked
                 _load(file, step_name(step))
         tables = [_array_offsets(file, self.shape[0]) for file in self.files]
         if any(table is None for table in tables):
@@ -88,165 +124,64 @@ def step_name(step: int) -> str:
     return f"x_{step + 1}"
 
 
-def open_shards(folder: Path) -> tuple[ShardSteps, NDArray[np.int64], NDArray[np.int64]]:
+def open_shards(folder: Place) -> tuple[ShardSteps, NDArray[np.int64], NDArray[np.int64]]:
     """Steps, agent labels and lengths of a folder that `ShardWriter` wrote; every shard's header is checked."""
     manifest = read_manifest(folder)
-    for shard in manifest.shards:
-        check_shard(shard, manifest.H, manifest.obs_shape, manifest.dtype)
+    check_shards(manifest)
     files, sizes = [shard.file for shard in manifest.shards], [shard.n for shard in manifest.shards]
     agent = np.repeat([shard.agent for shard in manifest.shards], sizes)
-    lengths = np.concatenate([read_lengths(shard) for shard in manifest.shards])
+    with told_of_shards(files):
+        found = load_arrays(files, "lengths")
+    lengths = np.concatenate([_lengths(shard, own) for shard, own in zip(manifest.shards, found)])
     starts = [0, *accumulate(sizes)]
     return ShardSteps(files, starts, manifest.H, manifest.obs_shape, manifest.dtype), agent, lengths
 
 
-class Shard(NamedTuple):
-    """One file: some trajectories of one agent."""
-
-    file: Path
-    agent: int
-    n: int
-
-
-class Manifest(NamedTuple):
-    """What the shards of a folder have in common, and which there are."""
-
-    H: int
-    obs_shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    shards: list[Shard]
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """What the shards have in common, every field checked."""
-    try:
-        content = json.loads((folder / MANIFEST).read_text())
-        if content["format"] != UNSEALED or CHECKSUM in content:
-            check_seal(content)
-        if content["format"] not in (FORMAT, UNSEALED):
-            raise ValueError(f"its format is {content['format']!r}")
-        shards = [Shard(folder / _name(s["file"]), _whole(s["agent"]), _whole(s["n"], 1)) for s in content["shards"]]
-        shape = tuple(_whole(side) for side in content["obs_shape"])
-        found = Manifest(_whole(content["H"], 1), shape, np.dtype(content["dtype"]), shards)
-        if not shards or found.dtype.kind not in "biuf":
-            raise ValueError("it lists no shards, or no numbers")
-    except UNREADABLE as error:
-        raise InvalidDataError(
-            f"{folder} must be a folder of shards written by craftrl; it has no whole {MANIFEST} ({error}); write or "
-            "copy it again."
-        ) from error
-    return found
-
-
-def _whole(value: Any, least: int = 0) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{value!r} stands where a whole number should")
-    return value
-
-
-def _name(value: Any) -> str:
-    """The name of a file in the folder, not a way out of it."""
-    if not isinstance(value, str) or Path(value).name != value:
-        raise ValueError(f"{value!r} is no name of a shard")
-    return value
-
-
 def read_lengths(shard: Shard) -> NDArray[np.int64]:
     """How many steps each of a shard's trajectories has."""
-    lengths = _load(shard.file, "lengths")
-    if lengths.shape != (shard.n,) or lengths.dtype.kind not in "iu":
-        raise _broken(shard.file, ValueError(f"it has lengths of shape {lengths.shape}, {lengths.dtype}"))
-    return lengths.astype(np.int64)
+    return _lengths(shard, _load(shard.file, "lengths"))
 
 
-def shard_identity(file: Path) -> str:
-    """What tells a shard from one with other content: the checksums, sizes and places of its arrays."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            members = [(m.filename, m.CRC, m.file_size, m.header_offset) for m in archive.infolist()]
-    except UNREADABLE as error:
-        raise _broken(file, error) from error
-    return hashlib.sha256(repr(members).encode()).hexdigest()
+def shard_identity(file: Place) -> str:
+    """What tells a shard from one with other content, without reading its arrays."""
+    with told_of_shards([file]):
+        return contents_digest(file)
 
 
-def check_shard(shard: Shard, H: int, obs_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise unless the shard has arrays of this shape and dtype for steps 1..H, and no more."""
-    file, shape = shard.file, (shard.n, *obs_shape)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            found = {name: _header(archive, name) for name in archive.namelist() if name.startswith("x_")}
-    except UNREADABLE as error:
-        raise _broken(file, error) from error
-    if len(found) != H:
-        raise InvalidDataError(
-            f"All shards must have H = {H} steps, as the manifest says; {file.name} has {len(found)}; write the "
-            "dataset again."
-        )
-    for name, (given_shape, given_dtype) in found.items():
-        if given_shape != shape or given_dtype != dtype:
-            raise InvalidDataError(
-                f"All shards must hold {dtype} of the shape in the manifest, {shape}; {name} in {file.name} is "
-                f"{given_dtype} of shape {given_shape}; write the dataset again."
-            )
+def _lengths(shard: Shard, found: NDArray[Any]) -> NDArray[np.int64]:
+    if found.shape != (shard.n,) or found.dtype.kind not in "iu":
+        raise broken_shard(shard.file, ValueError(f"it has lengths of shape {found.shape}, {found.dtype}"))
+    return found.astype(np.int64)
 
 
-def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    with archive.open(name) as member:
-        version = npy.read_magic(member)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = read(member)
-    return shape, dtype
-
-
-def _array_offsets(file: Path, H: int) -> list[int] | None:
+def _array_offsets(file: Place, H: int) -> list[int] | None:
     """Where the numbers of each step begin in a shard; None where they are compressed or in Fortran's order."""
-    try:
-        with zipfile.ZipFile(file) as archive, open(file, "rb") as raw:
-            return [_array_offset(archive.getinfo(f"{step_name(step)}.npy"), raw) for step in range(H)]
-    except _NotPlain:
-        return None
-    except UNREADABLE as error:
-        raise _broken(file, error) from error
+    with told_of_shards([file]):
+        found = [array_offset(file, step_name(step)) for step in range(H)]
+    return None if None in found else found  # type: ignore[return-value]
 
 
-def _array_offset(member: zipfile.ZipInfo, raw: BinaryIO) -> int:
-    """A member of a ZIP file follows a header of 30 bytes, its name and an extra field; then comes NumPy's header."""
-    if member.compress_type != zipfile.ZIP_STORED:
-        raise _NotPlain
-    raw.seek(member.header_offset + 26)
-    name, extra = struct.unpack("<HH", raw.read(4))
-    raw.seek(name + extra, 1)
-    version = npy.read_magic(raw)
-    _, fortran, _ = npy.read_array_header_1_0(raw) if version == (1, 0) else npy.read_array_header_2_0(raw)
-    if fortran:
-        raise _NotPlain
-    return raw.tell()
-
-
-class _NotPlain(Exception):
-    """A member whose bytes are not simply the numbers."""
-
-
-def _load(file: Path, name: str) -> NDArray[Any]:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return read_array(archive, name)
-    except UNREADABLE as error:
-        raise _broken(file, error) from error
-
-
-def _broken(file: Path, error: Exception) -> InvalidDataError:
-    return InvalidDataError(
-        f"Every shard must be whole; {file.name} is missing, truncated or foreign ({error}); write or copy it again."
-    )
+def _load(file: Place, name: str) -> NDArray[Any]:
+    with told_of_shards([file]):
+        return load_array(file, name)
 
 
 class ShardWriter(DatasetWriter):
     """Appends blocks of trajectories as NPZ shards; see `DatasetWriter`."""
 
+    _publication: Publication | None = None
+
+    def _room(self) -> AbstractContextManager[Path]:
+        return self._published(self.path) if isinstance(self.path, Remote) else super()._room()
+
+    @contextmanager
+    def _published(self, folder: Remote) -> Iterator[Path]:
+        with publishing(folder, MANIFEST) as self._publication:
+            yield self._publication.local
+
     def _begin(self) -> None:
         self._shards: list[dict[str, Any]] = []
-        self.part.mkdir()
+        self.part.mkdir(exist_ok=self._publication is not None)
 
     def _append(self, agent: int, x: NDArray[Any], lengths: NDArray[np.int64]) -> None:
         for start in range(0, len(x), self.block):
@@ -258,7 +193,8 @@ class ShardWriter(DatasetWriter):
             }
             name = f"shard_{len(self._shards):05d}.npz"
             np.savez(self.part / name, lengths=lengths[start : start + self.block], **arrays)
-            self._shards.append({"file": name, "agent": int(agent), "n": len(block)})
+            stored = {"file": name} if self._publication is None else self._publication.send(name)
+            self._shards.append({**stored, "agent": int(agent), "n": len(block)})
 
     def _end(self) -> None:
         manifest = {

@@ -5,16 +5,18 @@ which needs no package beyond NumPy. Both are read through the `Steps` protocol,
 library knows where observations lie.
 
 A writer takes the agents' trajectories block by block and holds one block at a time. It writes under a temporary
-name beside the target, which gets its own name only when it is complete.
+name beside the target, which gets its own name only when it is complete. In a store with a URL, a folder of shards is
+there once its manifest is (`publishing`), and an HDF5 file is written locally and uploaded at the end.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,9 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from craftrl.arguments import check_source, check_target
 from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset, as_observations
 from craftrl.data.files import replacing, told_plainly
+from craftrl.data.places import Place, source, target
+from craftrl.data.publishing import taken
+from craftrl.data.remote import Remote
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 
 __all__ = ["HDF5_SUFFIXES", "DatasetWriter", "check_room", "open_dataset", "save_dataset", "write_hdf5", "write_shards"]
@@ -39,14 +43,14 @@ class DatasetWriter(ABC):
     """
 
     def __init__(self, path: str | os.PathLike[str], H: int, obs_shape: Sequence[int], dtype: DTypeLike) -> None:
-        self.path = check_target("The dataset", path)
+        self.path = target("The dataset", path)
         self.H = int(H)
         self.obs_shape = tuple(map(int, obs_shape))
         self.dtype = np.dtype(dtype)
         self.row_bytes = max(1, self.dtype.itemsize * int(np.prod(self.obs_shape, dtype=np.int64)))
         self.block = max(1, BLOCK_BYTES // (self.H * self.row_bytes))  # trajectories to hold at a time
         self.last_agent = -1
-        if self.path.exists():
+        if taken(self.path):
             raise InvalidParameterError(f"{self.path} exists already; remove it, or choose another name.")
 
     def append(self, agent: int, x: ArrayLike, lengths: ArrayLike | None = None) -> None:
@@ -86,7 +90,7 @@ class DatasetWriter(ABC):
 
     def __enter__(self) -> DatasetWriter:
         with told_plainly(self.path, "dataset"), ExitStack() as begun:
-            self.part = begun.enter_context(replacing(self.path))
+            self.part = begun.enter_context(self._room())
             self._begin()
             self._begun = begun.pop_all()
         return self
@@ -109,6 +113,10 @@ class DatasetWriter(ABC):
             with told_plainly(self.path, "dataset"):
                 self._begun.__exit__(kind, error, trace)
 
+    def _room(self) -> AbstractContextManager[Path]:
+        """A temporary name to write to, which gets its own at the end."""
+        return replacing(self.path)
+
     @abstractmethod
     def _begin(self) -> None:
         """Create `self.part`."""
@@ -124,7 +132,7 @@ class DatasetWriter(ABC):
 
 def save_dataset(tau: TrajectoryDataset, path: str | os.PathLike[str]) -> None:
     """tau as one HDF5 file where the name ends in .h5 or .hdf5, else as a folder of NPZ shards."""
-    write = write_hdf5 if check_target("The dataset", path).suffix in HDF5_SUFFIXES else write_shards
+    write = write_hdf5 if target("The dataset", path).suffix in HDF5_SUFFIXES else write_shards
     write(tau, path)
 
 
@@ -154,9 +162,14 @@ def _copy(tau: TrajectoryDataset, writer: DatasetWriter) -> None:
                 writer.append(k, np.moveaxis(x, 0, 1), tau.lengths[start:stop])
 
 
-def check_room(path: Path, needed: int) -> None:
-    """Raise before writing what cannot fit."""
-    folder = next(p for p in path.absolute().parents if p.exists())
+def check_room(path: Place, needed: int) -> None:
+    """Raise before writing what cannot fit. A store has room; an HDF5 file is made in the temporary folder first."""
+    if isinstance(path, Remote):
+        if path.suffix not in HDF5_SUFFIXES:
+            return
+        folder = Path(tempfile.gettempdir())
+    else:
+        folder = next(p for p in path.absolute().parents if p.exists())
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise CraftError(
@@ -166,8 +179,8 @@ def check_room(path: Path, needed: int) -> None:
 
 
 def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
-    """A dataset on disk, an HDF5 file or a folder of shards; nothing is loaded but labels and lengths."""
-    where = check_source("The dataset", path)
+    """A dataset on disk or in a store, an HDF5 file or a folder of shards; only labels and lengths are loaded."""
+    where = source("The dataset", path)
     if not where.exists():
         raise InvalidDataError(f"There must be a dataset at {where}; nothing is there; check the name.")
     if where.is_dir():

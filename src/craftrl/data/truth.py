@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_source, check_target
+from craftrl.arguments import check_kind
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import written_whole
+from craftrl.data.places import Place, source, target
 from craftrl.data.seals import UNREADABLE, read_arrays
 from craftrl.errors import InvalidDataError
 
@@ -28,9 +28,9 @@ class GroundTruth:
     actions: Ints
 
 
-def truth_path(data: str | os.PathLike[str]) -> Path:
+def truth_path(data: str | os.PathLike[str]) -> Place:
     """Where a dataset's ground truth lies: data.h5 goes with data.truth.npz, beside it."""
-    path = check_target("The dataset", data)
+    path = target("The dataset", data)
     return path.with_name(f"{path.stem}.truth.npz")
 
 
@@ -44,7 +44,7 @@ def write_truth(path: str | os.PathLike[str], truth: GroundTruth) -> None:
 def read_true_states(path: str | os.PathLike[str], tau: TrajectoryDataset) -> Ints:
     """The true states (n, H) of this dataset, -1 where one is unknown."""
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
-    where = check_source("Ground truth", path)
+    where = source("Ground truth", path)
     try:
         states = read_arrays(where)["states"]
         if states.dtype.kind not in "iu":

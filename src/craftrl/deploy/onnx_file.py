@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_target, shown
+from craftrl.arguments import check_flag, shown
 from craftrl.data.files import written_whole
+from craftrl.data.places import Place, target
 from craftrl.deploy.module import StateModule, torch
 from craftrl.errors import CraftError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
@@ -37,14 +38,14 @@ def export_onnx(
     check  compare the file with the model in onnxruntime before it gets its name
     """
     require("onnx", "onnx")
-    check_target("The ONNX file", path)
+    where = target("The ONNX file", path)
     check_flag("check", check)
     module = StateModule(model, h).cpu()
     x = _examples(module.obs_shape, _dtype_of(model) if dtype is None else _checked_dtype(dtype))
     with written_whole(path, "ONNX file") as temporary:
         _export(module, torch.from_numpy(x), temporary)
         if check:
-            _compare(temporary, module, x, Path(path))
+            _compare(temporary, module, x, where)
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
@@ -86,7 +87,7 @@ def _export(module: StateModule, x: Any, path: Path) -> None:
         program.save(str(path), external_data=False)
 
 
-def _compare(path: Path, module: StateModule, x: NDArray[Any], named: Path) -> None:
+def _compare(path: Path, module: StateModule, x: NDArray[Any], named: Place) -> None:
     """The file must say what the module says, for any number of observations."""
     session = require("onnxruntime", "onnx").InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for n in (len(x), 1):

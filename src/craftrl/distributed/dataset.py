@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_source, shown
-from craftrl.core.places import HERE, Recipe, SpreadLabels
+from craftrl.arguments import shown
+from craftrl.core.spread import HERE, Recipe, SpreadLabels
 from craftrl.data.fingerprint import in_words, streamed_fingerprint
+from craftrl.data.places import source
 from craftrl.data.shards import Manifest, ShardSteps, read_manifest
 from craftrl.distributed.executor import Executor
 from craftrl.distributed.oracle import PreparedShards
@@ -123,9 +124,9 @@ class ShardedData:
 
 def parts_of(path: str | os.PathLike[str], executor: Executor) -> list[tuple[Part, Any]]:
     """Every shard of a folder, as it is now, and what was seen of it (`Seen`)."""
-    folder = check_source("The folder of shards", path)
+    folder = source("The folder of shards", path)
     folder = folder.absolute() if isinstance(folder, Path) else folder  # workers may be at home elsewhere
-    if not folder.is_dir():
+    if isinstance(folder, Path) and not folder.is_dir():
         what = "a file" if folder.exists() else "not there"
         raise InvalidDataError(
             f"The data must be a folder of shards; {folder} is {what}; write one with write_shards(tau, folder), or "

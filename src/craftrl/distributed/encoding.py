@@ -2,15 +2,18 @@
 
 A folder of states holds `states_00000.npy`, `states_00001.npy`, ..., one for each shard of the data and in its order:
 int32 (n, H), the state of every trajectory at every step, -1 where one is over. `states.json` lists them with their
-agents, sizes and checksums. It is written last, and the folder gets its name only then: it is whole or not there.
+agents, sizes and checksums. It is written last, and the folder gets its name only then: it is whole or not there. In a
+store with a URL, names of files also bear a piece of their checksums, and the folder is what `states.json` says.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_kind, check_source, check_target
+from craftrl.arguments import check_flag, check_kind
 from craftrl.data.files import check_writable, moved_into_place, temporary_name, told_plainly, written_whole
-from craftrl.data.seals import UNREADABLE, check_seal, file_digest, sealed
+from craftrl.data.places import Place, source, target
+from craftrl.data.publishing import publishing, taken
+from craftrl.data.remote import Remote
+from craftrl.data.seals import UNREADABLE, check_seal, sealed
 from craftrl.distributed.dataset import parts_of
 from craftrl.distributed.executor import Executor
 from craftrl.distributed.parts import Part, check_unchanged, opened
@@ -41,7 +47,7 @@ class StatesOfShard:
     n, H   how many trajectories and steps
     """
 
-    file: Path
+    file: Place
     agent: int
     n: int
     H: int
@@ -50,9 +56,10 @@ class StatesOfShard:
     def load(self) -> NDArray[np.int32]:
         """The states (n, H), -1 where a trajectory is over."""
         try:
-            if file_digest(self.file) != self.digest:
+            content = self.file.read_bytes()
+            if hashlib.sha256(content).hexdigest() != self.digest:
                 raise ValueError("its checksum does not fit")
-            states: NDArray[np.int32] = np.load(self.file, allow_pickle=False)
+            states: NDArray[np.int32] = np.load(io.BytesIO(content), allow_pickle=False)
             if states.shape != (self.n, self.H):
                 raise ValueError(f"its shape is {states.shape}")
         except UNREADABLE as error:
@@ -71,10 +78,10 @@ def encode_on_shards(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write the states that `model` reads off every trajectory of a folder of shards: `transform`, piece by piece.
+    """Write the states that `model` reads off every trajectory of a folder of shards: `model.transform`, by shard.
 
     Each shard is read by a worker, which writes its states beside those of the others under `out`. That must be a
-    folder that all workers and the driver can reach. `read_states(out)` reads them.
+    folder that all workers and the driver can reach, or a URL. `read_states(out)` reads them.
 
     model      any fitted learner of this package
     path       the folder of shards
@@ -82,30 +89,41 @@ def encode_on_shards(
     """
     check_kind("model", model, Learner, "a learner of this package, such as CRAFT")
     model._check_fitted()
-    target = _check_out(out, overwrite)
+    where, replace = _check_out(out, overwrite)
     parts = [part for part, _ in parts_of(path, executor)]
     _check_fits(model, parts)
-    temporary = temporary_name(target)
+
+    def write(folder: Place) -> dict[str, Any]:
+        """All states into a folder, and what its index should say."""
+        stems = [f"states_{i:05d}" for i in range(len(parts))]
+        shards = executor.get([executor.submit(_write_states, p, model, folder, s) for p, s in zip(parts, stems)])
+        return sealed({"format": FORMAT, "H": parts[0].H, "shards": shards})
+
+    with told_plainly(where, "folder of states"):
+        _publish(where, write, replace) if isinstance(where, Remote) else _write(where, write)
+
+
+def _write(where: Path, write: Callable[[Place], dict[str, Any]]) -> None:
+    """On a disk the folder gets its name when it is whole."""
+    temporary = temporary_name(where)
     try:
-        with told_plainly(target, "folder of states"):
-            temporary.mkdir(parents=True)
-            names = [f"states_{i:05d}.npy" for i in range(len(parts))]
-            written = [
-                executor.submit(_write_states, part, model, temporary / name) for part, name in zip(parts, names)
-            ]
-            digests = executor.get(written)
-            content = {
-                "format": FORMAT,
-                "H": parts[0].H,
-                "shards": [
-                    {"file": name, "agent": part.shard.agent, "n": part.shard.n, "sha256": digest}
-                    for name, part, digest in zip(names, parts, digests)
-                ],
-            }
-            (temporary / MANIFEST).write_text(json.dumps(sealed(content), indent=1) + "\n")
-            moved_into_place(temporary, target)
+        temporary.mkdir(parents=True)
+        _write_index(temporary, write(temporary))
+        moved_into_place(temporary, where)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _publish(where: Remote, write: Callable[[Place], dict[str, Any]], replace: bool) -> None:
+    """In a store the index comes last, and names the files that count."""
+    with publishing(where, MANIFEST, replace) as work:
+        content = write(where)
+        work.sent.update(shard["file"] for shard in content["shards"])
+        _write_index(work.local, content)
+
+
+def _write_index(folder: Path, content: dict[str, Any]) -> None:
+    (folder / MANIFEST).write_text(json.dumps(content, indent=1) + "\n")
 
 
 def read_states(folder: str | os.PathLike[str]) -> list[StatesOfShard]:
@@ -113,7 +131,7 @@ def read_states(folder: str | os.PathLike[str]) -> list[StatesOfShard]:
 
     `numpy.concatenate([part.load() for part in read_states(folder)])` are the states of all trajectories.
     """
-    where = check_source("The folder of states", folder)
+    where = source("The folder of states", folder)
     try:
         content = json.loads((where / MANIFEST).read_text())
         check_seal(content)
@@ -130,29 +148,37 @@ def read_states(folder: str | os.PathLike[str]) -> list[StatesOfShard]:
         ) from error
 
 
-def _write_states(part: Part, model: Learner, file: Path) -> str:
-    """The states of one shard to a file, and its checksum. Done twice, it writes the same."""
+def _write_states(part: Part, model: Learner, folder: Place, stem: str) -> dict[str, Any]:
+    """The states of one shard to a file, and what the index should say of it. Done twice, it writes the same."""
     states = np.asarray(model.transform(opened(part)), dtype=np.int32)
     check_unchanged(part)
-    with written_whole(file, "states") as temporary, temporary.open("wb") as stream:
-        np.save(stream, states, allow_pickle=False)
-    return file_digest(file)
+    stream = io.BytesIO()
+    np.save(stream, states, allow_pickle=False)
+    digest = hashlib.sha256(stream.getvalue()).hexdigest()
+    name = f"{stem}.{digest[:12]}.npy" if isinstance(folder, Remote) else f"{stem}.npy"
+    with written_whole(folder / name, "states") as temporary:
+        temporary.write_bytes(stream.getvalue())
+    return {"file": name, "agent": part.shard.agent, "n": part.shard.n, "sha256": digest}
 
 
-def _check_out(out: str | os.PathLike[str], overwrite: bool) -> Path:
-    """Raise, before any work is done, where states cannot be put; nothing but states is ever replaced."""
-    target = check_target("The folder of states", out).absolute()  # workers may be at home elsewhere
+def _check_out(out: str | os.PathLike[str], overwrite: bool) -> tuple[Place, bool]:
+    """Where states are to be put, and whether some are there; raises, before any work is done, where they cannot be.
+
+    Nothing but states is ever replaced.
+    """
+    where = target("The folder of states", out)
+    where = where.absolute() if isinstance(where, Path) else where  # workers may be at home elsewhere
     check_flag("overwrite", overwrite)
-    check_writable(target.parent)
-    if not os.path.lexists(target):
-        return target
-    if target.is_symlink() or not (target / MANIFEST).is_file():
-        raise InvalidParameterError(f"{target} exists and is no folder of states of ours; choose another name.")
+    check_writable(where.parent)
+    if not (taken(where) if isinstance(where, Remote) else os.path.lexists(where)):
+        return where, False
+    if not (where / MANIFEST).is_file() or (isinstance(where, Path) and where.is_symlink()):
+        raise InvalidParameterError(f"{where} exists and is no folder of states of ours; choose another name.")
     if not overwrite:
         raise InvalidParameterError(
-            f"{target} holds states already; choose another name, or replace them with overwrite=True (--force)."
+            f"{where} holds states already; choose another name, or replace them with overwrite=True (--force)."
         )
-    return target
+    return where, True
 
 
 def _check_fits(model: Any, parts: Sequence[Part]) -> None:

@@ -26,7 +26,10 @@ class Executor(Protocol):
     """Applies pure functions to values that stay with the workers."""
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
-        """The handle of function(*args); handles among the arguments stand for their values."""
+        """The handle of function(*args); handles among the arguments stand for their values, but not within them.
+
+        Arguments must not be changed once they are given, neither here nor by the function.
+        """
         ...
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
+from typing import Literal
 
-from craftrl.arguments import check_flag, check_kind
+from craftrl.arguments import check_flag, check_kind, shown
 from craftrl.distributed.dataset import ShardedData
 from craftrl.distributed.executor import Executor
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.parameters import check_parameters
+from craftrl.progress import shown as progress_shown
 
 __all__ = ["fit_on_shards"]
 
 
 def fit_on_shards(
-    model: CRAFT, path: str | os.PathLike[str] | ShardedData, executor: Executor, *, progress: bool = False
+    model: CRAFT,
+    path: str | os.PathLike[str] | ShardedData,
+    executor: Executor,
+    *,
+    start: Literal["find"] | None = None,
+    progress: bool = False,
 ) -> CRAFT:
     """Fit `model` to a folder of shards, as `model.fit(path)` does, and return it.
 
-    Everything that a finite class learns from is a sum over trajectories of small integers. Each shard is read once,
-    by a worker of the executor, and kept there as bit planes; what comes here are sums over all shards. A sum of
-    integers is the same in any order, so the model is the same bit for bit as on one machine, whatever the shards and
-    whoever works on them.
+    Everything that a finite class learns from is a sum over trajectories of small integers. Each shard is read by a
+    worker of the executor and kept there as bit planes; what comes here are sums over all shards. A sum of integers is
+    the same in any order, so the model is the same bit for bit as on one machine, whatever the shards and whoever works
+    on them.
 
-    model     with a finite class: CoordinateOracle, FiniteOracle, or "auto" where the data is small integers; any
-              coupling, bounds and `relabel`; `stationary` must be False, and all trajectories begin in one state
-    path      a folder that `craftrl.data.storage.write_shards` wrote, or the `ShardedData` of one
+    model     with a finite class: CoordinateOracle, FiniteOracle, or "auto" where the data is small integers, which
+              all shards are read once more to find out; any coupling, bounds and `relabel`; `stationary` must be False
+    path      a folder that `craftrl.data.storage.write_shards` wrote, on disks that all workers reach, or a URL;
+              or the `ShardedData` of one
     executor  where the work is done: `LocalExecutor()` here, `RayExecutor(...)` on a cluster
+    start     None: all trajectories begin in one state; "find": the oracle finds out, as in `CRAFT.fit`
     progress  show a bar
 
     `labels_` is not set: the states of the trajectories stay with the shards. `encode_on_shards` writes them.
@@ -40,5 +50,11 @@ def fit_on_shards(
             "A fit on shards learns one encoder for each step; stationary=True was given; use stationary=False, or "
             "fit on one machine."
         )
+    if start not in (None, "find"):
+        raise InvalidParameterError(
+            f"On shards, start must be None or 'find'; {shown(start)} was given; name starts in a fit on one machine."
+        )
     data = path if isinstance(path, ShardedData) else ShardedData(path, executor)
-    return model._learn(data, None, judged=True)
+    with progress_shown(data.H) if progress else nullcontext():
+        model._learn(data, start, judged=True)
+    return model

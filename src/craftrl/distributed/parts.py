@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.places import Recipe, carried_out
+from craftrl.core.spread import Recipe, carried_out
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.shards import Shard, ShardSteps, check_shard, read_lengths, shard_identity
+from craftrl.data.manifests import check_shards
+from craftrl.data.shards import Manifest, Shard, ShardSteps, read_lengths, shard_identity
 from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidDataError
 from craftrl.oracles.counting import CountingOracle
@@ -109,7 +110,7 @@ class PartDataset(TrajectoryDataset):
 def look_at(part: Part) -> Seen:
     """Check a shard's headers and lengths, and take down what it is; its observations are not read."""
     identity = shard_identity(part.shard.file)
-    check_shard(part.shard, part.H, part.obs_shape, part.dtype)
+    check_shards(Manifest(part.H, part.obs_shape, part.dtype, [part.shard]))
     lengths = read_lengths(part.shard)
     running = (lengths[:, None] > np.arange(part.H)).sum(axis=0)
     return Seen(identity, running, int(lengths.min()), int(lengths.max()))

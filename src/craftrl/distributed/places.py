@@ -5,18 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 import numpy as np
 
-from craftrl.core.places import Recipe, needed_by
+from craftrl.core.spread import Recipe, needed_by
 from craftrl.distributed.executor import Executor, Handle
 from craftrl.distributed.parts import answered, made
 
 __all__ = ["ShardPlaces"]
 
 SMALL, KEPT = 2**14, 2**12  # bytes of an answer that is kept for the next time, and how many are
-AT_ONCE = 32  # lines of thought that are followed together, so that their questions travel together
+AT_ONCE = 32  # items worked on side by side, so that their questions travel together
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,9 +48,9 @@ class ShardPlaces:
         return [self.executor.submit(function, here, what, held, *own) for here, own in zip(self.packed, values)]
 
     def totals(self, questions: Sequence[Recipe]) -> list[Any]:
-        """The sums over all shards; those asked within `together` wait until all who think have a question."""
-        company: _Company | None = getattr(self._own, "company", None)
-        return self._ask(questions) if company is None else company.ask(questions)
+        """The sums over all shards; those asked within `together` wait for each other."""
+        batch: _Batch | None = getattr(self._own, "batch", None)
+        return self._ask(questions) if batch is None else batch.ask(questions)
 
     def together(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """map(function, items), results in order, with the questions of many items asked at once.
@@ -57,29 +58,29 @@ class ShardPlaces:
         To ask costs the same for one question or for thirty: a message to every shard and back. So each item has a
         thread, which waits with its question until every other one has a question as well, or has come to its end.
         """
-        if len(items) == 1 or getattr(self._own, "company", None) is not None:
+        if len(items) == 1 or getattr(self._own, "batch", None) is not None:
             yield from map(function, items)
             return
         for first in range(0, len(items), AT_ONCE):
-            yield from self._in_company(function, items[first : first + AT_ONCE])
+            yield from self._side_by_side(function, items[first : first + AT_ONCE])
 
-    def _in_company(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        company = _Company(self._ask, len(items))
+    def _side_by_side(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        batch = _Batch(self._ask, len(items))
 
-        def think(item: Item) -> Result:
-            self._own.company = company
+        def work(item: Item) -> Result:
+            self._own.batch = batch
             try:
                 return function(item)
             finally:
-                self._own.company = None
-                company.leave()
+                self._own.batch = None
+                batch.leave()
 
-        with ThreadPoolExecutor(len(items)) as pool:
-            futures = [pool.submit(think, item) for item in items]
+        with ThreadPoolExecutor(len(items)) as pool:  # in copies of this context, so that whoever watches still does
+            at_work = [pool.submit(copy_context().run, work, item) for item in items]
             try:
-                return [future.result() for future in futures]
+                return [future.result() for future in at_work]
             except BaseException as error:  # such as Ctrl-C, of which threads hear nothing
-                company.stop(error)
+                batch.stop(error)
                 raise
 
     def _ask(self, questions: Sequence[Recipe]) -> list[Any]:
@@ -96,7 +97,7 @@ class ShardPlaces:
         return found
 
 
-class _Company:
+class _Batch:
     """Threads that ask together: as soon as all of those that have not come to their end wait for an answer."""
 
     def __init__(self, ask: Callable[[Sequence[Recipe]], list[Any]], size: int) -> None:

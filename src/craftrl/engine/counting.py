@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins
-from craftrl.core.places import Labels, Spread, summed
+from craftrl.core.spread import Labels, Spread, summed
 from craftrl.engine.bins import BinSearch
 from craftrl.engine.packing import LANES, PackedStep, Words, pack_groups
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 
 __all__ = [
     "TILE_BYTES",

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, xlogy
 
 from craftrl.core.losses import FIXED_POINT
-from craftrl.core.places import summed
+from craftrl.core.spread import summed
 from craftrl.engine.counting import TILE_BYTES, Int64, count_planes, pair_counts
 from craftrl.engine.packing import PackedStep
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 
 __all__ = ["LEVEL", "agent_dependence", "chance_ratios", "dependence", "likely_dependence", "n_log_n"]
 

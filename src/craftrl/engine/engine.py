@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import TILE_BYTES, CountMemory, best_in_rows, pair_losses, row_tiles
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 from craftrl.errors import InvalidParameterError
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from craftrl.arguments import check_target
 from craftrl.data.files import check_writable
+from craftrl.data.places import Place, target
+from craftrl.data.publishing import taken
 from craftrl.data.truth import read_true_states, truth_path, write_truth
 from craftrl.envs.collection import Collection, collect
 from craftrl.envs.exbmdp import ExBMDP
@@ -35,8 +35,8 @@ def record(
     Nothing is overwritten. The dataset is written last: where it is, its truth is too. If that was interrupted, the
     truth alone is there, and the same call goes on from it.
     """
-    where, truth = check_target("The dataset", path), truth_path(path)
-    if where.exists():
+    where, truth = target("The dataset", path), truth_path(path)
+    if taken(where):
         raise InvalidParameterError(f"{where} exists already; remove it, or choose another name.")
     check_writable(where.parent)
     collection = collect(world, policies, n, seed, workers=workers, progress=progress)
@@ -51,7 +51,7 @@ def record(
     return collection
 
 
-def _is_of(truth: Path, collection: Collection) -> bool:
+def _is_of(truth: Place, collection: Collection) -> bool:
     """Whether the file holds this very collection's states."""
     try:
         return np.array_equal(read_true_states(truth, collection.tau), collection.truth.states)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from craftrl.core.craft import Bounds, Result
-from craftrl.core.places import Labels, n_labels, paired, tallies
+from craftrl.core.spread import Labels, n_labels, paired, tallies
 from craftrl.data.dataset import TrajectoryDataset
 
 __all__ = [

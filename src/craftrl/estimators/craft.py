@@ -291,7 +291,8 @@ class CRAFT(Learner):
         """The labels of a model that was fitted on shards, as its encoders read them: with `relabel`, the very ones."""
         codes = encode_dataset(list(self.encoders_), tau)
         labels = np.where(codes < np.array(list(self.n_states_)), codes, -1)
-        labels[:, 0] = 0  # where every trajectory begins
+        if self.n_states_[1] == 1:
+            labels[:, 0] = 0  # where every trajectory begins
         return labels
 
     # -- the parts of fit ----------------------------------------------------------------------------------------

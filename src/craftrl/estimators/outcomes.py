@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from craftrl.core.encoders import named_by_step
-from craftrl.core.places import Labels
+from craftrl.core.spread import Labels
 from craftrl.core.trace import Trace
 from craftrl.diagnostics.closure import closure_by_step
 from craftrl.diagnostics.residual import residual_by_step

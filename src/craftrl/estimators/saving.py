@@ -2,25 +2,23 @@
 
 `config.json` says which learner it is, its parameters and what it learned; `saved_values` turns these into plain values
 and back. What no file can hold, functions and networks of the user's own, is passed to `load` as the oracle that
-was fitted.
+was fitted. `model_folders` writes the folder, on a disk or in a store, and checks it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
-from craftrl.arguments import check_flag, check_source, check_target, shown
-from craftrl.data.files import check_writable, moved_into_place, temporary_name, told_plainly
-from craftrl.data.seals import CHECKSUM, check_seal, file_digest, sealed
+from craftrl.arguments import shown
+from craftrl.data.places import Place, source
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
 from craftrl.estimators.loaded_values import Altered, Unsaved, ValueReader
+from craftrl.estimators.model_folders import CONFIG, FORMAT_VERSION, checked_files, model_target, write_folder
 from craftrl.estimators.saved_checks import check_loaded
 from craftrl.estimators.saved_values import ValueWriter, can_be_saved
 from craftrl.oracles.base import Oracle, that_encodes, that_tells_agents_apart
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT_VERSION", "check_model_folder", "load", "save_model"]
 
 FORMAT = "craftrl model"
-# 2: what log-odds are worth at each step, and the log-odds themselves; 3: checksums. Older ones are read.
-FORMAT_VERSION = 3
-CONFIG = "config.json"
 
 LEARNERS = {
     "CRAFT": "craftrl.estimators.craft",
@@ -57,8 +52,7 @@ UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained w
 
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted learner to a folder, whole or not at all; see `Learner.save`."""
-    target = check_target("The model", path)
-    check_model_folder(target, overwrite)
+    where = check_model_folder(path, overwrite)
     if LEARNERS.get(type(model).__name__) != type(model).__module__:
         raise InvalidParameterError(
             f"A model to save must be one of {', '.join(LEARNERS)}; {type(model).__name__} is not; save its encoders "
@@ -76,16 +70,7 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
         "learned": {name: writer.plain(learned[name]) for name in sorted(learned.keys() - UNSAVED_ATTRIBUTES)},
         "objects": writer.objects,
     }
-    temporary = temporary_name(target)
-    try:
-        with told_plainly(target, "model"):
-            temporary.mkdir(parents=True)
-            writer.write_files(temporary)
-            content["files"] = {file.name: file_digest(file) for file in sorted(temporary.iterdir())}
-            (temporary / CONFIG).write_text(json.dumps(sealed(content), indent=1) + "\n")
-            moved_into_place(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    write_folder(where, content, writer.write_files, overwrite)
 
 
 def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted: Sequence[str] = ()) -> Any:
@@ -99,12 +84,12 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
         raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given.")
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in _as_list(trusted)):
         raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
-    folder = check_source("The model", path)
+    folder = source("The model", path)
     content = _read_config(folder)
     try:
-        _check_seals(folder, content)
-        reader = ValueReader(folder, content["objects"], that_encodes(oracle), trusted)
-        model = _model(content, reader, oracle)
+        with checked_files(folder, content) as files:
+            reader = ValueReader(files, content["objects"], that_encodes(oracle), trusted)
+            model = _model(content, reader, oracle)
         if oracle is not None:
             _give_back(model, oracle)
         check_loaded(model)
@@ -167,7 +152,7 @@ def _give_back(model: Any, oracle: Oracle) -> None:
         model.oracle_ = oracle
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Place) -> dict[str, Any]:
     try:
         content = json.loads((folder / CONFIG).read_text())
         if content["format"] != FORMAT:
@@ -188,22 +173,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def _check_seals(folder: Path, content: dict[str, Any]) -> None:
-    """Raise unless all files are as they were written; models of formats 1 and 2 have no checksums."""
-    if content["format_version"] < 3 and CHECKSUM not in content:
-        return
-    try:
-        check_seal(content)
-    except ValueError as error:
-        raise Altered(f"{CONFIG}: {error}") from error
-    for name, digest in content["files"].items():
-        if not (folder / Path(name).name).is_file():
-            raise Altered(f"{name} is missing")
-        if file_digest(folder / Path(name).name) != digest:
-            raise Altered(f"{name}: its checksum does not fit: it was damaged or edited")
-
-
-def _damaged(folder: Path, reason: str) -> InvalidDataError:
+def _damaged(folder: Place, reason: str) -> InvalidDataError:
     return InvalidDataError(
         f"The files of a model must be as save wrote them; those in {folder} are incomplete or altered ({reason}); "
         "save or copy the model again."
@@ -220,17 +190,9 @@ def _check_encoders(model: Learner) -> None:
             )
 
 
-def check_model_folder(target: Path, overwrite: bool) -> None:
-    """Raise, before any work is done, where a model cannot be put; nothing but a model is ever replaced."""
-    check_target("The model", target)
-    check_flag("overwrite", overwrite)
-    check_writable(target.parent)
-    if not os.path.lexists(target):
-        return
-    if not (target / CONFIG).is_file() or target.is_symlink():
-        raise InvalidParameterError(f"{target} exists and is no model of ours; choose another name.")
-    if not overwrite:
-        raise InvalidParameterError(
-            f"{target} holds a model already; choose another name, or replace it with overwrite=True (--force)."
-        )
-    _read_config(target)
+def check_model_folder(path: str | os.PathLike[str], overwrite: bool) -> Place:
+    """Where a model is to be put; raises, before any work is done, where it cannot be."""
+    where, replaces = model_target(path, overwrite)
+    if replaces:
+        _read_config(where)
+    return where

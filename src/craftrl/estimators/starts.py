@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.seam import PreparedOracle
+from craftrl.core.spread import Labels, n_labels
 from craftrl.data.inputs import Grouped
 from craftrl.errors import InvalidDataError
 from craftrl.oracles.base import Choice
 
 __all__ = ["which_starts"]
 
-Starts = NDArray[np.integer] | None
+Starts = Labels | None
 
 
 def which_starts(start: Any, data: Grouped, prepared: PreparedOracle) -> tuple[Starts, tuple[Choice, ...]]:
@@ -24,7 +25,7 @@ def which_starts(start: Any, data: Grouped, prepared: PreparedOracle) -> tuple[S
     """
     find = isinstance(start, str) and start == "find"
     starts = prepared.find_starts() if find else None if start is None else _named(start, data)
-    n_starts = 1 if starts is None else int(starts.max()) + 1
+    n_starts = 1 if starts is None else n_labels(starts)
     if n_starts > 1:
         prepared.expect_several_starts()
     why = "so many groups of first observations differ in their log-odds beside any second one."

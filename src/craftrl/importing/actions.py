@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_target
 from craftrl.data.files import written_whole
+from craftrl.data.places import Place, target
 from craftrl.data.seals import UNREADABLE, read_arrays
 from craftrl.errors import InvalidDataError
 
 __all__ = ["actions_path", "read_actions", "write_actions"]
 
 
-def actions_path(store: str | os.PathLike[str]) -> Path:
+def actions_path(store: str | os.PathLike[str]) -> Place:
     """Where a store's actions lie: data.h5 goes with data.actions.npz, beside it."""
-    path = check_target("The store", store)
+    path = target("The store", store)
     return path.with_name(f"{path.stem}.actions.npz")
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from craftrl.arguments import check_target
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.hdf5 import read_notes
+from craftrl.data.places import Place, place, target
 from craftrl.importing.actions import actions_path
 from craftrl.importing.checks import find_warnings, take_sample
 
@@ -33,12 +32,12 @@ class AgentSummary:
 class Inspection:
     """What `inspect` found; as text, it is what `craftrl inspect` prints."""
 
-    path: Path
+    path: Place
     agents: tuple[AgentSummary, ...]
     horizon: int
     obs_shape: tuple[int, ...]
     dtype: str
-    actions: Path | None
+    actions: Place | None
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -68,7 +67,7 @@ def inspect(path: str | os.PathLike[str], sheet: str | os.PathLike[str] | None =
     With `sheet`, frames of every agent are drawn into a PNG file of that name.
     """
     if sheet is not None:
-        check_target("sheet", sheet)
+        target("sheet", sheet)
     tau, notes = TrajectoryDataset.open(path), read_notes(path)
     names = [str(name) for name in notes.get("agents") or range(tau.K)]
     formats = notes.get("formats") or [""] * tau.K
@@ -79,7 +78,7 @@ def inspect(path: str | os.PathLike[str], sheet: str | os.PathLike[str] | None =
         write_contact_sheet(tau, names, sheet)
     actions = actions_path(path)
     return Inspection(
-        path=Path(path),
+        path=place(path),
         agents=tuple(_summary(tau, k, names[k], formats[k]) for k in range(tau.K)),
         horizon=tau.H,
         obs_shape=tau.obs_shape,

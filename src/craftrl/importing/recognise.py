@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from craftrl.arguments import check_source
+from craftrl.data.places import Place
 from craftrl.errors import InvalidDataError
 from craftrl.importing import arrays, frames, lerobot, minari_datasets, stores, tables, videos
 from craftrl.importing.options import Options
@@ -35,7 +36,7 @@ def agents_at(given: str | Path, options: Options) -> list[Agent]:
     return _in_folder(path, options) if path.is_dir() else _in_file(path, options)
 
 
-def is_store(path: Path) -> bool:
+def is_store(path: Place) -> bool:
     """Whether craftrl wrote this dataset, as far as names tell."""
     return path.suffix in STORES if path.is_file() else (path / MANIFEST).is_file()
 

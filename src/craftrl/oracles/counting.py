@@ -20,8 +20,8 @@ from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
-from craftrl.core.places import Labels, renamed
 from craftrl.core.saved import Savable
+from craftrl.core.spread import Labels, renamed
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import CountMemory, group_counts, pair_counts
@@ -30,7 +30,7 @@ from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_tiled
-from craftrl.oracles.markov import MarkovChain, check_cost, dear
+from craftrl.oracles.markov import TOO_LONG, MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
 from craftrl.oracles.starts import counted_start_test, counted_starts
 from craftrl.oracles.tied import TiedChain, check_tied_cost
@@ -131,6 +131,7 @@ class PreparedCounting(PreparedOracle):
     """The three questions, answered by counting the values of every encoder on one dataset."""
 
     N_s: int
+    patience = TOO_LONG  # seconds of one core that a Markov chain may take
 
     def __init__(self, oracle: CountingOracle, tau: TrajectoryDataset) -> None:
         self.oracle = oracle
@@ -237,7 +238,7 @@ class PreparedCounting(PreparedOracle):
     def _markov_chain(self, chain: list[PackedStep]) -> MarkovChain:
         """What does not depend on the grid is counted once."""
         if self._markov is None:
-            check_cost(chain)
+            check_cost(chain, self.patience)
             self._markov = MarkovChain(chain, self._all_steps(), self.engine)
         return self._markov
 
@@ -293,7 +294,7 @@ class PreparedCounting(PreparedOracle):
         """A chain then begins with any encoder of x_1, not with the constant one."""
         self._one_start, self._markov, self._tied = False, None, None
 
-    def find_starts(self) -> Ints:
+    def find_starts(self) -> Labels:
         """The values of the encoder of x_1 in the best chain over all steps."""
         return counted_starts(self)
 

@@ -28,7 +28,7 @@ from craftrl.engine.counting import CountMemory
 from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import LANES
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain
 
@@ -123,10 +123,10 @@ def dear(codes: Sequence[Step]) -> str | None:
     return in_words(seconds, n_bytes) if seconds > LONG or n_bytes > LARGE else None
 
 
-def check_cost(codes: Sequence[Step]) -> None:
-    """Refuse what nobody would wait for, or what no memory would hold."""
+def check_cost(codes: Sequence[Step], at_most: float = TOO_LONG) -> None:
+    """Refuse what nobody would wait for, more than `at_most` seconds of one core, or what no memory would hold."""
     seconds, n_bytes = _cost(codes)
-    if seconds > TOO_LONG or n_bytes > TOO_LARGE:
+    if seconds > at_most or n_bytes > TOO_LARGE:
         most = max(step.size for step in codes)
         raise InvalidParameterError(
             f"coupling='markov' counts triples of encoders and must do with an hour and {TOO_LARGE >> 30} GiB; up to "

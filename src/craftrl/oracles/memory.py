@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.merging import Merged
-from craftrl.core.places import Labels
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Profiles, Separation
+from craftrl.core.spread import Labels
 from craftrl.core.starts import StartTest
 from craftrl.core.trace import OracleUse
 from craftrl.data.dataset import TrajectoryDataset

@@ -18,9 +18,10 @@ from scipy.special import logsumexp, xlogy
 
 from craftrl.core.evidence import LEVEL, shares_loss, table_p_value
 from craftrl.core.grid import Grid
+from craftrl.core.spread import Labels, renamed, tally
 from craftrl.core.starts import StartTest
 from craftrl.engine.counting import pair_counts
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 from craftrl.oracles.chain import shortest_tiled
 
 if TYPE_CHECKING:
@@ -48,19 +49,20 @@ def counted_start_test(prepared: PreparedCounting) -> StartTest:
     )
 
 
-def counted_starts(prepared: PreparedCounting) -> NDArray[np.int64]:
-    """The values (n,) of the encoder of x_1 with which the best chain of encoders over all steps begins.
+def counted_starts(prepared: PreparedCounting) -> Labels:
+    """The values (n,) of the encoder of x_1 with which the best chain of encoders over all steps begins, from 0 on.
 
     A constant one is as good as any if the start is one state; it is taken unless another is better by more than
     chance, counted as the test above counts it.
     """
     if counted_start_test(prepared).p_beyond > LEVEL:
-        return np.zeros(prepared.tau.n, dtype=np.int64)
+        return prepared.first_labels(prepared.tau)
     prepared.expect_several_starts()
     steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
     path = shortest_tiled(prepared.engine.loss_tiles(steps, GRID))[0]
-    values, label = np.unique(steps[0].values(int(path[0])), return_inverse=True)
-    return label.reshape(-1) - int(values[0] < 0)
+    values = steps[0].values(int(path[0]))
+    occurs = tally(values, steps[0].N_s) > 0
+    return renamed(values, np.where(occurs, np.cumsum(occurs) - 1, -1))
 
 
 def _first_p_value(step: Step) -> float:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import CountMemory, pair_counts
 from craftrl.engine.dependence import chance_ratios
-from craftrl.engine.spread import Step
+from craftrl.engine.spread_step import Step
 from craftrl.engine.tying import TiedPair, labellings, log_table, pooled
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain

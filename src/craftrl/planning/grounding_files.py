@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
-from craftrl.arguments import check_kind, check_source, is_whole
+from craftrl.arguments import check_kind, is_whole
 from craftrl.data.files import write_json
+from craftrl.data.places import Place, source, target
 from craftrl.data.seals import UNREADABLE, check_seal, file_digest, sealed
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.grounding import Grounding
@@ -22,7 +22,7 @@ MOST_ACTIONS, MOST_TIMES = 10**6, 10**7
 
 def model_fingerprint(folder: str | os.PathLike[str]) -> str:
     """What tells a saved model from others: its description holds the checksums of all that it learned."""
-    return file_digest(check_source("The model", folder) / "config.json")[:16]
+    return file_digest(source("The model", folder) / "config.json")[:16]
 
 
 def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: str) -> None:
@@ -40,7 +40,7 @@ def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: st
         "n_actions": grounding.n_actions,
         "labels": [list(label) for label in grounding.labels],
     }
-    write_json(Path(path), sealed(content))
+    write_json(target("The grounding", path), sealed(content))
 
 
 def load_grounding(
@@ -49,7 +49,7 @@ def load_grounding(
     """A grounding from such a file, over the moves of the same model; the rest is as for `Grounding`."""
     check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
     _check_fingerprint(model)
-    content = _read(check_source("The grounding", path))
+    content = _read(source("The grounding", path))
     if content["model"] != model or content["shared"] != moves.nodes.shared:
         raise InvalidDataError(
             f"A grounding must be of this model, since every model numbers its states in its own way; {path} is of "
@@ -74,7 +74,7 @@ def _check_fingerprint(model: Any) -> None:
         )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Place) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
         if content["format"] != FORMAT or content["format_version"] != VERSION:

@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from craftrl._version import __version__
 from craftrl.data.files import check_writable, plain_value, write_json
+from craftrl.data.places import Place
+from craftrl.data.ranges import read_ranges
+from craftrl.data.remote import Remote
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["Row", "check_folder", "finished_rows", "prepare_folder", "row_key"]
@@ -18,14 +20,14 @@ __all__ = ["Row", "check_folder", "finished_rows", "prepare_folder", "row_key"]
 Row = dict[str, Any]
 
 
-def check_folder(out: Path, name: str, settings_list: Sequence[Any]) -> None:
+def check_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
     """Raise where the folder holds another sweep; nothing is written."""
     path = out / "settings.json"
     if path.exists():
         _check_same_sweep(out, _read_manifest(path), _manifest(name, settings_list))
 
 
-def prepare_folder(out: Path, name: str, settings_list: Sequence[Any]) -> None:
+def prepare_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
     """Create the folder and its settings.json, or check that it belongs to this very sweep.
 
     Everything that can go wrong with a folder goes wrong here, before any work is done.
@@ -41,7 +43,7 @@ def row_key(settings: Any) -> str:
     return _key_of(asdict(settings))
 
 
-def finished_rows(out: Path, settings_list: Sequence[Any]) -> dict[str, Row]:
+def finished_rows(out: Place, settings_list: Sequence[Any]) -> dict[str, Row]:
     """The rows of these runs that are on disk, by key: from rows/, or packed in rows.jsonl.
 
     A file that is no JSON was not finished by us: its run counts as not done.
@@ -53,8 +55,9 @@ def finished_rows(out: Path, settings_list: Sequence[Any]) -> dict[str, Row]:
         if row is not None and fields <= row.keys():
             packed[_key_of({field: row[field] for field in fields})] = row
     found = {}
+    singles = _texts(out / "rows", [f"{key}.json" for key in map(row_key, settings_list)])
     for key in map(row_key, settings_list):
-        single = _parse("".join(_lines(out / "rows" / f"{key}.json")))
+        single = _parse(singles.get(f"{key}.json", ""))
         row = packed.get(key) if single is None else single
         if row is not None:
             found[key] = row
@@ -82,7 +85,7 @@ def _manifest(name: str, settings_list: Sequence[Any]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(manifest, default=plain_value)))
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Place) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text())
         return {"study": manifest["study"], "craftrl": manifest["craftrl"], **manifest}
@@ -92,7 +95,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _check_same_sweep(out: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _check_same_sweep(out: Place, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     if found == wanted:
         return
     pairs = [(label, found.get(label), wanted[label]) for label in ("study", "craftrl")]
@@ -113,11 +116,21 @@ def _short(values: Any) -> str:
     return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]])
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Place) -> list[str]:
     try:
         return path.read_text().splitlines()
     except OSError:
         return []
+
+
+def _texts(folder: Place, names: Sequence[str]) -> dict[str, str]:
+    """The files of these names that are there; those of a store are read together."""
+    if isinstance(folder, Remote):
+        there = folder.files()
+        known = [there[name] for name in names if name in there]
+        contents = read_ranges([(file, 0, file.length()) for file in known])
+        return {file.name: data.decode(errors="replace") for file, data in zip(known, contents)}
+    return {name: "".join(_lines(folder / name)) for name in names}
 
 
 def _parse(text: str) -> Row | None:

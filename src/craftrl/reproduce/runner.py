@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from craftrl.data.files import json_text, write_text
+from craftrl.data.places import Place, place
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.progress import progress_bar
 from craftrl.reproduce.folder import Row, check_folder, finished_rows, prepare_folder, row_key
@@ -61,7 +61,7 @@ def run_sweep(
     """
     crew = Workers(workers, backend, address)
     crew.check()
-    folder = Path(out)
+    folder = place(out)
     keys = [row_key(settings) for settings in settings_list]
     if not keys or len(set(keys)) < len(keys):
         raise InvalidParameterError(
@@ -73,7 +73,6 @@ def run_sweep(
     with crew.carry() if todo else nullcontext() as carry:  # a cluster that is not there leaves no folder behind
         prepare_folder(folder, name, settings_list)
         if carry is not None:
-            (folder / "rows").mkdir(exist_ok=True)
             with _progress(name, len(keys), len(done), progress) as count_one:
                 _run_all(todo, run_one, folder / "rows", carry, count_one)
             done = finished_rows(folder, settings_list)
@@ -90,7 +89,7 @@ def seed_of(*parts: int | str) -> Any:
     return np.random.SeedSequence(int.from_bytes(digest[:16], "big"))
 
 
-def _run_all(todo: Sequence[Any], run_one: RunOne, rows: Path, carry: Carry, count_one: Callable[[], Any]) -> None:
+def _run_all(todo: Sequence[Any], run_one: RunOne, rows: Place, carry: Carry, count_one: Callable[[], Any]) -> None:
     """Every row is written here, as soon as it is known: workers may be on machines that do not see this disk."""
     for key, row in carry(partial(_row, run_one), todo):
         write_text(rows / f"{key}.json", row)

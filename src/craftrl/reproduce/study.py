@@ -10,9 +10,9 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from craftrl.data.places import place
 from craftrl.reproduce.arguments import add_sweep_arguments
 from craftrl.reproduce.folder import Row
 from craftrl.reproduce.runner import RunOne, run_sweep
@@ -43,7 +43,8 @@ class Study:
     seeds       how many seeds are run unless --seeds says otherwise
     runs        from the parsed arguments to the settings of all runs: frozen dataclasses of plain values
     run_one     from the settings of one run to its results, plain values too
-    report      from all rows to the text that is printed; also writes its tables into the folder
+    report      from all rows to the text that is printed; also writes its tables into the folder, a path or a place in
+                a store
     draw        draws the pictures into the folder; None where a study has none
     writes      the files that report and draw write
     options     adds the study's own arguments to a parser; None where it has none
@@ -57,8 +58,8 @@ class Study:
     seeds: int
     runs: Callable[[argparse.Namespace], Sequence[Any]]
     run_one: RunOne
-    report: Callable[[list[Row], Path, argparse.Namespace], str]
-    draw: Callable[[list[Row], Path, argparse.Namespace], None] | None = None
+    report: Callable[[list[Row], Any, argparse.Namespace], str]
+    draw: Callable[[list[Row], Any, argparse.Namespace], None] | None = None
     writes: tuple[str, ...] = ()
     options: Callable[[argparse.ArgumentParser], None] | None = None
     full_seeds: int | None = None
@@ -81,7 +82,7 @@ class Study:
         """
         if self.full_seeds is not None and args.full:
             args = argparse.Namespace(**{**vars(args), "seeds": self.full_seeds})
-        out = Path(args.out)
+        out = place(args.out)
         crew = {"workers": args.workers, "backend": args.backend, "address": args.address}
         rows = run_sweep(self.name, self.runs(args), self.run_one, out, progress=not args.quiet, **crew)
         print(self.report(rows, out, args))

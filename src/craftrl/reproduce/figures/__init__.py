@@ -6,7 +6,6 @@ Paper: Figures 1 (two-step example), 2 (recursive DRAFT) and 3 (schematic of CRA
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from craftrl.reproduce.arguments import positive
 
@@ -31,11 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     from craftrl.data.files import check_writable
+    from craftrl.data.places import place
     from craftrl.reproduce.figures.composition import draw_composition
     from craftrl.reproduce.figures.recursive import draw_recursion
     from craftrl.reproduce.figures.spectrum import draw_spectrum
 
-    out = Path(args.out)
+    out = place(args.out)
     check_writable(out)
     draw_composition(out / "composition.png", args.n, args.seed)
     draw_recursion(out / "recursive_draft.png", args.n, args.seed)

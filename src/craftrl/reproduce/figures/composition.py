@@ -5,12 +5,12 @@ Paper: Section 3.1, its figure of the two-step example
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from craftrl.baselines import DRAFT
+from craftrl.data.places import Place
 from craftrl.envs import BitsExBMDP, Collection, collect
 from craftrl.oracles import CoordinateOracle
 from craftrl.plots.style import BLUE, GREY, INK, ORANGE, RED, picture
@@ -24,7 +24,7 @@ __all__ = ["draw_composition"]
 STATE_COLOURS = (ORANGE, BLUE)  # s_2 and s_2'
 
 
-def draw_composition(path: Path, n: int, seed: int) -> None:
+def draw_composition(path: Place, n: int, seed: int) -> None:
     """Left, the latent graph; middle, both agents' observations x_2 by state; right, DRAFT's loss of every encoder."""
     world = BitsExBMDP(horizon=2, n_features=64, seed=seed)
     policies = world.paper_policies()

@@ -6,13 +6,13 @@ Paper: Section 3.1.1, its figure of the recursion
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.baselines import RecursiveDRAFT
+from craftrl.data.places import Place
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.oracles import CoordinateOracle
 from craftrl.plots.style import BLUE, GREY, INK, ORANGE, picture
@@ -46,7 +46,7 @@ class Box:
         return COLUMNS[self.stage], self.y
 
 
-def draw_recursion(path: Path, n: int, seed: int) -> None:
+def draw_recursion(path: Place, n: int, seed: int) -> None:
     """Boxes are sets of trajectories, bars both agents' numbers in each true state; arrows are splits and merges."""
     world = BitsExBMDP(horizon=3, n_features=64, seed=seed)
     collection = collect(world, world.paper_policies(), n, seed)

@@ -5,9 +5,8 @@ Paper: Section 3.2, its schematic of the algorithm
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from craftrl import CRAFT, FiniteOracle
+from craftrl.data.places import Place
 from craftrl.envs import LockExBMDP, collect
 from craftrl.plots.spectra import draw_schematic
 from craftrl.theory import population_assumptions
@@ -15,7 +14,7 @@ from craftrl.theory import population_assumptions
 __all__ = ["draw_spectrum"]
 
 
-def draw_spectrum(path: Path, n: int, seed: int) -> None:
+def draw_spectrum(path: Place, n: int, seed: int) -> None:
     """Fit CRAFT to n trajectories per agent and draw what it did at h = 1 and h = 2."""
     world = LockExBMDP(horizon=4, n_features=8, seed=seed)
     policies = world.policies(alpha=1.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.places import Places, Recipe, Spread, SpreadLabels, summed
+from craftrl.core.spread import Places, Recipe, Spread, SpreadLabels, summed
 from craftrl.engine.packing import PackedStep, segments
 
 __all__ = ["SpreadStep", "Step", "value_counts_of"]
