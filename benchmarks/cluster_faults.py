@@ -40,7 +40,7 @@ from craftrl.errors import CraftError
 
 H, M, N, SHARDS = 8, 32, 40_000, 6  # steps, entries, trajectories and shards of each agent
 STORE = 150 * 2**20
-KILLS, DRIVERS, NODES, MEDDLINGS = 20, 3, 3, 8
+KILLS, DRIVERS, NODES, MEDDLINGS = 20, 3, 3, 6
 TASKS = {"ray::" + name for name in ("look_at", "largest_in", "packed", "made", "answered", "_fingerprint", "_add")}
 
 
@@ -103,6 +103,7 @@ class Row:
             self.wrong += "\n" in str(error)
             self.sentences.append(str(error))
         self.seconds.append(time.perf_counter() - start)
+        print(f"{self.fault}: {self.same} same, {self.said} said, {self.wrong} wrong", file=sys.stderr, flush=True)
 
     def shown(self) -> str:
         counts = (self.done, len(self.seconds), self.same, self.said, self.wrong)
@@ -201,7 +202,6 @@ def nodes_lost(rows: dict[str, Row], shards: Path, n_tasks: int, rng: np.random.
     from ray._private import utils
     from ray.cluster_utils import Cluster
 
-    os.environ["RAY_AUTH_MODE"] = "token"  # as the Ray that this process had before
     utils.write_ray_address = lambda *_: None  # no other Ray on this machine hears of this one
     folder = tempfile.mkdtemp(prefix="craftrl-ray-", dir="/tmp")
     node = {"num_cpus": 1, "object_store_memory": STORE}
@@ -260,6 +260,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="of what happens when, and to whom (default: 0)")
     rng = np.random.default_rng(parser.parse_args().seed)
+    os.environ["RAY_AUTH_MODE"] = "token"  # for all that is started here, since Ray cannot change that in a process
     with tempfile.TemporaryDirectory() as folder:
         shards = write(Path(folder) / "shards")
         with warnings.catch_warnings():

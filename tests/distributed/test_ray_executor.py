@@ -260,6 +260,15 @@ def test_a_connection_that_is_there_is_used_as_it_is(executor: RayExecutor, clus
         same.submit(sum, [1, 2])
 
 
+def test_a_driver_that_differs_from_its_nodes_is_refused(
+    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = np.__version__
+    monkeypatch.setattr(np, "__version__", "0.1")
+    with pytest.raises(ClusterError, match=rf"node \S+ has NumPy {there}, the driver NumPy 0.1; install the same"):
+        RayExecutor()
+
+
 def test_nodes_that_differ_are_named_with_both_versions() -> None:
     ours = versions_elsewhere()()
     assert ours.keys() == {"Python", "NumPy", "numba", "craftrl"}
