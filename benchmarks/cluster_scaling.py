@@ -10,7 +10,7 @@
 4. What 10^9 trajectories of H = 30 and M = 128 would take on 10, 100 and 1000 nodes.
 
 Other work on the machine makes the clock's times longer, and the model knows nothing of it. So each time is the best of
-several, and what does not depend on other work stands beside it: the processor time of the workers, Ray's own included.
+several, and what depends less on other work stands beside it: the processor time of the workers.
 """
 
 from __future__ import annotations
