@@ -7,7 +7,6 @@ machines do not see this one's disk.
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
@@ -155,6 +154,8 @@ def _at_most(what: str, count: int | None, there: int) -> int:
 
 def _elsewhere(packed: bytes) -> Any:
     """One run in a worker of a cluster, which unpacks it itself and so can say what it has not."""
+    import pickle
+
     try:
         function, item = pickle.loads(packed)
     except (ImportError, AttributeError) as error:
