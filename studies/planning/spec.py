@@ -169,7 +169,7 @@ def _runs(args: argparse.Namespace) -> list[Run]:
         require("stable_baselines3", "policies")
     games = [name for name in chosen if name in GAMES]
     if games:
-        Later("studies.games.data", "collect_missing")(args.data, games, args.workers, not args.quiet)
+        Later("studies.games.data", "collect_missing")(args.data, games, args.workers or 1, not args.quiet)
     given = {
         name: getattr(args, name)
         for name in ("seeds", "walkers", "n", "labels", "goals", "steps", "rates", "bounds", "data", "device")

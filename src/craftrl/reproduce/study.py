@@ -85,7 +85,8 @@ class Study:
             seeds = self.full_seeds if self.full_seeds is not None and args.full else self.seeds
             args = argparse.Namespace(**{**vars(args), "seeds": seeds})
         out = place(args.out)
-        rows = run_sweep(self.name, self.runs(args), self.run_one, out, args.workers, progress=not args.quiet)
+        crew = {"workers": args.workers, "backend": args.backend, "address": args.address}
+        rows = run_sweep(self.name, self.runs(args), self.run_one, out, progress=not args.quiet, **crew)
         print(self.report(rows, out, args))
         if self.draw is not None:
             self.draw(rows, out, args)
