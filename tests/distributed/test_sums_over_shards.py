@@ -46,7 +46,7 @@ class Rows:
         return self.steps.read(step, self.start + start, self.start + stop)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 150), max_size=6), st.integers(2, 3))
 def test_everything_that_is_counted_adds_up(seed, ends, K):
     rng = np.random.default_rng(seed)

@@ -65,6 +65,15 @@ def drop(*keys):
     return change
 
 
+def drop_both(one, other):
+    """Neither is needed where the other is there: labels stay with shards, and old models did not describe the data."""
+
+    def change(content):
+        del content["learned"][one], content["learned"][other]
+
+    return change
+
+
 def put(*keys_and_value):
     *keys, last, value = keys_and_value
 
@@ -94,7 +103,7 @@ def in_object(kind, *keys_and_value):
         (drop("learned", "trace_"), "trace_ must be a Trace, and is None"),
         (drop("learned", "choices_"), "choices_ must be a tuple, and is None"),
         (drop("learned", "n_states_"), "n_states_ must be a ByStep, and is None"),
-        (drop("learned", "labels_"), "labels_ is missing"),
+        (drop_both("labels_", "data_"), "labels_ is missing"),
         (drop("learned", "oracle_"), "oracle_ is missing"),
         (put("learned", "trace_", 3), "trace_ must be a Trace, and is 3"),
         (drop("learned", "obs_shape_"), "obs_shape_ must be positive integers, and is None"),
