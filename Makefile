@@ -6,7 +6,7 @@ BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-streaming campaign docs docs-serve figures clean
+.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-cluster bench-streaming campaign docs docs-serve figures clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -47,6 +47,9 @@ bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
 
 bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectories
 	$(BIN)/python benchmarks/out_of_core.py
+
+bench-cluster: $(READY)  ## exact fits on one and two Ray workers, the cost model fitted to them, and 10^9 trajectories on paper
+	$(BIN)/python benchmarks/cluster_scaling.py
 
 bench-streaming: $(READY)  ## training on videos from disk, with a tenth of them in memory, against all in memory
 	$(BIN)/python benchmarks/streaming.py

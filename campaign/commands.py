@@ -40,6 +40,7 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--nu": ["1/10"],
         "--out": [str(b.new())],
     },
+    "estimate": lambda b: {"data": [str(b.stored)], "--trajectories": ["1e6"], "--nodes": ["2"]},
     "evaluate": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--truth": [str(b.truth)]},
     "encode": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--out": [str(b.new(".csv"))]},
     "render": lambda b: {

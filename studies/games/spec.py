@@ -92,7 +92,7 @@ def _runs(args: argparse.Namespace) -> list[Run]:
     require("torch", "neural")
     if args.models:
         import_module("safetensors")  # what models are kept with: better missed now than after the first fit
-    Later("studies.games.data", "collect_missing")(args.data, args.worlds, args.workers, not args.quiet)
+    Later("studies.games.data", "collect_missing")(args.data, args.worlds, args.workers or 1, not args.quiet)
     given = {name: getattr(args, name) for name in ("rates", "data", "models", "device")}
     return sweep(args.worlds, args.techniques, args.n, args.seeds, **given)
 

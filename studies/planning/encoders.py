@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from craftrl import CRAFT, FiniteOracle
 from craftrl.baselines.trained import NearestCentre, TrainedBaseline
 from craftrl.core.encoders import Encoder
 from craftrl.data import TrajectoryDataset
-from craftrl.envs import PixelsExBMDP
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.states.accuracy import accuracy
@@ -70,15 +68,8 @@ def _model(run: Run, arena: Arena) -> Any:
     data = arena.data
     if run.world == "multimaze":
         return CRAFT(FiniteOracle(arena.world.encoders(2), arena.world.n_values), stationary=True).fit(data.train.tau)
-    if run.technique == "craft-class":
-        return CRAFT(FiniteOracle(_figures(arena.world), arena.world.plan.n_cells), stationary=True).fit(data.train.tau)
     known = vars(data.bounds) if run.bounds == "true" and run.world not in GAMES else {}
     return CRAFT(NeuralOracle(training=training_of(run)), stationary=True, **known).fit(data.train.tau)
-
-
-def _figures(world: PixelsExBMDP) -> list[Encoder]:
-    """A class of functions in place of a network: in which cell is each of the figures?"""
-    return [partial(world.find_figure, figure=i) for i in range(world.n_walkers + 1)]
 
 
 def training_of(run: Run) -> Training:

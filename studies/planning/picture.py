@@ -17,7 +17,6 @@ __all__ = ["draw", "draw_curves"]
 
 COLOURS = {
     "craft": BLUE,
-    "craft-class": BLUE,
     "true": INK,
     "ac-state": GREEN,
     "paired": PURPLE,

@@ -9,7 +9,7 @@ from pathlib import Path
 from craftrl.reproduce.folder import Row, write_json
 from craftrl.reproduce.statistics import estimate, grouped
 from studies.cells import Cell, markdown_table
-from studies.planning.spec import CRAFTS, NAMES
+from studies.planning.spec import NAMES
 
 __all__ = ["CHANCE", "SOURCES", "cells", "curves_of", "format_report", "label", "needed", "report"]
 
@@ -137,7 +137,7 @@ def _steps(table: Sequence[Cell]) -> list[str]:
         tried = [f"{s:,}" if s is not None else f"more than {t:,}" for s, t in zip(c["steps_needed"], c["steps_tried"])]
         away = "; ".join(map(str, c["goal_distance"]))
         lines.append([label(c["technique"]), "one", "; ".join(tried), f"the goal is so many moves away: {away}"])
-    planners = [x for x in curves_of(table, "online") if x[1]["technique"] in CRAFTS]
+    planners = [x for x in curves_of(table, "online") if x[1]["technique"] == "craft"]
     for name, c, kind in planners:
         ratios = [_ratio(learner, c[f"{kind}_needed"]) for learner in learned]
         text = "; ".join(f"{label(l['technique'])} takes {r}" for l, r in zip(learned, ratios) if r)

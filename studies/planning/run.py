@@ -21,7 +21,7 @@ from studies.planning.trials import curves, moves_of, random_success
 
 __all__ = ["run_one"]
 
-WITH_LATENT = ("craft", "craft-class", "true")  # whose latent actions are tried as well
+WITH_LATENT = ("craft", "true")  # whose latent actions are tried as well
 LEVEL = 0.95  # success from which on a goal counts as learned by PPO and Q-learning
 
 

@@ -13,8 +13,7 @@ from studies.techniques import RIVALS
 
 __all__ = ["DEFAULT", "ENCODERS", "LEARNERS", "NAMES", "STUDY", "WORLDS", "Run", "World", "sweep"]
 
-CRAFTS = {"craft": "CRAFT", "craft-class": "CRAFT, told that the cell of some figure is the state"}
-ENCODERS = {**CRAFTS, "true": "true states", **RIVALS}
+ENCODERS = {"craft": "CRAFT", "true": "true states", **RIVALS}
 LEARNERS = {
     "cloning": "behaviour cloning from pixels",
     "ppo": "PPO from pixels, one goal",
@@ -170,7 +169,7 @@ def _runs(args: argparse.Namespace) -> list[Run]:
         require("stable_baselines3", "policies")
     games = [name for name in chosen if name in GAMES]
     if games:
-        Later("studies.games.data", "collect_missing")(args.data, games, args.workers, not args.quiet)
+        Later("studies.games.data", "collect_missing")(args.data, games, args.workers or 1, not args.quiet)
     given = {
         name: getattr(args, name)
         for name in ("seeds", "walkers", "n", "labels", "goals", "steps", "rates", "bounds", "data", "device")

@@ -2,7 +2,8 @@
 
     python -m studies.planning.tables
 
-prints them as Markdown, writes table.json and draws planning.png beside this file.
+prints them as Markdown, writes table.json and draws planning.png beside this file, and the picture of the larger worlds
+for the docs.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from studies.planning.report import cells, format_report
 __all__ = ["FILES", "main", "rows_of", "tables"]
 
 HERE = Path(__file__).parent
-FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "4x4 cells": ("four.jsonl",)}
+FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "larger worlds": ("full.jsonl",)}
 
 
 def main() -> None:
-    """Print every table; the picture is that of the small default."""
+    """Print every table and draw both pictures; table.json is that of the small default."""
     from studies.planning.picture import draw_curves
 
     for what, text in tables().items():
@@ -28,6 +29,7 @@ def main() -> None:
     first = rows_of("rows.jsonl")
     write_json(HERE / "table.json", {"cells": cells(first)})
     draw_curves(first, HERE / "planning.png")
+    draw_curves(rows_of("full.jsonl"), HERE.parents[1] / "docs" / "img" / "planning_study_full.png")
 
 
 def tables() -> dict[str, str]:

@@ -26,6 +26,7 @@ COMMANDS = [
     ["import"],
     ["inspect"],
     ["fit"],
+    ["estimate"],
     ["evaluate"],
     ["actions"],
     ["plan"],

@@ -27,7 +27,7 @@ from craftrl.cli import main
 from craftrl.distributed import ray_address, read_states
 from craftrl.distributed.executor import LocalExecutor
 from craftrl.distributed.ray_executor import LARGE, RayExecutor
-from craftrl.distributed.ray_nodes import _check_versions, _probe
+from craftrl.distributed.versions import check_versions, versions_elsewhere
 from craftrl.engine.threads import usable_threads
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError, MissingDependencyError
@@ -270,12 +270,12 @@ def test_a_driver_that_differs_from_its_nodes_is_refused(
 
 
 def test_nodes_that_differ_are_named_with_both_versions() -> None:
-    ours = _probe()()
+    ours = versions_elsewhere()()
     assert ours.keys() == {"Python", "NumPy", "numba", "craftrl"}
-    _check_versions(ours, ["10.0.0.1"], [dict(ours)])
+    check_versions(["10.0.0.1"], [dict(ours)])
     theirs = ours | {"NumPy": "1.0", "craftrl": "(missing)"}
     with pytest.raises(ClusterError, match=rf"node 10.0.0.2 has NumPy 1.0, craftrl \(missing\), .*{np.__version__}"):
-        _check_versions(ours, ["10.0.0.1", "10.0.0.2"], [ours, theirs])
+        check_versions(["10.0.0.1", "10.0.0.2"], [ours, theirs])
 
 
 def test_what_a_lost_node_held_is_made_again(executor: RayExecutor, cluster: Any, tmp_path: Path) -> None:

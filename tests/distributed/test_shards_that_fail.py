@@ -150,12 +150,26 @@ def test_states_are_written_whole_or_not_at_all(folder, tmp_path):
 
 
 def test_data_whose_losses_would_not_fit_into_64_bits():
-    from craftrl.distributed.oracle import _check_sums
+    from craftrl.distributed.limits import check_sums, widest_coupling
 
-    _check_sums("independent", [10**9] * 29, 2, 2)
-    _check_sums("chain", [10**8] * 29, 2, 2)
-    _check_sums("markov", [10**7] * 29, 2, 2)
+    assert widest_coupling("markov", [10**7] * 29, 2, 2) == "markov"
+    assert widest_coupling("markov", [2 * 10**8] * 29, 2, 2) == "chain"
+    assert widest_coupling("tied", [10**9] * 29, 2, 2) == "independent"
+    check_sums("independent", [10**9] * 29, 2, 2)
+    check_sums("chain", [10**8] * 29, 2, 2)
+    check_sums("markov", [10**7] * 29, 2, 2)
     for coupling, n in (("chain", 10**9), ("posterior", 10**9), ("markov", 2 * 10**8), ("tied", 2 * 10**8)):
         with pytest.raises(InvalidParameterError, match=f"coupling='{coupling}' adds up") as error:
-            _check_sums(coupling, [n] * 29, 2, 2)
+            check_sums(coupling, [n] * 29, 2, 2)
         one_sentence(error)
+
+
+@pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
+def test_left_to_itself_a_fit_takes_a_coupling_that_can_add_up_all_losses(folder, monkeypatch):
+    from craftrl.distributed import limits
+
+    monkeypatch.setattr(limits, "FIXED_POINT", 2.0**56)  # as if there were 2^26 times as many trajectories
+    model = fit(folder, oracle=CoordinateOracle(), alpha=1.0, eta=0.1, nu=0.1)
+    (taken,) = [choice for choice in model.choices_ if choice.parameter == "coupling"]
+    assert taken.value == "independent"
+    assert 'more than "markov" can add up' in str(taken)

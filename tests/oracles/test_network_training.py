@@ -131,3 +131,28 @@ def test_splits_hold_out_the_share_asked_for():
     rows, held = Training(held_out=0.25).split(100, "x")
     assert len(held) == 25
     assert sorted(np.concatenate([rows, held])) == list(range(100))
+
+
+def test_heads_whose_weights_are_no_numbers_are_trained_without_mixed_precision_or_refused(monkeypatch):
+    from craftrl.oracles.network import heads
+    from craftrl.oracles.network.trunks import Standardise
+
+    logits, tried = heads._logits, []
+
+    def broken_by_mixed_precision(weights, x):
+        tried.append(torch.is_autocast_enabled("cpu"))
+        return logits(weights, x) * (float("nan") if tried[-1] else 1.0)
+
+    monkeypatch.setattr(heads, "_logits", broken_by_mixed_precision)
+    monkeypatch.setattr(
+        Training, "precision", lambda self, device: torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.amp)
+    )
+    z, label = torch.randn(200, 8), np.arange(200) % 2
+    z[:, 0] = torch.from_numpy(8.0 * label)
+    training = Training(device="cpu", epochs=30, lr=0.03)
+    head, _ = heads.fit_head(z, label, 2, Standardise((8,)), training, "odd")
+    assert tried[0]
+    assert not tried[-1]
+    assert (heads.head_logits(head, z).argmax(1) == label).all()
+    with pytest.raises(TrainingError, match="weights of 'odd' are no longer finite; lower lr"):
+        heads.fit_head(z * float("nan"), label, 2, Standardise((8,)), training, "odd")

@@ -37,6 +37,24 @@ def test_a_move_that_went_another_way_is_believed_once_the_next_frame_agrees():
     assert tracker.node == 5
 
 
+def test_being_pushed_back_again_and_again_is_believed():
+    """Up and down a ladder: a well-tested step up that ends one rung lower is a push, as in a collision."""
+    rng = np.random.default_rng(0)
+    rungs = np.clip(np.cumsum(np.pad(rng.choice([-1, 0, 1], (400, 11)), ((0, 0), (1, 0))), axis=1), 0, 10)
+    grounding = Grounding(Moves.from_states(rungs, np.zeros(400, int), Nodes((11,), True)), 3)
+    for rung in range(6):
+        for _ in range(6):
+            grounding.add(rung, 1, rung + 1)
+    tracker = Tracker(grounding)
+    tracker.start(2)
+    for pushed_to in (1, 0):
+        tracker.update(1, pushed_to)
+    assert tracker.node == 0
+    tracker.start(2)
+    tracker.update(1, 9)  # nothing leads there: a misread frame
+    assert tracker.node == 3
+
+
 def test_what_was_hardly_tested_is_doubted_at_once():
     tracker = tracked(labels=1)
     tracker.update(0, 4)

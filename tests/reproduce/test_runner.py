@@ -151,7 +151,7 @@ def test_no_unfinished_file_stays_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "workers", "message"),
     [
-        (DRAWS, 0, "workers must be at least 1; 0 was given"),
+        (DRAWS, 0, "workers must be an integer of at least 1; 0 was given"),
         ([DRAWS[0]] * 2, 1, "each with settings of its own"),
         ([], 1, "at least one run"),
     ],

@@ -87,11 +87,17 @@ def test_full_sets_the_seeds_and_any_number_of_workers_agrees(
     assert "in 8 tosses" in capsys.readouterr().out
 
 
+def test_seeds_that_are_asked_for_are_run_with_full_too(tmp_path: Path) -> None:
+    reproduce(COINS, "--full", "--seeds", "2", "--out", str(tmp_path))
+    assert (tmp_path / "rows.jsonl").read_text().count("\n") == 2
+
+
 def test_help_has_options_and_examples() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     COINS.add_arguments(parser)
     text = parser.format_help()
     assert "8 seeds and patience" in text
+    assert "(default: 3, 8 with --full)" in " ".join(text.split())
     assert "--bias" in text
     assert "results/coins" in text
     assert "craftrl reproduce coins --full --workers 2\n" in text

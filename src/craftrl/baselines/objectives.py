@@ -73,6 +73,8 @@ class _Contrastive(Objective):
     guessing has 0, and what is below is information about the future, in nats.
     """
 
+    divisible = False
+
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.before, self.after = mlp(shapes.dim, 64), mlp(shapes.dim, 64)

@@ -16,10 +16,12 @@ from craftrl.arguments import check_flag, check_kind, check_whole
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.data.labels import as_array
+from craftrl.data.ranks import ALONE
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.network.frames import Frames, open_frames
 from craftrl.oracles.network.heads import TrunkEncoder
+from craftrl.oracles.network.process_group import ranks_for
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.training import Training, seeded, train
 from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
@@ -48,7 +50,11 @@ class Objective(nn.Module, ABC):
 
     n_pixels         entries of one observation
     mean_frame_loss  mean squared error of the mean observation, standardised
+    divisible        whether the loss is a mean over trajectories, so that several ranks may divide a minibatch; where
+                     it compares trajectories with one another, every rank trains on all of it
     """
+
+    divisible = True
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__()
@@ -136,7 +142,8 @@ class TrainedBaseline(Learner):
         training = self.training or Training()
         given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
         with cpu_threads(training.threads):
-            self.network_ = self._train(open_frames(tau, training), given, training)
+            ranks = ranks_for(tau, training) if self.objective.divisible else ALONE
+            self.network_ = self._train(open_frames(tau, training, ranks), given, training)
         self.obs_shape_ = tau.obs_shape
         return self
 
@@ -196,8 +203,9 @@ class TrainedBaseline(Learner):
         network.fit_input(frames.sample(training.rng("sample")))
         self.chance_ = network.chance(tau.agent, actions)
 
-        def loss(rows: Tensor) -> Tensor:
-            return network.loss(frames.trajectories(rows), agent[rows], action[rows])
+        def loss(rows: Tensor, of: Tensor | None = None) -> Tensor:
+            value = network.loss(frames.trajectories(rows), agent[rows], action[rows])
+            return value if of is None else value * (len(rows) / len(of))
 
         apart = frames.split(np.arange(tau.n), training, name)
         self.held_out_loss_ = train(

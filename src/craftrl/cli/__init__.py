@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from craftrl._version import __version__
 from craftrl.cli.parser import CommandParser, add_commands
+from craftrl.cli.ranks import as_one, several, tell
 from craftrl.errors import CraftError
 
 __all__ = ["main"]
@@ -24,6 +25,7 @@ COMMANDS = {
     "import": ("craftrl.cli.import_", "read recordings of several agents, in any known format, into one store"),
     "inspect": ("craftrl.cli.inspect", "what a store holds, and what may be wrong with it"),
     "fit": ("craftrl.cli.fit", "learn encoders of the controllable state from trajectories"),
+    "estimate": ("craftrl.cli.estimate", "time, memory and cost of a fit, before it is started"),
     "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
     "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
     "render": ("craftrl.cli.render", "draw the learned state into a video of trajectories"),
@@ -41,6 +43,7 @@ examples:
   craftrl import alice/ bob/ --out data.h5
   craftrl inspect data.h5
   craftrl fit data.h5 --out model
+  craftrl estimate shards/ --nodes 4
   craftrl evaluate model data.h5 --truth data.truth.npz
   craftrl theory assumptions --world bits
 
@@ -50,6 +53,10 @@ craftrl COMMAND --help says more about each."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 when interrupted."""
     _take_any_text()
+    return as_one(_run, argv) if several() else _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
     add_commands(parser, COMMANDS)
@@ -58,21 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.main(args)
         sys.stdout.flush()
     except CraftError as error:
-        print(error, file=sys.stderr)
+        tell(error)
         return 2
     except KeyboardInterrupt:
-        print("Interrupted; what was finished is kept, and the same command continues.", file=sys.stderr)
+        tell("Interrupted; what was finished is kept, and the same command continues.")
         return 130
     except BrokenPipeError:  # whoever read our output, such as `head`, has left
         _print_nowhere()
         return 1
     except OSError as error:  # a full disk behind standard output, for one
         _print_nowhere()
-        text = f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
-        print(text, file=sys.stderr)
+        tell(f"What is read and written must be at hand; it is not ({error}); check paths, rights and space.")
         return 2
     except MemoryError:
-        print("The data must fit into memory; it does not; take less of it, or a machine with more.", file=sys.stderr)
+        tell("The data must fit into memory; it does not; take less of it, or a machine with more.")
         return 2
     return 0
 

@@ -99,23 +99,32 @@ def main(args: argparse.Namespace) -> None:
     from craftrl import AssumptionWarning, TrajectoryDataset
     from craftrl.cli.fit_plan import planned
     from craftrl.cli.fit_progress import shown
+    from craftrl.data.ranks import present, speaks
     from craftrl.estimators.saving import check_model_folder
 
-    check_model_folder(args.out, args.force)
-    if args.backend == "ray":
+    present().from_first(lambda: check_model_folder(args.out, args.force))
+    on_ray = args.backend == "ray"
+    if on_ray and args.oracle != "network":
         from craftrl.cli.fit_shards import fit
 
         fit(args)
         return
-    refuse_cluster_options(args)
-    plan = planned(args, TrajectoryDataset.open(_store(args)))
+    if not on_ray:
+        refuse_cluster_options(args)
+    store = present().from_first(lambda: _store(args))
+    plan = planned(args, TrajectoryDataset.open(store))
     model = learner(args, plan)
     print(*plan.lines, sep="\n", flush=True)
     with warnings.catch_warnings(), shown(plan.tau.H):
         warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
-        model.fit(plan.tau)
+        if on_ray:
+            from craftrl.distributed.train_on_ray import fit_networks_on_ray
+
+            fit_networks_on_ray(model, store, address=args.address, workers=args.workers, horizon=plan.tau.H)
+        else:
+            model.fit(plan.tau)
     model.save(args.out, overwrite=args.force)
-    if plan.scratch is not None:
+    if plan.scratch is not None and speaks():
         shutil.rmtree(plan.scratch.parent, ignore_errors=True)
     print(f"\n{model.summary()}\nWritten to {args.out}\n")
     diagnosis = model.diagnose(plan.tau, n_resamples=args.diagnose or 0)

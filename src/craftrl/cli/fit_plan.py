@@ -12,6 +12,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.fingerprint import fingerprint
 from craftrl.data.horizon import first_steps, well_reached
 from craftrl.data.places import Place
+from craftrl.data.ranks import present
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import choose_oracle
 from craftrl.oracles.base import Oracle
@@ -42,16 +43,24 @@ def planned(args: argparse.Namespace, tau: Any) -> Plan:
     H = well_reached(tau) if args.horizon is None else args.horizon
     cut = first_steps(tau, H) if isinstance(tau, TrajectoryDataset) else tau.first_steps(H)
     oracle, why = _oracle(args, cut)
-    if args.backend == "ray":
+    on_ray = args.backend == "ray"
+    if on_ray and args.oracle != "network":
         _check_counts(oracle, why)
     images = len(cut.obs_shape) == 3
     stationary = images if args.stationary is None else args.stationary
     scratch = None
     where = ""
+    ranks = present()
+    if ranks.world > 1 and not _is_network(oracle):
+        raise InvalidParameterError(
+            f"Several processes at once are for networks; {ranks.world} were started, and what learns is {why}; run "
+            "the command without torchrun, or add --oracle network."
+        )
     if _is_network(oracle):
         scratch = _scratch(args.out, cut, oracle)
         oracle = _going_on_in(oracle, scratch)
-        where = _device(oracle)
+        where = ", by ranks that Ray starts" if on_ray else _device(oracle)
+        where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
     steps = f"all {tau.H} steps" if tau.H == H else f"the first {H} of {tau.H} steps, which enough of all agents reach"
     known = "" if cut.names == tuple(range(cut.K)) else f" ({', '.join(map(str, cut.names))})"
     shape = " x ".join(map(str, cut.obs_shape))
@@ -81,8 +90,8 @@ def _check_counts(oracle: Oracle, why: str) -> None:
 
     if not isinstance(oracle, CountingOracle):
         raise InvalidParameterError(
-            f"--backend ray counts, for which --oracle must be coordinates; what learns here is {why}; train a network "
-            "on several machines with torchrun -m craftrl fit, and anything else on one machine."
+            f"--backend ray counts, or trains a network if you add --oracle network; what learns here is {why}; fit "
+            "anything else on one machine."
         )
 
 
@@ -133,4 +142,4 @@ def _scratch(out: Place, tau: TrajectoryDataset, oracle: Any) -> Path:
 def _going_on_in(oracle: Any, scratch: Path) -> Any:
     from sklearn.base import clone
 
-    return clone(oracle).set_params(training=_training(oracle).but(checkpoints=scratch))
+    return clone(oracle).set_params(training=_training(oracle).but(checkpoints=scratch.absolute()))

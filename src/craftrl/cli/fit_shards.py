@@ -44,8 +44,8 @@ def _refuse_one_machine(args: argparse.Namespace) -> None:
             raise InvalidParameterError(
                 f"--{name} is for data that one machine holds; --backend ray was given; leave one of them out."
             )
-    if args.oracle in ("classifier", "network"):
+    if args.oracle == "classifier":
         raise InvalidParameterError(
-            f"--backend ray counts, for which --oracle must be coordinates; {args.oracle} was given; train a network "
-            "on several machines with torchrun -m craftrl fit, and anything else on one machine."
+            "--backend ray counts, for which --oracle must be coordinates, or trains a network; classifier was given; "
+            "fit that on one machine."
         )

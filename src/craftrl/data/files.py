@@ -29,6 +29,7 @@ from craftrl.errors import CraftError, InvalidParameterError, RemoteError
 __all__ = [
     "check_new",
     "check_writable",
+    "json_text",
     "local_part",
     "moved_into_place",
     "plain_value",
@@ -129,7 +130,8 @@ def temporary_name(path: Path) -> Path:
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         if _abandoned(part):
-            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
+            with suppress(OSError):  # it may be somebody else's, where temporary files of all users lie
+                shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
     return path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
@@ -189,7 +191,12 @@ def write_text(path: Place, text: str) -> None:
 
 def write_json(path: Place, value: Any) -> None:
     """Write JSON, whole or not at all; NumPy's numbers and arrays become plain ones."""
-    write_text(path, json.dumps(value, indent=1, default=plain_value) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """What `write_json` writes."""
+    return json.dumps(value, indent=1, default=plain_value) + "\n"
 
 
 def plain_value(value: Any) -> Any:

@@ -87,7 +87,7 @@ class Hdf5Steps:
             chunk, within = divmod(row, m)
             return Run(self.path, int(offsets[step, chunk]) + within * row_bytes, m - within)
 
-        return RawRows(find)
+        return RawRows(find, self.path, row_bytes)
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
@@ -95,7 +95,7 @@ class Hdf5Steps:
         if self._file is None or self._owner != os.getpid() or not self._file.usable:
             self._file, self._owner = OpenHdf5(self.path), os.getpid()
         with self._file.told():
-            yield self._file.file["observations"]
+            yield self._file.observations
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_file": None, "_owner": -1}

@@ -6,11 +6,13 @@ of the library's objects may outlive it either.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from traceback import clear_frames
 from typing import Any
 
@@ -20,6 +22,8 @@ from craftrl.data.remote_file import RemoteFile
 from craftrl.errors import require
 
 __all__ = ["GuardedFile", "OpenHdf5"]
+
+KEPT_BYTES = 2**26  # chunks of a file in a store, for those who read a step in pieces
 
 
 class GuardedFile(io.FileIO):
@@ -52,14 +56,19 @@ class GuardedFile(io.FileIO):
 
 
 class GuardedRemote(RemoteFile):
-    """A file of a store that gives zeros after its first error."""
+    """A file of a store that gives zeros after its first error.
+
+    h5py holds its lock while it reads from us, and we wait for fsspec's thread. If Python collected garbage in that
+    thread and found one of h5py's objects, it would wait for the lock, and all of us for ever.
+    """
 
     error: Exception | None = None
 
     def readinto(self, out: Any, /) -> int:
         try:
             if self.error is None:
-                return super().readinto(out)
+                with _no_garbage_collected():
+                    return super().readinto(out)
         except Exception as error:
             self.error = error
         left = memoryview(out).cast("B")
@@ -68,13 +77,28 @@ class GuardedRemote(RemoteFile):
         return len(left)
 
 
+@contextmanager
+def _no_garbage_collected() -> Iterator[None]:
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 class OpenHdf5:
     """An HDF5 file to read from, on a disk or in a store; whatever is asked of it is asked within `told()`."""
 
     def __init__(self, path: Place) -> None:
         self.remote = GuardedRemote(path, path.length()) if isinstance(path, Remote) else None
+        h5py = require("h5py", "storage")
         with self.told():
-            self.file = require("h5py", "storage").File(path if self.remote is None else self.remote, "r")
+            if self.remote is None:
+                self.file = h5py.File(path, "r")
+            else:
+                self.file = h5py.File(self.remote, "r", rdcc_nbytes=KEPT_BYTES)
         if self.remote is not None:  # the library would ask Python for it after Python's end
             weakref.finalize(self, _close, self.file, os.getpid())
 
@@ -96,6 +120,11 @@ class OpenHdf5:
                 raise
         if self.remote is not None and self.remote.error is not None:
             raise self.remote.error
+
+    @cached_property
+    def observations(self) -> Any:
+        """They stay open: with them goes what the library keeps of their chunks."""
+        return self.file["observations"]
 
     def close(self) -> None:
         self.file.close()

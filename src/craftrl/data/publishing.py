@@ -23,7 +23,8 @@ from craftrl.errors import InvalidParameterError, RemoteError
 
 __all__ = ["Publication", "publishing", "taken"]
 
-PART = re.compile(r".+\.[0-9a-f]{12}\.(npy|npz|safetensors|skops)")
+# Parts, and what a store that renames files still had under a temporary name.
+PART = re.compile(r".+\.[0-9a-f]{12}\.(npz|npy|safetensors|skops)|\..+\.[0-9a-f]{8}\.tmp")
 
 
 def taken(where: Place) -> bool:

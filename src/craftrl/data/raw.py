@@ -20,6 +20,8 @@ from craftrl.errors import InvalidDataError
 
 __all__ = ["RawRows", "Reader", "Run", "mapped_at", "memory_map"]
 
+REQUEST_BYTES = 2**18
+
 
 class Run(NamedTuple):
     """Observations of one step that lie together: the file, where they begin in it, and how many there are."""
@@ -30,10 +32,15 @@ class Run(NamedTuple):
 
 
 class RawRows:
-    """`find(step, row)` is the run that begins at that trajectory; steps count from 0."""
+    """`find(step, row)` is the run that begins at that trajectory; steps count from 0.
 
-    def __init__(self, find: Callable[[int, int], Run]) -> None:
+    `together` says how many trajectories should be read at a time: in a store, where each read is a request, so many
+    that their bytes take as long as the request itself.
+    """
+
+    def __init__(self, find: Callable[[int, int], Run], file: Any = None, row_bytes: int = 1) -> None:
         self.find = find
+        self.together = max(1, REQUEST_BYTES // row_bytes) if isinstance(file, Remote) else 1
 
     def read_into(self, step: int, start: int, out: NDArray[Any]) -> None:
         """Fill out (m, *obs) with trajectories start..start+m-1."""
@@ -73,7 +80,7 @@ class Reader:
         self.steps = steps
         offered = getattr(steps, "raw", None)
         self.raw: RawRows | None = None if offered is None else offered()
-        self.rows_together: int = getattr(steps, "rows_together", 1) if self.raw is None else 1
+        self.rows_together: int = getattr(steps, "rows_together", 1) if self.raw is None else self.raw.together
 
     def read_into(self, step: int, start: int, out: NDArray[Any]) -> None:
         """Fill out (m, *obs), of any dtype, with trajectories start..start+m-1 at this step, which counts from 0."""

@@ -135,8 +135,9 @@ class Remote(os.PathLike[str]):
             found = attempted(self.url, "listed", listed)
         except FileNotFoundError:
             return {}
-        names = [(entry["name"].rstrip("/").rpartition("/")[2], entry.get("size")) for entry in found]
-        return {name: Remote((self / name).url, size) for name, size in names if name and name != self.name}
+        paths = [(entry["name"].rstrip("/"), entry.get("size")) for entry in found]
+        inside = [(own.rpartition("/")[2], size) for own, size in paths if own != path.rstrip("/")]
+        return {name: Remote((self / name).url, size) for name, size in inside}
 
     def _info(self) -> dict[str, Any] | None:
         fs, path = filesystem(self.url)
@@ -208,16 +209,15 @@ class Remote(os.PathLike[str]):
             return
 
     def _put(self, fs: Any, path: str, put: Any) -> None:
-        if self.scheme in WHOLE_OBJECTS:
-            act = lambda: put(path)  # noqa: E731
-        else:
-
-            def act() -> None:
-                folder, _, name = path.rpartition("/")
-                fs.makedirs(folder, exist_ok=True)
-                part = f"{folder}/.{name}.{secrets.token_hex(4)}.tmp"
-                put(part)
-                fs.mv(part, path)
+        def act() -> None:
+            if self.scheme in WHOLE_OBJECTS:
+                put(path)
+                return
+            folder, _, name = path.rpartition("/")
+            fs.makedirs(folder, exist_ok=True)
+            part = f"{folder}/.{name}.{secrets.token_hex(4)}.tmp"
+            put(part)
+            fs.mv(part, path)
 
         try:
             attempted(self.url, "written", act)

@@ -46,6 +46,11 @@ class RemoteFile(io.RawIOBase):
         self._at = base + offset
         return self._at
 
+    def readall(self) -> bytes:
+        """The rest, in one request."""
+        start, self._at = self._at, max(self._at, self.size)
+        return self.remote.read_range(start, self._at) if start < self._at else b""
+
     def readinto(self, out: Any, /) -> int:
         left = memoryview(out).cast("B")
         n_bytes = max(min(len(left), self.size - self._at), 0)

@@ -30,6 +30,7 @@ from craftrl.data.manifests import (
 )
 from craftrl.data.places import Place
 from craftrl.data.publishing import Publication, publishing
+from craftrl.data.ranks import present
 from craftrl.data.raw import RawRows, Run
 from craftrl.data.remote import Remote
 from craftrl.data.seals import sealed
@@ -100,9 +101,10 @@ class ShardSteps:
     def raw(self) -> RawRows | None:
         """Where the arrays lie in the shards, if none of them is compressed, as ours are not.
 
-        Whoever reads past the ZIP library sees no checksums, so all of them are checked first, in one pass.
+        Whoever reads past the ZIP library sees no checksums, so all of them are checked first, in one pass, which
+        several ranks divide.
         """
-        for file in self.files:
+        for file in self.files[present().rank :: present().world]:
             for step in range(0 if isinstance(file, Remote) else self.shape[0]):  # offsets of a store's are checked
                 _load(file, step_name(step))
         tables = [_array_offsets(file, self.shape[0]) for file in self.files]
@@ -116,7 +118,7 @@ class ShardSteps:
             within = row - self.starts[shard]
             return Run(self.files[shard], int(offsets[shard, step]) + within * row_bytes, self.starts[shard + 1] - row)
 
-        return RawRows(find)
+        return RawRows(find, self.files[0], row_bytes)
 
 
 def step_name(step: int) -> str:

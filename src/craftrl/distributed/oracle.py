@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
-from craftrl.core.losses import FIXED_POINT, best_relabelling
+from craftrl.core.losses import best_relabelling
 from craftrl.core.pairs import Kinds
 from craftrl.core.seam import Coupling, EncoderFit
 from craftrl.core.spread import HERE, Labels, Recipe, SpreadLabels, paired, renamed
+from craftrl.distributed.limits import check_sums, widest_coupling
 from craftrl.distributed.parts import beginnings, sizes_of, start_of, step_of
 from craftrl.distributed.places import Item, Result, ShardPlaces
 from craftrl.engine.counting import group_counts
 from craftrl.engine.engine import Engine
 from craftrl.engine.spread_step import SpreadStep, value_counts_of
-from craftrl.errors import InvalidParameterError
 from craftrl.oracles.counting import CONSTANT, CountedSeparation, CountingOracle, PreparedCounting
 
 __all__ = ["PreparedShards", "ShardEngine"]
@@ -71,8 +71,22 @@ class PreparedShards(PreparedCounting):
         return SpreadLabels(self.places, Recipe(beginnings, HERE), 1)
 
     def _encoder_pairs(self, grid: Grid, coupling: Coupling) -> list[tuple[int, int]]:
-        _check_sums(coupling, [int(self.tau.running(h).sum()) for h in range(2, self.tau.H + 1)], self.tau.K, self.N_s)
+        check_sums(coupling, self._n_pairs(), self.tau.K, self.N_s)
         return super()._encoder_pairs(grid, coupling)
+
+    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
+        """Also where the losses of so many observations could not be added up."""
+        cheaper = super().instead_of(coupling)
+        wanted = coupling if cheaper is None else cheaper[0]
+        pairs = self._n_pairs()
+        widest = widest_coupling(wanted, pairs, self.tau.K, self.N_s)
+        if widest == wanted:
+            return cheaper
+        return widest, f'the losses of {sum(pairs):.2g} pairs of observations are more than "{wanted}" can add up.'
+
+    def _n_pairs(self) -> list[int]:
+        """How many pairs of observations there are at each h."""
+        return [int(self.tau.running(h).sum()) for h in range(2, self.tau.H + 1)]
 
     def held(self, label: SpreadLabels) -> SpreadLabels:
         """Labels made from those of many steps before are kept with their shards; most are the values of an encoder."""
@@ -121,19 +135,3 @@ class PreparedShards(PreparedCounting):
         there = state[:-1] >= 0
         np.add.at(joined, state[:-1][there], counts[there])
         return joined
-
-
-def _check_sums(coupling: Coupling, pairs: Sequence[int], K: int, N_s: int) -> None:
-    """Refuse data whose losses, in fixed point, would not fit into 64 bits when they are added up.
-
-    A pair loses at most ln K nats by the agent and, where dependences are charged, as much again and 2 ln N_s by the
-    codes on both sides. Steps that are chosen one by one are not added up. Likelihood ratios need n ln n.
-    """
-    nats = sum(pairs) * math.log(K) if coupling != "independent" else 0.0
-    if coupling in ("markov", "tied"):
-        nats = max(2 * nats + 2 * sum(pairs) * math.log(N_s), max(pairs) * math.log(max(pairs[0], 2)))
-    if nats * FIXED_POINT >= 2**63:
-        raise InvalidParameterError(
-            f"coupling='{coupling}' adds up losses of all steps in 64 bits, which must be enough; {sum(pairs):.2g} "
-            "pairs of observations are too many for it; use coupling='independent', fewer trajectories or fewer steps."
-        )

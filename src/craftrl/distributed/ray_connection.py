@@ -37,8 +37,13 @@ _asked_for_tokens = False  # by a Ray of this process, now or before
 
 
 @contextmanager
-def connected(ray: ModuleType, address: str | None, workers: int | None, store_bytes: int | None) -> Iterator[None]:
-    """A connection within the block; what was there before stays as it was."""
+def connected(
+    ray: ModuleType, address: str | None, workers: int | None, store_bytes: int | None, gpus: int | None = 0
+) -> Iterator[None]:
+    """A connection within the block; what was there before stays as it was.
+
+    gpus  how many a Ray of its own has; None for all of this machine
+    """
     host = parsed(address)
     _check_local(workers, store_bytes, address)
     if ray.is_initialized():
@@ -47,7 +52,7 @@ def connected(ray: ModuleType, address: str | None, workers: int | None, store_b
         return
     with _as_it_was(), _in_silence():
         if address is None:
-            with _own(ray, workers, store_bytes), _ending_in_order():
+            with _own(ray, workers, store_bytes, gpus), _ending_in_order():
                 yield
             return
         check_answers(address, *host, asked_for_tokens=_asked_for_tokens)
@@ -130,7 +135,7 @@ def _leave(signum: int, frame: object) -> None:
 
 
 @contextmanager
-def _own(ray: ModuleType, workers: int | None, store_bytes: int | None) -> Iterator[None]:
+def _own(ray: ModuleType, workers: int | None, store_bytes: int | None, gpus: int | None) -> Iterator[None]:
     """A Ray whose files, values on disk among them, lie in a folder that goes with it.
 
     Its workers find what this process finds. Unless RAY_AUTH_MODE says otherwise, it takes work only from whoever has
@@ -148,7 +153,7 @@ def _own(ray: ModuleType, workers: int | None, store_bytes: int | None) -> Itera
             ray.init(
                 "local",
                 num_cpus=cores,
-                num_gpus=0,
+                num_gpus=gpus,
                 object_store_memory=store_bytes,
                 include_dashboard=False,
                 _temp_dir=folder,

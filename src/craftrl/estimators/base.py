@@ -17,6 +17,7 @@ from craftrl.arguments import is_whole, shown
 from craftrl.core.encoders import Encoder
 from craftrl.data.dataset import as_observations
 from craftrl.data.inputs import each_step
+from craftrl.data.ranks import speaks
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 
 Ints = NDArray[np.integer]
@@ -108,12 +109,14 @@ class Learner(TransformerMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the model to a folder, whole or not at all; `craftrl.load` reads it, and no pickle is involved.
 
-        `overwrite` replaces a model that is there already; nothing but a model is ever replaced.
+        `overwrite` replaces a model that is there already; nothing but a model is ever replaced. Where several ranks
+        have fitted it together, the first of them writes, and the others do nothing.
         """
         from craftrl.estimators.saving import save_model
 
         self._check_fitted()
-        save_model(self, path, overwrite)
+        if speaks():
+            save_model(self, path, overwrite)
 
     def save_pretrained(self, path: str | os.PathLike[str]) -> None:
         """`save`, by the name that other libraries give it; a model that is there already is replaced."""

@@ -12,6 +12,7 @@ import numpy as np
 from craftrl.core.encoders import named_by_step
 from craftrl.core.spread import Labels
 from craftrl.core.trace import Trace
+from craftrl.data.ranks import speaks
 from craftrl.diagnostics.closure import closure_by_step
 from craftrl.diagnostics.residual import residual_by_step
 from craftrl.errors import AssumptionWarning
@@ -36,7 +37,7 @@ def tested(trace: Trace, codes: Sequence[Labels], n_states: Sequence[int], prepa
 
 def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> None:
     """Say what speaks against the states, in one warning."""
-    if told := failed_assumptions(trace, may_chain, exact):
+    if (told := failed_assumptions(trace, may_chain, exact)) and speaks():
         warnings.warn(" ".join(told), AssumptionWarning, stacklevel=4)
 
 

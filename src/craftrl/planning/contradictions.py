@@ -38,6 +38,6 @@ def contradictions(seen: Mapping[int, Mapping[int, Mapping[int, int]]], moves: M
     return (
         f"With deterministic=True one action must have one successor in each state; {against} of {labels} labels say "
         f"otherwise (action {a} led from {moves.nodes.text(s)} to {moves.nodes.text(t)} and to "
-        f"{moves.nodes.text(other)}), more than misread frames explain; pass deterministic=False, or fit a model with "
-        "more states.",
+        f"{moves.nodes.text(other)}), more than misread frames explain. From now on several are expected; pass "
+        "deterministic=False, or fit a model with more states.",
     )

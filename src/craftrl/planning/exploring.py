@@ -89,7 +89,7 @@ def _to_try(grounding: Grounding, node: int, every_action: bool) -> bool:
         return False  # no action follows
     if every_action and not here.tried.all():
         return True
-    if not grounding.deterministic:
+    if grounding.slips:
         return bool(here.n_videos and here.tried.min() < TRIES)
     return bool(here.left.any() and here.tried.min() < MOST_TRIES)
 
@@ -100,7 +100,7 @@ def _choose(grounding: Grounding, here: int, every_action: bool) -> int | None:
         return 0
     if _to_try(grounding, here, every_action):
         tried = grounding.outcomes(here).tried
-        return int(tried.argmin()) if not grounding.deterministic else grounding.next_trial(here)
+        return int(tried.argmin()) if grounding.slips else grounding.next_trial(here)
     goals = _ways_to_try(grounding, here, every_action)
     return plan_path(grounding, here, goals).actions[0] if goals else None
 

@@ -44,7 +44,9 @@ class Grounding:
     moves          the graph of the videos
     n_actions      how many actions there are, numbered from 0
     latent         latent actions of these moves, as `craftrl.states.latent_actions.find_latent_actions` finds them
-    deterministic  whether an action has one successor in each state; if not, it has a distribution over them
+    deterministic  whether an action has one successor in each state; if not, it has a distribution over them. Where it
+                   is said to be so and labels contradict one another more often than misread frames explain, a
+                   distribution is expected all the same (`slips`), and whoever acts is warned
     """
 
     def __init__(
@@ -56,9 +58,11 @@ class Grounding:
         self.moves, self.nodes = moves, moves.nodes
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)
         self.n_labels = 0
+        self.slips = not self.deterministic
         self.warned = False  # of violations
         self._shared = None if latent is None else SharedLabels(latent, moves, self.n_actions)
         self._seen: dict[int, dict[int, dict[int, int]]] = {}  # state, action, successor: how often
+        self._contradicted = False  # whether some action had two successors in one state
         self._outcomes: dict[int, Outcomes] = {}  # those computed already
         self._known: KnownMoves | None = None
 
@@ -76,6 +80,10 @@ class Grounding:
         self.n_labels += 1
         self._known = None
         self._outcomes.pop(node, None)
+        self._contradicted = self._contradicted or len(outcomes) > 1
+        if self._contradicted and self.deterministic and self.slips != bool(self.violations):
+            self.slips = not self.slips
+            self._outcomes.clear()
         for other in () if self._shared is None else self._shared.add(node, action, successor):
             self._outcomes.pop(other, None)
 
@@ -149,7 +157,7 @@ class Grounding:
             videos = self.moves.successors(node)
             told = None if self._shared is None else self._shared.predicted(node, videos)
             seen = self._seen.get(node, {})
-            self._outcomes[node] = expected_outcomes(seen, videos, self.n_actions, self.deterministic, told)
+            self._outcomes[node] = expected_outcomes(seen, videos, self.n_actions, not self.slips, told)
         return self._outcomes[node]
 
     def action_of(self, edges: ArrayLike) -> Floats:

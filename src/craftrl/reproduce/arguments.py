@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from craftrl.reproduce.workers import BACKENDS
+
 __all__ = ["add_sweep_arguments", "natural", "positive"]
 
 
@@ -21,12 +23,22 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_sweep_arguments(parser: argparse.ArgumentParser, name: str, seeds: int) -> None:
-    """--seeds, --workers, --out and --quiet, as every sweep has them."""
+def add_sweep_arguments(parser: argparse.ArgumentParser, name: str, default_seeds: str) -> None:
+    """--seeds, --workers, --backend, --address, --out and --quiet, as every sweep has them; seeds None if left out."""
+    parser.add_argument("--seeds", type=positive, metavar="N", help=f"seeds 0..N-1 (default: {default_seeds})")
     parser.add_argument(
-        "--seeds", type=positive, default=seeds, metavar="N", help="seeds 0..N-1 (default: %(default)s)"
+        "--workers",
+        type=positive,
+        metavar="W",
+        help="runs at a time (default: 1; with --address, as many as the cluster has cores)",
     )
-    parser.add_argument("--workers", type=positive, default=1, metavar="W", help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        default="loky",
+        help="where: in processes of this machine (loky, the default), or in a cluster of Ray or Dask",
+    )
+    parser.add_argument("--address", metavar="A", help="of a cluster that runs already; without it one is started here")
     parser.add_argument(
         "--out", default=f"results/{name}", metavar="DIR", help="results; a rerun continues (default: %(default)s)"
     )

@@ -15,9 +15,16 @@ from craftrl.data.ranges import read_ranges
 from craftrl.data.remote import Remote
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Row", "finished_rows", "prepare_folder", "row_key"]
+__all__ = ["Row", "check_folder", "finished_rows", "prepare_folder", "row_key"]
 
 Row = dict[str, Any]
+
+
+def check_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
+    """Raise where the folder holds another sweep; nothing is written."""
+    path = out / "settings.json"
+    if path.exists():
+        _check_same_sweep(out, _read_manifest(path), _manifest(name, settings_list))
 
 
 def prepare_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
@@ -25,13 +32,10 @@ def prepare_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
 
     Everything that can go wrong with a folder goes wrong here, before any work is done.
     """
-    wanted = _manifest(name, settings_list)
-    path = out / "settings.json"
-    if path.exists():
-        _check_same_sweep(out, _read_manifest(path), wanted)
+    check_folder(out, name, settings_list)
     check_writable(out)
-    if not path.exists():
-        write_json(path, wanted)
+    if not (out / "settings.json").exists():
+        write_json(out / "settings.json", _manifest(name, settings_list))
 
 
 def row_key(settings: Any) -> str:

@@ -17,15 +17,17 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from craftrl.data.files import write_json, write_text
+from craftrl.data.files import json_text, write_text
 from craftrl.data.places import Place, place
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.progress import progress_bar
-from craftrl.reproduce.folder import Row, finished_rows, prepare_folder, row_key
+from craftrl.reproduce.folder import Row, check_folder, finished_rows, prepare_folder, row_key
+from craftrl.reproduce.workers import Carry, Workers
 
 __all__ = ["RunOne", "run_sweep", "seed_of"]
 
@@ -37,8 +39,11 @@ def run_sweep(
     settings_list: Sequence[Any],
     run_one: RunOne,
     out: str | os.PathLike[str],
-    workers: int = 1,
+    workers: int | None = None,
     progress: bool = True,
+    *,
+    backend: str = "loky",
+    address: str | None = None,
 ) -> list[Row]:
     """Run what is not yet in `out`, and return all rows in the order of `settings_list`.
 
@@ -47,24 +52,30 @@ def run_sweep(
     run_one        from one of them to its results, plain values too; takes all randomness from its settings
                    (`seed_of`). Importable or not: workers get it by value.
     out            the folder; created where missing
-    workers        processes; each keeps to one thread, so that they do not fight for the cores
+    workers        how many runs are done at a time, each on one thread, so that they do not fight for the cores; by
+                   default 1, and all that a cluster has where an `address` is given
+    backend        where: "loky" in processes of this machine, "ray" or "dask" in a cluster of theirs
+    address        of a cluster that runs already; without it, one is started here
 
     A row is its settings and its results in one flat dictionary.
     """
-    if workers < 1:
-        raise InvalidParameterError(f"workers must be at least 1; {workers} was given.")
+    crew = Workers(workers, backend, address)
+    crew.check()
     folder = place(out)
     keys = [row_key(settings) for settings in settings_list]
     if not keys or len(set(keys)) < len(keys):
         raise InvalidParameterError(
             "A sweep needs at least one run, each with settings of its own; none, or two that are the same, were given."
         )
-    prepare_folder(folder, name, settings_list)
+    check_folder(folder, name, settings_list)
     done = finished_rows(folder, settings_list)
     todo = [settings for settings, key in zip(settings_list, keys) if key not in done]
-    if todo:
-        _run_all(name, todo, len(keys), run_one, folder / "rows", workers, progress)
-        done = finished_rows(folder, settings_list)
+    with crew.carry() if todo else nullcontext() as carry:  # a cluster that is not there leaves no folder behind
+        prepare_folder(folder, name, settings_list)
+        if carry is not None:
+            with _progress(name, len(keys), len(done), progress) as count_one:
+                _run_all(todo, run_one, folder / "rows", carry, count_one)
+            done = finished_rows(folder, settings_list)
     rows = [done[key] for key in keys]
     write_text(folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     return rows
@@ -78,22 +89,11 @@ def seed_of(*parts: int | str) -> Any:
     return np.random.SeedSequence(int.from_bytes(digest[:16], "big"))
 
 
-def _run_all(
-    name: str, todo: Sequence[Any], total: int, run_one: RunOne, rows: Place, workers: int, progress: bool
-) -> None:
-    with _progress(name, total, total - len(todo), progress) as count_one:
-        if workers == 1:
-            for settings in todo:
-                _run_to_disk(settings, run_one, rows)
-                count_one()
-            return
-        from joblib import Parallel, delayed, parallel_config
-
-        # Idle workers soon leave, so that a killed sweep does not leave them behind for long.
-        with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20):
-            parallel = Parallel(return_as="generator_unordered", batch_size=1)
-            for _ in parallel(delayed(_run_to_disk)(settings, run_one, rows) for settings in todo):
-                count_one()
+def _run_all(todo: Sequence[Any], run_one: RunOne, rows: Place, carry: Carry, count_one: Callable[[], Any]) -> None:
+    """Every row is written here, as soon as it is known: workers may be on machines that do not see this disk."""
+    for key, row in carry(partial(_row, run_one), todo):
+        write_text(rows / f"{key}.json", row)
+        count_one()
 
 
 @contextmanager
@@ -106,12 +106,15 @@ def _progress(name: str, total: int, done: int, shown: bool) -> Iterator[Callabl
         yield bar.update
 
 
-def _run_to_disk(settings: Any, run_one: RunOne, rows: Place) -> None:
-    """One run in one worker. A failed assumption is a result here, and in the row: no warning for each."""
+def _row(run_one: RunOne, settings: Any) -> tuple[str, str]:
+    """One run in one worker: its key, and its row as the text of a file.
+
+    A failed assumption is a result here, and in the row: no warning for each.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
         result = run_one(settings)
     given = asdict(settings)
     if given.keys() & result.keys():
         raise InvalidParameterError(f"A result may not bear a setting's name; {given.keys() & result.keys()} do.")
-    write_json(rows / f"{row_key(settings)}.json", {**given, **result})
+    return row_key(settings), json_text({**given, **result})

@@ -48,7 +48,7 @@ class Study:
     draw        draws the pictures into the folder; None where a study has none
     writes      the files that report and draw write
     options     adds the study's own arguments to a parser; None where it has none
-    full_seeds  how many seeds --full runs; None where there is no --full
+    full_seeds  the same with --full; None where there is no --full
     full_adds   what else --full adds, for its help text
     examples    arguments worth trying, one string for each example of --help
     """
@@ -68,7 +68,8 @@ class Study:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """What all sweeps take, what this study takes, and examples."""
-        add_sweep_arguments(parser, self.name, self.seeds)
+        with_full = "" if self.full_seeds is None else f", {self.full_seeds} with --full"
+        add_sweep_arguments(parser, self.name, f"{self.seeds}{with_full}")
         if self.full_seeds is not None:
             parser.add_argument("--full", action="store_true", help=f"{self.full_seeds} seeds{self.full_adds}")
         if self.options is not None:
@@ -80,10 +81,12 @@ class Study:
 
         The report is printed before anything is drawn: without Matplotlib it is there all the same.
         """
-        if self.full_seeds is not None and args.full:
-            args = argparse.Namespace(**{**vars(args), "seeds": self.full_seeds})
+        if args.seeds is None:
+            seeds = self.full_seeds if self.full_seeds is not None and args.full else self.seeds
+            args = argparse.Namespace(**{**vars(args), "seeds": seeds})
         out = place(args.out)
-        rows = run_sweep(self.name, self.runs(args), self.run_one, out, args.workers, progress=not args.quiet)
+        crew = {"workers": args.workers, "backend": args.backend, "address": args.address}
+        rows = run_sweep(self.name, self.runs(args), self.run_one, out, progress=not args.quiet, **crew)
         print(self.report(rows, out, args))
         if self.draw is not None:
             self.draw(rows, out, args)

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.ranks import ALONE, Ranks, speaks
 from craftrl.data.raw import Reader, mapped_at, memory_map
 from craftrl.errors import InvalidDataError
-from craftrl.oracles.network.allowance import allowed_bytes
+from craftrl.oracles.network.allowance import allowed_bytes, check_room
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.order import ENOUGH, Layout
 from craftrl.oracles.network.parts import at_once
+from craftrl.oracles.network.process_group import ranks_here
 from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
 from craftrl.oracles.network.training import Training
 
@@ -29,14 +31,36 @@ Ints = NDArray[np.integer]
 READERS = 4  # threads that read files; where a library decodes them, one does
 
 
-def open_frames(tau: TrajectoryDataset, training: Training) -> Frames:
-    """The observations of tau: held if they are in memory already or `training.memory` allows it, streamed if not."""
+def open_frames(tau: TrajectoryDataset, training: Training, ranks: Ranks = ALONE) -> Frames:
+    """The observations of tau: held if they are in memory already or `training.memory` allows it, streamed if not.
+
+    What is held, every rank holds whole; what is streamed, each reads its own part of. Which of the two, and in what
+    order, does not depend on how many ranks there are.
+    """
     check_observations(tau.obs_shape, tau.dtype)
     device = training.to_device()
-    allowed = allowed_bytes(training.memory, device)
-    if _is_there_already(tau) or np.prod(tau.steps.shape, dtype=np.int64) * _held_dtype(tau).itemsize <= allowed:
-        return HeldFrames(tau, device)
-    return StreamedFrames(tau, device, allowed)
+    allowed = min(ranks.every(allowed_bytes(training.memory, device)))
+    n_bytes = int(np.prod(tau.steps.shape, dtype=np.int64)) * _held_dtype(tau).itemsize
+    there = all(ranks.every(_is_there_already(tau)))
+    if not there and n_bytes > allowed:
+        return StreamedFrames(tau, device, allowed, ranks)
+    check_room(0 if there else n_bytes, ranks_here())
+    return HeldFrames(tau, device, ranks)
+
+
+class OneStep:
+    """Network inputs for this rank's share of the observations at one step, some at a time."""
+
+    def __init__(self, inputs: Iterator[Tensor], rows: Minibatches) -> None:
+        self.inputs = inputs
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return self.inputs
+
+    def gathered(self, values: Sequence[Tensor]) -> Tensor:
+        """What was made of all observations, in their order, on every rank, from what was made of this one's share."""
+        return self.rows.gathered(values)
 
 
 class Frames(Feed, ABC):
@@ -45,9 +69,10 @@ class Frames(Feed, ABC):
     Images stay uint8 until they are with the network.
     """
 
-    def __init__(self, tau: TrajectoryDataset, device: torch.device) -> None:
+    def __init__(self, tau: TrajectoryDataset, device: torch.device, ranks: Ranks = ALONE) -> None:
         self.tau = tau
         self.device = device
+        self.ranks = ranks
         self.at_once = at_once(tau.obs_shape, device)  # observations that are encoded at once
 
     @property
@@ -66,7 +91,7 @@ class Frames(Feed, ABC):
         return self.batch(step, rows[:, None].expand(len(rows), H))
 
     @abstractmethod
-    def at(self, h: int) -> AbstractContextManager[Iterator[Tensor]]:
+    def at(self, h: int) -> AbstractContextManager[OneStep]:
         """Network input for all observations at h, in the order of the dataset, some thousands at a time."""
 
     @abstractmethod
@@ -89,8 +114,8 @@ class HeldFrames(Frames):
     if it takes no more than half of the free memory.
     """
 
-    def __init__(self, tau: TrajectoryDataset, device: torch.device) -> None:
-        super().__init__(tau, device)
+    def __init__(self, tau: TrajectoryDataset, device: torch.device, ranks: Ranks = ALONE) -> None:
+        super().__init__(tau, device, ranks)
         self.x = torch.from_numpy(_time_first(tau))
         if device.type == "cuda" and self.x.nbytes < DEVICE_SHARE * free_bytes(device):
             self.x = self.x.to(device)
@@ -101,9 +126,10 @@ class HeldFrames(Frames):
         return to_input(x.to(self.device, non_blocking=True))
 
     @contextmanager
-    def at(self, h: int) -> Iterator[Iterator[Tensor]]:
-        rows = torch.arange(self.tau.n).split(self.at_once)
-        yield (self.batch(torch.full_like(r, h - 1), r) for r in rows)
+    def at(self, h: int) -> Iterator[OneStep]:
+        rows = self.in_order([np.arange(self.tau.n)])
+        parts = torch.from_numpy(rows.own[0]).split(self.at_once)
+        yield OneStep((self.batch(torch.full_like(r, h - 1), r) for r in parts if len(r)), rows)
 
     def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
         rows_train, rows_held = training.split(len(rows), name)
@@ -113,15 +139,16 @@ class HeldFrames(Frames):
 class StreamedFrames(Frames):
     """Observations on disk, of which so many bytes are in memory at a time; a pass reads them ahead in blocks."""
 
-    def __init__(self, tau: TrajectoryDataset, device: torch.device, memory: int) -> None:
-        super().__init__(tau, device)
+    def __init__(self, tau: TrajectoryDataset, device: torch.device, memory: int, ranks: Ranks = ALONE) -> None:
+        super().__init__(tau, device, ranks)
         dtype = _held_dtype(tau)
         reader = Reader(tau.steps)
         readers = 1 if reader.raw is None else READERS
         row_bytes = int(np.prod(tau.obs_shape, dtype=np.int64)) * dtype.itemsize
         blocks = Layout.within(memory, row_bytes, tau.H, tau.agent, reader.rows_together, readers)
         self._warn_of_decoding(memory, reader.rows_together, int(np.diff(blocks.starts).max()), row_bytes)
-        self.stream = Stream(reader, readers, blocks, tau.obs_shape, torch.from_numpy(np.empty(0, dtype)).dtype)
+        stored = torch.from_numpy(np.empty(0, dtype)).dtype
+        self.stream = Stream(reader, readers, blocks, tau.obs_shape, stored, ranks)
         self.layout = f"streamed in {len(blocks.agent)} blocks, {blocks.window} trajectories at a time"
         self._pass: StreamedMinibatches | None = None
 
@@ -139,11 +166,12 @@ class StreamedFrames(Frames):
         return super().trajectories(rows)
 
     @contextmanager
-    def at(self, h: int) -> Iterator[Iterator[Tensor]]:
+    def at(self, h: int) -> Iterator[OneStep]:
         layout = self.stream.layout
         plan = layout.in_order(np.arange(self.tau.n), self.at_once, layout.window * self.tau.H)
         with StreamedMinibatches(self.stream, plan, [h - 1], self.device) as one_step:
-            yield (to_input(one_step.observations()[:, 0]) for _ in one_step)
+            inputs = (to_input(one_step.observations()[:, 0]) for rows in one_step if len(rows))
+            yield OneStep(inputs, one_step)
 
     def batch(self, step: Tensor, row: Tensor) -> Tensor:
         """One by one from disk, in their order there: slow, and for few."""
@@ -157,7 +185,7 @@ class StreamedFrames(Frames):
         return self.stream.layout.split(rows, training.held_out, training.rng(name))
 
     def _warn_of_decoding(self, memory: int, together: int, size: int, row_bytes: int) -> None:
-        if size < min(together, self.tau.n):
+        if size < min(together, self.tau.n) and speaks():
             warnings.warn(
                 f"The store decodes {together} trajectories at a time, and memory = {memory} has no room for several "
                 f"such blocks: each is decoded {-(-together // size)} times in a pass. Allow "

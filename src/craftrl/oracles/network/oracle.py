@@ -17,12 +17,15 @@ from craftrl.arguments import check_kind, check_number, check_whole
 from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.ranks import ALONE, Ranks
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.frames import open_frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
 from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
+from craftrl.oracles.network.process_group import ranks_for
 from craftrl.oracles.network.shared import fit_shared
 from craftrl.oracles.network.starts import network_start_test, network_starts
 from craftrl.oracles.network.threads import with_own_threads
@@ -98,7 +101,9 @@ class NeuralOracle(Oracle):
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedNetwork:
         self.check()
-        return PreparedNetwork(self, tau)
+        ranks = ranks_for(tau, self.training or Training())
+        ranks.agree("networks", self.dim, self.folds, self.networks, self.agent_weight, self.trunk)
+        return PreparedNetwork(self, tau, ranks)
 
     def suits(self) -> tuple[Choice, ...]:
         return SCATTERED
@@ -131,14 +136,18 @@ class NeuralOracle(Oracle):
 
 
 class PreparedNetwork(PreparedOracle):
-    """The networks of one fit. They are trained when first needed, and at most once."""
+    """The networks of one fit. They are trained when first needed, and at most once.
 
-    def __init__(self, oracle: NeuralOracle, tau: TrajectoryDataset) -> None:
+    Several ranks ask the same questions in the same order. They divide the training of networks and the reading of
+    features; what is made of features, which is little, each makes by itself, and all take what the first has.
+    """
+
+    def __init__(self, oracle: NeuralOracle, tau: TrajectoryDataset, ranks: Ranks = ALONE) -> None:
         self.oracle = oracle
         self.tau = tau
         self.training = oracle.training or Training()
         self.seed = self.training.seed
-        self.frames = open_frames(tau, self.training)
+        self.frames = open_frames(tau, self.training, ranks)
         self._pairs: PairFit | None = None
         self._features: dict[tuple[int, int], Tensor] = {}
         self._scale: Standardise | None = None
@@ -188,7 +197,8 @@ class PreparedNetwork(PreparedOracle):
                     mine = label[known] == s
                     other[mine] = rng.permutation(known[mine])
                 total += self.pair_logits(network, z, z_next, other, known, h)
-        return total / (turns * len(pairs.networks)) * pairs.scale[h - 1] + pairs.shift[h - 1]
+        logits = total / (turns * len(pairs.networks)) * pairs.scale[h - 1] + pairs.shift[h - 1]
+        return firsts(self.frames.ranks, logits)
 
     def heads(self, n_classes: int) -> Training:
         """How the small classifiers are trained. With many classes they need more steps, so smaller minibatches."""
@@ -216,6 +226,7 @@ class PreparedNetwork(PreparedOracle):
         if n_clusters < 2:
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
         z, heads = self.features(h)[chosen], self.heads(n_clusters)
+        self.frames.ranks.agree(f"clusters at h = {h}", label)
         logits = cross_fitted(z, label, n_clusters, self.scale(), heads, f"separation-h{h}")
         return ClassifierSeparation(logits, label, n_clusters)
 
@@ -226,6 +237,7 @@ class PreparedNetwork(PreparedOracle):
         if n_states == 0 or not len(target):
             return EncoderFit(self._encoder(Head(self.features(h).shape[1], 1)), 0.0)
         heads = self.heads(n_states)
+        self.frames.ranks.agree(f"states at h = {h}", target)
         head, held = fit_head(z, target, n_states, self.scale(), heads, f"encoder-h{h}")
         wrong = head_logits(head, z[torch.from_numpy(held).to(z.device)]).argmax(axis=1) != target[held]
         rates = [wrong[target[held] == s].mean() for s in range(n_states) if (target[held] == s).any()]
@@ -259,7 +271,7 @@ class PreparedNetwork(PreparedOracle):
             return self._features[number, h]
         networks = self.pairs().networks
         with torch.no_grad(), self.training.precision(self.frames.device), self.frames.at(h) as inputs:
-            z = torch.cat([networks[number].trunk(x) for x in inputs])
+            z = inputs.gathered([networks[number].trunk(x) for x in inputs])
         steps, room = z.nbytes * self.tau.H, self._room()
         if number == 0 and steps > room:
             self._features.clear()
@@ -268,9 +280,11 @@ class PreparedNetwork(PreparedOracle):
         return z
 
     def _room(self) -> float:
-        """How many bytes of features are kept."""
+        """How many bytes of features are kept, the same on all ranks: they must all need to read again, or none."""
         device = self.frames.device
-        return torch.cuda.mem_get_info(device)[0] / 4 if device.type == "cuda" else FEATURE_BYTES
+        if device.type != "cuda":
+            return FEATURE_BYTES
+        return min(self.frames.ranks.every(torch.cuda.mem_get_info(device)[0] / 4))
 
     @with_own_threads
     def scale(self) -> Standardise:
@@ -282,6 +296,7 @@ class PreparedNetwork(PreparedOracle):
                 z = torch.cat([trunk(part.to(self.frames.device)).float() for part in x.split(512)])
             self._scale = Standardise((trunk.dim,)).to(z.device)
             self._scale.fit(z)
+            take_firsts(self.frames.ranks, self._scale.buffers())
         return self._scale
 
     @with_own_threads
@@ -290,10 +305,10 @@ class PreparedNetwork(PreparedOracle):
         if not isinstance(encoder, NetworkEncoder) or tau is not self.tau:
             return super().read(encoder, tau, h)
         if encoder.trunk is self.trunk:
-            states = encoder.classify(self.features(h))
+            states = firsts(self.frames.ranks, encoder.classify(self.features(h)))
         else:
             with self.training.precision(self.frames.device), self.frames.at(h) as inputs:
-                states = encoder.read(inputs)
+                states = inputs.gathered(encoder.states(inputs)).cpu().numpy()
         return np.where(tau.present(h), states, -1)
 
     @with_own_threads
@@ -308,6 +323,7 @@ class PreparedNetwork(PreparedOracle):
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         """One network for all steps: first a head on the features of the log-odds, then all of it."""
         o = self.oracle
+        self.frames.ranks.agree("states of all steps", labels, n_states)
         z, target = self._pooled(labels)
         heads = self.heads(n_states).but(epochs=POOLED_EPOCHS)
         head, _ = fit_head(z, target, n_states, self.scale(), heads, f"{name}-head")

@@ -33,6 +33,21 @@ class Plan:
     minibatches: list[Ints]
     needs: list[tuple[int, int]]
 
+    def part(self, mine: NDArray[np.bool_], layout: Layout) -> Plan:
+        """Of the same minibatches and windows only what lies in some blocks: `mine` says which of all.
+
+        A minibatch may be left with nothing, and needs nothing new then; windows with nothing in them are left out.
+        """
+        windows = [kept for blocks in self.windows if len(kept := blocks[mine[blocks]])]
+        window = layout._window_of(windows)
+        plan = Plan(windows, [rows[mine[layout.blocks_of(rows)]] for rows in self.minibatches], [])
+        now = -1
+        for rows in plan.minibatches:
+            needed = window[layout.blocks_of(rows[[0, -1]])] if len(rows) else (now, now)
+            now = int(needed[1])
+            plan.needs.append((int(needed[0]), now))
+        return plan
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -70,6 +85,14 @@ class Layout:
     def blocks_of(self, rows: Ints) -> Ints:
         """The block of each row."""
         return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def owners(self, world: int) -> Ints:
+        """Which of so many ranks reads each block, always the same: of every agent's blocks an equal run of neighbours.
+
+        So a rank reads files, or long parts of files, of its own, and its machine needs to keep no others at hand.
+        """
+        place = np.arange(len(self.agent)) - np.searchsorted(self.agent, self.agent)
+        return (place * world // np.bincount(self.agent)[self.agent] + self.agent) % world
 
     def sizes(self, blocks: Ints) -> Ints:
         return self.starts[blocks + 1] - self.starts[blocks]

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.oracles.network.collectives import firsts
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.parts import IGNORE, Part, cross_entropy_parts
@@ -87,7 +88,7 @@ def fit_pairs(
             logits[own] = _pair_logits(network, frames, own, training)
             fits[fold] = network, loss_held, np.union1d(own, held)
         unseen = np.ones(tau.n, dtype=bool)
-    scale, shift = calibration(logits, target, unseen)
+    scale, shift = (firsts(frames.ranks, found) for found in calibration(logits, target, unseen))
     logits = logits * scale[:, None] + shift
     with np.errstate(invalid="ignore"):
         loss = np.array([_cross_entropy(logits[unseen, h], target[unseen, h]) for h in range(tau.H - 1)])
@@ -155,8 +156,9 @@ def calibration(logits: Floats, target: Ints, unseen: NDArray[np.bool_]) -> tupl
 def _pair_loss(network: PairNetwork, frames: Frames, target: Ints) -> Loss:
     targets = torch.from_numpy(target).to(frames.device)
 
-    def loss(rows: Tensor) -> Sequence[Part]:
-        return cross_entropy_parts(network.along, frames.trajectories(rows), targets[rows], frames.rows_at_once)
+    def loss(rows: Tensor, of: Tensor | None = None) -> Sequence[Part]:
+        x, among = frames.trajectories(rows), None if of is None else targets[of]
+        return cross_entropy_parts(network.along, x, targets[rows], frames.rows_at_once, among)
 
     return loss
 
@@ -166,7 +168,8 @@ def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Tra
     size = max(1, frames.at_once // frames.tau.H)
     parts = [rows[i : i + size] for i in range(0, len(rows), size)]
     with training.precision(frames.device), frames.in_order(parts) as chunks:
-        return torch.cat([network.along(frames.trajectories(r)).double().cpu() for r in chunks]).numpy()
+        values = [network.along(frames.trajectories(r)).double().cpu() for r in chunks if len(r)]
+        return chunks.gathered(values).numpy()
 
 
 def _cross_entropy(logits: Floats, target: Ints) -> float:

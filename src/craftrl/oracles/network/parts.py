@@ -43,13 +43,14 @@ def keep_freed_memory() -> None:
 
 
 def cross_entropy_parts(
-    logits: Callable[[Tensor], Tensor], x: Tensor, target: Tensor, size: int | None
+    logits: Callable[[Tensor], Tensor], x: Tensor, target: Tensor, size: int | None, among: Tensor | None = None
 ) -> Sequence[Part]:
     """The mean cross entropy of `logits(x)` (n, ..., classes) and target (n, ...), in parts of so many rows.
 
     The parts add up to the mean over all targets but IGNORE; each is computed when it is called. None: one part.
+    Where x is a part of a minibatch, `among` are the targets of all of it, over which the mean is taken.
     """
-    n_targets = (target != IGNORE).sum().clamp_min(1)
+    n_targets = ((target if among is None else among) != IGNORE).sum().clamp_min(1)
 
     def part(x: Tensor, target: Tensor) -> Tensor:
         found = logits(x).flatten(0, -2).float()

@@ -70,17 +70,27 @@ def _loss(network: Classifier, frames: Frames, labels: Ints, n_states: int, agen
     def logits(x: Tensor) -> Tensor:
         return network(x.flatten(0, 1)).unflatten(0, x.shape[:2])
 
-    def loss(rows: Tensor) -> Tensor | Sequence[Part]:
+    def loss(rows: Tensor, of: Tensor | None = None) -> Tensor | Sequence[Part]:
         x = frames.trajectories(rows)
         if table is None:
-            return cross_entropy_parts(logits, x, target[rows], frames.rows_at_once)
+            among = None if of is None else target[of]
+            return cross_entropy_parts(logits, x, target[rows], frames.rows_at_once, among)
         found = logits(x).float()
         q = found.softmax(dim=-1)
         log_p = torch.einsum("nhs,hstk,nht->nhk", q[:, :-1], table, q[:, 1:]).clamp_min(1e-6).log()
-        agents = functional.nll_loss(log_p.flatten(0, 1), agent[rows].flatten())
-        return functional.cross_entropy(found.flatten(0, 1), target[rows].flatten()) + agent_weight * agents
+        how = "mean" if of is None else "sum"
+        agents = functional.nll_loss(log_p.flatten(0, 1), agent[rows].flatten(), reduction=how)
+        states = functional.cross_entropy(found.flatten(0, 1), target[rows].flatten(), reduction=how)
+        if of is not None:
+            states, agents = states / _known(target[of]), agents / _known(agent[of])
+        return states + agent_weight * agents
 
     return loss
+
+
+def _known(target: Tensor) -> Tensor:
+    """How many targets there are, one at least."""
+    return (target != IGNORE).sum().clamp_min(1)
 
 
 def _agent_table(labels: Ints, tau: TrajectoryDataset, n_states: int) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from scipy.special import log_softmax
 
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.starts import StartTest, paired_p_value
+from craftrl.oracles.network.collectives import firsts
 from craftrl.oracles.network.heads import fit_head, head_logits
 from craftrl.oracles.network.pairs import calibrated
 from craftrl.oracles.start_profiles import MOST, REFERENCES, group_profiles, read_starts
@@ -44,6 +45,7 @@ def network_start_test(prepared: PreparedNetwork) -> StartTest:
         for other in _others(rows, prepared.training.rng("start", i)):
             alone[rows] += prepared.pair_logits(network, z, z_next, other, rows, 1) / OTHERS
         times[rows] += 1
+    both, alone = (firsts(prepared.frames.ranks, logits) for logits in (both, alone))
     rows = np.flatnonzero(times)
     agent = tau.agent[rows]
     right = np.arange(len(rows)), agent
@@ -80,7 +82,7 @@ def _profiles(prepared: PreparedNetwork, number: int, rows: Ints, rng: np.random
             else:
                 logits = prepared.pair_logits(network, z_h, z, beside, rows, 1)
             columns.append(logits[:, :1] - logits[:, 1:])
-    return np.concatenate(columns, axis=1)
+    return firsts(prepared.frames.ranks, np.concatenate(columns, axis=1))
 
 
 def _others(rows: Ints, rng: np.random.Generator) -> list[Ints]:

@@ -3,6 +3,8 @@
 Two windows lie side by side in one buffer, on the GPU if there is room for it and with the host otherwise. Reading and
 decoding happen in background threads; what goes to a GPU passes through pinned memory, and its copies overlap with
 the network's work. An error there is raised here, where the window is waited for.
+
+Where several ranks work together, each reads and holds its own blocks of every window alone.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from craftrl.data.ranks import ALONE, Ranks
 from craftrl.data.raw import Reader
 from craftrl.oracles.network.minibatches import Minibatches
 from craftrl.oracles.network.order import Layout, Plan
@@ -38,13 +41,21 @@ class Stream:
     """What all passes over one dataset share: where it lies, in which blocks, and for which device."""
 
     def __init__(
-        self, reader: Reader, readers: int, layout: Layout, shape: tuple[int, ...], dtype: torch.dtype
+        self,
+        reader: Reader,
+        readers: int,
+        layout: Layout,
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.reader = reader
         self.readers = readers  # threads
         self.layout = layout
         self.shape = shape  # of one observation
         self.dtype = dtype
+        self.ranks = ranks
+        self.owners = layout.owners(ranks.world)  # the rank of each block
         self.peak_bytes = 0  # the most that a pass has held
         self.waited = 0.0  # seconds for which passes had nothing to give
 
@@ -56,15 +67,19 @@ class StreamedMinibatches(Minibatches):
     """
 
     def __init__(self, stream: Stream, plan: Plan, steps: Sequence[int], device: torch.device) -> None:
-        super().__init__(plan.minibatches)
+        several = stream.ranks.world > 1
+        owners = [stream.owners[stream.layout.blocks_of(rows)] for rows in plan.minibatches] if several else None
+        super().__init__(plan.minibatches, stream.ranks, owners)
+        if several:
+            plan = plan.part(stream.owners == stream.ranks.rank, stream.layout)
         self.stream, self.plan, self.steps, self.device = stream, plan, steps, device
         self.rows: Tensor | None = None
         sizes = [stream.layout.sizes(blocks) for blocks in plan.windows]
-        self.half = max(int(size.sum()) for size in sizes)  # trajectories in one of the two windows
+        self.half = max((int(size.sum()) for size in sizes), default=0)  # trajectories in one of the two windows
         self.place = np.full(len(stream.layout.agent), -1)  # where each block begins in the buffer
         for w, (blocks, size) in enumerate(zip(plan.windows, sizes)):
             self.place[blocks] = (w % 2) * self.half + np.cumsum(size) - size
-        self.longest = max(int(size.max()) for size in sizes)
+        self.longest = max((int(size.max()) for size in sizes), default=0)
 
     def __enter__(self) -> StreamedMinibatches:
         stream = self.stream

@@ -8,10 +8,10 @@ import hashlib
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,10 +20,12 @@ from torch import Tensor, nn
 
 from craftrl.arguments import check_path, is_number, is_whole, shown
 from craftrl.core.saved import Savable
+from craftrl.data.ranks import Ranks, speaks
 from craftrl.errors import CraftError, InvalidParameterError
 from craftrl.oracles.network.allowance import to_bytes
 from craftrl.oracles.network.averaging import WeightAverage
 from craftrl.oracles.network.checkpoints import Checkpoint
+from craftrl.oracles.network.collectives import GradientSum, take_firsts, total
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.parts import Part, keep_freed_memory
 from craftrl.progress import progress_bar
@@ -31,10 +33,19 @@ from craftrl.progress import progress_bar
 __all__ = ["Loss", "Training", "TrainingError", "seeded", "train"]
 
 Ints = NDArray[np.integer]
-Loss = Callable[[Tensor], Tensor | Sequence[Part]]
 PLATEAU = 0.03  # nats below chance from which on a network has begun to learn
 MOST = 2**31  # of any number here: what is larger is a mistake
 ENOUGH = 0.0005  # nats by which the held-out loss must fall for an epoch to have paid
+
+
+class Loss(Protocol):
+    """The mean loss of a minibatch.
+
+    Where several ranks divide a minibatch, `rows` are those of this rank and `of` all of its rows: what comes back is
+    then their part of the mean over `of`, so that the parts of all ranks add up to it.
+    """
+
+    def __call__(self, rows: Tensor, of: Tensor | None = None) -> Tensor | Sequence[Part]: ...
 
 
 class TrainingError(CraftError, RuntimeError):
@@ -59,7 +70,7 @@ class Training(Savable):
                        on the machine's cores; None leaves it to torch
     memory             how much of the observations may be held in memory, in bytes or as "4GB"; None for a quarter of
                        the machine's memory, or of the GPU's if that is less. What is larger is read from disk while
-                       the network trains, in windows of this size
+                       the network trains, in windows of this size; several ranks divide each window
     amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
     seed               two runs with one seed give the same result on a CPU
     checkpoints        a folder in which every training run saves its state after each epoch; a killed fit that
@@ -190,6 +201,10 @@ def train(
     of knowing nothing, if that is known. `feed` knows in which order rows are best asked for; None where any order will
     do. `targets` are the labels that are learned, where another run of the same name may learn others: a checkpoint
     goes with its targets.
+
+    Where several ranks work together (`feed.ranks`), each computes its share of every minibatch. They add up their
+    gradients and their held-out losses, so that all take the same steps, stop at the same epoch and end with the same
+    weights, which is checked.
     """
     device = training.to_device()
     module.to(device)
@@ -197,13 +212,18 @@ def train(
     rows_train, rows_held = rows
     size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
     feed = feed or Feed()
+    ranks = feed.ranks
     elsewhere = training.but(checkpoints=None, progress=None, device="auto", memory=None)
     digest = "" if targets is None else hashlib.blake2b(np.ascontiguousarray(targets).data, digest_size=16).hexdigest()
-    checkpoint = Checkpoint(training.checkpoints, name, repr(asdict(elsewhere)) + feed.layout, digest)
+    checkpoint = Checkpoint(training.checkpoints, name, repr(asdict(elsewhere)) + feed.layout, digest, ranks)
     optimiser = torch.optim.AdamW(
         module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
     )
+    _check_divisible(module, ranks)
+    take_firsts(ranks, [*module.parameters(), *module.buffers()])
     average = WeightAverage(module)
+    add_up_gradients = GradientSum(ranks, module.parameters())
+    own_noise = "" if ranks.rank == 0 else f"-rank-{ranks.rank}"  # that of the rows which this rank computes
 
     def held_out() -> float:
         with feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))) as chunks:
@@ -223,15 +243,16 @@ def train(
     while not at.done(training.epochs, patience):
         module.train()
         with (
-            seeded(training, f"{name}-{at.epoch}", device),
+            seeded(training, f"{name}-{at.epoch}{own_noise}", device),
             feed.shuffled(rows_train, size, training.rng(name, at.epoch)) as chunks,
         ):
             for i, chunk in enumerate(chunks):
                 risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
                 optimiser.param_groups[0]["lr"] = training.lr * risen
                 optimiser.zero_grad(set_to_none=True)
-                for part in _parts(loss, chunk, training, device):
+                for part in _parts(loss, chunk, chunks.whole(i), training, device):
                     part.backward()
+                add_up_gradients()
                 optimiser.step()
                 average.update(window=len(chunks) / 2)
         with average.in_place():
@@ -253,7 +274,18 @@ def train(
         bar.close()
     module.load_state_dict(weights)
     module.eval()
+    if ranks.world > 1:
+        ranks.agree(f"weights after training '{name}'", at, *(w.cpu().float().numpy() for w in weights.values()))
     return at.best
+
+
+def _check_divisible(module: nn.Module, ranks: Ranks) -> None:
+    """Raise where a layer looks at the whole minibatch, of which a rank has a part alone."""
+    if ranks.world > 1 and any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in module.modules()):
+        raise InvalidParameterError(
+            "A trunk that several ranks train must treat each observation by itself; this one has batch "
+            "normalisation; use nn.GroupNorm instead."
+        )
 
 
 @dataclass(frozen=True)
@@ -286,18 +318,21 @@ def _mean_loss(
     device: torch.device,
 ) -> float:
     module.eval()
-    total, n = 0.0, 0
-    for chunk in chunks:
-        total += float(sum(_parts(loss, chunk, training, device))) * len(chunk)
-        n += len(chunk)
-    return total / n
+    summed, n = 0.0, 0
+    for i, chunk in enumerate(chunks):
+        size = len(chunks.chunks[i])
+        summed += float(sum(_parts(loss, chunk, chunks.whole(i), training, device))) * size
+        n += size
+    return total(chunks.ranks, summed) / n
 
 
-def _parts(loss: Loss, rows: Tensor, training: Training, device: torch.device) -> Iterator[Tensor]:
+def _parts(loss: Loss, rows: Tensor, of: Tensor | None, training: Training, device: torch.device) -> Iterator[Tensor]:
     """The parts of one loss, one after the other, under mixed precision; with a useful word where memory runs out."""
+    if not len(rows):  # other ranks have this minibatch to themselves
+        return
     try:
         with training.precision(device):
-            found = loss(rows.to(device))
+            found = loss(rows.to(device)) if of is None else loss(rows.to(device), of.to(device))
         if isinstance(found, Tensor):
             yield found
             return
@@ -310,6 +345,6 @@ def _parts(loss: Loss, rows: Tensor, training: Training, device: torch.device) -
 
 
 def _bar(training: Training, name: str, start: int) -> Any:
-    if training.progress is False or (training.progress is None and not sys.stderr.isatty()):
+    if training.progress is False or (training.progress is None and not sys.stderr.isatty()) or not speaks():
         return None
     return progress_bar(total=training.epochs, initial=start, desc=name, leave=False)

@@ -1,0 +1,242 @@
+"""Several ranks train one network: the same minibatches, curves, weights and checkpoints as one process."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rank_runs  # noqa: E402
+from rank_runs import SMALL, TRAINING  # noqa: E402
+
+import craftrl  # noqa: E402
+from craftrl import TrajectoryDataset  # noqa: E402
+from craftrl.data.ranks import ALONE, RankError, Ranks  # noqa: E402
+from craftrl.errors import InvalidParameterError  # noqa: E402
+from craftrl.oracles.network import allowance  # noqa: E402
+from craftrl.oracles.network.frames import HeldFrames, StreamedFrames  # noqa: E402
+from craftrl.oracles.network.minibatches import Feed  # noqa: E402
+from torchrun import torchrun  # noqa: E402
+
+CPU = torch.device("cpu")
+ROUNDING = {"rtol": 1e-4, "atol": 1e-6}
+
+
+class Rank(Ranks):
+    """One of several, as far as nothing is exchanged."""
+
+    def __init__(self, rank, world):
+        self.rank, self.world = rank, world
+
+
+@pytest.fixture(scope="module")
+def tau():
+    return rank_runs.images()
+
+
+@pytest.fixture(scope="module")
+def folder(tau, tmp_path_factory):
+    """What two ranks have done, beside a checkpoint that one process has left for them."""
+    folder = tmp_path_factory.mktemp("ranks")
+    tau.save(folder / "shards")
+    rank_runs.pairs(tau, TRAINING.but(checkpoints=folder / "by-one"), stop_after=2)
+    done = torchrun(rank_runs.__file__, folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "stdout.txt").write_text(done.stdout)
+    (folder / "stderr.txt").write_text(done.stderr)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(folder):
+    return [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def one(tau):
+    return rank_runs.pairs(tau)
+
+
+# -- two ranks and one process ---------------------------------------------------------------------------------
+
+
+def test_curve_weights_logits_and_features_are_those_of_one_process(both, one):
+    """Trajectories have different lengths, and minibatches an odd number of them."""
+    for name in ("curve", "weights", "logits", "features"):
+        np.testing.assert_allclose(both[0]["held"][name], one[name], **ROUNDING)
+        assert np.array_equal(both[0]["held"][name], both[1]["held"][name])
+    assert one["curve"][-1] < one["curve"][0] - 0.1  # there was something to learn
+
+
+def test_from_disk_too_and_each_rank_reads_its_own_half(both, folder):
+    one = rank_runs.pairs(TrajectoryDataset.open(folder / "shards"), SMALL)
+    first, second = (found["streamed"] for found in both)
+    for name in ("curve", "weights", "features"):
+        np.testing.assert_allclose(first[name], one[name], **ROUNDING)
+        assert np.array_equal(first[name], second[name])
+    assert not np.intersect1d(first["read"], second["read"]).size
+    assert np.array_equal(np.sort(np.concatenate([first["read"], second["read"]])), np.sort(one["read"]))
+    assert len(np.unique(first["read"])) == len(np.unique(second["read"])) == 150
+
+
+def test_the_shared_encoder_and_baselines_have_the_same_losses(both, tau):
+    found = {
+        "shared": rank_runs.shared(tau),
+        "mean": rank_runs.baseline(tau, "PairedFrames"),
+        "contrast": rank_runs.baseline(tau, "TemporalContrastive"),
+    }
+    for name, one in found.items():
+        assert both[0][name]["loss"] == pytest.approx(one["loss"], rel=1e-4)
+        assert both[0][name]["loss"] == both[1][name]["loss"]
+
+
+def test_a_whole_fit_finds_the_same_states_and_the_first_rank_saves_it(both, folder, tau):
+    model, one = rank_runs.craft(tau)
+    assert np.array_equal(both[0]["craft"]["labels"], both[1]["craft"]["labels"])
+    assert np.array_equal(both[0]["craft"]["labels"], one["labels"])
+    loaded = craftrl.load(folder / "model", oracle=model.oracle)
+    assert np.array_equal(loaded.labels_, both[0]["craft"]["labels"])
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------
+
+
+def test_two_ranks_go_on_where_two_ranks_stopped_to_the_same_bits(both):
+    whole, stopped, resumed = (both[0][name] for name in ("held", "stopped", "resumed"))
+    assert np.array_equal(np.concatenate([stopped["curve"], resumed["curve"]]), whole["curve"])
+    assert np.array_equal(resumed["weights"], whole["weights"])
+
+
+def test_two_ranks_go_on_where_one_process_stopped(both, one):
+    assert len(both[0]["from one"]["curve"]) == 2
+    np.testing.assert_allclose(both[0]["from one"]["curve"], one["curve"][-2:], **ROUNDING)
+    np.testing.assert_allclose(both[1]["from one"]["weights"], one["weights"], **ROUNDING)
+
+
+def test_one_process_goes_on_where_two_ranks_stopped(folder, tau, one):
+    found = rank_runs.pairs(tau, TRAINING.but(checkpoints=folder / "by-two-for-one"))
+    np.testing.assert_allclose(found["curve"], one["curve"][-2:], **ROUNDING)
+    np.testing.assert_allclose(found["weights"], one["weights"], **ROUNDING)
+
+
+# -- ranks that are not of one mind ------------------------------------------------------------------------------
+
+
+def test_ranks_that_differ_say_so_on_each_of_them(folder):
+    for rank in (0, 1):
+        data, settings, norm = (folder / f"rank{rank}.txt").read_text().splitlines()
+        assert data.startswith("All ranks must have the same data; rank 1 differs from rank 0; ")
+        assert settings.startswith("All ranks must have the same settings of training; rank 1 differs")
+        assert "has batch normalisation; use nn.GroupNorm" in norm
+
+
+def test_within_alone_each_rank_fits_data_of_its_own(both):
+    for rank, found in enumerate(both):
+        one = rank_runs.pairs(rank_runs.images(40 + rank, seed=rank))
+        assert np.array_equal(found["alone"]["curve"], one["curve"])
+
+
+def test_other_versions_and_errors_of_the_first_are_told(monkeypatch):
+    from craftrl.oracles.network import process_group
+
+    class Two(Rank):
+        def every(self, value):
+            return [value, "craftrl 0.0.1, Python 2.7"]
+
+        def of_first(self, value):
+            return value
+
+    with pytest.raises(RankError, match=r"same versions; rank 0 has craftrl .*, rank 1 has craftrl 0\.0\.1, Python 2"):
+        process_group._check_versions(Two(0, 2))
+    monkeypatch.setattr(process_group, "_name", lambda device: "craftrl 0.0.1, Python 2.7")
+    with pytest.raises(InvalidParameterError, match="of its own; 2 ranks have 1"):
+        process_group._check_devices(Two(0, 2), CPU)
+    with pytest.raises(ZeroDivisionError):
+        Two(0, 2).from_first(lambda: 1 // 0)
+    assert ALONE.from_first(lambda: 3) == 3
+
+
+def test_copies_that_would_fill_the_machine_are_refused(monkeypatch):
+    monkeypatch.setattr(allowance, "_machine_bytes", lambda: 1000)
+    allowance.check_room(900, 1)
+    allowance.check_room(300, 2)
+    with pytest.raises(
+        InvalidParameterError, match=r"4 ranks .* a copy of the observations each; those take 200 bytes"
+    ):
+        allowance.check_room(200, 4)
+
+
+# -- the command line --------------------------------------------------------------------------------------------
+
+
+def test_ranks_speak_with_one_voice_and_write_one_model(folder):
+    said = (folder / "stdout.txt").read_text()
+    assert said.count("on the CPU of each of 2 ranks; an encoder for each step") == 1
+    assert said.count("Written to") == said.count("Verdict: ") == 1
+    assert craftrl.load(folder / "fitted").labels_.shape == (300, 3)  # few reach the fourth step
+    assert not [p for p in folder.iterdir() if p.name.startswith(".")]  # nothing is left beside the model
+
+
+def test_an_error_of_all_ranks_is_said_once_and_the_exit_code_is_two(folder):
+    assert [(folder / f"codes{rank}.txt").read_text() for rank in (0, 1)] == ["[0, 2]", "[0, 2]"]
+    assert (folder / "stderr.txt").read_text().count("nowhere") == 1
+
+
+@pytest.mark.parametrize("accident", ["error", "kill"])
+def test_a_rank_that_fails_ends_all_of_them(folder, tmp_path, accident):
+    """It fails by itself, in the middle of training; torchrun ends the others."""
+    options = rank_runs.options(folder / "shards", tmp_path / "model")
+    done = torchrun(Path(__file__).with_name("rank_accidents.py"), "--", *options, ACCIDENT=accident)
+    assert done.returncode != 0
+    assert done.stderr.count("it is on fire; put it out.") == (accident == "error")
+    assert ("SIGKILL" in done.stderr) == (accident == "kill")
+    assert not (tmp_path / "model").exists()
+
+
+# -- who works on what -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_every_row_of_a_minibatch_belongs_to_one_rank_and_shares_are_even(n):
+    parts = []
+    for rank in range(3):
+        feed = Feed()
+        feed.ranks = Rank(rank, 3)
+        (rows,) = feed.in_order([np.arange(n)])
+        parts.append(rows.numpy())
+    assert np.array_equal(np.concatenate(parts), np.arange(n))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("world", [2, 3, 500])
+def test_ranks_read_their_own_blocks_and_hold_their_share_of_memory(tau, world, tmp_path):
+    """With 500 ranks some have nothing to do."""
+    tau.save(tmp_path / "tau")
+    disk, whole, n_bytes = TrajectoryDataset.open(tmp_path / "tau"), HeldFrames(tau, CPU), 60_000
+    chosen = np.random.default_rng(0).permutation(tau.n)[:280]
+    alone = StreamedFrames(disk, CPU, n_bytes)
+    with alone.shuffled(chosen, 12, np.random.default_rng(1)) as chunks:
+        minibatches = [rows.numpy() for rows in chunks]
+    found = [[] for _ in minibatches]
+    for rank in {0, 1, world - 1} if world > 3 else range(world):
+        frames = StreamedFrames(disk, CPU, n_bytes, Rank(rank, world))
+        with frames.shuffled(chosen, 12, np.random.default_rng(1)) as chunks:
+            for i, rows in enumerate(chunks):
+                found[i].extend(rows.tolist())
+                assert set(rows.tolist()) <= set(minibatches[i].tolist())
+                assert torch.equal(chunks.whole(i), torch.from_numpy(minibatches[i]))
+                if len(rows):
+                    assert torch.equal(frames.trajectories(rows), whole.trajectories(rows))
+        assert frames.layout == alone.layout
+        two = 2 * disk.H * 8 * 8 * 3  # trajectories, in bytes: one in each window
+        assert frames.stream.peak_bytes <= max(two, 1.6 * alone.stream.peak_bytes / world)
+    if world <= 3:
+        assert all(sorted(mine) == sorted(rows) for mine, rows in zip(found, minibatches))
+
+
+def test_a_checkpoint_of_other_settings_is_refused_by_ranks_as_well(folder, tau, tmp_path):
+    shutil.copytree(folder / "by-two-for-one", tmp_path / "copy")
+    with pytest.raises(craftrl.InvalidDataError, match="belongs to other settings"):
+        rank_runs.pairs(tau, TRAINING.but(checkpoints=tmp_path / "copy", lr=1.0))
