@@ -48,6 +48,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Counting:
     """How many rounds there were, and how many bytes their sums had."""
 
+    workers = 1
+
     def __init__(self) -> None:
         self.rounds, self.n_bytes = 0, 0
 
@@ -87,7 +89,7 @@ def test_memory_of_a_worker_is_that_of_its_planes(shards: Path) -> None:
     """To the next 512 trajectories, in which planes are counted."""
     parts = [part for part, _ in parts_of(shards, LocalExecutor())]
     n = sum(part.shard.n for part in parts)
-    held = sum(step.planes.nbytes for part in parts for step in packed(part, CoordinateOracle()).steps)
+    held = sum(step.planes.nbytes for part in parts for step in packed([part], CoordinateOracle()).steps)
     formula = Job(n, H, M).packed_bytes
     assert formula <= held <= formula + len(parts) * H * M * 512 / 8
 

@@ -105,11 +105,6 @@ class Forecast:
         lines.append(
             f"The quickest cluster has about {best:,} nodes: {in_time(found.seconds)}, cost {found.money:,.2f}."
         )
-        shards = self.job.shards(self.machine.cores_per_node)
-        if where is not None and shards > 4 * self.machine.cores_per_node * best:
-            lines.append(
-                f"A round is a task for each of {shards:,} shards: larger shards (--shard-mb) mean fewer of them."
-            )
         return lines
 
 
