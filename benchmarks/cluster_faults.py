@@ -121,6 +121,10 @@ class Meddling:
     at: int = 0
     n: int = 0
 
+    @property
+    def workers(self) -> int:
+        return self.executor.workers
+
     def submit(self, function: Any, *args: Any) -> Any:
         self.n += 1
         if self.n == self.at:

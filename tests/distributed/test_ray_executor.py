@@ -184,6 +184,7 @@ class Meddling:
     def __init__(self, executor: RayExecutor, kind: str, act: Any = None, marker: Path | None = None) -> None:
         self.executor, self.kind, self.act, self.marker = executor, kind, act, marker
         self.get, self.total, self.close = executor.get, executor.total, executor.close
+        self.workers = executor.workers
 
     def submit(self, function: Any, *args: Any) -> Any:
         if function.__name__ == self.kind and self.act is not None:
