@@ -28,7 +28,7 @@ from craftrl.distributed.ray_executor import RayExecutor
 from craftrl.envs import BitsExBMDP
 from craftrl.envs.collection import sample_latent_paths, sample_observations
 
-parts.PER_WORKER = 10**6  # every shard is a task of its own, so that it shows what tasks cost
+parts.PER_WORKER = parts.MOST_TASKS = 10**6  # every shard is a task of its own, so that it shows what tasks cost
 
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}
 FAN_IN = 8

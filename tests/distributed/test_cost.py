@@ -103,7 +103,7 @@ def test_a_tree_adds_all_leaves() -> None:
 def test_more_nodes_shorten_what_is_shared_and_nothing_else() -> None:
     one, ten, thousand = (estimate(LARGE, Cluster(nodes), RATES) for nodes in (1, 10, 1000))
     assert one.shared > ten.shared > thousand.shared
-    assert ten.reduction < thousand.reduction
+    assert thousand.reduction == pytest.approx(ten.reduction, rel=0.1)
     assert one.decide == ten.decide == thousand.decide
     assert ten.worker_bytes > thousand.worker_bytes
     assert ten.driver_bytes == thousand.driver_bytes

@@ -17,7 +17,7 @@ decide  the driver turns sums into losses and chooses; it does so for every roun
 alone   one task makes the fingerprint of the data, for which it looks at all lengths and reads some shards, beside all
         other work; it only matters where it takes longer than that
 
-More machines shorten `read` and `count`, and lengthen `ask` and `reduce`. Where these exceed the shared work, machines
+More machines shorten `read` and `count`, not `ask` and `reduce`. Where these exceed the shared work, machines
 are better spent otherwise (`where_reduction_dominates`).
 
 All functions here are pure. `craftrl.distributed.rates` has the constants, which a benchmark measured.
@@ -29,7 +29,7 @@ import math
 from dataclasses import dataclass, replace
 
 from craftrl.arguments import check_number, check_whole
-from craftrl.distributed.parts import AT_MOST, PER_WORKER
+from craftrl.distributed.parts import AT_MOST, MOST_TASKS, PER_WORKER
 from craftrl.distributed.rates import COUPLINGS, Rates
 from craftrl.engine.counting import TILE_BYTES
 from craftrl.errors import InvalidParameterError
@@ -94,13 +94,10 @@ class Job:
         return (self.horizon - 1) * self.planes**2
 
     def tasks(self, cores: int) -> int:
-        """In how many parts the shards are taken: a few for each core, however small they are (`taken_together`).
-
-        There are meant to be as many shards as cores, at least.
-        """
+        """In how many parts shards are taken: a few for each core, no more than a thousand (`taken_together`)."""
         files = math.ceil(self.data_bytes / self.shard_bytes)
-        parts = max(PER_WORKER * cores, math.ceil(self.data_bytes / AT_MOST))
-        return min(max(self.agents, cores, min(files, parts)), self.trajectories)
+        parts = max(min(PER_WORKER * cores, MOST_TASKS), math.ceil(self.data_bytes / AT_MOST))
+        return min(max(self.agents, min(files, parts)), self.trajectories)
 
 
 @dataclass(frozen=True)

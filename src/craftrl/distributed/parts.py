@@ -46,6 +46,7 @@ __all__ = [
 Int64 = NDArray[np.int64]
 
 PER_WORKER = 4  # tasks of one question: some take longer than others
+MOST_TASKS = 1024  # of one question, unless they would have to read more than the next number: a second to hand out
 AT_MOST = 2**31  # bytes of the observations that one task reads
 
 
@@ -98,11 +99,12 @@ def taken_together(parts: Sequence[Part], workers: int) -> list[list[Part]]:
     """Neighbouring shards of one agent that a task takes together.
 
     Every task takes about a millisecond to hand out, whatever it does, and every question is a task for each of these.
-    So there are a few for each worker, however small the shards are, and none is larger than `AT_MOST`.
+    So there are a few for each worker, and no more than a thousand, however small the shards are; but none reads more
+    than `AT_MOST`.
     """
     some, n = parts[0], sum(part.shard.n for part in parts)
     bytes_each = some.H * int(np.prod(some.obs_shape, dtype=np.int64)) * some.dtype.itemsize
-    most = min(-(-n // (PER_WORKER * workers)), AT_MOST // max(1, bytes_each))
+    most = min(-(-n // min(PER_WORKER * workers, MOST_TASKS)), AT_MOST // max(1, bytes_each))
     groups: list[list[Part]] = []
     room, agent = 0, -1
     for part in parts:
