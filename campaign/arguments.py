@@ -18,7 +18,7 @@ import numpy as np
 from campaign.bench import Bench
 from campaign.calls import public_calls
 from campaign.commands import COMMANDS, options_of, run_command
-from campaign.odd import ODD, ODD_PATHS, ODD_TEXTS, OwnError, make_odd_paths
+from campaign.odd import ODD, ODD_ADDRESSES, ODD_PATHS, ODD_TEXTS, OwnError, make_odd_paths
 from campaign.processes import Case, answers, table
 from craftrl.errors import CraftError
 
@@ -40,7 +40,7 @@ def argument_cases() -> list[Case]:
             continue
         cases.append({"part": part, "call": call.name, "parameter": None, "odd": None})
         for name in call.parameters:
-            odd = [*ODD, *(ODD_PATHS if name in call.paths else ())]
+            odd = [*ODD, *(ODD_PATHS if name in call.paths else ODD_ADDRESSES if name == "address" else ())]
             cases += [{"part": part, "call": call.name, "parameter": name, "odd": value} for value in odd]
     return cases
 
@@ -113,7 +113,8 @@ def _called(case: Case, bench: Bench) -> Case:
 
 
 def _odd(name: str) -> Any:
-    return ODD_PATHS[name] if name in ODD_PATHS else ODD[name]()
+    texts = ODD_PATHS | ODD_ADDRESSES
+    return texts[name] if name in texts else ODD[name]()
 
 
 def _has_nan(result: Any) -> bool:

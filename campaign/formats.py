@@ -17,7 +17,7 @@ from craftrl.data.truth import GroundTruth, read_true_states, write_truth
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.importing import import_data, inspect, read_actions
 
-__all__ = ["FORMATS", "Format", "fitted", "recorded_bits", "stacked"]
+__all__ = ["FORMATS", "Format", "fitted", "recorded_bits", "stacked", "unfitted_network"]
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,18 @@ def _truth(folder: Path) -> None:
 # -- models --------------------------------------------------------------------------------------------------------
 
 
+def unfitted_network() -> CRAFT:
+    """A small network that takes a second."""
+    oracle = NeuralOracle(networks=1, dim=16, training=Training(epochs=1, progress=False))
+    return CRAFT(oracle, alpha=1, eta=0.1, nu=0.1)
+
+
 def fitted(kind: str) -> tuple[Any, TrajectoryDataset]:
     """A small model of this kind, and the data that it was fitted to."""
     if kind == "network":
         world = PixelsExBMDP(horizon=3, size=2, n_walkers=0)
         tau = collect(world, world.policies(), 30, seed=0).tau
-        oracle: Any = NeuralOracle(networks=1, dim=16, training=Training(epochs=1, progress=False))
-        model = CRAFT(oracle, alpha=1, eta=0.1, nu=0.1)
+        model = unfitted_network()
     elif kind == "classifier":
         from sklearn.tree import DecisionTreeClassifier
 
