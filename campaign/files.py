@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from campaign.formats import FORMATS, Format
+from campaign.format import Format
+from campaign.formats import FORMATS
 from campaign.mutations import mutate
 from campaign.processes import Case, answers, table
 from craftrl.errors import CraftError

@@ -28,7 +28,7 @@ from craftrl.data.publishing import publishing, taken
 from craftrl.data.remote import Remote
 from craftrl.data.seals import UNREADABLE, check_seal, sealed
 from craftrl.distributed.dataset import parts_of
-from craftrl.distributed.executor import Executor
+from craftrl.distributed.executor import Executor, check_executor
 from craftrl.distributed.parts import Part, check_unchanged, opened
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
@@ -88,6 +88,7 @@ def encode_on_shards(
     out        a new folder; with `overwrite` also one of states, which is replaced
     """
     check_kind("model", model, Learner, "a learner of this package, such as CRAFT")
+    check_executor(executor)
     model._check_fitted()
     where, replace = _check_out(out, overwrite)
     parts = [part for part, _ in parts_of(path, executor)]

@@ -25,11 +25,13 @@ KNOCK = "import sys, ray; ray._raylet.GcsClient(address=sys.argv[1])"
 
 def parsed(address: str | None) -> tuple[str, int]:
     """Host and port; of none where the address has none."""
-    if address in (None, "auto"):
+    if address is None:
         return "", 0
     if isinstance(address, str):
+        if address == "auto":
+            return "", 0
         host, _, port = address.removeprefix("ray://").rpartition(":")
-        if host and not set("/@ ") & set(host) and port.isdecimal() and 0 < int(port) < 2**16:
+        if host and not set("/@ ") & set(host) and port.isdecimal() and len(port) < 6 and 0 < int(port) < 2**16:
             return host.strip("[]"), int(port)
     raise InvalidParameterError(
         f"address must be HOST:PORT, ray://HOST:PORT or 'auto'; {shown(address)} was given; leave it out for a Ray on "
