@@ -22,11 +22,21 @@ from campaign.odd import ODD, ODD_ADDRESSES, ODD_PATHS, ODD_TEXTS, OwnError, mak
 from campaign.processes import Case, answers, table
 from craftrl.errors import CraftError
 
-__all__ = ["FAULTS", "argument_cases", "command_cases", "run_case", "summary", "try_arguments"]
+__all__ = [
+    "FAULTS",
+    "argument_cases",
+    "command_cases",
+    "run_case",
+    "some",
+    "starts_ray",
+    "summary",
+    "try_arguments",
+]
 
 FAULTS = ("foreign", "nonsense", "no recipe", "hang", "crash")
 COLUMNS = ("fine", "refused", "own", *FAULTS)
 PATIENCE = 20.0  # seconds for one case
+RAY_PATIENCE = 300.0  # where a Ray may be started first, perhaps on a busy machine
 
 
 def argument_cases() -> list[Case]:
@@ -58,7 +68,13 @@ def command_cases() -> list[Case]:
 def try_arguments(cases: Sequence[Case], workers: int = 2, patience: float = PATIENCE) -> list[Case]:
     """Run cases, each in a process that may crash, or hang for `patience` seconds."""
     known = [case for case in cases if "outcome" in case]
-    return known + answers("arguments", [case for case in cases if "outcome" not in case], workers, patience)
+    asked = [case for case in cases if "outcome" not in case]
+    return known + answers("arguments", asked, workers, lambda case: RAY_PATIENCE if starts_ray(case) else patience)
+
+
+def starts_ray(case: Case) -> bool:
+    """Whether the call that it changes runs on a Ray of its own."""
+    return any(name in case["call"] for name in ("RayExecutor", "on_ray", "--backend ray"))
 
 
 def some(cases: Sequence[Case], n: int, seed: int) -> list[Case]:

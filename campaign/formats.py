@@ -70,7 +70,7 @@ def _read_store(folder: Path) -> str:
 def _read_counted(path: Path | str) -> str:
     """What a fit on shards learns from them."""
     model = fit_on_shards(CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1), path, LocalExecutor())
-    return _digest(list(model.n_states_), str(model.encoders_), str(model.trace_), str(model.data_))
+    return _digest(list(model.n_states_), str(model.encoders_), str(model.data_))
 
 
 def _encode(shards: Path | str, states: Path | str) -> None:
