@@ -70,13 +70,11 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--alpha": ["1"],
         "--eta": ["1/5"],
         "--nu": ["1/10"],
-        "--workers": ["1"],
         "--out": [str(b.new())],
     },
     "encode --backend ray": lambda b: {
         "model": [str(b.saved)],
         "data": [str(b.shards)],
-        "--workers": ["1"],
         "--out": [str(b.new())],
     },
     "theory assumptions": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},

@@ -287,8 +287,6 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.distributed.fit_on_shards", "model"): lambda b: CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1),
     ("craftrl.distributed.fit_on_shards", "path"): lambda b: b.shards,
     ("craftrl.distributed.LocalExecutor.submit", "function"): lambda b: lambda *given: len(given),
-    ("craftrl.distributed.RayExecutor", "store_bytes"): lambda b: 100 * 2**20,
-    ("craftrl.distributed.RayExecutor", "workers"): lambda b: 1,
     ("craftrl.distributed.cost.Job", "agents"): lambda b: 2,
     ("craftrl.distributed.cost.Job", "trajectories"): lambda b: 10**6,
     ("craftrl.distributed.forecast.Forecast", "nodes"): lambda b: [1, 10],

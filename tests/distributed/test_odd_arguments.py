@@ -1,6 +1,5 @@
 """What the campaign found in the parts that work on shards and clusters: odd values are refused where they enter."""
 
-import fsspec
 import numpy as np
 import pytest
 
@@ -14,7 +13,7 @@ from craftrl.distributed import LocalExecutor, encode_on_shards, fit_on_shards, 
 from craftrl.distributed.cost import Cluster, Job, estimate, round_seconds, tree_levels, where_reduction_dominates
 from craftrl.distributed.forecast import Forecast, NetworkJob
 from craftrl.distributed.rates import Rates
-from craftrl.distributed.ray_address import parsed
+from craftrl.distributed.ray_address import check_answers, parsed
 from craftrl.distributed.ray_connection import MOST_WORKERS, _check_local
 from craftrl.distributed.train_on_ray import fit_networks_on_ray
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError
@@ -88,6 +87,12 @@ def test_largest_below_wants_a_number():
         tau.largest_below("x")
 
 
+def test_texts_that_are_no_host_have_nobody_there():
+    for host in ("n" * 5000, "\udcff", "\0"):
+        with pytest.raises(ClusterError, match="must answer"):
+            check_answers(f"{host}:6379", host, 6379, asked_for_tokens=False)
+
+
 @pytest.mark.parametrize("executor", [None, "ray", LocalExecutor, object()])
 def test_an_executor_must_be_one(tmp_path, executor):
     tau = recorded_bits(30).tau
@@ -104,9 +109,10 @@ def test_an_executor_must_be_one(tmp_path, executor):
     [
         ("memory://campaign/nothing", None, "a dataset at memory://campaign/nothing"),
         ("nothing", None, "nothing is there"),
+        ("/", None, "must be a folder of shards"),
         (None, None, "path must be a path"),
-        (".", 1, "horizon must be an integer of at least 2"),
-        (".", "all", "horizon must be an integer of at least 2"),
+        ("memory://campaign/nothing", 1, "horizon must be an integer of at least 2"),
+        ("memory://campaign/nothing", "all", "horizon must be an integer of at least 2"),
     ],
 )
 def test_networks_on_ray_are_checked_before_a_ray_starts(monkeypatch, path, horizon, said):
@@ -121,7 +127,7 @@ def no_cluster(*given, **named):
 
 def test_networks_on_ray_get_a_url_as_it_is(monkeypatch):
     """A URL that is made absolute, as a path is, loses a slash and gets a folder of this machine before it."""
-    fsspec.filesystem("memory").pipe_file("/campaign/frames.h5", b"x")
+    recorded_bits(3).tau.save("memory://campaign/frames.h5")
     sent = []
     monkeypatch.setattr(train_on_ray, "_trainer", lambda: None)
     monkeypatch.setattr(train_on_ray, "_Work", lambda model, path, horizon: sent.append(path))

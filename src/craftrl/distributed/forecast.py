@@ -156,7 +156,7 @@ class NetworkJob:
             f"{n * price * self.seconds(n) / 3600:,.2f}"
             for n in (1, *ranks)
         ]
-        what = f"A network instead, {self.epochs:g} epochs of {self.frames:,} frames at {self.frames_per_second:,.0f}"
+        what = f"A network instead, {float(self.epochs):g} epochs of {self.frames:,} frames at {float(self.frames_per_second):,.0f}"
         return "\n".join([f"{what} frames a second and rank:", *rows])
 
 

@@ -49,7 +49,7 @@ def check_answers(address: str, host: str, port: int, asked_for_tokens: bool) ->
     if host:
         try:
             socket.create_connection((host, port), PATIENCE).close()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: of a text that cannot be the name of a host
             raise nobody(address, on_one_line(error)) from error
     if address.startswith("ray://"):
         return  # Ray's client asks for itself, and gives up in time
@@ -112,7 +112,7 @@ def _found() -> str:
 
 def nobody(address: str, why: str) -> ClusterError:
     return ClusterError(
-        f"A Ray cluster must answer at {address}; none does ({why}); start one with ray start --head, or leave out the "
+        f"A Ray cluster must answer at {address[:80]}; none does ({why}); start one with ray start --head, or leave out the "
         "address."
     )
 

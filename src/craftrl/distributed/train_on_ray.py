@@ -25,7 +25,6 @@ from craftrl.distributed.ray_nodes import check_nodes
 from craftrl.errors import (
     ClusterError,
     CraftError,
-    InvalidDataError,
     InvalidParameterError,
     MissingDependencyError,
     require,
@@ -61,8 +60,8 @@ def fit_networks_on_ray(
         check_whole("horizon", horizon, 2)
     where = source("path", path)
     where = where.absolute() if isinstance(where, Path) else where  # ranks may be at home elsewhere
-    if address is None and not where.exists():
-        raise InvalidDataError(f"There must be a dataset at {where}; nothing is there; check the name.")
+    if address is None:  # a Ray of this machine sees what is seen here; it takes a while to start
+        first_steps(TrajectoryDataset.open(where), horizon or 2)
     ray = require("ray", "ray")
     trainer = _trainer()
     work = _Work(model, str(where), horizon)
