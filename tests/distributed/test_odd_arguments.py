@@ -77,12 +77,14 @@ def test_only_integers_of_one_shape_are_added(values):
 def test_sums_are_of_every_entry():
     one = (np.arange(3), (np.uint8(2), 5))
     first, (second, third) = LocalExecutor().total([one, one])
-    assert first.tolist() == [0, 2, 4] and (second, third) == (4, 10)
+    assert first.tolist() == [0, 2, 4]
+    assert (second, third) == (4, 10)
 
 
 def test_largest_below_wants_a_number():
     tau = recorded_bits(3).tau
-    assert tau.largest_below(2) == 1 and tau.largest_below(1) is None
+    assert tau.largest_below(2) == 1
+    assert tau.largest_below(1) is None
     with pytest.raises(InvalidParameterError, match="most must be an integer"):
         tau.largest_below("x")
 

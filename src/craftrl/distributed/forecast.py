@@ -156,7 +156,8 @@ class NetworkJob:
             f"{n * price * self.seconds(n) / 3600:,.2f}"
             for n in (1, *ranks)
         ]
-        what = f"A network instead, {float(self.epochs):g} epochs of {self.frames:,} frames at {float(self.frames_per_second):,.0f}"
+        epochs, speed = float(self.epochs), float(self.frames_per_second)
+        what = f"A network instead, {epochs:g} epochs of {self.frames:,} frames at {speed:,.0f}"
         return "\n".join([f"{what} frames a second and rank:", *rows])
 
 
