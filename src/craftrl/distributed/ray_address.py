@@ -112,8 +112,8 @@ def _found() -> str:
 
 def nobody(address: str, why: str) -> ClusterError:
     return ClusterError(
-        f"A Ray cluster must answer at {address[:80]}; none does ({why}); start one with ray start --head, or leave out "
-        "the address."
+        f"A Ray cluster must answer at {address[:80]}; none does ({why}); start one with ray start --head, or leave "
+        "out the address."
     )
 
 
