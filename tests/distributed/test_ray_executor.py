@@ -357,7 +357,6 @@ class TestWithoutCluster:
         [
             (["fit", "{h5}", "--backend", "ray"], "needs one folder of shards"),
             (["fit", "{shards}", "{shards}", "--backend", "ray"], "2 paths were given"),
-            (["fit", "{shards}", "--backend", "ray", "--oracle", "network"], "torchrun"),
             (["fit", "{shards}", "--backend", "ray", "--diagnose", "3"], "--diagnose is for data that one machine"),
             (["fit", "{shards}", "--backend", "ray", "--address", "http://a"], "address must be HOST:PORT"),
             (["fit", "{shards}", "--workers", "2"], "--workers is for a cluster; add --backend ray"),
