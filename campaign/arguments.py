@@ -18,15 +18,25 @@ import numpy as np
 from campaign.bench import Bench
 from campaign.calls import public_calls
 from campaign.commands import COMMANDS, options_of, run_command
-from campaign.odd import ODD, ODD_PATHS, ODD_TEXTS, OwnError, make_odd_paths
+from campaign.odd import ODD, ODD_ADDRESSES, ODD_PATHS, ODD_TEXTS, OwnError, make_odd_paths
 from campaign.processes import Case, answers, table
 from craftrl.errors import CraftError
 
-__all__ = ["FAULTS", "argument_cases", "command_cases", "run_case", "summary", "try_arguments"]
+__all__ = [
+    "FAULTS",
+    "argument_cases",
+    "command_cases",
+    "run_case",
+    "some",
+    "starts_ray",
+    "summary",
+    "try_arguments",
+]
 
 FAULTS = ("foreign", "nonsense", "no recipe", "hang", "crash")
 COLUMNS = ("fine", "refused", "own", *FAULTS)
 PATIENCE = 20.0  # seconds for one case
+RAY_PATIENCE = 300.0  # where a Ray may be started first, perhaps on a busy machine
 
 
 def argument_cases() -> list[Case]:
@@ -40,7 +50,7 @@ def argument_cases() -> list[Case]:
             continue
         cases.append({"part": part, "call": call.name, "parameter": None, "odd": None})
         for name in call.parameters:
-            odd = [*ODD, *(ODD_PATHS if name in call.paths else ())]
+            odd = [*ODD, *(ODD_PATHS if name in call.paths else ODD_ADDRESSES if name == "address" else ())]
             cases += [{"part": part, "call": call.name, "parameter": name, "odd": value} for value in odd]
     return cases
 
@@ -58,7 +68,13 @@ def command_cases() -> list[Case]:
 def try_arguments(cases: Sequence[Case], workers: int = 2, patience: float = PATIENCE) -> list[Case]:
     """Run cases, each in a process that may crash, or hang for `patience` seconds."""
     known = [case for case in cases if "outcome" in case]
-    return known + answers("arguments", [case for case in cases if "outcome" not in case], workers, patience)
+    asked = [case for case in cases if "outcome" not in case]
+    return known + answers("arguments", asked, workers, lambda case: RAY_PATIENCE if starts_ray(case) else patience)
+
+
+def starts_ray(case: Case) -> bool:
+    """Whether the call that it changes runs on a Ray of its own."""
+    return any(name in case["call"] for name in ("RayExecutor", "on_ray", "--backend ray"))
 
 
 def some(cases: Sequence[Case], n: int, seed: int) -> list[Case]:
@@ -113,7 +129,8 @@ def _called(case: Case, bench: Bench) -> Case:
 
 
 def _odd(name: str) -> Any:
-    return ODD_PATHS[name] if name in ODD_PATHS else ODD[name]()
+    texts = ODD_PATHS | ODD_ADDRESSES
+    return texts[name] if name in texts else ODD[name]()
 
 
 def _has_nan(result: Any) -> bool:

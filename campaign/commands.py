@@ -65,20 +65,37 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--diagnose": ["0"],
         "--out": [str(b.new(".html"))],
     },
+    "fit --backend ray": lambda b: {
+        "data": [str(b.shards)],
+        "--alpha": ["1"],
+        "--eta": ["1/5"],
+        "--nu": ["1/10"],
+        "--out": [str(b.new())],
+    },
+    "encode --backend ray": lambda b: {
+        "model": [str(b.saved)],
+        "data": [str(b.shards)],
+        "--out": [str(b.new())],
+    },
     "theory assumptions": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
     "theory sample-size": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
 }
 
 
+# What means something else where a cluster works; each case that is not refused starts a Ray.
+ON_A_CLUSTER = ("model", "data", "--out", "--address", "--workers")
+
+
 @cache
 def options_of(command: str) -> tuple[str, ...]:
     """The arguments and options of a command that take a text."""
-    group, _, name = command.partition(" ")
-    module = THEORY[name][0] if name else ALL[group][0]
+    group, *rest = command.split()
+    module = THEORY[rest[0]][0] if group == "theory" else ALL[group][0]
     parser = argparse.ArgumentParser()
     import_module(module).add_arguments(parser)
     taking = [action for action in parser._actions if action.nargs != 0]
-    return tuple(action.option_strings[0] if action.option_strings else action.dest for action in taking)
+    names = [action.option_strings[0] if action.option_strings else action.dest for action in taking]
+    return tuple(name for name in names if name in ON_A_CLUSTER or "ray" not in rest)
 
 
 def run_command(case: Case, bench: Bench) -> Case:

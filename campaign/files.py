@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from campaign.formats import FORMATS, Format
+from campaign.format import Format
+from campaign.formats import FORMATS
 from campaign.mutations import mutate
 from campaign.processes import Case, answers, table
 from craftrl.errors import CraftError
@@ -22,7 +23,8 @@ PATIENCE = 300.0  # seconds for one file: the first of a format is made whole be
 
 def damage(formats: Sequence[str], seeds: Sequence[int], workers: int = 2) -> list[Case]:
     """Read every format once for each seed, damaged as the seed says."""
-    return answers("files", [{"format": name, "seed": seed} for name in formats for seed in seeds], workers, PATIENCE)
+    cases = [{"format": name, "seed": seed} for name in formats for seed in seeds]
+    return answers("files", cases, workers, lambda case: PATIENCE)
 
 
 def summary(cases: Sequence[Case]) -> str:

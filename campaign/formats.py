@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import craftrl
-from craftrl import CRAFT, NeuralOracle, Training, TrajectoryDataset
+from campaign.format import Format
+from campaign.stores import in_store
+from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
 from craftrl.data.truth import GroundTruth, read_true_states, write_truth
+from craftrl.distributed import LocalExecutor, encode_on_shards, fit_on_shards, read_states
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.importing import import_data, inspect, read_actions
 
-__all__ = ["FORMATS", "Format", "fitted", "recorded_bits", "stacked"]
-
-
-@dataclass(frozen=True)
-class Format:
-    """make(folder) writes the files; read(folder) returns what a user would see, as text.
-
-    sealed  whether the file has checksums, so that damage must be noticed; in tables, pictures and videos of others a
-            changed number is a number
-    """
-
-    make: Callable[[Path], None]
-    read: Callable[[Path], str]
-    sealed: bool = True
+__all__ = ["FORMATS", "fitted", "recorded_bits", "stacked", "unfitted_network"]
 
 
 def recorded_bits(n: int = 60, horizon: int = 4) -> Any:
@@ -55,7 +46,7 @@ def _digest(*values: Any) -> str:
 # -- datasets ------------------------------------------------------------------------------------------------------
 
 
-def _read_dataset(path: Path) -> str:
+def _read_dataset(path: Path | str) -> str:
     tau = TrajectoryDataset.open(path)
     return _digest(tau.agent, tau.lengths, tau.names, *(tau.at(h) for h in range(1, tau.H + 1)))
 
@@ -76,6 +67,33 @@ def _read_store(folder: Path) -> str:
     return _read_dataset(folder / "data.h5") + _digest(str(seen).replace(str(folder), ""), *flat)
 
 
+def _read_counted(path: Path | str) -> str:
+    """What a fit on shards learns from them."""
+    model = fit_on_shards(CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1), path, LocalExecutor())
+    return _digest(list(model.n_states_), str(model.encoders_), str(model.data_))
+
+
+def _encode(shards: Path | str, states: Path | str) -> None:
+    recorded_bits().tau.save(shards)
+    model = CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1).fit(recorded_bits().tau)
+    encode_on_shards(model, shards, states, LocalExecutor())
+
+
+def _write_states(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as elsewhere:
+        _encode(Path(elsewhere) / "shards", folder / "states")
+
+
+def _write_states_to_store(url: str) -> None:
+    with tempfile.TemporaryDirectory() as elsewhere:
+        _encode(Path(elsewhere) / "shards", f"{url}/states")
+
+
+def _read_states(path: Path | str) -> str:
+    found = read_states(path)
+    return _digest(*([part.agent, part.n, part.H, part.load()] for part in found))
+
+
 def _truth(folder: Path) -> None:
     data = recorded_bits()
     write_truth(folder / "data.truth.npz", GroundTruth(data.truth.states, data.truth.actions))
@@ -84,13 +102,18 @@ def _truth(folder: Path) -> None:
 # -- models --------------------------------------------------------------------------------------------------------
 
 
+def unfitted_network() -> CRAFT:
+    """A small network that takes a second."""
+    oracle = NeuralOracle(networks=1, dim=16, training=Training(epochs=1, progress=False))
+    return CRAFT(oracle, alpha=1, eta=0.1, nu=0.1)
+
+
 def fitted(kind: str) -> tuple[Any, TrajectoryDataset]:
     """A small model of this kind, and the data that it was fitted to."""
     if kind == "network":
         world = PixelsExBMDP(horizon=3, size=2, n_walkers=0)
         tau = collect(world, world.policies(), 30, seed=0).tau
-        oracle: Any = NeuralOracle(networks=1, dim=16, training=Training(epochs=1, progress=False))
-        model = CRAFT(oracle, alpha=1, eta=0.1, nu=0.1)
+        model = unfitted_network()
     elif kind == "classifier":
         from sklearn.tree import DecisionTreeClassifier
 
@@ -111,13 +134,34 @@ def _model(kind: str) -> Format:
         np.save(folder.parent / f"{kind}.npy", stacked(tau)[:20])
 
     def read(folder: Path) -> str:
-        model = craftrl.load(folder / "model")
-        x = np.load(folder.parent / f"{kind}.npy")
-        return _digest(
-            model.transform(x), list(model.n_states_), model.labels_, str(model.summary()), str(model.bounds_)
-        )
+        return _read_model(folder / "model", np.load(folder.parent / f"{kind}.npy"))
 
     return Format(make, read)
+
+
+def _read_model(path: Path | str, x: np.ndarray[Any, Any]) -> str:
+    model = craftrl.load(path)
+    labels = getattr(model, "labels_", None)  # those of a fit on shards stay there
+    return _digest(model.transform(x), list(model.n_states_), labels, str(model.summary()), str(model.bounds_))
+
+
+def _model_in_store(kind: str) -> Format:
+    """Read with data of its own kind: networks want frames."""
+    return in_store(
+        lambda url: fitted(kind)[0].save(f"{url}/model"), lambda url: _read_model(f"{url}/model", _some(kind))
+    )
+
+
+@cache
+def _some(kind: str) -> np.ndarray[Any, Any]:
+    return stacked(fitted(kind)[1])[:20]
+
+
+def _counted_model(folder: Path) -> None:
+    """A model that was fitted on shards: it has no labels."""
+    with tempfile.TemporaryDirectory() as elsewhere:
+        recorded_bits(300).tau.save(Path(elsewhere) / "shards")
+        fit_on_shards(CRAFT(), Path(elsewhere) / "shards", LocalExecutor()).save(folder / "model")
 
 
 def _checkpoint(folder: Path) -> Any:
@@ -210,6 +254,23 @@ FORMATS: dict[str, Format] = {
     "shards": Format(
         lambda folder: recorded_bits().tau.save(folder / "shards"), lambda folder: _read_dataset(folder / "shards")
     ),
+    "shards, counted": Format(
+        lambda folder: recorded_bits().tau.save(folder / "shards"), lambda folder: _read_counted(folder / "shards")
+    ),
+    "states of shards": Format(_write_states, lambda folder: _read_states(folder / "states")),
+    "model of shards": Format(_counted_model, lambda folder: _read_model(folder / "model", _some("bits"))),
+    "HDF5 in a store": in_store(
+        lambda url: recorded_bits().tau.save(f"{url}/data.h5"), lambda url: _read_dataset(f"{url}/data.h5")
+    ),
+    "shards in a store": in_store(
+        lambda url: recorded_bits().tau.save(f"{url}/shards"), lambda url: _read_dataset(f"{url}/shards")
+    ),
+    "shards in a store, counted": in_store(
+        lambda url: recorded_bits().tau.save(f"{url}/shards"), lambda url: _read_counted(f"{url}/shards")
+    ),
+    "states in a store": in_store(_write_states_to_store, lambda url: _read_states(f"{url}/states")),
+    "model in a store": _model_in_store("bits"),
+    "network in a store": _model_in_store("network"),
     "truth": Format(_truth, lambda folder: _digest(read_true_states(folder / "data.truth.npz", recorded_bits().tau))),
     "model": _model("bits"),
     "classifier model": _model("classifier"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ODD", "ODD_PATHS", "ODD_TEXTS", "OwnError", "make_odd_paths"]
+__all__ = ["ODD", "ODD_ADDRESSES", "ODD_PATHS", "ODD_TEXTS", "OwnError", "make_odd_paths"]
 
 
 class OwnError(Exception):
@@ -88,6 +88,28 @@ ODD_PATHS = {
     "a loop of links": "loop",
     "a path": Path("x"),
     "a path with a surrogate": "\udcff",
+    "a URL of nothing": "memory://campaign/nothing",
+    "a URL without a name": "s3://",
+    "a URL that leads out": "memory://campaign/../name",
+    "a URL with NUL": "memory://campaign/\0",
+    "a URL of no store": "nosuch://campaign/name",
+    "a URL as a path": Path("s3://bucket/name"),
+}
+
+# For what connects to a cluster; nothing listens at port 1.
+ODD_ADDRESSES = {
+    "nobody there": "127.0.0.1:1",
+    "nobody there, by a client": "ray://127.0.0.1:1",
+    "an unknown host": "no-such-host.invalid:6379",
+    "a port of 5000 digits": "127.0.0.1:" + "9" * 5000,
+    "a port in superscript": "127.0.0.1:²",
+    "no port": "127.0.0.1:",
+    "port 0": "127.0.0.1:0",
+    "no host": ":6379",
+    "another scheme": "http://127.0.0.1:1",
+    "a surrogate": "\udcff:6379",
+    "NUL and a port": "\0:6379",
+    "a long host": "n" * 5000 + ":6379",
 }
 
 ODD_TEXTS = {
@@ -109,7 +131,7 @@ ODD_TEXTS = {
     "a percent sign": "%s %(x)s",
     "two dashes": "--",
     "an unknown option": "--nonsense",
-    **{name: str(path) for name, path in ODD_PATHS.items()},
+    **{name: str(path) for name, path in (ODD_PATHS | ODD_ADDRESSES).items()},
 }
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,10 +21,10 @@ ROOT = Path(__file__).parents[1]
 START = 300.0  # seconds until a process is ready: packages are imported
 
 
-def answers(kind: str, cases: Sequence[Case], workers: int, patience: float) -> list[Case]:
+def answers(kind: str, cases: Sequence[Case], workers: int, patience: Callable[[Case], float]) -> list[Case]:
     """Every case with its outcome, in the order given; `kind` names the function of `campaign.worker` that runs it.
 
-    A case that has no answer after `patience` seconds is a hang.
+    A case that has no answer after its `patience`, in seconds, is a hang.
     """
     parts = [cases[len(cases) * k // workers : len(cases) * (k + 1) // workers] for k in range(workers)]
     with ThreadPoolExecutor(workers) as pool:
@@ -32,7 +32,7 @@ def answers(kind: str, cases: Sequence[Case], workers: int, patience: float) -> 
         return [case for part in found for case in part]
 
 
-def _answers(kind: str, asked: Sequence[Case], patience: float) -> Iterator[Case]:
+def _answers(kind: str, asked: Sequence[Case], patience: Callable[[Case], float]) -> Iterator[Case]:
     with tempfile.TemporaryDirectory() as folder:
         left = list(asked)
         while left:
@@ -41,7 +41,7 @@ def _answers(kind: str, asked: Sequence[Case], patience: float) -> Iterator[Case
                     raise RuntimeError(f"A worker must start; campaign.worker {kind} did not.")
                 while left:
                     case = left.pop(0)
-                    answer = _ask(worker, case, patience)
+                    answer = _ask(worker, case, patience(case))
                     yield {**case, **answer}
                     if answer["outcome"] in ("hang", "crash"):
                         break

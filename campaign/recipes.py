@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 
 from campaign.bench import Bench
+from campaign.formats import unfitted_network
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import ArraySteps
+from craftrl.data.ranks import ALONE
+from craftrl.distributed import LocalExecutor
+from craftrl.distributed.cost import Cluster, Job, estimate
+from craftrl.distributed.rates import Rates
 from craftrl.envs import MarkovPolicy, collect
 
 __all__ = ["HELD", "RECORDS", "SPECIAL", "USES", "VALUES"]
@@ -135,6 +140,29 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "t": lambda b: np.array([1, 2, 0]),
     "true_actions": lambda b: np.array([0, 0, 0]),
     "group": lambda b: np.zeros(len(b.labels), dtype=int),
+    "most": lambda b: 5,
+    "value": lambda b: b.stored,
+    "values": lambda b: b.x,
+    "what": lambda b: "data",
+    "url": lambda b: "memory://campaign/name",
+    "ranks": lambda b: ALONE,
+    "executor": lambda b: LocalExecutor(),
+    "args": lambda b: b.x,
+    "handles": lambda b: [b.tau.agent, b.tau.agent],
+    "folder": lambda b: b.encoded,
+    "job": lambda b: Job(trajectories=10**6),
+    "cluster": lambda b: Cluster(nodes=2),
+    "machine": lambda b: Cluster(),
+    "rates": lambda b: Rates.shipped(),
+    "shards": lambda b: 100,
+    "cores": lambda b: 16,
+    "n_bytes": lambda b: 1e6,
+    "leaves": lambda b: 100,
+    "fan_in": lambda b: 8,
+    "frames": lambda b: 10**6,
+    "frame_bytes": lambda b: 12288,
+    "frames_per_second": lambda b: 2e4,
+    "price": lambda b: 1.0,
 }
 
 
@@ -254,6 +282,22 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.states.accuracy.population_state_accuracies", "encoders"): lambda b: _coordinate_encoders,
     ("craftrl.states.accuracy.population_summary", "encoders"): lambda b: _coordinate_encoders,
     ("craftrl.states.visits.count_visits", "labels"): lambda b: b.states[:, 1],
+    ("craftrl.distributed.encode_on_shards", "out"): lambda b: b.new(),
+    ("craftrl.distributed.encode_on_shards", "path"): lambda b: b.shards,
+    ("craftrl.distributed.fit_on_shards", "model"): lambda b: CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1),
+    ("craftrl.distributed.fit_on_shards", "path"): lambda b: b.shards,
+    ("craftrl.distributed.LocalExecutor.submit", "function"): lambda b: lambda *given: len(given),
+    ("craftrl.distributed.cost.Job", "agents"): lambda b: 2,
+    ("craftrl.distributed.cost.Job", "trajectories"): lambda b: 10**6,
+    ("craftrl.distributed.forecast.Forecast", "nodes"): lambda b: [1, 10],
+    ("craftrl.distributed.forecast.NetworkJob.seconds", "ranks"): lambda b: 2,
+    ("craftrl.distributed.forecast.NetworkJob.text", "ranks"): lambda b: [2, 4],
+    ("craftrl.distributed.forecast.job_of", "path"): lambda b: b.stored,
+    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "model"): lambda b: unfitted_network(),
+    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "path"): lambda b: b.stored_frames,
+    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "workers"): lambda b: 1,
+    ("craftrl.data.ranks.Ranks.every", "value"): lambda b: 1,
+    ("craftrl.data.ranks.Ranks.from_first", "function"): lambda b: lambda: 1,
     ("craftrl.theory.encoding_sample_size", "m"): lambda b: 0,
     ("craftrl.theory.encoding_epsilon", "m"): lambda b: 0,
     ("craftrl.theory.separation_margin", "m"): lambda b: 0,
@@ -302,6 +346,11 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.baselines.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.baselines.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.baselines.SingleFrame": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.distributed.RayExecutor": lambda b, executor: _summed(executor),
+    "craftrl.distributed.cost.Cluster": lambda b, cluster: estimate(Job(10**6), cluster, Rates.shipped()),
+    "craftrl.distributed.cost.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
+    "craftrl.distributed.forecast.Forecast": lambda b, forecast: str(forecast),
+    "craftrl.distributed.forecast.NetworkJob": lambda b, job: job.text([2], 1.0),
     "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),
     "craftrl.envs.LockExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
     "craftrl.envs.MultiMazeExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
@@ -319,6 +368,11 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
 }
 
 
+def _summed(executor: Any) -> Any:
+    with executor:
+        return executor.total([executor.submit(np.sum, np.arange(4))] * 2)
+
+
 def _quick(oracle: Any) -> Any:
     return oracle if oracle.training is not None else oracle.set_params(training=_few_epochs())
 
@@ -334,7 +388,11 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.baselines.SingleObservation": lambda b: copy.deepcopy(b.single),
     "craftrl.states.graph.LatentGraph": lambda b: b.graph,
     "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
+    "craftrl.data.ranks.Ranks": lambda b: ALONE,
     "craftrl.deploy.StateModule": lambda b: _state_module(b),
+    "craftrl.distributed.LocalExecutor": lambda b: LocalExecutor(),
+    "craftrl.distributed.StatesOfShard": lambda b: _states_of_shard(b),
+    "craftrl.distributed.forecast.NetworkJob": lambda b: _network_job(),
     "craftrl.planning.Nodes": lambda b: b.moves.nodes,
     "craftrl.planning.Moves": lambda b: b.moves,
     "craftrl.planning.Grounding": lambda b: b.grounding(),
@@ -342,6 +400,18 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.planning.TabularQ": lambda b: _table(b),
     "craftrl.states.latent_actions.LatentActions": lambda b: _latent(),
 }
+
+
+def _states_of_shard(b: Bench) -> Any:
+    from craftrl.distributed import read_states
+
+    return read_states(b.encoded)[0]
+
+
+def _network_job() -> Any:
+    from craftrl.distributed.forecast import NetworkJob
+
+    return NetworkJob(10**6, 12288, 2e4)
 
 
 def _planner(b: Bench) -> Any:
@@ -384,6 +454,8 @@ RECORDS: dict[str, str] = {
             "craftrl.diagnostics.sufficiency",
             "craftrl.diagnostics.diagnose",
             "craftrl.diagnostics.resample",
+            "craftrl.distributed.StatesOfShard",
+            "craftrl.distributed.cost.Estimate",
             "craftrl.envs.Collection",
             "craftrl.data.truth.GroundTruth",
             "craftrl.importing.Agent",
@@ -402,6 +474,11 @@ RECORDS: dict[str, str] = {
         ],
         _MADE,
     ),
+    **dict.fromkeys(
+        ["craftrl.distributed.forecast.in_bytes", "craftrl.distributed.forecast.in_time"],
+        "words of the table, for numbers that are made beside them",
+    ),
+    **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
     **dict.fromkeys(["craftrl.envs.MarkovPolicy.probabilities"], "what collect asks of every policy"),
     **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),
 }

@@ -4,10 +4,10 @@ import inspect
 
 import pytest
 
-from campaign.arguments import FAULTS, argument_cases, command_cases, some, summary, try_arguments
+from campaign.arguments import FAULTS, argument_cases, command_cases, some, starts_ray, summary, try_arguments
 from campaign.calls import public_calls
 
-# What trains networks or draws pages takes too long here.
+# What trains networks, draws pages or starts a Ray takes too long here.
 LEFT_OUT = (
     "craftrl.NeuralOracle",
     "craftrl.Training",
@@ -18,7 +18,7 @@ LEFT_OUT = (
 
 
 def quick(case):
-    return not case["call"].startswith((*LEFT_OUT, "render", "export", "report"))
+    return not starts_ray(case) and not case["call"].startswith((*LEFT_OUT, "render", "export", "report"))
 
 
 def test_every_public_callable_has_a_recipe():

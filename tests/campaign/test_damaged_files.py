@@ -9,7 +9,8 @@ from campaign.mutations import mutate
 
 
 def test_no_damaged_file_passes_unnoticed():
-    cases = damage(["store", "shards", "truth", "model", "NPZ", "CSV"], range(1000, 1012), workers=1)
+    formats = ["store", "shards", "states of shards", "shards in a store", "truth", "model", "NPZ", "CSV"]
+    cases = damage(formats, range(1000, 1012), workers=1)
     assert [case for case in cases if case["outcome"] in FAULTS] == []
     assert sum(case["outcome"] == "refused" for case in cases) > len(cases) / 2, summary(cases)
 

@@ -332,7 +332,7 @@ class TestWithoutCluster:
         with pytest.raises(InvalidParameterError, match="workers is for a Ray on this machine"):
             RayExecutor("10.1.2.3:6379", workers=2)
         for options in ({"workers": 0}, {"store_bytes": 1}, {"fan_in": 1}, {"retries": -1}):
-            with pytest.raises(InvalidParameterError, match="must be an integer of at least"):
+            with pytest.raises(InvalidParameterError, match="must be an integer"):
                 RayExecutor(**options)  # type: ignore[arg-type]
 
     def test_without_ray_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ def _encode_shards(args: argparse.Namespace) -> None:
     from craftrl import load
     from craftrl.cli.backend import parts_shown, shards_of, workers_of
     from craftrl.distributed import encode_on_shards
+    from craftrl.distributed.encoding import check_states_folder
     from craftrl.errors import InvalidParameterError
 
     if args.out.suffix in (".parquet", ".csv", ".npz"):
@@ -60,6 +61,7 @@ def _encode_shards(args: argparse.Namespace) -> None:
             f"out {args.out.suffix}."
         )
     folder = shards_of([args.data])
+    check_states_folder(args.out, args.force)  # before a cluster is started for nothing
     model = load(args.model)
     with workers_of(args) as executor, parts_shown("encode"):
         encode_on_shards(model, folder, args.out, executor, overwrite=args.force)

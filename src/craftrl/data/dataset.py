@@ -175,6 +175,7 @@ class TrajectoryDataset:
 
     def largest_below(self, most: int) -> int | None:
         """The largest of all observed values, if they are integers in 0..most-1; else None."""
+        check_whole("most", most, 1)
         if self.dtype.kind not in "biu":
             return None
         top = 0

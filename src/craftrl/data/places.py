@@ -24,6 +24,8 @@ def place(value: str | os.PathLike[str]) -> Place:
     """A path or URL as it is given on a command line; whoever uses it checks it."""
     if isinstance(value, Remote):
         return value
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidParameterError(f"A path or URL must be a text or a pathlib.Path; {shown(value)} was given.")
     if not is_url(value):
         return Path(value)
     text = os.fspath(value)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from craftrl.arguments import check_function, check_kind
 from craftrl.errors import CraftError
 
 __all__ = ["ALONE", "RankError", "Ranks", "alone", "digest", "join", "present", "speaks"]
@@ -44,6 +45,7 @@ class Ranks:
 
     def from_first(self, function: Callable[[], Value]) -> Value:
         """What the function gives on rank 0, on all ranks; it is called there alone. Its error is raised on all."""
+        check_function("function", function, "a function without arguments")
         if self.world == 1:
             return function()
         value: Any = None
@@ -87,6 +89,7 @@ def speaks() -> bool:
 
 def join(ranks: Ranks) -> None:
     """From now on this process is one of these."""
+    check_kind("ranks", ranks, Ranks, "the ranks of a fit")
     global _present
     _present = ranks
 

@@ -15,10 +15,11 @@ import secrets
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from craftrl.arguments import check_whole, is_url, shown
 from craftrl.data.attempts import attempted
 from craftrl.data.filesystems import filesystem, patience
 from craftrl.data.ranges import read_ranges
-from craftrl.errors import RemoteError
+from craftrl.errors import InvalidParameterError, RemoteError
 
 __all__ = ["Remote"]
 
@@ -30,6 +31,10 @@ class Remote(os.PathLike[str]):
     """A file or folder of a store; `size` is how many bytes it must have, where a manifest says so."""
 
     def __init__(self, url: str, size: int | None = None) -> None:
+        if not isinstance(url, str) or not is_url(url):
+            raise InvalidParameterError(f"A URL must be a text such as s3://bucket/name; {shown(url)} was given.")
+        if size is not None:
+            check_whole("size", size)
         scheme, _, path = url.partition("://")
         self.url = f"{scheme}://{path.rstrip('/')}"
         self.size = size

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from craftrl.arguments import check_number, check_whole
+from craftrl.arguments import check_flag, check_kind, check_number, check_whole, shown
 from craftrl.distributed.parts import AT_MOST, MOST_TASKS, PER_WORKER
 from craftrl.distributed.rates import COUPLINGS, Rates
 from craftrl.engine.counting import TILE_BYTES
@@ -38,6 +38,7 @@ __all__ = ["Cluster", "Estimate", "Job", "estimate", "round_seconds", "tree_leve
 
 BLOCK = 64 * 2**20  # bytes of observations that a worker reads at a time
 LOOKED_AT = 16  # places from which a fingerprint takes some observations; each means to read a shard
+MOST_NODES = 10**7
 TOGETHER = 32  # pairs of steps whose questions travel in one round
 
 
@@ -68,10 +69,11 @@ class Job:
             check_whole(name, getattr(self, name), least)
         check_whole("item_bytes", self.item_bytes, 1, 16)
         check_whole("shard_bytes", self.shard_bytes, 2**10)
-        if self.coupling not in COUPLINGS:
+        check_flag("bounds_given", self.bounds_given)
+        if not isinstance(self.coupling, str) or self.coupling not in COUPLINGS:
             raise InvalidParameterError(
-                f"coupling must be one of {', '.join(COUPLINGS)}; {self.coupling!r} was given; a fit on auto takes "
-                "markov."
+                f"coupling must be one of {', '.join(COUPLINGS)}; {shown(self.coupling)} was given; a fit on auto "
+                "takes markov."
             )
 
     @property
@@ -116,7 +118,7 @@ class Cluster:
     fan_in: int = 8
 
     def __post_init__(self) -> None:
-        check_whole("nodes", self.nodes, 1, 10**7)
+        check_whole("nodes", self.nodes, 1, MOST_NODES)
         check_whole("cores_per_node", self.cores_per_node, 1, 10**4)
         check_whole("fan_in", self.fan_in, 2)
         check_number("bandwidth", self.bandwidth, "a positive number of bytes a second", lambda v: v > 0)
@@ -165,6 +167,9 @@ class Estimate:
 
 def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> Estimate:
     """What the job takes on the cluster; `local`: on one machine without Ray, where nothing is asked nor reduced."""
+    check_kind("job", job, Job, "a Job")
+    _check_kinds(cluster, rates)
+    check_flag("local", local)
     S, f = job.tasks(cluster.cores), cluster.fan_in
     busy = min(cluster.cores, S)
     rounds = rates.rounds_of(job.coupling, job.horizon, job.bounds_given)
@@ -189,6 +194,11 @@ def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> E
     return replace(found, money=cluster.nodes * cluster.price * found.seconds / 3600)
 
 
+def _check_kinds(cluster: Cluster, rates: Rates) -> None:
+    check_kind("cluster", cluster, Cluster, "a Cluster")
+    check_kind("rates", rates, Rates, "the Rates of a machine, such as Rates.shipped()")
+
+
 def _fingerprint_seconds(job: Job, shards: int, rates: Rates) -> float:
     looked_at = LOOKED_AT * job.data_bytes / shards
     return job.trajectories * rates.print_trajectory + looked_at * rates.print_byte + shards * rates.print_shard
@@ -201,10 +211,14 @@ def round_seconds(shards: int, cores: int, n_bytes: float, cluster: Cluster, rat
     the tree, level by level: a core adds what is its share of the sums of that level, and a node receives what its
     cores add, but for what is there already.
     """
+    check_whole("cores", cores, 1)
+    check_number("n_bytes", n_bytes, "a number of at least 0", lambda v: v >= 0)
+    _check_kinds(cluster, rates)
+    levels = tree_levels(shards, cluster.fan_in)
     tasks = shards * (1 + 1 / (cluster.fan_in - 1))
     seconds = max(tasks * rates.dispatch, tasks / cores * rates.task)
     foreign = (1 - 1 / cluster.nodes) / cluster.bandwidth
-    for parts, sums in tree_levels(shards, cluster.fan_in):
+    for parts, sums in levels:
         group = -(-parts // sums) * n_bytes
         here = -(-sums // cores) * group / rates.add
         seconds += rates.hop + here + -(-sums // cluster.nodes) * group * foreign
@@ -213,6 +227,8 @@ def round_seconds(shards: int, cores: int, n_bytes: float, cluster: Cluster, rat
 
 def tree_levels(leaves: int, fan_in: int) -> list[tuple[int, int]]:
     """Of each level of a tree that adds so many arrays, `fan_in` at a time: how many there are, and how many sums."""
+    check_whole("leaves", leaves, 1)
+    check_whole("fan_in", fan_in, 2)
     levels = []
     while leaves > 1:
         sums = -(-leaves // fan_in)
@@ -226,6 +242,9 @@ def where_reduction_dominates(job: Job, cluster: Cluster, rates: Rates, most: in
 
     Shared work falls with every node and reduction does not, so there is one such point.
     """
+    check_kind("job", job, Job, "a Job")
+    _check_kinds(cluster, rates)
+    check_whole("most", most, 1, MOST_NODES // 2)
     low, high = 0, 1
     while not _dominated(job, replace(cluster, nodes=high), rates):
         low, high = high, 2 * high

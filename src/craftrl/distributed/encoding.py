@@ -28,12 +28,12 @@ from craftrl.data.publishing import publishing, taken
 from craftrl.data.remote import Remote
 from craftrl.data.seals import UNREADABLE, check_seal, sealed
 from craftrl.distributed.dataset import parts_of
-from craftrl.distributed.executor import Executor
+from craftrl.distributed.executor import Executor, check_executor
 from craftrl.distributed.parts import Part, check_unchanged, opened
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
 
-__all__ = ["StatesOfShard", "encode_on_shards", "read_states"]
+__all__ = ["StatesOfShard", "check_states_folder", "encode_on_shards", "read_states"]
 
 FORMAT = "craftrl states 1"
 MANIFEST = "states.json"
@@ -88,8 +88,9 @@ def encode_on_shards(
     out        a new folder; with `overwrite` also one of states, which is replaced
     """
     check_kind("model", model, Learner, "a learner of this package, such as CRAFT")
+    check_executor(executor)
     model._check_fitted()
-    where, replace = _check_out(out, overwrite)
+    where, replace = check_states_folder(out, overwrite)
     parts = [part for part, _ in parts_of(path, executor)]
     _check_fits(model, parts)
 
@@ -161,7 +162,7 @@ def _write_states(part: Part, model: Learner, folder: Place, stem: str) -> dict[
     return {"file": name, "agent": part.shard.agent, "n": part.shard.n, "sha256": digest}
 
 
-def _check_out(out: str | os.PathLike[str], overwrite: bool) -> tuple[Place, bool]:
+def check_states_folder(out: str | os.PathLike[str], overwrite: bool) -> tuple[Place, bool]:
     """Where states are to be put, and whether some are there; raises, before any work is done, where they cannot be.
 
     Nothing but states is ever replaced.

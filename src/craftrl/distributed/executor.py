@@ -17,7 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Executor", "Handle", "LocalExecutor", "added"]
+from craftrl.arguments import check_function, check_kind, check_method
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["Executor", "Handle", "LocalExecutor", "added", "check_executor", "check_handles", "check_submitted"]
 
 Handle = Any  # a value that stays with whoever made it; what it is, only the executor knows
 
@@ -51,10 +54,38 @@ class Executor(Protocol):
 
 
 def added(*values: Any) -> Any:
-    """The sum of arrays of integers of one shape, or of tuples of such arrays, entry by entry."""
-    if isinstance(values[0], tuple):
-        return tuple(added(*parts) for parts in zip(*values, strict=True))
-    return reduce(np.add, values)
+    """The sum of arrays of integers of one shape, or of tuples of such arrays, entry by entry.
+
+    Nothing else is taken: sums of floats depend on their order, and other shapes would be repeated until they fit.
+    """
+    if all(isinstance(value, tuple) and len(value) == len(values[0]) for value in values):
+        return tuple(added(*parts) for parts in zip(*values))
+    if any(isinstance(value, tuple) for value in values):
+        raise InvalidParameterError("What is added must be arrays, or tuples of equally many; these differ.")
+    arrays = [value if isinstance(value, (np.ndarray, np.integer)) else np.asarray(value) for value in values]
+    if any(array.dtype.kind not in "iu" or array.shape != arrays[0].shape for array in arrays):
+        found = ", ".join(sorted({f"{array.dtype} of shape {array.shape}" for array in arrays}))
+        raise InvalidParameterError(
+            f"What is added must be arrays of integers of one shape, whose sum is the same in any order; {found} were "
+            "given."
+        )
+    return reduce(np.add, arrays)
+
+
+def check_executor(executor: Any) -> None:
+    """Something that applies functions; whether it does it well is for those who use it to find out."""
+    for method in ("submit", "get", "total"):
+        check_method("executor", executor, method, "an executor, such as LocalExecutor() or RayExecutor()")
+
+
+def check_submitted(function: Any) -> None:
+    check_function("function", function, "a function of the arguments that follow it")
+
+
+def check_handles(handles: Any, least: int = 0) -> None:
+    check_kind("handles", handles, (list, tuple), "a list of what submit returned")
+    if len(handles) < least:
+        raise InvalidParameterError("There must be handles to add up; none were given.")
 
 
 @dataclass(frozen=True)
@@ -64,12 +95,15 @@ class LocalExecutor:
     workers: int = 1
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
+        check_submitted(function)
         return function(*args)
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:
+        check_handles(handles)
         return list(handles)
 
     def total(self, handles: Sequence[Handle]) -> Any:
+        check_handles(handles, 1)
         return added(*handles)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from craftrl.arguments import check_flag, check_kind, shown
 from craftrl.distributed.dataset import ShardedData
-from craftrl.distributed.executor import Executor
+from craftrl.distributed.executor import Executor, check_executor
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.parameters import check_parameters
@@ -43,6 +43,7 @@ def fit_on_shards(
     `labels_` is not set: the states of the trajectories stay with the shards. `encode_on_shards` writes them.
     """
     check_kind("model", model, CRAFT, "a CRAFT estimator")
+    check_executor(executor)
     check_flag("progress", progress)
     check_parameters(model)
     if model.stationary:
@@ -50,7 +51,7 @@ def fit_on_shards(
             "A fit on shards learns one encoder for each step; stationary=True was given; use stationary=False, or "
             "fit on one machine."
         )
-    if start not in (None, "find"):
+    if not (start is None or (isinstance(start, str) and start == "find")):
         raise InvalidParameterError(
             f"On shards, start must be None or 'find'; {shown(start)} was given; name starts in a fit on one machine."
         )

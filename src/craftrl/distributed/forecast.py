@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.arguments import check_number, check_whole
+from craftrl.arguments import check_kind, check_number, check_whole
 from craftrl.distributed.cost import Cluster, Estimate, Job, estimate, where_reduction_dominates
 from craftrl.distributed.rates import Rates
 
@@ -51,6 +51,12 @@ class Forecast:
     machine: Cluster
     nodes: Sequence[int]
     rates: Rates
+
+    def __post_init__(self) -> None:
+        check_kind("job", self.job, Job, "a Job")
+        check_kind("machine", self.machine, Cluster, "a Cluster")
+        check_kind("rates", self.rates, Rates, "the Rates of a machine, such as Rates.shipped()")
+        _check_sizes("nodes", self.nodes)
 
     @property
     def columns(self) -> dict[str, Estimate]:
@@ -124,23 +130,36 @@ class NetworkJob:
 
     def __post_init__(self) -> None:
         check_whole("frames", self.frames, 1)
+        check_whole("frame_bytes", self.frame_bytes, 1)
+        check_number("efficiency", self.efficiency, "a number above 0, and at most 1", lambda v: 0 < v <= 1)
         for name in ("frames_per_second", "epochs"):
             check_number(name, getattr(self, name), "a positive number", lambda v: v > 0)
 
     def seconds(self, ranks: int) -> float:
         """A whole fit: the epochs of the log-odds, and what comes after them."""
+        check_whole("ranks", ranks, 1)
         speed = self.frames_per_second * ranks * (self.efficiency if ranks > 1 else 1.0)
         return self.frames * self.epochs / speed / LOG_ODDS_SHARE
 
     def text(self, ranks: Sequence[int], price: float) -> str:
+        """The same for each of these numbers of ranks, and for one; `price` is that of a rank for an hour."""
+        _check_sizes("ranks", ranks)
+        check_number("price", price, "a number of at least 0", lambda v: v >= 0)
         rows = [
             f"{n:,} rank{'s' * (n > 1)}:".ljust(14) + f"{in_time(self.seconds(n))}, "
             f"{in_bytes(self.frames * self.frame_bytes / n)} of frames on each, cost "
             f"{n * price * self.seconds(n) / 3600:,.2f}"
             for n in (1, *ranks)
         ]
-        what = f"A network instead, {self.epochs:g} epochs of {self.frames:,} frames at {self.frames_per_second:,.0f}"
+        epochs, speed = float(self.epochs), float(self.frames_per_second)
+        what = f"A network instead, {epochs:g} epochs of {self.frames:,} frames at {speed:,.0f}"
         return "\n".join([f"{what} frames a second and rank:", *rows])
+
+
+def _check_sizes(name: str, sizes: Sequence[int]) -> None:
+    check_kind(name, sizes, (list, tuple), "a list of numbers of machines")
+    for size in sizes:
+        check_whole(f"Each of {name}", size, 1)
 
 
 def in_time(seconds: float) -> str:

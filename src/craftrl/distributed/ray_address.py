@@ -25,11 +25,13 @@ KNOCK = "import sys, ray; ray._raylet.GcsClient(address=sys.argv[1])"
 
 def parsed(address: str | None) -> tuple[str, int]:
     """Host and port; of none where the address has none."""
-    if address in (None, "auto"):
+    if address is None:
         return "", 0
     if isinstance(address, str):
+        if address == "auto":
+            return "", 0
         host, _, port = address.removeprefix("ray://").rpartition(":")
-        if host and not set("/@ ") & set(host) and port.isdecimal() and 0 < int(port) < 2**16:
+        if host and not set("/@ ") & set(host) and port.isdecimal() and len(port) < 6 and 0 < int(port) < 2**16:
             return host.strip("[]"), int(port)
     raise InvalidParameterError(
         f"address must be HOST:PORT, ray://HOST:PORT or 'auto'; {shown(address)} was given; leave it out for a Ray on "
@@ -47,7 +49,7 @@ def check_answers(address: str, host: str, port: int, asked_for_tokens: bool) ->
     if host:
         try:
             socket.create_connection((host, port), PATIENCE).close()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: of a text that cannot be the name of a host
             raise nobody(address, on_one_line(error)) from error
     if address.startswith("ray://"):
         return  # Ray's client asks for itself, and gives up in time
@@ -110,8 +112,8 @@ def _found() -> str:
 
 def nobody(address: str, why: str) -> ClusterError:
     return ClusterError(
-        f"A Ray cluster must answer at {address}; none does ({why}); start one with ray start --head, or leave out the "
-        "address."
+        f"A Ray cluster must answer at {address[:80]}; none does ({why}); start one with ray start --head, or leave "
+        "out the address."
     )
 
 

@@ -29,6 +29,7 @@ from craftrl.errors import ClusterError, InvalidParameterError
 __all__ = ["connected"]
 
 LEAST_STORE = 80 * 2**20  # bytes; Ray starts with no less
+MOST_WORKERS = 1024  # on one machine: each is a process, and Ray starts all of them at once
 LONGEST_TEMP = 24  # letters: Ray makes sockets below that folder, whose paths may have 107
 OOM_RETRIES = 5  # of a task that needed more memory than there was; Ray would try for ever
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -65,9 +66,12 @@ def connected(
 
 
 def _check_local(workers: int | None, store_bytes: int | None, address: str | None) -> None:
-    for name, value, least in (("workers", workers, 1), ("store_bytes", store_bytes, LEAST_STORE)):
+    for name, value, least, most in (
+        ("workers", workers, 1, MOST_WORKERS),
+        ("store_bytes", store_bytes, LEAST_STORE, None),
+    ):
         if value is not None:
-            check_whole(name, value, least)
+            check_whole(name, value, least, most)
             if address is not None:
                 raise InvalidParameterError(
                     f"{name} is for a Ray on this machine; the one at {address} has what it has, and all of it is "

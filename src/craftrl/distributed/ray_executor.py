@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from craftrl.arguments import check_whole
-from craftrl.distributed.executor import Handle, added
+from craftrl.distributed.executor import Handle, added, check_handles, check_submitted
 from craftrl.distributed.ray_connection import connected
 from craftrl.distributed.ray_faults import told_plainly
 from craftrl.distributed.ray_nodes import check_nodes
@@ -72,16 +72,19 @@ class RayExecutor:
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         self._check_open()
+        check_submitted(function)
         return self._task(function).remote(self._once(function), *map(self._once, args))
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:
         self._check_open()
+        check_handles(handles)
         self._wait(handles)
         with told_plainly(self._ray):
             return [_owned(value) for value in self._ray.get(list(handles))]
 
     def total(self, handles: Sequence[Handle]) -> Any:
         self._check_open()
+        check_handles(handles, 1)
         level = list(handles)
         while len(level) > 1:
             groups = [level[i : i + self._fan_in] for i in range(0, len(level), self._fan_in)]

@@ -18,10 +18,17 @@ from typing import Any
 from craftrl.arguments import check_kind, check_whole
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.horizon import first_steps
+from craftrl.data.places import source
 from craftrl.data.ranks import present
 from craftrl.distributed.ray_connection import connected
 from craftrl.distributed.ray_nodes import check_nodes
-from craftrl.errors import ClusterError, CraftError, InvalidParameterError, MissingDependencyError, require
+from craftrl.errors import (
+    ClusterError,
+    CraftError,
+    InvalidParameterError,
+    MissingDependencyError,
+    require,
+)
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.saving import load
 from craftrl.oracles.base import Oracle, that_tells_agents_apart
@@ -41,7 +48,7 @@ def fit_networks_on_ray(
 ) -> CRAFT:
     """`model.fit(path)` with networks that several ranks train together; the model is fitted in place and returned.
 
-    path     a dataset that every machine of the cluster can read under this name
+    path     a dataset that every machine of the cluster can read under this name, or a URL
     address  the cluster; None for a Ray on this machine, which ends with the fit
     workers  how many ranks; None for one on each GPU there is, or on each core where there is none
     horizon  how many steps to learn from; None for all
@@ -49,9 +56,15 @@ def fit_networks_on_ray(
     check_kind("model", model, CRAFT, "a CRAFT")
     if workers is not None:
         check_whole("workers", workers, 1, MOST_RANKS)
+    if horizon is not None:
+        check_whole("horizon", horizon, 2)
+    where = source("path", path)
+    where = where.absolute() if isinstance(where, Path) else where  # ranks may be at home elsewhere
+    if address is None:  # a Ray of this machine sees what is seen here; it takes a while to start
+        first_steps(TrajectoryDataset.open(where), horizon or 2)
     ray = require("ray", "ray")
     trainer = _trainer()
-    work = _Work(model, os.path.abspath(path), horizon)
+    work = _Work(model, str(where), horizon)
     with connected(ray, address, workers if address is None else None, None, gpus=None):
         check_nodes(ray)
         box = ray.remote(num_cpus=0)(_Box).remote()
