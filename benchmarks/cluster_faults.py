@@ -216,23 +216,30 @@ def nodes_lost(rows: dict[str, Row], shards: Path, n_tasks: int, rng: np.random.
     cluster.add_node(**node)
     try:
         with RayExecutor(cluster.address) as executor:
-            for name in ("a node lost", "a node lost, and a shard removed"):
+            for name in ("a node lost", "a node and then all shards lost"):
                 for _ in range(NODES):
-                    node_lost(rows[name], shards, cluster, executor, int(rng.integers(1, n_tasks)), "shard" in name)
+                    node_lost(
+                        rows[name],
+                        shards,
+                        cluster,
+                        executor,
+                        int(rng.integers(READING, n_tasks // 2)),
+                        "shards" in name,
+                    )
                     cluster.add_node(**node)
     finally:
         cluster.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def node_lost(row: Row, shards: Path, cluster: Any, executor: RayExecutor, at: int, also_shard: bool) -> None:
+def node_lost(row: Row, shards: Path, cluster: Any, executor: RayExecutor, at: int, also_shards: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copytree(shards, Path(folder) / "shards"))
 
         def act() -> None:
             cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
-            if also_shard:
-                (copy / "shard_00003.npz").unlink()
+            if also_shards:
+                shutil.rmtree(copy)
 
         row.judge(lambda: fit_on_shards(CRAFT(), copy, Meddling(executor, act, at)))
         row.done += 1
@@ -280,7 +287,7 @@ def main() -> int:
         command = [sys.executable, "-m", "craftrl", "fit", str(shards), "--out", str(Path(folder) / "by_command")]
         by_command = digest(run(command, Path(folder) / "by_command"))  # where the oracle is given, not chosen
         faults = ("nothing", "a worker killed", "a shard removed", "a shard cut short", "a shard altered")
-        faults += ("a shard written again", "a driver killed", "a node lost", "a node lost, and a shard removed")
+        faults += ("a shard written again", "a driver killed", "a node lost", "a node and then all shards lost")
         rows = {fault: Row(fault, digest(Path(folder) / "model")) for fault in faults}
         rows["a driver killed"].reference = by_command
         with RayExecutor(workers=2, store_bytes=STORE) as executor:

@@ -94,7 +94,8 @@ def predicted(row: dict[str, Any], rates: Rates) -> dict[str, float]:
     in_cache = Cluster(1, row["workers"], bandwidth=1e11, fan_in=FAN_IN)  # the files were written a moment ago
     found = estimate(job, in_cache, replace(rates, start=0.0))
     tasks = rates.rounds_of("markov", H, True) * SHARDS * (1 + 1 / (FAN_IN - 1))
-    return {"model": found.seconds, "model at work": found.shared + tasks * rates.task / row["workers"]}
+    beside = tasks * rates.task + found.moved_bytes / rates.add
+    return {"model": found.seconds, "model at work": found.shared + beside / row["workers"]}
 
 
 def simulated(rates: Rates) -> list[dict[str, Any]]:
