@@ -57,11 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, meaning in SIZES.items():
         parser.add_argument(f"--{name}", type=whole, metavar="N", help=meaning)
     parser.add_argument(
-        "--coupling", choices=["independent", "chain", "posterior", "markov", "tied"], help="default: markov"
+        "--coupling",
+        choices=["auto", "independent", "chain", "posterior", "markov", "tied"],
+        help="default: markov, or the next one that can add up the losses of so many trajectories",
     )
     parser.add_argument("--bounds-given", action="store_true", help="alpha, eta and nu are given, not searched for")
     parser.add_argument(
-        "--shard-mb", type=whole, metavar="MB", help="size of a shard (default: 64, as they are written)"
+        "--shard-mb",
+        type=whole,
+        metavar="MB",
+        help="size of a shard (default: the shards that DATA has; else 64, as they are written)",
     )
     parser.add_argument(
         "--nodes", type=positive, nargs="+", default=[10, 100, 1000], metavar="N", help="default: 10 100 1000"
@@ -94,11 +99,12 @@ def main(args: argparse.Namespace) -> None:
     if args.calibrate:
         rates = rates.calibrated()
         print(f"One core here reads and packs {rates.read / 1e9:.2f} GB and counts {rates.count:.2g} bits a second.\n")
-    print(Forecast(job, machine, args.nodes, rates))
+    forecast = str(Forecast(job, machine, args.nodes, rates))
     if args.frames_per_second is not None:
         frame_bytes = job.features * job.item_bytes
         network = NetworkJob(job.trajectories * job.horizon, frame_bytes, args.frames_per_second, args.epochs)
-        print(f"\n{network.text(args.nodes, args.price_per_node_hour)}")
+        forecast += f"\n\n{network.text(args.nodes, args.price_per_node_hour)}"
+    print(forecast)
 
 
 def _job(args: argparse.Namespace) -> Any:

@@ -27,8 +27,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from craftrl.arguments import check_number, check_whole
+from craftrl.core.seam import Coupling
+from craftrl.distributed.limits import check_counts, check_sums, widest_coupling
 from craftrl.distributed.rates import COUPLINGS, Rates
 from craftrl.engine.counting import TILE_BYTES
 from craftrl.errors import InvalidParameterError
@@ -47,9 +50,11 @@ class Job:
     trajectories  of all agents together
     features      entries of an observation, each of which is an encoder
     values        N_s, the most values that an entry takes
+    coupling      "auto": "markov", or what comes closest to it and can add up the losses of so many trajectories
     bounds_given  whether alpha, eta and nu are given; to search for them takes more rounds, and counts nothing again
     item_bytes    of one entry on disk
     shard_bytes   how much one file holds
+    files         shards that there are; None: as many as such files fill, and at least one for each core
     """
 
     trajectories: int
@@ -57,21 +62,38 @@ class Job:
     features: int = 128
     values: int = 2
     agents: int = 2
-    coupling: str = "markov"
+    coupling: Coupling | Literal["auto"] = "auto"
     bounds_given: bool = False
     item_bytes: int = 1
     shard_bytes: int = 64 * 2**20  # as `ShardWriter` writes them
+    files: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("trajectories", 2), ("horizon", 2), ("features", 1), ("values", 2), ("agents", 2)):
+        for name, least in (("trajectories", 2), ("features", 1), ("values", 2), ("agents", 2)):
             check_whole(name, getattr(self, name), least)
+        check_whole("horizon", self.horizon, 2, 10**6)
         check_whole("item_bytes", self.item_bytes, 1, 16)
         check_whole("shard_bytes", self.shard_bytes, 2**10)
-        if self.coupling not in COUPLINGS:
+        if self.files is not None:
+            check_whole("files", self.files, 1)
+        if self.coupling not in ("auto", *COUPLINGS):
             raise InvalidParameterError(
-                f"coupling must be one of {', '.join(COUPLINGS)}; {self.coupling!r} was given; a fit on auto takes "
-                "markov."
+                f"coupling must be auto or one of {', '.join(COUPLINGS)}; {self.coupling!r} was given."
             )
+        check_counts(math.ceil(self.trajectories / self.agents))
+        check_sums(self.taken, self.seen_pairs, self.agents, self.values)
+
+    @property
+    def taken(self) -> Coupling:
+        """The coupling of the fit: the one given, or the widest that can add up all losses."""
+        if self.coupling != "auto":
+            return self.coupling
+        return widest_coupling("markov", self.seen_pairs, self.agents, self.values)
+
+    @property
+    def seen_pairs(self) -> list[int]:
+        """Pairs of observations at each of the steps, where no trajectory is over before the last."""
+        return [self.trajectories] * (self.horizon - 1)
 
     @property
     def data_bytes(self) -> int:
@@ -93,7 +115,9 @@ class Job:
         return (self.horizon - 1) * self.planes**2
 
     def shards(self, cores: int) -> int:
-        """As many as the data fills, and at least one for every agent and every core."""
+        """Those that there are; else as many as the data fills, and at least one for every agent and every core."""
+        if self.files is not None:
+            return self.files
         wanted = max(self.agents, cores, math.ceil(self.data_bytes / self.shard_bytes))
         return min(wanted, self.trajectories)
 
@@ -164,9 +188,9 @@ class Estimate:
 def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> Estimate:
     """What the job takes on the cluster; `local`: on one machine without Ray, where nothing is asked nor reduced."""
     S, f = job.shards(cluster.cores), cluster.fan_in
-    busy = min(cluster.cores, S)
-    rounds = rates.rounds_of(job.coupling, job.horizon, job.bounds_given)
-    sums = rates.reduced_bytes(job.coupling, job.agents, job.planes, job.horizon)
+    busy = cluster.cores if local else min(cluster.cores, S)
+    rounds = rates.rounds_of(job.taken, job.horizon, job.bounds_given)
+    sums = rates.reduced_bytes(job.taken, job.agents, job.planes, job.horizon)
     arriving = job.data_bytes / (cluster.bandwidth * cluster.nodes)
     states, answers = job.trajectories * (job.horizon - 1) * rates.label, rounds * S * rates.answer
     empty, loaded = (round_seconds(S, busy, b, cluster, rates) for b in (0.0, sums / rounds))
@@ -174,7 +198,7 @@ def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> E
     found = Estimate(
         start=0.0 if local else rates.start,
         read=max(job.data_bytes / (rates.read * busy), arriving),
-        count=(job.trajectories * job.pairs * rates.passes[job.coupling] / rates.count + states + answers) / busy,
+        count=(job.trajectories * job.pairs * rates.passes[job.taken] / rates.count + states + answers) / busy,
         ask=0.0 if local else rounds * empty,
         reduce=0.0 if local else rounds * (loaded - empty),
         decide=rounds * rates.decide_round + sums * rates.decide_byte,

@@ -15,7 +15,7 @@ from craftrl.core.losses import best_relabelling
 from craftrl.core.pairs import Kinds
 from craftrl.core.seam import Coupling, EncoderFit
 from craftrl.core.spread import HERE, Labels, Recipe, SpreadLabels, paired, renamed
-from craftrl.distributed.limits import check_sums, widest_coupling
+from craftrl.distributed.limits import check_sums, too_many_for, widest_coupling
 from craftrl.distributed.parts import beginnings, sizes_of, start_of, step_of
 from craftrl.distributed.places import Item, Result, ShardPlaces
 from craftrl.engine.counting import group_counts
@@ -82,7 +82,7 @@ class PreparedShards(PreparedCounting):
         widest = widest_coupling(wanted, pairs, self.tau.K, self.N_s)
         if widest == wanted:
             return cheaper
-        return widest, f'the losses of {sum(pairs):.2g} pairs of observations are more than "{wanted}" can add up.'
+        return widest, too_many_for(wanted, pairs)
 
     def _n_pairs(self) -> list[int]:
         """How many pairs of observations there are at each h."""
