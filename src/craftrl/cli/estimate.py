@@ -89,8 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.distributed.cost import Cluster
     from craftrl.distributed.forecast import Forecast, NetworkJob
+    from craftrl.distributed.job import Cluster
     from craftrl.distributed.rates import Rates
 
     job = _job(args)
@@ -108,8 +108,8 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _job(args: argparse.Namespace) -> Any:
-    from craftrl.distributed.cost import Job
     from craftrl.distributed.forecast import job_of
+    from craftrl.distributed.job import Job
     from craftrl.errors import InvalidParameterError
 
     given = {name: getattr(args, name) for name in (*SIZES, "coupling") if getattr(args, name) is not None}

@@ -25,128 +25,17 @@ All functions here are pure. `craftrl.distributed.rates` has the constants, whic
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from craftrl.arguments import check_number, check_whole
-from craftrl.core.seam import Coupling
-from craftrl.distributed.limits import check_counts, check_sums, widest_coupling
-from craftrl.distributed.rates import COUPLINGS, Rates
+from craftrl.distributed.job import Cluster, Job
+from craftrl.distributed.rates import Rates
 from craftrl.engine.counting import TILE_BYTES
-from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Estimate", "Job", "estimate", "round_seconds", "tree_levels", "where_reduction_dominates"]
+__all__ = ["Estimate", "estimate", "round_seconds", "tree_levels", "where_reduction_dominates"]
 
 BLOCK = 64 * 2**20  # bytes of observations that a worker reads at a time
 LOOKED_AT = 16  # places from which a fingerprint takes some observations; each means to read a shard
 TOGETHER = 32  # pairs of steps whose questions travel in one round
-
-
-@dataclass(frozen=True)
-class Job:
-    """A fit of coordinates, the class of the paper.
-
-    trajectories  of all agents together
-    features      entries of an observation, each of which is an encoder
-    values        N_s, the most values that an entry takes
-    coupling      "auto": "markov", or what comes closest to it and can add up the losses of so many trajectories
-    bounds_given  whether alpha, eta and nu are given; to search for them takes more rounds, and counts nothing again
-    item_bytes    of one entry on disk
-    shard_bytes   how much one file holds
-    files         shards that there are; None: as many as such files fill, and at least one for each core
-    """
-
-    trajectories: int
-    horizon: int = 30
-    features: int = 128
-    values: int = 2
-    agents: int = 2
-    coupling: Coupling | Literal["auto"] = "auto"
-    bounds_given: bool = False
-    item_bytes: int = 1
-    shard_bytes: int = 64 * 2**20  # as `ShardWriter` writes them
-    files: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("trajectories", 2), ("features", 1), ("values", 2), ("agents", 2)):
-            check_whole(name, getattr(self, name), least)
-        check_whole("horizon", self.horizon, 2, 10**6)
-        check_whole("item_bytes", self.item_bytes, 1, 16)
-        check_whole("shard_bytes", self.shard_bytes, 2**10)
-        if self.files is not None:
-            check_whole("files", self.files, 1)
-        if self.coupling not in ("auto", *COUPLINGS):
-            raise InvalidParameterError(
-                f"coupling must be auto or one of {', '.join(COUPLINGS)}; {self.coupling!r} was given."
-            )
-        check_counts(math.ceil(self.trajectories / self.agents))
-        check_sums(self.taken, self.seen_pairs, self.agents, self.values)
-
-    @property
-    def taken(self) -> Coupling:
-        """The coupling of the fit: the one given, or the widest that can add up all losses."""
-        if self.coupling != "auto":
-            return self.coupling
-        return widest_coupling("markov", self.seen_pairs, self.agents, self.values)
-
-    @property
-    def seen_pairs(self) -> list[int]:
-        """Pairs of observations at each of the steps, where no trajectory is over before the last."""
-        return [self.trajectories] * (self.horizon - 1)
-
-    @property
-    def data_bytes(self) -> int:
-        return self.trajectories * self.horizon * self.features * self.item_bytes
-
-    @property
-    def planes(self) -> int:
-        """Bit planes of one step: one for every entry and value above 0."""
-        return self.features * (self.values - 1)
-
-    @property
-    def packed_bytes(self) -> float:
-        """What is kept of the data: one bit for each plane, step and trajectory."""
-        return self.trajectories * self.horizon * self.planes / 8
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of bit planes of two neighbouring steps, over all steps."""
-        return (self.horizon - 1) * self.planes**2
-
-    def shards(self, cores: int) -> int:
-        """Those that there are; else as many as the data fills, and at least one for every agent and every core."""
-        if self.files is not None:
-            return self.files
-        wanted = max(self.agents, cores, math.ceil(self.data_bytes / self.shard_bytes))
-        return min(wanted, self.trajectories)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Equal machines.
-
-    bandwidth   bytes a second that a node receives, from its disk or a store as well as from other nodes
-    price       of a node for an hour, in whatever money
-    fan_in      how many sums are added in one task
-    """
-
-    nodes: int = 1
-    cores_per_node: int = 16
-    bandwidth: float = 1.25e9
-    price: float = 1.0
-    fan_in: int = 8
-
-    def __post_init__(self) -> None:
-        check_whole("nodes", self.nodes, 1, 10**7)
-        check_whole("cores_per_node", self.cores_per_node, 1, 10**4)
-        check_whole("fan_in", self.fan_in, 2)
-        check_number("bandwidth", self.bandwidth, "a positive number of bytes a second", lambda v: v > 0)
-        check_number("price", self.price, "a number of at least 0", lambda v: v >= 0)
-
-    @property
-    def cores(self) -> int:
-        return self.nodes * self.cores_per_node
 
 
 @dataclass(frozen=True)
