@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -102,7 +103,7 @@ class Row:
         except CraftError as error:
             self.said += "\n" not in str(error)
             self.wrong += "\n" in str(error)
-            self.sentences.append(str(error))
+            self.sentences.append(re.sub(r"'\S*/shards/", "'shards/", str(error)))
         self.seconds.append(time.perf_counter() - start)
         print(f"{self.fault}: {self.same} same, {self.said} said, {self.wrong} wrong", file=sys.stderr, flush=True)
 
@@ -119,6 +120,10 @@ class Meddling:
     act: Callable[[], object] = lambda: None
     at: int = 0
     n: int = 0
+
+    @property
+    def workers(self) -> int:
+        return self.executor.workers
 
     def submit(self, function: Any, *args: Any) -> Any:
         self.n += 1

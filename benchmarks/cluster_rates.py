@@ -19,6 +19,7 @@ import psutil
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.data.shards import ShardWriter
+from craftrl.distributed import parts
 from craftrl.distributed.cost import LOOKED_AT, tree_levels
 from craftrl.distributed.executor import LocalExecutor
 from craftrl.distributed.fitting import fit_on_shards
@@ -26,6 +27,8 @@ from craftrl.distributed.rates import COUPLINGS, count_rate
 from craftrl.distributed.ray_executor import RayExecutor
 from craftrl.envs import BitsExBMDP
 from craftrl.envs.collection import sample_latent_paths, sample_observations
+
+parts.PER_WORKER = parts.MOST_TASKS = 10**6  # every shard is a task of its own, so that it shows what tasks cost
 
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}
 FAN_IN = 8

@@ -104,7 +104,7 @@ def simulated(rates: Rates) -> list[dict[str, Any]]:
     rows = []
     for nodes in (2, 10, 100, 1000):
         cluster = Cluster(nodes, fan_in=FAN_IN)
-        S = LARGE.shards(cluster.cores)
+        S = LARGE.tasks(cluster.cores)
         for n_bytes in (10**3, 10**5, 5 * 10**6):
             closed = round_seconds(S, min(S, cluster.cores), n_bytes, cluster, rates)
             found = simulated_round(S, n_bytes, cluster, rates)

@@ -40,6 +40,7 @@ class Elsewhere:
 
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     asked: int = 0
+    workers: int = 10**6  # many more than shards: as far as a thousand, every shard is a task of its own
 
     def submit(self, function: Any, *args: Any) -> Any:
         function, args = _got(_sent((function, args)))

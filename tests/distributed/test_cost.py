@@ -50,6 +50,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Counting:
     """How many rounds there were, and how many bytes their sums had."""
 
+    workers = 1
+
     def __init__(self) -> None:
         self.rounds, self.n_bytes = 0, 0
 
@@ -89,7 +91,7 @@ def test_memory_of_a_worker_is_that_of_its_planes(shards: Path) -> None:
     """To the next 512 trajectories, in which planes are counted."""
     parts = [part for part, _ in parts_of(shards, LocalExecutor())]
     n = sum(part.shard.n for part in parts)
-    held = sum(step.planes.nbytes for part in parts for step in packed(part, CoordinateOracle()).steps)
+    held = sum(step.planes.nbytes for part in parts for step in packed([part], CoordinateOracle()).steps)
     formula = Job(n, H, M).packed_bytes
     assert formula <= held <= formula + len(parts) * H * M * 512 / 8
 
@@ -103,7 +105,7 @@ def test_a_tree_adds_all_leaves() -> None:
 def test_more_nodes_shorten_what_is_shared_and_nothing_else() -> None:
     one, ten, thousand = (estimate(LARGE, Cluster(nodes), RATES) for nodes in (1, 10, 1000))
     assert one.shared > ten.shared > thousand.shared
-    assert ten.reduction < thousand.reduction
+    assert thousand.reduction == pytest.approx(ten.reduction, rel=0.1)
     assert one.decide == ten.decide == thousand.decide
     assert ten.worker_bytes > thousand.worker_bytes
     assert ten.driver_bytes == thousand.driver_bytes
@@ -162,15 +164,15 @@ def test_a_forecast_has_every_phase_and_size(shards: Path, capsys: pytest.Captur
         "memory of a core",
         "moved in the tree",
         "cost",
-        "quickest cluster",
+        "would hardly be quicker",
     ):
         assert name in out
     assert "10 ranks:" in out
 
 
 def test_the_shards_that_there_are_are_the_tasks_of_a_round(shards: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    few, filled = (estimate(job, Cluster(100), RATES) for job in (job_of(shards), Job(N, H, M)))
-    assert few.ask < filled.ask / 10
+    assert job_of(shards).tasks(1000) == 4
+    assert job_of(shards, trajectories=10**6).tasks(2) == 7  # of 64 MiB each
     assert main(["estimate", str(shards), "--nodes", "1"]) == 0
     out = capsys.readouterr().out
     assert "; 4 shards; " in out
@@ -179,15 +181,9 @@ def test_the_shards_that_there_are_are_the_tasks_of_a_round(shards: Path, capsys
 
 def test_a_cluster_that_does_not_pay_is_advised_against(capsys: pytest.CaptureFixture[str]) -> None:
     sentence = "One machine without a cluster is quicker than that: leave out --backend ray."
-    for trajectories, shard_mb, pays in (("1e4", "64", False), ("1e9", "2048", True)):
-        assert main(["estimate", "--trajectories", trajectories, "--shard-mb", shard_mb]) == 0
+    for trajectories, pays in (("1e4", False), ("1e9", True)):
+        assert main(["estimate", "--trajectories", trajectories]) == 0
         assert (sentence in capsys.readouterr().out) != pays
-
-
-def test_shards_that_are_too_small_are_advised_against() -> None:
-    small, large = (str(Forecast(Job(10**9, shard_bytes=size), Cluster(), [10], RATES)) for size in (2**26, 2**31))
-    assert "A round is a task for each of 57,221 shards: of shards of 2 GB (--shard-mb 2000)" in small
-    assert "--shard-mb" not in large
 
 
 @pytest.mark.parametrize(("n", "coupling"), [(10**8, "markov"), (2 * 10**8, "chain"), (10**9, "independent")])

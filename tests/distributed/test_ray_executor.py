@@ -184,6 +184,7 @@ class Meddling:
     def __init__(self, executor: RayExecutor, kind: str, act: Any = None, marker: Path | None = None) -> None:
         self.executor, self.kind, self.act, self.marker = executor, kind, act, marker
         self.get, self.total, self.close = executor.get, executor.total, executor.close
+        self.workers = executor.workers
 
     def submit(self, function: Any, *args: Any) -> Any:
         if function.__name__ == self.kind and self.act is not None:
@@ -357,7 +358,7 @@ class TestWithoutCluster:
         [
             (["fit", "{h5}", "--backend", "ray"], "needs one folder of shards"),
             (["fit", "{shards}", "{shards}", "--backend", "ray"], "2 paths were given"),
-            (["fit", "{shards}", "--backend", "ray", "--oracle", "network"], "torchrun"),
+            (["fit", "{shards}", "--backend", "ray", "--oracle", "classifier"], "fit that on one machine"),
             (["fit", "{shards}", "--backend", "ray", "--diagnose", "3"], "--diagnose is for data that one machine"),
             (["fit", "{shards}", "--backend", "ray", "--address", "http://a"], "address must be HOST:PORT"),
             (["fit", "{shards}", "--workers", "2"], "--workers is for a cluster; add --backend ray"),

@@ -138,3 +138,25 @@ def test_recipes_are_equal_if_they_make_the_same(places):
     assert renamed(labels, np.array([3])) != renamed(labels, np.array([3], dtype=np.int32))
     # Renamed twice is renamed once.
     assert renamed(renamed(labels, np.array([1])), np.array([5, 3])) == renamed(labels, np.array([3]))
+
+
+def test_neighbouring_shards_are_taken_together(tmp_path, monkeypatch):
+    """A few tasks for each worker, never shards of two agents, never more than a task may read."""
+    from craftrl.distributed import parts
+    from craftrl.distributed.dataset import parts_of
+    from sharding import LOCAL, write_shards
+
+    rng = np.random.default_rng(0)
+    x = [rng.integers(0, 2, size=(n, 2, 3), dtype=np.uint8) for n in (100, 60)]
+    found = [part for part, _ in parts_of(write_shards(TrajectoryDataset.from_arrays(x), tmp_path / "s", 7), LOCAL)]
+
+    def sizes(workers):
+        groups = parts.taken_together(found, workers)
+        assert [part for group in groups for part in group] == found
+        assert all(len({part.shard.agent for part in group}) == 1 for group in groups)
+        return [sum(part.shard.n for part in group) for group in groups]
+
+    assert sizes(1) == [35, 35, 30, 35, 25]  # 160 trajectories, four tasks: 40 at most
+    assert max(sizes(10)) == 7
+    monkeypatch.setattr(parts, "AT_MOST", 14 * 6)  # bytes of 14 trajectories
+    assert max(sizes(1)) == 14

@@ -12,7 +12,7 @@ __all__ = ["add_arguments", "main"]
 EXAMPLES = """\
 examples:
   craftrl estimate shards/ --nodes 4
-  craftrl estimate --trajectories 1e9 --horizon 30 --features 128 --shard-mb 2048 --nodes 10 100 1000
+  craftrl estimate --trajectories 1e9 --horizon 30 --features 128 --nodes 10 100 1000
   craftrl estimate shards/ --calibrate
   craftrl estimate videos.h5 --frames-per-second 20000 --nodes 4
 

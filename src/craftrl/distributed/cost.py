@@ -1,14 +1,14 @@
 """What an exact fit on shards takes: time by phase, memory, bytes moved and money, before anything is run.
 
 The work is simple enough to be written down. With n trajectories of H steps, M features of N_s values (v = N_s - 1 bit
-planes each) and K agents, on W cores and S shards:
+planes each) and K agents, on W cores and in S parts, each a shard or some neighbouring ones:
 
 read    every shard is read once and packed into bit planes: n H M bytes for entries of one byte, shared by all cores,
         and never faster than disk or network deliver
 count   n (H - 1) (M v)^2 bits of pairs of planes are ANDed and counted, times the `passes` that a coupling makes over
         all pairs; and for every trajectory and step its state is read a few times. Shared by all cores
-ask     everything is asked in rounds: a question goes to every shard, and the answers are added in a tree of fan-in f.
-        A round costs the driver a dispatch for each task, a worker a task for each shard of its own, and a hop for each
+ask     everything is asked in rounds: a question goes to every part, and the answers are added in a tree of fan-in f.
+        A round costs the driver a dispatch for each task, a worker a task for each part of its own, and a hop for each
         level of the tree. How many `rounds` a fit takes depends on H and the coupling, not on the data
 reduce  counts of pairs of planes, 4 K (M v)^2 bytes for each pair of steps, times the `matrices` that a coupling asks
         for, and 8 M v bytes times some `lines` for what follows. On every level of the tree, f such arrays arrive at
@@ -17,7 +17,7 @@ decide  the driver turns sums into losses and chooses; it does so for every roun
 alone   one task makes the fingerprint of the data, for which it looks at all lengths and reads some shards, beside all
         other work; it only matters where it takes longer than that
 
-More machines shorten `read` and `count`, and lengthen `ask` and `reduce`. Where these exceed the shared work, machines
+More machines shorten `read` and `count`, not `ask` and `reduce`. Where these exceed the shared work, machines
 are better spent otherwise (`where_reduction_dominates`).
 
 All functions here are pure. `craftrl.distributed.rates` has the constants, which a benchmark measured.
@@ -76,7 +76,7 @@ class Estimate:
 
 def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> Estimate:
     """What the job takes on the cluster; `local`: on one machine without Ray, where nothing is asked nor reduced."""
-    S, f = job.shards(cluster.cores), cluster.fan_in
+    S, f = job.tasks(cluster.cores), cluster.fan_in
     busy = cluster.cores if local else min(cluster.cores, S)
     rounds = rates.rounds_of(job.taken, job.horizon, job.bounds_given)
     sums = rates.reduced_bytes(job.taken, job.agents, job.planes, job.horizon)

@@ -28,6 +28,7 @@ from craftrl.distributed.parts import (
     lengths_of,
     look_at,
     packed,
+    taken_together,
 )
 from craftrl.distributed.places import ShardPlaces
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -97,14 +98,14 @@ class ShardedData:
                 "A fit on shards needs a finite class that counts on CPUs, CoordinateOracle(...) or FiniteOracle(...); "
                 f"{shown(oracle)} was given; fit other oracles on one machine."
             )
-        oracle.check(self._as_large_as_a_shard())
-        places = ShardPlaces(self.executor, [self.executor.submit(packed, part, oracle) for part, _ in self.parts])
+        groups = taken_together([part for part, _ in self.parts], self.executor.workers)
+        oracle.check(self._as_large_as(max(sum(part.shard.n for part in group) for group in groups)))
+        places = ShardPlaces(self.executor, [self.executor.submit(packed, group, oracle) for group in groups])
         self.agent = SpreadLabels(places, Recipe(agents_of, HERE), self.K)
         return PreparedShards(oracle, self, places)
 
-    def _as_large_as_a_shard(self) -> Any:
-        """Sizes of what one worker holds at a time, at most."""
-        n = max(part.shard.n for part, _ in self.parts)
+    def _as_large_as(self, n: int) -> Any:
+        """Sizes of what one task holds at a time, at most."""
         return SimpleNamespace(n=n, H=self.H, K=self.K, obs_shape=self.obs_shape, dtype=self.dtype)
 
     def described(self) -> dict[str, Any]:

@@ -25,6 +25,11 @@ Handle = Any  # a value that stays with whoever made it; what it is, only the ex
 class Executor(Protocol):
     """Applies pure functions to values that stay with the workers."""
 
+    @property
+    def workers(self) -> int:
+        """How many functions can be at work at once."""
+        ...
+
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         """The handle of function(*args); handles among the arguments stand for their values, but not within them.
 
@@ -55,6 +60,8 @@ def added(*values: Any) -> Any:
 @dataclass(frozen=True)
 class LocalExecutor:
     """Everything at once, in this process: the reference that others are compared with."""
+
+    workers: int = 1
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         return function(*args)

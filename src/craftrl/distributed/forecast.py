@@ -26,8 +26,7 @@ PHASES = {
     "decide": "decide",
     "seconds": "all together",
 }
-LARGE_SHARD = 2 * 10**9  # bytes, which a core can hold
-MOST_NODES = 4096  # up to which the quickest cluster is looked for
+MOST_NODES = 4096  # up to which the cluster that is large enough is looked for
 ALONE = "1 machine"
 LOG_ODDS_SHARE = 0.4  # of a network's fit; the rest is separation, encoding and reading states (docs/network.md)
 
@@ -76,12 +75,12 @@ class Forecast:
         return found
 
     @property
-    def quickest(self) -> tuple[int, Estimate]:
-        """The number of nodes, of powers of 2, with the least time."""
+    def enough(self) -> tuple[int, Estimate]:
+        """The fewest nodes, of powers of 2, that take at most a tenth longer than any number of them."""
         tried = [2**i for i in range(MOST_NODES.bit_length())]
         times = {nodes: estimate(self.job, replace(self.machine, nodes=nodes), self.rates) for nodes in tried}
-        best = min(times, key=lambda nodes: times[nodes].seconds)
-        return best, times[best]
+        least = min(found.seconds for found in times.values())
+        return next((nodes, found) for nodes, found in times.items() if found.seconds <= 1.1 * least)
 
     def __str__(self) -> str:
         columns = self.columns
@@ -113,29 +112,20 @@ class Forecast:
 
     def _advice(self) -> list[str]:
         where = where_reduction_dominates(self.job, self.machine, self.rates)
-        best, found = self.quickest
+        best, found = self.enough
         lines = []
         if where is None:
             lines.append("Reading and counting take longer than asking and reducing on any cluster.")
         else:
             since = "Even on one node" if where == 1 else f"From {where:,} nodes on"
             lines.append(f"{since}, asking and reducing take longer than reading and counting.")
-        lines.append(
-            f"The quickest cluster has about {_nodes(best)}: {in_time(found.seconds)}, cost {found.money:,.2f}."
-        )
+        takes = f"{in_time(found.seconds)}, cost {found.money:,.2f}"
+        lines.append(f"More than about {_nodes(best)} would hardly be quicker: {takes}.")
         if self.columns[ALONE].seconds <= found.seconds:
             lines.append("One machine without a cluster is quicker than that: leave out --backend ray.")
         if self.job.files is not None and self.job.files < self.machine.cores_per_node * max(self.nodes):
             lines.append(
                 f"At most {self.job.files:,} cores work at once, one for each shard: more cores need smaller shards."
-            )
-        larger = replace(self, job=replace(self.job, shard_bytes=LARGE_SHARD, files=None)).quickest[1]
-        if larger.seconds < found.seconds / 2:
-            shards = self.job.shards(self.machine.cores_per_node)
-            lines.append(
-                f"A round is a task for each of {shards:,} shards: of shards of {in_bytes(LARGE_SHARD)} (--shard-mb "
-                f"{LARGE_SHARD // 10**6}) there would be fewer, and the quickest cluster would take "
-                f"{in_time(larger.seconds)}."
             )
         return lines
 

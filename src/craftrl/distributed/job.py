@@ -9,6 +9,7 @@ from typing import Literal
 from craftrl.arguments import check_number, check_whole
 from craftrl.core.seam import Coupling
 from craftrl.distributed.limits import check_counts, check_sums, widest_coupling
+from craftrl.distributed.parts import AT_MOST, MOST_TASKS, PER_WORKER
 from craftrl.distributed.rates import COUPLINGS
 from craftrl.errors import InvalidParameterError
 
@@ -26,7 +27,7 @@ class Job:
     bounds_given  whether alpha, eta and nu are given; to search for them takes more rounds, and counts nothing again
     item_bytes    of one entry on disk
     shard_bytes   how much one file holds
-    files         shards that there are; None: as many as such files fill, and at least one for each core
+    files         shards that there are; None: as many as such files fill
     """
 
     trajectories: int
@@ -86,12 +87,11 @@ class Job:
         """Pairs of bit planes of two neighbouring steps, over all steps."""
         return (self.horizon - 1) * self.planes**2
 
-    def shards(self, cores: int) -> int:
-        """Those that there are; else as many as the data fills, and at least one for every agent and every core."""
-        if self.files is not None:
-            return self.files
-        wanted = max(self.agents, cores, math.ceil(self.data_bytes / self.shard_bytes))
-        return min(wanted, self.trajectories)
+    def tasks(self, cores: int) -> int:
+        """In how many parts shards are taken: a few for each core, no more than a thousand (`taken_together`)."""
+        files = self.files or math.ceil(self.data_bytes / self.shard_bytes)
+        parts = max(min(PER_WORKER * cores, MOST_TASKS), math.ceil(self.data_bytes / AT_MOST))
+        return min(max(self.agents, min(files, parts)), self.trajectories)
 
 
 @dataclass(frozen=True)

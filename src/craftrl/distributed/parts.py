@@ -1,4 +1,4 @@
-"""What a worker does with one shard: look at it, read it into bit planes, and answer questions about them.
+"""What a worker does with a shard, or with neighbouring ones: look, read into bit planes, and answer questions.
 
 All of these are pure functions of a shard on disk, and of small values: done again, they give the same. A shard that is
 not what it was when the run began is refused, so that nothing is ever counted of two different files.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +40,14 @@ __all__ = [
     "sizes_of",
     "start_of",
     "step_of",
+    "taken_together",
 ]
 
 Int64 = NDArray[np.int64]
+
+PER_WORKER = 4  # tasks of one question: some take longer than others
+MOST_TASKS = 1024  # of one question, unless they would have to read more than the next number: a second to hand out
+AT_MOST = 2**31  # bytes of the observations that one task reads
 
 
 class Part(NamedTuple):
@@ -74,7 +80,7 @@ class Seen(NamedTuple):
 
 
 class PackedShard(NamedTuple):
-    """The values of all encoders on a shard's trajectories, as bit planes.
+    """The values of all encoders on the trajectories of a shard, or of neighbouring ones, as bit planes.
 
     steps  those of h = 1..H
     start  the constant encoder of x_1
@@ -87,6 +93,27 @@ class PackedShard(NamedTuple):
     @property
     def n(self) -> int:
         return int(self.start.counts[self.agent])
+
+
+def taken_together(parts: Sequence[Part], workers: int) -> list[list[Part]]:
+    """Neighbouring shards of one agent that a task takes together.
+
+    Every task takes about a millisecond to hand out, whatever it does, and every question is a task for each of these.
+    So there are a few for each worker, and no more than a thousand, however small the shards are; but none reads more
+    than `AT_MOST`.
+    """
+    some, n = parts[0], sum(part.shard.n for part in parts)
+    bytes_each = some.H * int(np.prod(some.obs_shape, dtype=np.int64)) * some.dtype.itemsize
+    most = min(-(-n // min(PER_WORKER * workers, MOST_TASKS)), AT_MOST // max(1, bytes_each))
+    groups: list[list[Part]] = []
+    room, agent = 0, -1
+    for part in parts:
+        if part.shard.agent != agent or part.shard.n > room:
+            groups.append([])
+            room, agent = most, part.shard.agent
+        groups[-1].append(part)
+        room -= part.shard.n
+    return groups
 
 
 class PartDataset(TrajectoryDataset):
@@ -116,11 +143,13 @@ def look_at(part: Part) -> Seen:
     return Seen(identity, running, int(lengths.min()), int(lengths.max()))
 
 
-def opened(part: Part) -> PartDataset:
-    """A shard as a dataset, if it is what it was when the run began."""
-    check_unchanged(part)
-    steps = ShardSteps([part.shard.file], [0, part.shard.n], part.H, part.obs_shape, part.dtype)
-    return PartDataset(steps, part.shard.agent, part.K, lengths_of(part))
+def opened(*parts: Part) -> PartDataset:
+    """Neighbouring shards of one agent as a dataset, if they are what they were when the run began."""
+    for part in parts:
+        check_unchanged(part)
+    some, starts = parts[0], [0, *accumulate(part.shard.n for part in parts)]
+    steps = ShardSteps([part.shard.file for part in parts], starts, some.H, some.obs_shape, some.dtype)
+    return PartDataset(steps, some.shard.agent, some.K, np.concatenate([lengths_of(part) for part in parts]))
 
 
 def lengths_of(part: Part) -> Int64:
@@ -143,14 +172,16 @@ def largest_in(part: Part, most: int) -> int:
     return -1 if top is None else top
 
 
-def packed(part: Part, oracle: CountingOracle) -> PackedShard:
-    """All encoders of all steps on a shard's trajectories: the one time that its observations are read."""
-    tau = opened(part)
+def packed(parts: Sequence[Part], oracle: CountingOracle) -> PackedShard:
+    """All encoders of all steps on the trajectories of neighbouring shards: the one time that they are read."""
+    tau = opened(*parts)
     oracle.check(tau)
-    first = np.where(np.arange(part.K) == part.shard.agent, part.first, 0)
-    steps = tuple(replace(oracle.evaluate(tau, h), first=first) for h in range(1, part.H + 1))
-    check_unchanged(part)
-    return PackedShard(steps, constant_step(tau, 1), part.shard.agent)
+    some = parts[0]
+    first = np.where(np.arange(some.K) == some.shard.agent, some.first, 0)
+    steps = tuple(replace(oracle.evaluate(tau, h), first=first) for h in range(1, some.H + 1))
+    for part in parts:
+        check_unchanged(part)
+    return PackedShard(steps, constant_step(tau, 1), some.shard.agent)
 
 
 def answered(

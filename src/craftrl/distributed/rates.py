@@ -116,7 +116,7 @@ def read_rate(n: int = 50_000, horizon: int = 8, features: int = 128) -> float:
             out.append(0, x)
             out.append(1, x[:2])
         part = parts_of(path, LocalExecutor())[0][0]
-        best = _best(lambda: packed(part, CoordinateOracle(n_threads=1)), 3)
+        best = _best(lambda: packed([part], CoordinateOracle(n_threads=1)), 3)
     return part.shard.n * horizon * features / best
 
 

@@ -26,7 +26,7 @@ from craftrl.progress import tell
 __all__ = ["RayExecutor"]
 
 LARGE = 64 * 2**10  # bytes of an argument that travels once, however many tasks it is for
-KEPT = 16  # such arguments, the latest ones
+KEPT = 16  # arguments, the latest ones of either size, of which that is known
 TRANSIENT = [ConnectionError, TimeoutError]  # what a network does now and then; errors of ours are never tried again
 
 
@@ -58,7 +58,9 @@ class RayExecutor:
         check_whole("retries", retries)
         self._ray = ray = require("ray", "ray")
         self._fan_in = fan_in
-        self._sent: OrderedDict[int, tuple[Any, Handle]] = OrderedDict()
+        self._large: OrderedDict[int, tuple[Any, Handle]] = OrderedDict()
+        self._small: OrderedDict[int, tuple[Any, Any]] = OrderedDict()
+        self._named: dict[str, Any] = {}
         options = {"num_cpus": 1, "max_retries": retries, "retry_exceptions": TRANSIENT}
         self._apply = ray.remote(**options)(_apply)
         self._add = ray.remote(**options)(_add)  # a queue of its own: sums need not wait for all that is counted
@@ -70,8 +72,7 @@ class RayExecutor:
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         self._check_open()
-        task = self._apply.options(name=getattr(function, "__name__", type(function).__name__))
-        return task.remote(self._once(function), *map(self._once, args))
+        return self._task(function).remote(self._once(function), *map(self._once, args))
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:
         self._check_open()
@@ -91,7 +92,8 @@ class RayExecutor:
     def close(self) -> None:
         """End what was started here: a Ray of its own, or the connection to a cluster."""
         self._is_open = False
-        self._sent.clear()
+        self._large.clear()
+        self._small.clear()
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -108,20 +110,28 @@ class RayExecutor:
             if waiting:
                 tell(f"{len(handles) - len(waiting)} of {len(handles)} parts")
 
+    def _task(self, function: Callable[..., Any]) -> Any:
+        """A task that bears the name of its function, where Ray shows what it does."""
+        name = getattr(function, "__name__", type(function).__name__)
+        if name not in self._named:
+            self._named[name] = self._apply.options(name=name)
+        return self._named[name]
+
     def _once(self, value: Any) -> Any:
         """A large value is put into the object store when it is first an argument; from then on its handle stands for
-        it. It is kept with its handle, so that no other can have its id."""
-        if isinstance(value, self._ray.ObjectRef):
+        it. The latest values are kept, with what stands for them, so that no others can have their ids."""
+        if isinstance(value, (self._ray.ObjectRef, int, str, type(None))):
             return value
-        if id(value) in self._sent:
-            self._sent.move_to_end(id(value))
-            return self._sent[id(value)][1]
-        if _size(value) < LARGE:
-            return value
-        self._sent[id(value)] = value, self._ray.put(value)
-        if len(self._sent) > KEPT:
-            self._sent.popitem(last=False)
-        return self._sent[id(value)][1]
+        for known in (self._large, self._small):
+            if id(value) in known:
+                known.move_to_end(id(value))
+                return known[id(value)][1]
+        is_large = _size(value) >= LARGE
+        known = self._large if is_large else self._small
+        known[id(value)] = value, self._ray.put(value) if is_large else value
+        if len(known) > KEPT:
+            known.popitem(last=False)
+        return known[id(value)][1]
 
     def _check_open(self) -> None:
         if not self._is_open:

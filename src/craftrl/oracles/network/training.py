@@ -258,9 +258,10 @@ def train(
         with average.in_place():
             held = held_out()
             if not math.isfinite(held):
+                mixed = ", or set amp=False" if training.amp and device.type == "cuda" else ""
                 raise TrainingError(
                     f"The loss of '{name}' is no longer finite after epoch {at.epoch + 1}; lower lr (now "
-                    f"{training.lr:g})."
+                    f"{training.lr:g}){mixed}."
                 )
             if held < at.best:
                 weights = copy.deepcopy(module.state_dict())
