@@ -52,6 +52,7 @@ def _encode_shards(args: argparse.Namespace) -> None:
     from craftrl import load
     from craftrl.cli.backend import parts_shown, shards_of, workers_of
     from craftrl.distributed import encode_on_shards
+    from craftrl.distributed.encoding import check_out
     from craftrl.errors import InvalidParameterError
 
     if args.out.suffix in (".parquet", ".csv", ".npz"):
@@ -61,6 +62,7 @@ def _encode_shards(args: argparse.Namespace) -> None:
         )
     folder = shards_of([args.data])
     model = load(args.model)
+    check_out(args.out, args.force)  # which starting a cluster need not wait for
     with workers_of(args) as executor, parts_shown("encode"):
         encode_on_shards(model, folder, args.out, executor, overwrite=args.force)
     print(f"The states of all trajectories in {folder} written to {args.out}")

@@ -33,7 +33,7 @@ from craftrl.distributed.parts import Part, check_unchanged, opened
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
 
-__all__ = ["StatesOfShard", "encode_on_shards", "read_states"]
+__all__ = ["StatesOfShard", "check_out", "encode_on_shards", "read_states"]
 
 FORMAT = "craftrl states 1"
 MANIFEST = "states.json"
@@ -89,7 +89,8 @@ def encode_on_shards(
     """
     check_kind("model", model, Learner, "a learner of this package, such as CRAFT")
     model._check_fitted()
-    where, replace = _check_out(out, overwrite)
+    where, replace = check_out(out, overwrite)
+    where = where.absolute() if isinstance(where, Path) else where  # workers may be at home elsewhere
     parts = [part for part, _ in parts_of(path, executor)]
     _check_fits(model, parts)
 
@@ -161,13 +162,12 @@ def _write_states(part: Part, model: Learner, folder: Place, stem: str) -> dict[
     return {"file": name, "agent": part.shard.agent, "n": part.shard.n, "sha256": digest}
 
 
-def _check_out(out: str | os.PathLike[str], overwrite: bool) -> tuple[Place, bool]:
+def check_out(out: str | os.PathLike[str], overwrite: bool) -> tuple[Place, bool]:
     """Where states are to be put, and whether some are there; raises, before any work is done, where they cannot be.
 
     Nothing but states is ever replaced.
     """
     where = target("The folder of states", out)
-    where = where.absolute() if isinstance(where, Path) else where  # workers may be at home elsewhere
     check_flag("overwrite", overwrite)
     check_writable(where.parent)
     if not (taken(where) if isinstance(where, Remote) else os.path.lexists(where)):
