@@ -14,6 +14,7 @@ import pytest
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.cli import main
+from craftrl.core.limits import check_sums
 from craftrl.data.shards import ShardWriter
 from craftrl.distributed.cost import estimate, round_seconds, tree_levels, where_reduction_dominates
 from craftrl.distributed.dataset import parts_of
@@ -21,7 +22,6 @@ from craftrl.distributed.executor import LocalExecutor, added
 from craftrl.distributed.fitting import fit_on_shards
 from craftrl.distributed.forecast import Forecast, NetworkJob, in_bytes, in_time, job_of
 from craftrl.distributed.job import Cluster, Job
-from craftrl.distributed.limits import check_sums
 from craftrl.distributed.parts import packed
 from craftrl.distributed.rates import Rates
 from craftrl.distributed.simulation import Stragglers, simulated_round

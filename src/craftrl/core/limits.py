@@ -1,7 +1,7 @@
 """How many trajectories can be counted, and how many pairs of observations a coupling can add up.
 
 Losses are integers in units of 2^-30 nats, so that a sum is the same in any order. They are added up in 64 bits, which
-is enough for any data of one machine and not for any data at all.
+is enough for some 10^8 trajectories and not for any number of them.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import shown
+from craftrl.core.limits import check_counts
 from craftrl.core.spread import HERE, Recipe, SpreadLabels
 from craftrl.data.fingerprint import in_words, streamed_fingerprint
 from craftrl.data.places import source
 from craftrl.data.shards import Manifest, ShardSteps, read_manifest
 from craftrl.distributed.executor import Executor
-from craftrl.distributed.limits import check_counts
 from craftrl.distributed.oracle import PreparedShards
 from craftrl.distributed.parts import (
     Part,

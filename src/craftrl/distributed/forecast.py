@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from craftrl.arguments import check_number, check_whole
+from craftrl.core.limits import too_many_for
 from craftrl.distributed.cost import Estimate, estimate, where_reduction_dominates
 from craftrl.distributed.job import Cluster, Job
-from craftrl.distributed.limits import too_many_for
 from craftrl.distributed.rates import Rates
 
 __all__ = ["Forecast", "NetworkJob", "in_bytes", "in_time", "job_of"]

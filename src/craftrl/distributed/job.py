@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from craftrl.arguments import check_number, check_whole
+from craftrl.core.limits import check_counts, check_sums, widest_coupling
 from craftrl.core.seam import Coupling
-from craftrl.distributed.limits import check_counts, check_sums, widest_coupling
 from craftrl.distributed.parts import AT_MOST, MOST_TASKS, PER_WORKER
 from craftrl.distributed.rates import COUPLINGS
 from craftrl.errors import InvalidParameterError
