@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.distributed.cost import Cluster, Job, estimate
+from craftrl.distributed.cost import estimate
+from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, RED, picture
 

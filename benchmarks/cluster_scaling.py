@@ -30,8 +30,9 @@ from measuring import RESULTS, machine, write_rows
 
 import craftrl.distributed
 from craftrl.data.files import write_json
-from craftrl.distributed.cost import Cluster, Job, estimate, round_seconds, where_reduction_dominates
+from craftrl.distributed.cost import estimate, round_seconds, where_reduction_dominates
 from craftrl.distributed.fitting import fit_on_shards
+from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 from craftrl.distributed.ray_executor import RayExecutor
 from craftrl.distributed.simulation import Stragglers, simulated_round

@@ -28,6 +28,7 @@ MODULES = (
     "craftrl.diagnostics",
     "craftrl.distributed",
     "craftrl.distributed.cost",
+    "craftrl.distributed.job",
     "craftrl.distributed.forecast",
     "craftrl.distributed.train_on_ray",
     "craftrl.envs",

@@ -18,7 +18,8 @@ from craftrl.core.grid import Grid
 from craftrl.data.dataset import ArraySteps
 from craftrl.data.ranks import ALONE
 from craftrl.distributed import LocalExecutor
-from craftrl.distributed.cost import Cluster, Job, estimate
+from craftrl.distributed.cost import estimate
+from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 from craftrl.envs import MarkovPolicy, collect
 
@@ -287,8 +288,8 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.distributed.fit_on_shards", "model"): lambda b: CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1),
     ("craftrl.distributed.fit_on_shards", "path"): lambda b: b.shards,
     ("craftrl.distributed.LocalExecutor.submit", "function"): lambda b: lambda *given: len(given),
-    ("craftrl.distributed.cost.Job", "agents"): lambda b: 2,
-    ("craftrl.distributed.cost.Job", "trajectories"): lambda b: 10**6,
+    ("craftrl.distributed.job.Job", "agents"): lambda b: 2,
+    ("craftrl.distributed.job.Job", "trajectories"): lambda b: 10**6,
     ("craftrl.distributed.forecast.Forecast", "nodes"): lambda b: [1, 10],
     ("craftrl.distributed.forecast.NetworkJob.seconds", "ranks"): lambda b: 2,
     ("craftrl.distributed.forecast.NetworkJob.text", "ranks"): lambda b: [2, 4],
@@ -347,8 +348,8 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.baselines.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.baselines.SingleFrame": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.distributed.RayExecutor": lambda b, executor: _summed(executor),
-    "craftrl.distributed.cost.Cluster": lambda b, cluster: estimate(Job(10**6), cluster, Rates.shipped()),
-    "craftrl.distributed.cost.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
+    "craftrl.distributed.job.Cluster": lambda b, cluster: estimate(Job(10**6), cluster, Rates.shipped()),
+    "craftrl.distributed.job.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
     "craftrl.distributed.forecast.Forecast": lambda b, forecast: str(forecast),
     "craftrl.distributed.forecast.NetworkJob": lambda b, job: job.text([2], 1.0),
     "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),

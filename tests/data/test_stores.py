@@ -111,7 +111,7 @@ def test_what_must_be_local_says_so(tmp_path, capsys):
     assert main(["import", str(tmp_path), "--out", "s3://bucket/data.h5"]) == 2
     told = capsys.readouterr().err
     assert "The store must be on a disk of this machine; 's3://bucket/data.h5' was given; use a local file" in told
-    with pytest.raises(RemoteError, match="must be of a kind that fsspec knows; nosuch://x/y"):
+    with pytest.raises(RemoteError, match="must be of a kind that fsspec knows; nosuch:// was given"):
         craftrl.load("nosuch://x/y")
 
 

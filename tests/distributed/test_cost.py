@@ -14,12 +14,14 @@ import pytest
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.cli import main
+from craftrl.core.limits import check_sums
 from craftrl.data.shards import ShardWriter
-from craftrl.distributed.cost import Cluster, Job, estimate, round_seconds, tree_levels, where_reduction_dominates
+from craftrl.distributed.cost import estimate, round_seconds, tree_levels, where_reduction_dominates
 from craftrl.distributed.dataset import parts_of
 from craftrl.distributed.executor import LocalExecutor, added
 from craftrl.distributed.fitting import fit_on_shards
 from craftrl.distributed.forecast import Forecast, NetworkJob, in_bytes, in_time, job_of
+from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.parts import packed
 from craftrl.distributed.rates import Rates
 from craftrl.distributed.simulation import Stragglers, simulated_round
@@ -143,7 +145,8 @@ def test_stragglers_hold_up_a_round_by_what_they_take() -> None:
 
 
 def test_sizes_come_from_the_data_and_options_go_first(shards: Path) -> None:
-    assert job_of(shards) == Job(N, H, M)
+    assert job_of(shards) == Job(N, H, M, files=4)
+    assert job_of(shards, shard_bytes=10**6) == Job(N, H, M, shard_bytes=10**6)
     assert job_of(shards, trajectories=10**6, coupling="chain") == Job(10**6, H, M, coupling="chain")
 
 
@@ -161,10 +164,47 @@ def test_a_forecast_has_every_phase_and_size(shards: Path, capsys: pytest.Captur
         "memory of a core",
         "moved in the tree",
         "cost",
-        "quickest cluster",
+        "would hardly be quicker",
     ):
         assert name in out
     assert "10 ranks:" in out
+
+
+def test_the_shards_that_there_are_are_the_tasks_of_a_round(shards: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert job_of(shards).tasks(1000) == 4
+    assert job_of(shards, trajectories=10**6).tasks(2) == 7  # of 64 MiB each
+    assert main(["estimate", str(shards), "--nodes", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "; 4 shards; " in out
+    assert "At most 4 cores work at once, one for each shard" in out
+
+
+def test_a_cluster_that_does_not_pay_is_advised_against(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = "One machine without a cluster is quicker than that: leave out --backend ray."
+    for trajectories, pays in (("1e4", False), ("1e9", True)):
+        assert main(["estimate", "--trajectories", trajectories]) == 0
+        assert (sentence in capsys.readouterr().out) != pays
+
+
+@pytest.mark.parametrize(("n", "coupling"), [(10**8, "markov"), (2 * 10**8, "chain"), (10**9, "independent")])
+def test_left_to_itself_an_estimate_takes_the_coupling_of_the_fit(n: int, coupling: str) -> None:
+    job = Job(n, horizon=30)
+    assert job.taken == coupling
+    assert estimate(job, Cluster(10), RATES) == estimate(replace(job, coupling=coupling), Cluster(10), RATES)
+    text = str(Forecast(job, Cluster(), [10], RATES))
+    assert f"\ncoupling {coupling}" in text
+    assert ('are more than "markov" can add up' in text) == (coupling != "markov")
+
+
+def test_a_coupling_that_cannot_add_up_so_many_losses_is_refused_as_by_the_fit() -> None:
+    with pytest.raises(InvalidParameterError) as by_fit:
+        check_sums("markov", [10**9] * 29, 2, 2)
+    with pytest.raises(InvalidParameterError) as here:
+        Job(10**9, horizon=30, coupling="markov")
+    assert str(here.value) == str(by_fit.value)
+    assert "use coupling='independent', fewer" in str(here.value)
+    with pytest.raises(InvalidParameterError, match="too many for it; use fewer trajectories or fewer steps"):
+        Job(10**11, agents=64)
 
 
 def test_a_network_is_a_matter_of_frames() -> None:
@@ -187,14 +227,17 @@ def test_calibration_measures_this_machine() -> None:
         ([], "An estimate needs sizes; neither DATA nor --trajectories was given"),
         (["no_such_folder"], "no_such_folder"),
         (["--trajectories", "1"], "trajectories must be an integer of at least 2; 1 was given"),
-        (["--trajectories", "1e9", "--horizon", "1"], "horizon must be an integer of at least 2"),
+        (["--trajectories", "1e9", "--horizon", "1"], "horizon must be an integer from 2 to 1000000; 1 was given"),
+        (["--trajectories", "1e3", "--horizon", "1e12"], "horizon must be an integer from 2 to 1000000"),
+        (["--trajectories", "1e10"], "fewer than 2**31 trajectories of an agent; 5000000000 were given"),
         (["--trajectories", "1e9", "--bandwidth", "0"], "bandwidth must be a positive number of bytes a second"),
         (["--trajectories", "1e9", "--frames-per-second", "0"], "frames_per_second must be a positive number"),
     ],
 )
 def test_one_sentence_for_what_cannot_be(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["estimate", *argv]) == 2
-    error = capsys.readouterr().err
+    out, error = capsys.readouterr()
+    assert not out
     assert message in error
     assert error.count("\n") == 1
 
@@ -207,7 +250,7 @@ def test_no_whole_numbers(text: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_no_such_coupling() -> None:
-    with pytest.raises(InvalidParameterError, match="coupling must be one of independent, chain"):
+    with pytest.raises(InvalidParameterError, match="coupling must be auto or one of independent, chain"):
         Job(10, coupling="strong")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import craftrl
+from craftrl.cli import main
 from craftrl.distributed import encode_on_shards, read_states
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -84,6 +85,15 @@ def test_states_of_shards_are_those_of_the_whole(models, folder, tmp_path, execu
         encode_on_shards(models[1], folder, out, executor)
     encode_on_shards(models[1], folder, out, executor, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["states"]
+
+
+def test_a_target_that_is_taken_is_refused_before_a_cluster_is_started(models, folder, tmp_path, monkeypatch, capsys):
+    models[1].save(tmp_path / "model")
+    encode_on_shards(models[1], folder, tmp_path / "states", LOCAL)
+    monkeypatch.setattr("craftrl.cli.backend.workers_of", lambda args: pytest.fail("a cluster was started"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["encode", "model", str(folder), "--backend", "ray", "--out", "states"]) == 2
+    assert capsys.readouterr().err.startswith("states holds states already; choose another name")
 
 
 def test_states_that_were_altered_or_are_not_there(models, folder, tmp_path):

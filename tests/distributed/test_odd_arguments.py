@@ -10,8 +10,9 @@ from craftrl.data.places import place
 from craftrl.data.ranks import ALONE, join, present
 from craftrl.data.remote import Remote
 from craftrl.distributed import LocalExecutor, encode_on_shards, fit_on_shards, train_on_ray
-from craftrl.distributed.cost import Cluster, Job, estimate, round_seconds, tree_levels, where_reduction_dominates
+from craftrl.distributed.cost import estimate, round_seconds, tree_levels, where_reduction_dominates
 from craftrl.distributed.forecast import Forecast, NetworkJob
+from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 from craftrl.distributed.ray_address import check_answers, parsed
 from craftrl.distributed.ray_connection import MOST_WORKERS, _check_local

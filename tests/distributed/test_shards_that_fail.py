@@ -150,7 +150,7 @@ def test_states_are_written_whole_or_not_at_all(folder, tmp_path):
 
 
 def test_data_whose_losses_would_not_fit_into_64_bits():
-    from craftrl.distributed.limits import check_sums, widest_coupling
+    from craftrl.core.limits import check_sums, widest_coupling
 
     assert widest_coupling("markov", [10**7] * 29, 2, 2) == "markov"
     assert widest_coupling("markov", [2 * 10**8] * 29, 2, 2) == "chain"
@@ -166,10 +166,13 @@ def test_data_whose_losses_would_not_fit_into_64_bits():
 
 @pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
 def test_left_to_itself_a_fit_takes_a_coupling_that_can_add_up_all_losses(folder, monkeypatch):
-    from craftrl.distributed import limits
+    from craftrl.core import limits
 
     monkeypatch.setattr(limits, "FIXED_POINT", 2.0**56)  # as if there were 2^26 times as many trajectories
-    model = fit(folder, oracle=CoordinateOracle(), alpha=1.0, eta=0.1, nu=0.1)
-    (taken,) = [choice for choice in model.choices_ if choice.parameter == "coupling"]
-    assert taken.value == "independent"
-    assert 'more than "markov" can add up' in str(taken)
+    given = {"oracle": CoordinateOracle(), "alpha": 1.0, "eta": 0.1, "nu": 0.1}
+    for model in (fit(folder, **given), CRAFT(**given).fit(folder)):
+        (taken,) = [choice for choice in model.choices_ if choice.parameter == "coupling"]
+        assert taken.value == "independent"
+        assert 'more than "markov" can add up' in str(taken)
+    with pytest.raises(InvalidParameterError, match="coupling='markov' adds up losses of all steps in 64 bits"):
+        CRAFT(**given, coupling="markov").fit(folder)

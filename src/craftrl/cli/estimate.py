@@ -12,7 +12,7 @@ __all__ = ["add_arguments", "main"]
 EXAMPLES = """\
 examples:
   craftrl estimate shards/ --nodes 4
-  craftrl estimate --trajectories 1e9 --horizon 30 --features 128 --shard-mb 2048 --nodes 10 100 1000
+  craftrl estimate --trajectories 1e9 --horizon 30 --features 128 --nodes 10 100 1000
   craftrl estimate shards/ --calibrate
   craftrl estimate videos.h5 --frames-per-second 20000 --nodes 4
 
@@ -57,11 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, meaning in SIZES.items():
         parser.add_argument(f"--{name}", type=whole, metavar="N", help=meaning)
     parser.add_argument(
-        "--coupling", choices=["independent", "chain", "posterior", "markov", "tied"], help="default: markov"
+        "--coupling",
+        choices=["auto", "independent", "chain", "posterior", "markov", "tied"],
+        help="default: markov, or the next one that can add up the losses of so many trajectories",
     )
     parser.add_argument("--bounds-given", action="store_true", help="alpha, eta and nu are given, not searched for")
     parser.add_argument(
-        "--shard-mb", type=whole, metavar="MB", help="size of a shard (default: 64, as they are written)"
+        "--shard-mb",
+        type=whole,
+        metavar="MB",
+        help="size of a shard (default: the shards that DATA has; else 64, as they are written)",
     )
     parser.add_argument(
         "--nodes", type=positive, nargs="+", default=[10, 100, 1000], metavar="N", help="default: 10 100 1000"
@@ -84,8 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.distributed.cost import Cluster
     from craftrl.distributed.forecast import Forecast, NetworkJob
+    from craftrl.distributed.job import Cluster
     from craftrl.distributed.rates import Rates
 
     job = _job(args)
@@ -94,16 +99,17 @@ def main(args: argparse.Namespace) -> None:
     if args.calibrate:
         rates = rates.calibrated()
         print(f"One core here reads and packs {rates.read / 1e9:.2f} GB and counts {rates.count:.2g} bits a second.\n")
-    print(Forecast(job, machine, args.nodes, rates))
+    forecast = str(Forecast(job, machine, args.nodes, rates))
     if args.frames_per_second is not None:
         frame_bytes = job.features * job.item_bytes
         network = NetworkJob(job.trajectories * job.horizon, frame_bytes, args.frames_per_second, args.epochs)
-        print(f"\n{network.text(args.nodes, args.price_per_node_hour)}")
+        forecast += f"\n\n{network.text(args.nodes, args.price_per_node_hour)}"
+    print(forecast)
 
 
 def _job(args: argparse.Namespace) -> Any:
-    from craftrl.distributed.cost import Job
     from craftrl.distributed.forecast import job_of
+    from craftrl.distributed.job import Job
     from craftrl.errors import InvalidParameterError
 
     given = {name: getattr(args, name) for name in (*SIZES, "coupling") if getattr(args, name) is not None}

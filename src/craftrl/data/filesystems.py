@@ -26,7 +26,7 @@ def filesystem(url: str) -> tuple[Any, str]:
         raise MissingDependencyError(f"{scheme}:// needs a package that is not installed ({error}).") from error
     except ValueError as error:
         raise RemoteError(
-            f"A URL must be of a kind that fsspec knows; {url} was given ({error}); check what comes before ://."
+            f"A URL must be of a kind that fsspec knows; {scheme}:// was given ({error}); check what comes before ://."
         ) from error
     if scheme in S3:
         fs.retries = 1

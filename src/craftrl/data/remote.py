@@ -228,6 +228,6 @@ class Remote(os.PathLike[str]):
             attempted(self.url, "written", act)
         except FileNotFoundError as error:
             raise RemoteError(
-                f"The bucket or folder must exist in the store; {self.url} cannot be written ({error}); create it, or "
-                "check the name."
+                f"The bucket or folder must exist in the store; nothing can be written to {self.parent} ({error}); "
+                "create it, or check the name."
             ) from error

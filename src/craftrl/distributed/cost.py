@@ -25,108 +25,18 @@ All functions here are pure. `craftrl.distributed.rates` has the constants, whic
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
-from craftrl.arguments import check_flag, check_kind, check_number, check_whole, shown
-from craftrl.distributed.parts import AT_MOST, MOST_TASKS, PER_WORKER
-from craftrl.distributed.rates import COUPLINGS, Rates
+from craftrl.arguments import check_flag, check_kind, check_number, check_whole
+from craftrl.distributed.job import MOST_NODES, Cluster, Job
+from craftrl.distributed.rates import Rates
 from craftrl.engine.counting import TILE_BYTES
-from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Estimate", "Job", "estimate", "round_seconds", "tree_levels", "where_reduction_dominates"]
+__all__ = ["Estimate", "estimate", "round_seconds", "tree_levels", "where_reduction_dominates"]
 
 BLOCK = 64 * 2**20  # bytes of observations that a worker reads at a time
 LOOKED_AT = 16  # places from which a fingerprint takes some observations; each means to read a shard
-MOST_NODES = 10**7
 TOGETHER = 32  # pairs of steps whose questions travel in one round
-
-
-@dataclass(frozen=True)
-class Job:
-    """A fit of coordinates, the class of the paper.
-
-    trajectories  of all agents together
-    features      entries of an observation, each of which is an encoder
-    values        N_s, the most values that an entry takes
-    bounds_given  whether alpha, eta and nu are given; to search for them takes more rounds, and counts nothing again
-    item_bytes    of one entry on disk
-    shard_bytes   how much one file holds
-    """
-
-    trajectories: int
-    horizon: int = 30
-    features: int = 128
-    values: int = 2
-    agents: int = 2
-    coupling: str = "markov"
-    bounds_given: bool = False
-    item_bytes: int = 1
-    shard_bytes: int = 64 * 2**20  # as `ShardWriter` writes them
-
-    def __post_init__(self) -> None:
-        for name, least in (("trajectories", 2), ("horizon", 2), ("features", 1), ("values", 2), ("agents", 2)):
-            check_whole(name, getattr(self, name), least)
-        check_whole("item_bytes", self.item_bytes, 1, 16)
-        check_whole("shard_bytes", self.shard_bytes, 2**10)
-        check_flag("bounds_given", self.bounds_given)
-        if not isinstance(self.coupling, str) or self.coupling not in COUPLINGS:
-            raise InvalidParameterError(
-                f"coupling must be one of {', '.join(COUPLINGS)}; {shown(self.coupling)} was given; a fit on auto "
-                "takes markov."
-            )
-
-    @property
-    def data_bytes(self) -> int:
-        return self.trajectories * self.horizon * self.features * self.item_bytes
-
-    @property
-    def planes(self) -> int:
-        """Bit planes of one step: one for every entry and value above 0."""
-        return self.features * (self.values - 1)
-
-    @property
-    def packed_bytes(self) -> float:
-        """What is kept of the data: one bit for each plane, step and trajectory."""
-        return self.trajectories * self.horizon * self.planes / 8
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of bit planes of two neighbouring steps, over all steps."""
-        return (self.horizon - 1) * self.planes**2
-
-    def tasks(self, cores: int) -> int:
-        """In how many parts shards are taken: a few for each core, no more than a thousand (`taken_together`)."""
-        files = math.ceil(self.data_bytes / self.shard_bytes)
-        parts = max(min(PER_WORKER * cores, MOST_TASKS), math.ceil(self.data_bytes / AT_MOST))
-        return min(max(self.agents, min(files, parts)), self.trajectories)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Equal machines.
-
-    bandwidth   bytes a second that a node receives, from its disk or a store as well as from other nodes
-    price       of a node for an hour, in whatever money
-    fan_in      how many sums are added in one task
-    """
-
-    nodes: int = 1
-    cores_per_node: int = 16
-    bandwidth: float = 1.25e9
-    price: float = 1.0
-    fan_in: int = 8
-
-    def __post_init__(self) -> None:
-        check_whole("nodes", self.nodes, 1, MOST_NODES)
-        check_whole("cores_per_node", self.cores_per_node, 1, 10**4)
-        check_whole("fan_in", self.fan_in, 2)
-        check_number("bandwidth", self.bandwidth, "a positive number of bytes a second", lambda v: v > 0)
-        check_number("price", self.price, "a number of at least 0", lambda v: v >= 0)
-
-    @property
-    def cores(self) -> int:
-        return self.nodes * self.cores_per_node
 
 
 @dataclass(frozen=True)
@@ -171,9 +81,9 @@ def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> E
     _check_kinds(cluster, rates)
     check_flag("local", local)
     S, f = job.tasks(cluster.cores), cluster.fan_in
-    busy = min(cluster.cores, S)
-    rounds = rates.rounds_of(job.coupling, job.horizon, job.bounds_given)
-    sums = rates.reduced_bytes(job.coupling, job.agents, job.planes, job.horizon)
+    busy = cluster.cores if local else min(cluster.cores, S)
+    rounds = rates.rounds_of(job.taken, job.horizon, job.bounds_given)
+    sums = rates.reduced_bytes(job.taken, job.agents, job.planes, job.horizon)
     arriving = job.data_bytes / (cluster.bandwidth * cluster.nodes)
     states, answers = job.trajectories * (job.horizon - 1) * rates.label, rounds * S * rates.answer
     empty, loaded = (round_seconds(S, busy, b, cluster, rates) for b in (0.0, sums / rounds))
@@ -181,7 +91,7 @@ def estimate(job: Job, cluster: Cluster, rates: Rates, local: bool = False) -> E
     found = Estimate(
         start=0.0 if local else rates.start,
         read=max(job.data_bytes / (rates.read * busy), arriving),
-        count=(job.trajectories * job.pairs * rates.passes[job.coupling] / rates.count + states + answers) / busy,
+        count=(job.trajectories * job.pairs * rates.passes[job.taken] / rates.count + states + answers) / busy,
         ask=0.0 if local else rounds * empty,
         reduce=0.0 if local else rounds * (loaded - empty),
         decide=rounds * rates.decide_round + sums * rates.decide_byte,

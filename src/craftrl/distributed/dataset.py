@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import shown
+from craftrl.core.limits import check_counts
 from craftrl.core.spread import HERE, Recipe, SpreadLabels
 from craftrl.data.fingerprint import in_words, streamed_fingerprint
 from craftrl.data.places import source
@@ -35,8 +36,6 @@ from craftrl.oracles.base import Oracle
 from craftrl.oracles.counting import CountingOracle
 
 __all__ = ["ShardedData", "parts_of"]
-
-MOST = 2**31  # trajectories of one agent: counts of pairs are 32-bit integers
 
 
 class ShardedData:
@@ -175,10 +174,7 @@ def _validate(data: ShardedData, shortest: int, longest: int) -> None:
             "There must be trajectories of at least two agents, and some of each; these are of "
             f"{int((data.counts > 0).sum())} of {data.K}; CRAFT learns from the differences between agents."
         )
-    if data.counts.max() >= MOST:
-        raise InvalidDataError(
-            f"There must be fewer than 2**31 trajectories of an agent; {data.counts.max()} were given; leave some out."
-        )
+    check_counts(int(data.counts.max()))
     if 0 in data.obs_shape:
         raise InvalidDataError(f"Observations must have at least one entry; shape {data.obs_shape} was given.")
     if shortest < 1 or longest > data.H or longest < 2:

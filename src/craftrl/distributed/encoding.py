@@ -91,6 +91,7 @@ def encode_on_shards(
     check_executor(executor)
     model._check_fitted()
     where, replace = check_states_folder(out, overwrite)
+    where = where.absolute() if isinstance(where, Path) else where  # workers may be at home elsewhere
     parts = [part for part, _ in parts_of(path, executor)]
     _check_fits(model, parts)
 
@@ -168,7 +169,6 @@ def check_states_folder(out: str | os.PathLike[str], overwrite: bool) -> tuple[P
     Nothing but states is ever replaced.
     """
     where = target("The folder of states", out)
-    where = where.absolute() if isinstance(where, Path) else where  # workers may be at home elsewhere
     check_flag("overwrite", overwrite)
     check_writable(where.parent)
     if not (taken(where) if isinstance(where, Remote) else os.path.lexists(where)):

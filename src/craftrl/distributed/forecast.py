@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from craftrl.arguments import check_kind, check_number, check_whole
-from craftrl.distributed.cost import Cluster, Estimate, Job, estimate, where_reduction_dominates
+from craftrl.core.limits import too_many_for
+from craftrl.distributed.cost import Estimate, estimate, where_reduction_dominates
+from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 
 __all__ = ["Forecast", "NetworkJob", "in_bytes", "in_time", "job_of"]
@@ -24,7 +26,8 @@ PHASES = {
     "decide": "decide",
     "seconds": "all together",
 }
-MOST_NODES = 4096  # up to which the quickest cluster is looked for
+MOST_NODES = 4096  # up to which the cluster that is large enough is looked for
+ALONE = "1 machine"
 LOG_ODDS_SHARE = 0.4  # of a network's fit; the rest is separation, encoding and reading states (docs/network.md)
 
 
@@ -33,14 +36,25 @@ def job_of(path: str | os.PathLike[str], **but: Any) -> Job:
     from craftrl.data.dataset import TrajectoryDataset
 
     tau = TrajectoryDataset.open(path)
-    found = {
+    found: dict[str, Any] = {
         "trajectories": tau.n,
         "horizon": tau.H,
         "features": int(np.prod(tau.obs_shape, dtype=np.int64)),
         "agents": tau.K,
         "item_bytes": tau.dtype.itemsize,
     }
+    if not but.keys() & {*found, "shard_bytes"}:
+        found["files"] = _files(path)
     return Job(**{**found, **but})
+
+
+def _files(path: str | os.PathLike[str]) -> int | None:
+    """How many shards there are; None if the data is in another format, of which shards are yet to be made."""
+    from craftrl.data.places import source
+    from craftrl.data.shards import MANIFEST, read_manifest
+
+    folder = source("DATA", path)
+    return len(read_manifest(folder).shards) if (folder / MANIFEST).is_file() else None
 
 
 @dataclass(frozen=True)
@@ -61,20 +75,18 @@ class Forecast:
     @property
     def columns(self) -> dict[str, Estimate]:
         alone = replace(self.machine, nodes=1)
-        found = {"1 machine": estimate(self.job, alone, self.rates, local=True)}
+        found = {ALONE: estimate(self.job, alone, self.rates, local=True)}
         for nodes in self.nodes:
-            found[f"{nodes:,} node{'s' * (nodes > 1)}"] = estimate(
-                self.job, replace(self.machine, nodes=nodes), self.rates
-            )
+            found[_nodes(nodes)] = estimate(self.job, replace(self.machine, nodes=nodes), self.rates)
         return found
 
     @property
-    def quickest(self) -> tuple[int, Estimate]:
-        """The number of nodes, of powers of 2, with the least time."""
+    def enough(self) -> tuple[int, Estimate]:
+        """The fewest nodes, of powers of 2, that take at most a tenth longer than any number of them."""
         tried = [2**i for i in range(MOST_NODES.bit_length())]
         times = {nodes: estimate(self.job, replace(self.machine, nodes=nodes), self.rates) for nodes in tried}
-        best = min(times, key=lambda nodes: times[nodes].seconds)
-        return best, times[best]
+        least = min(found.seconds for found in times.values())
+        return next((nodes, found) for nodes, found in times.items() if found.seconds <= 1.1 * least)
 
     def __str__(self) -> str:
         columns = self.columns
@@ -93,25 +105,39 @@ class Forecast:
     def _title(self) -> str:
         job, node = self.job, self.machine
         bounds = "given" if job.bounds_given else "searched for"
+        shards = f"shards of {in_bytes(job.shard_bytes)}" if job.files is None else f"{job.files:,} shards"
+        chosen = job.coupling == "auto" and job.taken != "markov"
+        why = f", since {too_many_for('markov', job.seen_pairs).rstrip('.')}" if chosen else ""
         return (
             f"{job.trajectories:,} trajectories of {job.agents} agents, H = {job.horizon}, {job.features:,} features "
             f"of {job.values} values: {in_bytes(job.data_bytes)}\n"
-            f"coupling {job.coupling}, bounds {bounds}; shards of {in_bytes(job.shard_bytes)}; nodes of "
-            f"{node.cores_per_node} cores at {node.price:g} an hour, {in_bytes(node.bandwidth)} a second each"
+            f"coupling {job.taken}{why}\n"
+            f"bounds {bounds}; {shards}; nodes of {node.cores_per_node} cores at {node.price:g} an hour, "
+            f"{in_bytes(node.bandwidth)} a second each"
         )
 
     def _advice(self) -> list[str]:
         where = where_reduction_dominates(self.job, self.machine, self.rates)
-        best, found = self.quickest
+        best, found = self.enough
         lines = []
         if where is None:
             lines.append("Reading and counting take longer than asking and reducing on any cluster.")
         else:
-            lines.append(f"From {where:,} nodes on, asking and reducing take longer than reading and counting.")
-        lines.append(
-            f"The quickest cluster has about {best:,} nodes: {in_time(found.seconds)}, cost {found.money:,.2f}."
-        )
+            since = "Even on one node" if where == 1 else f"From {where:,} nodes on"
+            lines.append(f"{since}, asking and reducing take longer than reading and counting.")
+        takes = f"{in_time(found.seconds)}, cost {found.money:,.2f}"
+        lines.append(f"More than about {_nodes(best)} would hardly be quicker: {takes}.")
+        if self.columns[ALONE].seconds <= found.seconds:
+            lines.append("One machine without a cluster is quicker than that: leave out --backend ray.")
+        if self.job.files is not None and self.job.files < self.machine.cores_per_node * max(self.nodes):
+            lines.append(
+                f"At most {self.job.files:,} cores work at once, one for each shard: more cores need smaller shards."
+            )
         return lines
+
+
+def _nodes(n: int) -> str:
+    return f"{n:,} node{'s' * (n > 1)}"
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.grid import Grid
 from craftrl.core.losses import best_relabelling
 from craftrl.core.pairs import Kinds
-from craftrl.core.seam import Coupling, EncoderFit
+from craftrl.core.seam import EncoderFit
 from craftrl.core.spread import HERE, Labels, Recipe, SpreadLabels, paired, renamed
-from craftrl.distributed.limits import check_sums, widest_coupling
 from craftrl.distributed.parts import beginnings, sizes_of, start_of, step_of
 from craftrl.distributed.places import Item, Result, ShardPlaces
 from craftrl.engine.counting import group_counts
@@ -69,24 +67,6 @@ class PreparedShards(PreparedCounting):
 
     def first_labels(self, tau: Any) -> SpreadLabels:
         return SpreadLabels(self.places, Recipe(beginnings, HERE), 1)
-
-    def _encoder_pairs(self, grid: Grid, coupling: Coupling) -> list[tuple[int, int]]:
-        check_sums(coupling, self._n_pairs(), self.tau.K, self.N_s)
-        return super()._encoder_pairs(grid, coupling)
-
-    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
-        """Also where the losses of so many observations could not be added up."""
-        cheaper = super().instead_of(coupling)
-        wanted = coupling if cheaper is None else cheaper[0]
-        pairs = self._n_pairs()
-        widest = widest_coupling(wanted, pairs, self.tau.K, self.N_s)
-        if widest == wanted:
-            return cheaper
-        return widest, f'the losses of {sum(pairs):.2g} pairs of observations are more than "{wanted}" can add up.'
-
-    def _n_pairs(self) -> list[int]:
-        """How many pairs of observations there are at each h."""
-        return [int(self.tau.running(h).sum()) for h in range(2, self.tau.H + 1)]
 
     def held(self, label: SpreadLabels) -> SpreadLabels:
         """Labels made from those of many steps before are kept with their shards; most are the values of an encoder."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,13 +22,13 @@ from craftrl.distributed.ray_address import (
     parsed,
     read_environment_again,
 )
+from craftrl.distributed.ray_folders import own_folder
 from craftrl.errors import ClusterError, InvalidParameterError
 
 __all__ = ["connected"]
 
 LEAST_STORE = 80 * 2**20  # bytes; Ray starts with no less
 MOST_WORKERS = 1024  # on one machine: each is a process, and Ray starts all of them at once
-LONGEST_TEMP = 24  # letters: Ray makes sockets below that folder, whose paths may have 107
 OOM_RETRIES = 5  # of a task that needed more memory than there was; Ray would try for ever
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
 
@@ -147,34 +145,36 @@ def _own(ray: ModuleType, workers: int | None, store_bytes: int | None, gpus: in
     """
     from joblib import cpu_count  # knows about affinities and containers
 
-    temp = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="craftrl-ray-", dir=temp if len(temp) <= LONGEST_TEMP else "/tmp")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     cores = workers or cpu_count()
-    try:
+    with own_folder() as folder:
         try:
-            ray.init(
-                "local",
-                num_cpus=cores,
-                num_gpus=gpus,
-                object_store_memory=store_bytes,
-                include_dashboard=False,
-                _temp_dir=folder,
-                _system_config={"task_oom_retries": OOM_RETRIES},
-                **QUIET,
-            )
-        except Exception as error:
-            raise ClusterError(
-                f"A Ray of {cores} workers must start on this machine; it did not ({on_one_line(error)}); check its "
-                f"memory and the space in {folder}."
-            ) from error
-        global _asked_for_tokens
-        _asked_for_tokens |= os.environ.get(AUTH) == "token"
-        yield
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+            _start(ray, cores, gpus, store_bytes, folder)
+            global _asked_for_tokens
+            _asked_for_tokens |= os.environ.get(AUTH) == "token"
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _start(ray: ModuleType, cores: int, gpus: int | None, store_bytes: int | None, folder: str) -> None:
+    try:
+        ray.init(
+            "local",
+            num_cpus=cores,
+            num_gpus=gpus,
+            object_store_memory=store_bytes,
+            include_dashboard=False,
+            _temp_dir=folder,
+            _system_config={"task_oom_retries": OOM_RETRIES},
+            **QUIET,
+        )
+    except Exception as error:
+        raise ClusterError(
+            f"A Ray of {cores} workers must start on this machine; it did not ({on_one_line(error)}); check its memory "
+            f"and the space in {folder}."
+        ) from error
 
 
 def _join(ray: ModuleType, address: str) -> None:

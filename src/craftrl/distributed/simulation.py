@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.distributed.cost import Cluster
+from craftrl.distributed.job import Cluster
 from craftrl.distributed.rates import Rates
 
 __all__ = ["Stragglers", "simulated_round"]

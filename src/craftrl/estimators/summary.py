@@ -20,7 +20,9 @@ def summary(model: CRAFT) -> str:
     lines = [f"Chosen: {sentence}" for sentence in describe(model.choices_)]
     lines += ["" for _ in lines[:1]] + _steps(model)
     if model.stationary:
-        lines.append(f"One encoder for all steps tells {model.n_states_total_} states apart.")
+        n = model.n_states_total_
+        told = f"tells {n} states apart" if n > 1 else "knows one state only"
+        lines.append(f"One encoder for all steps {told}.")
     bounds = ", ".join(f"{name} = {value:.4g}" for name, value in vars(model.bounds_).items())
     return "\n".join([*lines, "", f"With {bounds}.", _use(model.trace_.oracle_use)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import table_p_value
 from craftrl.core.grid import Grid
+from craftrl.core.limits import check_sums, too_many_for, widest_coupling
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
 from craftrl.core.spread import Labels, renamed
@@ -218,6 +220,7 @@ class PreparedCounting(PreparedOracle):
 
     def _encoder_pairs(self, grid: Grid, coupling: Coupling) -> list[tuple[int, int]]:
         """Which encoders (phi_h, phi_{h+1}) f_h reads, for every h."""
+        check_sums(coupling, self._n_pairs, self.tau.K, self.N_s)
         steps = self._all_steps()
         if coupling == "independent":
             return self.engine.best_pairs(steps, grid, self._counts)
@@ -249,9 +252,18 @@ class PreparedCounting(PreparedOracle):
         return self._tied
 
     def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
-        if coupling != "markov" or (cost := dear(self._all_steps())) is None:
-            return None
-        return "chain", f'the class is finite; "markov" may need less data, but would take {cost}.'
+        """What takes less time, or can add up the losses of so many observations."""
+        cheaper: tuple[Coupling, str] | None = None
+        if coupling == "markov" and (cost := dear(self._all_steps())) is not None:
+            cheaper = "chain", f'the class is finite; "markov" may need less data, but would take {cost}.'
+        wanted = coupling if cheaper is None else cheaper[0]
+        widest = widest_coupling(wanted, self._n_pairs, self.tau.K, self.N_s)
+        return cheaper if widest == wanted else (widest, too_many_for(wanted, self._n_pairs))
+
+    @cached_property
+    def _n_pairs(self) -> list[int]:
+        """How many pairs of observations there are at each h."""
+        return [int(self.tau.running(h).sum()) for h in range(2, self.tau.H + 1)]
 
     def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
         """At each step the encoder that agrees best with all chains, each weighed by its loss."""

@@ -1,7 +1,7 @@
-"""How many pairs of observations a coupling can add up.
+"""How many trajectories can be counted, and how many pairs of observations a coupling can add up.
 
 Losses are integers in units of 2^-30 nats, so that a sum is the same in any order. They are added up in 64 bits, which
-is enough for any data of one machine and not for any data at all.
+is enough for some 10^8 trajectories and not for any number of them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,19 @@ from collections.abc import Sequence
 
 from craftrl.core.losses import FIXED_POINT
 from craftrl.core.seam import Coupling
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 
-__all__ = ["check_sums", "sums_fit", "widest_coupling"]
+__all__ = ["check_counts", "check_sums", "sums_fit", "too_many_for", "widest_coupling"]
+
+MOST = 2**31  # trajectories of one agent: counts of pairs are 32-bit integers
+
+
+def check_counts(most: int) -> None:
+    """Refuse data with too many trajectories of an agent to be counted; `most` is the largest of these numbers."""
+    if most >= MOST:
+        raise InvalidDataError(
+            f"There must be fewer than 2**31 trajectories of an agent; {most} were given; leave some out."
+        )
 
 
 def sums_fit(coupling: Coupling, pairs: Sequence[int], K: int, N_s: int) -> bool:
@@ -34,11 +44,17 @@ def widest_coupling(wanted: Coupling, pairs: Sequence[int], K: int, N_s: int) ->
     return next((coupling for coupling in nearest if sums_fit(coupling, pairs, K, N_s)), wanted)
 
 
+def too_many_for(coupling: Coupling, pairs: Sequence[int]) -> str:
+    """Why another coupling is taken than this one."""
+    return f'the losses of {sum(pairs):.2g} pairs of observations are more than "{coupling}" can add up.'
+
+
 def check_sums(coupling: Coupling, pairs: Sequence[int], K: int, N_s: int) -> None:
     """Refuse data whose losses would not fit into 64 bits when they are added up."""
     if not sums_fit(coupling, pairs, K, N_s):
+        widest = widest_coupling(coupling, pairs, K, N_s)
+        other = "" if widest == coupling else f"coupling='{widest}', "
         raise InvalidParameterError(
             f"coupling='{coupling}' adds up losses of all steps in 64 bits, which must be enough; {sum(pairs):.2g} "
-            f"pairs of observations are too many for it; use coupling='{widest_coupling(coupling, pairs, K, N_s)}', "
-            "fewer trajectories or fewer steps."
+            f"pairs of observations are too many for it; use {other}fewer trajectories or fewer steps."
         )

@@ -1,0 +1,57 @@
+"""Folders of our own Rays: gone with their process, or with the next one."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from craftrl.distributed import ray_folders
+from craftrl.distributed.ray_folders import own_folder
+
+KILLED = """
+import os, signal
+from craftrl.distributed import ray_folders
+ray_folders.LONGEST_TEMP = 1000
+with ray_folders.own_folder() as folder:
+    print(folder, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(ray_folders, "LONGEST_TEMP", 1000)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_goes_with_its_block(temp: Path) -> None:
+    with own_folder() as folder:
+        assert Path(folder).parent == temp
+        (Path(folder) / "spilled").write_text("large")
+    assert not list(temp.iterdir())
+
+
+def test_what_a_killed_process_left_goes_with_the_next(temp: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    (left,) = temp.iterdir()
+    assert str(left) == killed.stdout.strip()
+    (left / "spilled").write_text("large")
+    with own_folder() as folder:
+        assert [str(path) for path in temp.iterdir()] == [folder]
+
+
+def test_folders_that_are_held_or_not_ours_stay(temp: Path) -> None:
+    other, link = temp / f"{ray_folders.PREFIX}other", temp / f"{ray_folders.PREFIX}link"
+    other.mkdir()  # just being made, or nothing of ours
+    link.symlink_to(other)
+    with own_folder() as first, own_folder():
+        assert Path(first).is_dir()
+    assert {path.name for path in temp.iterdir()} == {other.name, link.name}
