@@ -68,7 +68,7 @@ def _run(argv: Sequence[str] | None) -> int:
         tell(error)
         return 2
     except KeyboardInterrupt:
-        tell("Interrupted; what was finished is kept, and the same command continues.")
+        tell("Interrupted; nothing is half-written, and the same command goes on from what was finished.")
         return 130
     except BrokenPipeError:  # whoever read our output, such as `head`, has left
         _print_nowhere()
