@@ -274,7 +274,7 @@ def test_an_interrupted_fit_goes_on_and_ends_with_the_same_model(
     with monkeypatch.context() as patch:
         patch.setattr(oracle.PreparedNetwork, "share", _interrupted)
         assert main(fit_of_frames(frames, tmp_path / "model")) == 130
-    assert "the same command continues" in capsys.readouterr().err
+    assert "the same command goes on" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
     assert oracle.PreparedNetwork.share is share
     minibatches.clear()
@@ -439,7 +439,7 @@ def test_an_interruption_is_no_traceback(
 
     monkeypatch.setattr("craftrl.reproduce.table1.run.run_one", interrupted)
     assert main(["reproduce", "table1", "--seeds", "1", "--quiet", "--out", str(tmp_path / "t")]) == 130
-    assert "the same command continues" in capsys.readouterr().err
+    assert "the same command goes on" in capsys.readouterr().err
 
 
 def test_fit_from_one_file_per_agent(data: Path, model: Path, tmp_path: Path) -> None:
