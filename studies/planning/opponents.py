@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
@@ -144,6 +145,7 @@ def q_from_pixels(make_env: MakeEnv, steps: int, seed: int, every: int = EVERY, 
 def learn(model: Any, make_env: MakeEnv, steps: int, every: int = EVERY) -> Curve:
     """Train any model of stable-baselines3 and evaluate it on the way, in environments of its own."""
     evaluations = Evaluations(make_env, every)
+    model.set_logger(Logger(None, []))  # which would make a folder for every model
     model.learn(steps, callback=evaluations)
     return Curve.of(evaluations.rows)
 

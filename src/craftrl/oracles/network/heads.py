@@ -83,24 +83,6 @@ def _fit_together(
     They learn from standardised features, z as `scale` has them, and come out for z as it is. Where mixed precision
     leaves weights that are no numbers, they are trained again without it.
     """
-    heads, loss = _trained(z, label, n_classes, scale, rows, training, name)
-    if all(bool(value.isfinite().all()) for value in (loss, *(p for head in heads for p in head.parameters()))):
-        return heads
-    if training.amp:
-        return _fit_together(z, label, n_classes, scale, rows, training.but(amp=False), name)
-    raise TrainingError(f"The weights of '{name}' are no longer finite; lower lr (now {training.lr:g}).")
-
-
-def _trained(
-    z: Tensor,
-    label: Ints,
-    n_classes: int,
-    scale: Standardise,
-    rows: Sequence[tuple[Ints, Ints]],
-    training: Training,
-    name: str,
-) -> tuple[list[Head], Tensor]:
-    """The heads, and the held-out loss of each."""
     device = z.device
     with seeded(training, name):
         heads = [Head(z.shape[1], n_classes) for _ in rows]
@@ -137,7 +119,12 @@ def _trained(
         for i, head in enumerate(heads):
             for p, w in zip(_weights(head), best.weights):
                 p.copy_(w[i])
-    return [head.unscaled(scale).eval() for head in heads], best.loss
+    heads = [head.unscaled(scale).eval() for head in heads]
+    if all(bool(value.isfinite().all()) for value in (best.loss, *(p for head in heads for p in head.parameters()))):
+        return heads
+    if training.amp:
+        return _fit_together(z, label, n_classes, scale, rows, training.but(amp=False), name)
+    raise TrainingError(f"The weights of '{name}' are no longer finite; lower lr (now {training.lr:g}).")
 
 
 class _Best:
