@@ -170,25 +170,6 @@ def matched(x, encoders):
     return match_states(encoders, labels, TrajectoryDataset.from_arrays([x[:n], x[n:]]), read_states)
 
 
-def test_two_cells_that_most_steps_take_for_one_are_told_apart_by_where_they_lead():
-    s = walk(2000, 12, 5, seed=3)
-
-    def plain(x):
-        return x[:, 0]
-
-    def fusing(x):
-        return np.where(x[:, 0] == 3, 2, x[:, 0])
-
-    encoders = [lambda x: 0 * x[:, 0], *[plain] * 4, *[fusing] * 7]
-    matching = matched(s[..., None], encoders)
-    assert matching.n_states == 5
-    assert accuracy(matching.labels[:, 1:], s[:, 1:]) == 1.0
-    fused = [state for node, state in zip(matching.nodes, matching.state_of) if node[0] > 5 and node[1] == 2]
-    assert fused == [-1] * 7  # what holds two states has no say
-    one_step_alone = [lambda x: 0 * x[:, 0], *[fusing] * 2, plain, *[fusing] * 8]
-    assert matched(s[..., None], one_step_alone).n_states == 4  # which may be mistaken
-
-
 def test_a_state_that_several_steps_split_by_noise_is_whole_again():
     """The noise lasts, and says nothing of where the next step leads."""
     rng = np.random.default_rng(4)

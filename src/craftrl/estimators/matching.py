@@ -25,7 +25,6 @@ from scipy.spatial.distance import squareform
 from craftrl.core.encoders import Encoder
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.estimators.fused_states import FusedState, fused_states
 
 __all__ = ["Matching", "match_states"]
 
@@ -88,10 +87,6 @@ def match_states(
     state_of = _states(words, overlap, step)
     code = np.stack([words[state_of == s].mean(axis=0) for s in range(int(state_of.max()) + 1)])
     decoded = [_decoded(reading, nodes, code, tau.present(h)) for h, reading in enumerate(readings, start=1)]
-    fused = fused_states(nodes, state_of, readings, decoded, tau.agent)
-    if fused:
-        state_of, code = _parted(fused, state_of, code, words, nodes)
-        decoded = [_decoded(reading, nodes, code, tau.present(h)) for h, reading in enumerate(readings, start=1)]
     n_states = len(code)
     if not one_start:
         return Matching(n_states, tuple(nodes), overlap, state_of, np.stack(decoded, axis=1))
@@ -162,26 +157,6 @@ def _states(words: Floats, overlap: Floats, step: Ints) -> Ints:
     if strange.any():
         state_of[strange] = state_of.max() + 1 + _groups(overlap[np.ix_(strange, strange)])
     return state_of
-
-
-def _parted(
-    fused: Sequence[FusedState], state_of: Ints, code: Floats, words: Floats, nodes: Sequence[tuple[int, int]]
-) -> tuple[Ints, Floats]:
-    """Groups and their words once those that are several states are parted; nodes that hold two of them have no say."""
-    number = {node: i for i, node in enumerate(nodes)}
-    state_of, code = state_of.copy(), code.copy()
-    for group in fused:
-        seeds = [number[group.h, letter] for letter in group.letters]
-        part = words[:, seeds]
-        whole = part.max(axis=1) >= DECISIVE * np.maximum(part.sum(axis=1), FLOOR)  # of one part alone
-        new = np.array([group.group, *range(len(code), len(code) + len(seeds) - 1)])
-        mine = state_of == group.group
-        state_of[mine] = np.where(whole[mine], new[part[mine].argmax(axis=1)], -1)
-        state_of[seeds] = new
-        rows = np.stack([words[state_of == s].mean(axis=0) for s in new])
-        code[group.group] = rows[0]
-        code = np.concatenate([code, rows[1:]])
-    return state_of, code
 
 
 def _decoded(

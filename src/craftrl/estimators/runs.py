@@ -28,6 +28,7 @@ from craftrl.estimators.bounds import (
     worth_sharing,
 )
 from craftrl.estimators.outcomes import tested
+from craftrl.estimators.parting import part_fused
 from craftrl.estimators.sharing import Shared, Turn, share_over_time
 from craftrl.oracles.base import Choice
 from craftrl.oracles.counting import PreparedCounting
@@ -111,7 +112,10 @@ class Runs:
         worth = worth_sharing(tried, () if exact else self.starts)
         firsts = [(run.bounds, run.result) for run in worth if run.result is not None]
         one_start = self.reading["start"] is None
-        return share_over_time(self.prepared, firsts, self.tau, self.run, () if exact else self.free, one_start)
+        turn = share_over_time(self.prepared, firsts, self.tau, self.run, () if exact else self.free, one_start)
+        if exact:  # what its encoders read is up to the class
+            return turn
+        return replace(turn, shared=part_fused(self.prepared, turn.shared, self.tau, turn.bounds.nu, one_start))
 
     def tested(self, result: Result, shared: Shared | None) -> Trace:
         """The trace with tests of the states that the encoders, or the one encoder, read; for finite classes."""

@@ -23,7 +23,7 @@ from craftrl.estimators.bounds import chained_evidence, lowered
 from craftrl.estimators.matching import Matching, match_states
 from craftrl.states.visits import count_visits
 
-__all__ = ["Shared", "Turn", "share_over_time"]
+__all__ = ["Shared", "Turn", "read_states", "share_over_time"]
 
 Bools = NDArray[np.bool_]
 TURNS = 6  # how often CRAFT runs at most, each time with the states of the one encoder before
@@ -40,6 +40,7 @@ class Shared:
     labels    int (n, H): the states of the dataset, -1 where the encoder names none; at h = 1 there is one
     n_states  how many there are
     n_at      int (H,): how many of them are states of each step
+    found     bool (n_states, H): whether CRAFT found the state at the step
     matching  how those of different steps were matched
     """
 
@@ -47,7 +48,12 @@ class Shared:
     labels: NDArray[np.int64]
     n_states: int
     n_at: NDArray[np.int64]
+    found: Bools
     matching: Matching
+
+    def at_step(self, nu: float) -> Bools:
+        """(n_states, H): whether the state is one of the step's."""
+        return _at_step(self.labels, self.found, nu)
 
 
 @dataclass(frozen=True)
@@ -122,10 +128,10 @@ def _share(
     for turn in range(1, ROUNDS + 1):
         labels, found = _supported(labels, found, nu)
         encoder = prepared.share(labels, len(found), f"{name}-{turn}-of-{ROUNDS}").encoder
-        told, labels = labels, _read(prepared, encoder, tau, len(found), one_start)
+        told, labels = labels, read_states(prepared, encoder, tau, len(found), one_start)
         if (labels == told).mean() >= SETTLED:
             break
-    return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), matching)
+    return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), found, matching)
 
 
 def _loss(turn: Turn) -> float:
@@ -161,7 +167,7 @@ def _found(matching: Matching) -> Bools:
     return found
 
 
-def _read(
+def read_states(
     prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int, one_start: bool
 ) -> NDArray[np.int64]:
     """The states of all observations, -1 where the encoder names none; from one start, at h = 1 that of most."""

@@ -1,0 +1,95 @@
+"""States that are two are parted, if the observations show it.
+
+`fused_states` guesses from the moves which states are two, and which of the two most of their visits were. An agent
+with a memory looks the same. But then the two parts look alike: nothing in an observation says which it is. So
+one encoder is trained with both parts as states of their own on one half of the trajectories. Where it reads the parts
+of the other half, they are states; where it does not, they are one again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.seam import PreparedOracle
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.estimators.fused_states import FusedState, fused_states
+from craftrl.estimators.sharing import Shared, read_states
+
+__all__ = ["part_fused"]
+
+Ints = NDArray[np.integer]
+READ = 0.75  # share of the held-out visits of each part that an encoder must read right
+PASSES = 3  # a state that is more than two is parted once in each
+
+
+def part_fused(
+    prepared: PreparedOracle, shared: Shared, tau: TrajectoryDataset, nu: float, one_start: bool = True
+) -> Shared:
+    """The same states, but for those that are two and that an encoder can tell apart: these are two."""
+    for number in range(1, PASSES + 1):
+        guesses = fused_states(shared.labels, tau.agent)
+        parted = _parted(prepared, shared, guesses, tau, nu, f"parted-{number}", one_start) if guesses else None
+        if parted is None:
+            break
+        shared = parted
+    return shared
+
+
+def _parted(
+    prepared: PreparedOracle,
+    shared: Shared,
+    guesses: Sequence[FusedState],
+    tau: TrajectoryDataset,
+    nu: float,
+    name: str,
+    one_start: bool,
+) -> Shared | None:
+    """With the guesses that an encoder confirms; None if it confirms none."""
+    held_out = np.random.default_rng(prepared.seed).permutation(tau.n) < tau.n // 2
+    trial = _trained(prepared, shared, guesses, ~held_out, tau, name, one_start)
+    confirmed = [
+        guess
+        for new, guess in enumerate(guesses, start=shared.n_states)
+        if _is_read(trial.labels, guess, new, held_out)
+    ]
+    if not confirmed:
+        return None
+    everyone = np.ones(tau.n, dtype=bool)
+    best = _trained(prepared, shared, confirmed, everyone, tau, f"{name}-confirmed", one_start)
+    return replace(best, n_at=best.at_step(nu).sum(axis=0))
+
+
+def _trained(
+    prepared: PreparedOracle,
+    shared: Shared,
+    guesses: Sequence[FusedState],
+    chosen: NDArray[np.bool_],
+    tau: TrajectoryDataset,
+    name: str,
+    one_start: bool,
+) -> Shared:
+    """One encoder whose last states are the second parts of the guesses, told of those in `chosen` trajectories."""
+    told = shared.labels.copy()
+    for new, guess in enumerate(guesses, start=shared.n_states):
+        told[told == guess.state] = -1
+        mine = chosen[guess.row]
+        told[guess.row[mine], guess.column[mine]] = np.where(guess.part[mine] == 0, guess.state, new)
+    if one_start:
+        told[:, 0] = shared.labels[:, 0]
+    n_states = shared.n_states + len(guesses)
+    encoder = prepared.share(told, n_states, name).encoder
+    found = np.concatenate([shared.found, shared.found[[guess.state for guess in guesses]]])
+    labels = read_states(prepared, encoder, tau, n_states, one_start)
+    return replace(shared, encoder=encoder, labels=labels, n_states=n_states, found=found)
+
+
+def _is_read(labels: Ints, guess: FusedState, new: int, held_out: NDArray[np.bool_]) -> bool:
+    """Whether the encoder that says `labels` reads both parts of a guess in trajectories that it was not told of."""
+    mine = held_out[guess.row]
+    said, part = labels[guess.row[mine], guess.column[mine]], guess.part[mine]
+    right = [said[part == k] == name for k, name in enumerate((guess.state, new))]
+    return all(len(each) and each.mean() >= READ for each in right)
