@@ -17,7 +17,7 @@ from studies.planning.report import cells, format_report
 __all__ = ["FILES", "main", "rows_of", "tables"]
 
 HERE = Path(__file__).parent
-FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "larger worlds": ("full.jsonl",)}
+FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "larger worlds": ("full.jsonl", "dqn.jsonl")}
 
 
 def main() -> None:
