@@ -9,15 +9,18 @@ for the docs.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from craftrl.reproduce.folder import Row, write_json
+from studies.cells import markdown_table
 from studies.planning.report import cells, format_report
 
-__all__ = ["FILES", "main", "rows_of", "tables"]
+__all__ = ["FILES", "main", "q_learning", "rows_of", "tables"]
 
 HERE = Path(__file__).parent
-FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "larger worlds": ("full.jsonl", "dqn.jsonl")}
+FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "larger worlds": ("full.jsonl",)}
+AFTER = (500, 1000, 2000, 5000)  # environment steps at which Q-learning is shown
 
 
 def main() -> None:
@@ -34,7 +37,38 @@ def main() -> None:
 
 def tables() -> dict[str, str]:
     """The tables of each group of files."""
-    return {what: format_report([row for name in names for row in rows_of(name)]) for what, names in FILES.items()}
+    found = {what: format_report([row for name in names for row in rows_of(name)]) for what, names in FILES.items()}
+    return {**found, "Q-learning in the larger worlds": q_learning(rows_of("dqn.jsonl"), rows_of("full.jsonl"))}
+
+
+def q_learning(learned: list[Row], planned: list[Row]) -> str:
+    """Success of Q-learning with one goal, for each seed, and of the planner on CRAFT's states with all of them."""
+    lines = []
+    for world in dict.fromkeys(row["world"] for row in planned):
+        mine = [row for row in learned if row["world"] == world]
+        craft = [row for row in planned if (row["world"], row["technique"]) == (world, "craft")]
+        last = AFTER[0]
+        lines.append(
+            [
+                world,
+                *(_percents(_after(row, steps) for row in mine) for steps in AFTER),
+                ", ".join(str(row["goal_distance"]) for row in mine),
+                _percents(row["online"][row["labels"].index(last)] for row in craft),
+                _percents(row["online_latent"][row["labels"].index(last)] for row in craft),
+            ]
+        )
+    head = ["goals reached, %, seeds 0 and 1", *(f"one goal, Q-learning, {steps:,} steps" for steps in AFTER)]
+    also = ["moves to that goal", f"all goals, CRAFT, {last} steps", f"CRAFT, latent actions, {last} steps"]
+    return markdown_table([*head, *also], lines)
+
+
+def _after(row: Row, steps: int) -> float:
+    """Success after so many steps; training that ended before, since success stayed, counts as it ended."""
+    return float([score for tried, score in zip(row["steps_tried"], row["success"]) if tried <= steps][-1])
+
+
+def _percents(values: Iterable[float]) -> str:
+    return ", ".join(f"{100 * value:.0f}" for value in values)
 
 
 def rows_of(name: str) -> list[Row]:
