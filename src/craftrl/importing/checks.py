@@ -24,6 +24,8 @@ FEW = 200  # trajectories per agent, below which even the smallest worlds were n
 ROWS_PER_ENTRY = 20  # trajectories for each entry, above which mixtures of entries are looked at
 FEWEST = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
+RICH = 0.9  # share of the episodes that begin with an observation of their own, where observations are rich
+MANY_COPIES = 0.1  # share of the episodes
 FALSE_ALARMS = 0.001
 
 
@@ -60,7 +62,9 @@ def take_sample(tau: TrajectoryDataset) -> Sample:
 def find_warnings(tau: TrajectoryDataset, sample: Sample, notes: dict[str, Any], names: list[str]) -> tuple[str, ...]:
     """One sentence or two for everything that may spoil a fit, the worst first."""
     found = [
+        *_unchanging(sample),
         *_twice(sample, names),
+        *_copies(sample, names),
         *_too_few(tau, names),
         *_told_by_start(sample, names),
         *_varying_start(sample, notes),
@@ -106,6 +110,27 @@ def _twice(sample: Sample, names: list[str]) -> Iterator[str]:
                     f"{names[a]} and {names[b]} share episodes: {common} of the first "
                     f"{min(len(seen[a]), len(seen[b]))} are the same; one agent's data may have been given twice."
                 )
+
+
+def _copies(sample: Sample, names: list[str]) -> Iterator[str]:
+    """Where hardly two episodes begin alike, one that is the same from its beginning to its end is a copy."""
+    for name, x in zip(names, sample.x):
+        beginnings = {row.tobytes(): row[0].tobytes() for row in x}  # of every episode that is not a copy
+        copies = len(x) - len(beginnings)
+        if copies > MANY_COPIES * len(x) and len(set(beginnings.values())) >= RICH * len(beginnings):
+            yield (
+                f"{name} has episodes several times: {copies} of the first {len(x)} are copies of others. A copy adds "
+                "nothing that was not known, and counts in every test as if it did; leave copies out."
+            )
+
+
+def _unchanging(sample: Sample) -> Iterator[str]:
+    first = sample.x[0][0, 0]
+    if all((x == first).all(axis=-1)[there].all() for x, there in zip(sample.x, sample.there)):
+        yield (
+            "All observations are the same: nothing in them ever changes, so there is nothing to learn from; check "
+            "what was recorded."
+        )
 
 
 def _told_by_start(sample: Sample, names: list[str]) -> Iterator[str]:
