@@ -24,7 +24,7 @@ FEW = 200  # trajectories per agent, below which even the smallest worlds were n
 ROWS_PER_ENTRY = 20  # trajectories for each entry, above which mixtures of entries are looked at
 FEWEST = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
-RICH = 0.9  # share of the episodes that begin with an observation of their own, where observations are rich
+RICH = 0.9  # share of the episodes whose first half is like no other, where observations are rich
 MANY_COPIES = 0.1  # share of the episodes
 FALSE_ALARMS = 0.001
 
@@ -113,9 +113,10 @@ def _twice(sample: Sample, names: list[str]) -> Iterator[str]:
 
 
 def _copies(sample: Sample, names: list[str]) -> Iterator[str]:
-    """Where hardly two episodes begin alike, one that is the same from its beginning to its end is a copy."""
+    """Where hardly two episodes are alike in their first half, one that is the same to its end is a copy."""
     for name, x in zip(names, sample.x):
-        beginnings = {row.tobytes(): row[0].tobytes() for row in x}  # of every episode that is not a copy
+        half = -(-x.shape[1] // 2)
+        beginnings = {row.tobytes(): row[:half].tobytes() for row in x}  # of every episode that is not a copy
         copies = len(x) - len(beginnings)
         if copies > MANY_COPIES * len(x) and len(set(beginnings.values())) >= RICH * len(beginnings):
             yield (
