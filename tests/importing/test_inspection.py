@@ -55,12 +55,12 @@ def test_one_agents_data_twice(tmp_path):
 
 
 def test_episodes_that_were_copied(trajectories, tmp_path):
-    """Said where observations are rich; in a world that repeats itself, equal episodes are no copies."""
+    """In a world that repeats itself, equal episodes are no copies, and are not equally frequent."""
     halves = [np.concatenate([x[:100, :6], x[:100, :6]]) for x in trajectories]
     found = [text for text in warnings_of(tmp_path, halves) if "copies" in text]
     assert found[0].startswith("0 has episodes several times: 100 of the first 200 are copies of others.")
     assert len(found) == 2
-    poor = [np.random.default_rng(k).integers(0, 2, (300, 4, 2)) for k in range(2)]
+    poor = [np.random.default_rng(k).integers(0, 2, (300, 4, 2)) for k in range(2)]  # 256 different ones
     (tmp_path / "data.h5").unlink()
     assert not any("copies" in text for text in warnings_of(tmp_path, poor))
 

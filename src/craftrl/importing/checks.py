@@ -24,8 +24,9 @@ FEW = 200  # trajectories per agent, below which even the smallest worlds were n
 ROWS_PER_ENTRY = 20  # trajectories for each entry, above which mixtures of entries are looked at
 FEWEST = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
-RICH = 0.9  # share of the episodes whose first half is like no other, where observations are rich
-MANY_COPIES = 0.1  # share of the episodes
+# Copies: at least so many different episodes, so often in the mean, with so small a variance for that mean. Where Poisson's
+# law repeats episodes one and a half times in the mean, or more, the variance of those there is above 0.37 of the mean.
+DIFFERENT, OFTEN, EQUALLY = 10, 1.5, 0.2
 FALSE_ALARMS = 0.001
 
 
@@ -113,15 +114,14 @@ def _twice(sample: Sample, names: list[str]) -> Iterator[str]:
 
 
 def _copies(sample: Sample, names: list[str]) -> Iterator[str]:
-    """Where hardly two episodes are alike in their first half, one that is the same to its end is a copy."""
+    """Episodes that a world repeats by itself occur unequally often, as Poisson's law says at the least; copies of a
+    whole recording do not."""
     for name, x in zip(names, sample.x):
-        half = -(-x.shape[1] // 2)
-        beginnings = {row.tobytes(): row[:half].tobytes() for row in x}  # of every episode that is not a copy
-        copies = len(x) - len(beginnings)
-        if copies > MANY_COPIES * len(x) and len(set(beginnings.values())) >= RICH * len(beginnings):
+        times = np.unique([row.tobytes() for row in x], return_counts=True)[1]
+        if len(times) >= DIFFERENT and times.mean() >= OFTEN and times.var() < EQUALLY * times.mean():
             yield (
-                f"{name} has episodes several times: {copies} of the first {len(x)} are copies of others. A copy adds "
-                "nothing that was not known, and counts in every test as if it did; leave copies out."
+                f"{name} has episodes several times: {len(x) - len(times)} of the first {len(x)} are copies of others. "
+                "A copy adds nothing that was not known, and counts in every test as if it did; leave copies out."
             )
 
 
