@@ -24,9 +24,9 @@ FEW = 200  # trajectories per agent, below which even the smallest worlds were n
 ROWS_PER_ENTRY = 20  # trajectories for each entry, above which mixtures of entries are looked at
 FEWEST = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
-# Copies: at least so many different episodes, so often in the mean, with so small a variance for that mean. Where Poisson's
-# law repeats episodes one and a half times in the mean, or more, the variance of those there is above 0.37 of the mean.
-DIFFERENT, OFTEN, EQUALLY = 10, 1.5, 0.2
+# Copies: at least so many different episodes, so often in the mean, with so small a variance for that mean. Episodes
+# that repeat by Poisson's law, 1.5 times in the mean or more, have a variance of at least 0.37 of it.
+DIFFERENT, OFTEN, EQUALLY = 20, 1.5, 0.2
 FALSE_ALARMS = 0.001
 
 

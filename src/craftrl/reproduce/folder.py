@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from craftrl._version import __version__
@@ -24,9 +23,10 @@ Row = dict[str, Any]
 def check_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
     """Raise where the folder holds another sweep, or files of somebody else's; nothing is written."""
     path = out / "settings.json"
+    others = _plain_names(out)  # before the settings, which come first: an equal command may be at work
     if path.exists():
         _check_same_sweep(out, _read_manifest(path), _manifest(name, settings_list))
-    elif isinstance(out, Path) and out.is_dir() and (others := _plain_names(out)):
+    elif others:
         raise InvalidParameterError(
             f"A results folder must be a new one, or that of the same sweep; {out} holds other files, such as "
             f"{others[0]}; choose another folder with --out."
@@ -114,8 +114,10 @@ def _check_same_sweep(out: Place, found: dict[str, Any], wanted: dict[str, Any])
     )
 
 
-def _plain_names(folder: Path) -> list[str]:
+def _plain_names(folder: Place) -> list[str]:
     """What a listing shows; temporary files of ours, and notes of version control, are hidden."""
+    if isinstance(folder, Remote) or not folder.is_dir():
+        return []
     return sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
 
 
