@@ -93,7 +93,5 @@ def test_a_folder_that_may_not_be_entered_is_told(monkeypatch, tmp_path):
 
     monkeypatch.setattr(Path, "exists", refused)
     for check in (arguments.check_source, arguments.check_target):
-        with pytest.raises(
-            InvalidParameterError, match=r"within reach; .*x.h5 is not .*denied.*rights"
-        ):
+        with pytest.raises(InvalidParameterError, match=r"within reach; .*x.h5 is not .*denied.*rights"):
             check("The data", tmp_path / "x.h5")
