@@ -12,6 +12,7 @@ import pytest
 from craftrl import load
 from craftrl.cli import main
 from craftrl.data import TrajectoryDataset
+from craftrl.distributed.encoding import check_states_folder
 from craftrl.errors import InvalidParameterError
 from craftrl.importing import import_data
 
@@ -90,6 +91,15 @@ def test_a_model_is_not_replaced_together_with_files_of_the_user(
     assert contents(here) == before
     Path("model/data.h5").unlink()
     load("model").save("model", overwrite=True)
+
+
+def test_states_are_not_replaced_together_with_files_of_the_user(tmp_path: Path) -> None:
+    for name in ("states.json", "states_00000.npy"):
+        (tmp_path / name).touch()
+    assert check_states_folder(tmp_path, overwrite=True) == (tmp_path, True)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InvalidParameterError, match=r"also holds notes.txt; move that elsewhere"):
+        check_states_folder(tmp_path, overwrite=True)
 
 
 def test_a_link_that_leads_nowhere_is_not_written_through(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
