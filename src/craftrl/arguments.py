@@ -136,7 +136,14 @@ def check_source(name: str, value: Any) -> Path:
 
 
 def _check_ordinary(name: str, path: Path) -> None:
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    try:
+        ordinary = not path.exists() or path.is_file() or path.is_dir()
+    except OSError as error:  # a folder on the way that may not be entered
+        raise InvalidParameterError(
+            f"{name} must be within reach; {path} is not ({error.strerror}); check the name, and the rights to its "
+            "folders."
+        ) from error
+    if not ordinary:
         raise InvalidParameterError(f"{name} must be a file or a folder; {path} is a device or a pipe; choose another.")
 
 

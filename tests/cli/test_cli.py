@@ -338,6 +338,8 @@ def test_fit_says_whether_to_trust_it(data: Path, tmp_path: Path, capsys: pytest
     argv = ["fit", str(data), "--alpha", "1", "--eta", "1/5", "--nu", "5/32", "--diagnose", "2"]
     assert main([*argv, "--out", str(tmp_path / "model")]) == 0
     assert re.search(r"^(trust|check|do not trust): score [\d.]+", capsys.readouterr().out, flags=re.M)
+    assert main([*argv[:-2], "--out", str(tmp_path / "unasked")]) == 0
+    assert "refits on resampled trajectories (10) agree" in capsys.readouterr().out
 
 
 def test_evaluate_with_and_without_truth(model: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:

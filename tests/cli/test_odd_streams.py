@@ -1,5 +1,6 @@
 """Standard output that is full, names that are no text, and lines that ask for more than there is."""
 
+import contextlib
 import io
 import sys
 
@@ -15,6 +16,19 @@ def test_a_full_standard_output_is_told_in_one_sentence(monkeypatch, capsys):
         monkeypatch.setattr(sys, "stdout", full)
         assert main(LINE) == 2
     assert "No space left on device" in capsys.readouterr().err
+
+
+def test_a_closed_standard_output_is_no_error(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(LINE) == 0
+
+
+def test_a_full_standard_error_leaves_the_exit_code_as_it_is(monkeypatch):
+    with open("/dev/full", "w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert main(["inspect", "missing.h5"]) == 2
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def test_names_that_are_no_text_are_printed_as_escapes(monkeypatch, tmp_path):

@@ -84,6 +84,12 @@ def test_an_empty_episode_is_refused():
         TrajectoryDataset.from_episodes([[np.zeros((0, 2))], [np.zeros((3, 2))]])
 
 
+def test_one_long_episode_among_many_short_ones_may_need_more_than_there_is():
+    long = np.broadcast_to(np.uint8(0), (2**40, 3))  # takes no memory itself
+    with pytest.raises(InvalidParameterError, match=r"5 trajectories of up to 10\d* steps must fit into memory"):
+        TrajectoryDataset.from_episodes([[np.zeros((3, 3))] * 4, [long]])
+
+
 @pytest.mark.parametrize("h", [0, 5, -1])
 def test_h_counts_from_one(h):
     with pytest.raises(InvalidParameterError, match=r"h must be one of 1..4; h ="):

@@ -5,7 +5,7 @@ import pytest
 
 import craftrl
 from craftrl import CRAFT, TrajectoryDataset, baselines
-from craftrl.data.fingerprint import described, fingerprint
+from craftrl.data.fingerprint import described, fingerprint, whole_digest
 from craftrl.envs import BitsExBMDP, collect, record
 from craftrl.errors import InvalidDataError
 
@@ -31,6 +31,21 @@ def test_a_fingerprint_changes_with_the_data(change):
     else:
         episodes[0][0] = episodes[0][0][:2]
     assert fingerprint(TrajectoryDataset.from_episodes(episodes)) != before
+
+
+def test_a_whole_digest_sees_every_observation_and_nothing_beyond_an_end(tmp_path):
+    x = np.zeros((2, 400, 3, 2), dtype=np.uint8)
+    changed = x.copy()
+    changed[1, 30, 1, 1] = 1  # one of 800 trajectories, none of those that the fingerprint reads
+    first, second = TrajectoryDataset.from_arrays(x), TrajectoryDataset.from_arrays(changed)
+    assert fingerprint(first) == fingerprint(second)
+    assert whole_digest(first) != whole_digest(second)
+    first.save(tmp_path / "x.h5")
+    assert whole_digest(TrajectoryDataset.open(tmp_path / "x.h5")) == whole_digest(first)
+    short = [[np.zeros((2, 2)), np.zeros((3, 2))] for _ in range(2)]
+    padded = TrajectoryDataset.from_episodes(short)
+    padded.steps.array[2, 0] = 7
+    assert whole_digest(padded) == whole_digest(TrajectoryDataset.from_episodes(short))
 
 
 def test_a_saved_model_says_what_it_was_fitted_to(tmp_path):

@@ -35,8 +35,9 @@ from craftrl.diagnostics import (
 )
 from craftrl.diagnostics.resamples import held_out_gain
 from craftrl.diagnostics.residual import strongest_dependence
-from craftrl.envs import BitsExBMDP, Collection, collect, turn_taking_policies
+from craftrl.envs import BitsExBMDP, Collection, collect, make_world, turn_taking_policies
 from craftrl.envs.violations import collect_leaky
+from craftrl.states.accuracy import accuracy_by_step
 from craftrl.theory import population_assumptions
 
 WORLD = BitsExBMDP(6, 16, seed=3)
@@ -133,6 +134,19 @@ def test_without_refits_and_probes_nothing_was_checked() -> None:
     assert np.isnan(found.score)
     assert found.verdict == "not checked"
     assert str(found).startswith("not checked: without refits")
+
+
+def test_probes_alone_give_no_trust() -> None:
+    """A wrong model that explains the data it was found from: nothing but other data can speak against it."""
+    world, agents = make_world("bits", horizon=4, n_features=10)
+    data = collect(world, agents, 100, seed=1)
+    model = CRAFT(alpha=1.0, eta=0.2, nu=0.1).fit(data.tau)
+    assert accuracy_by_step(model.transform(data.tau), data.truth.states).min() < 0.9
+    found = model.diagnose(data.tau, n_resamples=0)
+    assert found.score > 0.99
+    assert found.warnings == ()
+    assert found.verdict == "check"
+    assert "refits (n_resamples) would say whether other data gives the same states" in str(found)
 
 
 def replace_oracle(model: CRAFT) -> CRAFT:

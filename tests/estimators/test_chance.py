@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import craftrl
-from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle
+from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
 from shipped import fitted
 
@@ -116,3 +116,12 @@ def test_a_saved_model_keeps_what_its_log_odds_are_worth_and_older_ones_load(tmp
     assert old.trace_[1].chance is None
     assert old.trace_.at_chance() == []
     assert old.summary().count("\n") == model.summary().count("\n")
+
+
+def test_a_chain_that_finds_the_best_of_many_pairs_in_noise_is_not_trusted():
+    """Where the pair before says nothing, both encoders of a pair were free: the test must pay for both choices."""
+    x = np.random.default_rng(38).integers(0, 2, (2, 100, 4, 64), dtype=np.uint8)
+    tau = TrajectoryDataset.from_arrays(list(x))
+    with pytest.warns(AssumptionWarning, match="no better than chance"):
+        model = CRAFT(alpha=1.0, eta=0.2, nu=0.1).fit(tau)
+    assert model.diagnose(tau, n_resamples=0).verdict == "do not trust"

@@ -54,6 +54,22 @@ def test_one_agents_data_twice(tmp_path):
     assert any("0 and 1 share episodes: 20 of the first 40 are the same" in text for text in found)
 
 
+def test_episodes_that_were_copied(trajectories, tmp_path):
+    """In a world that repeats itself, equal episodes are no copies, and are not equally frequent."""
+    halves = [np.concatenate([x[:100, :6], x[:100, :6]]) for x in trajectories]
+    found = [text for text in warnings_of(tmp_path, halves) if "copies" in text]
+    assert found[0].startswith("0 has episodes several times: 100 of the first 200 are copies of others.")
+    assert len(found) == 2
+    poor = [np.random.default_rng(k).integers(0, 2, (300, 4, 2)) for k in range(2)]  # 256 different ones
+    (tmp_path / "data.h5").unlink()
+    assert not any("copies" in text for text in warnings_of(tmp_path, poor))
+
+
+def test_observations_that_never_change(tmp_path):
+    found = warnings_of(tmp_path, [np.ones((40, 3, 4, 4, 1), np.uint8)] * 2)
+    assert found[0].startswith("All observations are the same")
+
+
 def test_agents_recorded_under_different_light(trajectories, tmp_path):
     dark, light = trajectories[0][:, :6].astype(np.int16), trajectories[1][:, :6].astype(np.int16) + 40
     assert any("first observations of these agents differ" in text for text in warnings_of(tmp_path, [dark, light]))

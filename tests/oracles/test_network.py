@@ -240,11 +240,23 @@ def test_images_and_a_trunk_of_ones_own():
     assert prepared.encode(2, tau.agent, 2).encoder(tau.at(2)).shape == (200,)
 
 
+class Returning(torch.nn.Module):
+    """A trunk that returns what a function makes of the batch."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
+
+
 @pytest.mark.parametrize(
     ("trunk", "problem"),
     [
         (torch.nn.Flatten(2), r"it returned shape \(2, 3, 144\)"),
         (torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(10, 4)), "mat1 and mat2"),
+        (Returning(lambda x: None), "it returned NoneType, not a tensor of floats"),
+        (Returning(lambda x: (x, x)), "it returned tuple, not a tensor of floats"),
+        (Returning(lambda x: x.flatten(1).long()), r"it returned torch.int64, not a tensor of floats"),
+        (Returning(lambda x: x.flatten(1)[:, :0]), r"it returned shape \(2, 0\)"),
     ],
 )
 def test_a_trunk_with_the_wrong_shape_is_refused(trunk, problem):

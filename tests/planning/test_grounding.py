@@ -11,6 +11,7 @@ from craftrl.envs import LockExBMDP, PixelsExBMDP, collect, contrasting_policies
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.planning import Grounding, Moves, Nodes, Planner
 from craftrl.planning.beliefs import covering
+from craftrl.planning.grounding_files import save_grounding
 from exact_models import ExactModel, TrueLatentActions, random_goals, success, watched
 
 STAR = Moves.from_states(np.repeat([[0, 1], [0, 2], [0, 3]], 50, axis=0), np.zeros(150, int), Nodes((4,), True))
@@ -227,3 +228,10 @@ def test_labels_that_cannot_be_are_refused():
     latent = SimpleNamespace(n=1, edges=np.zeros((0, 2)), share=np.zeros((0, 1)), consistent=np.zeros(3))
     with pytest.raises(InvalidParameterError, match="of the same 9 states"):
         Grounding(g.moves, 4, latent)
+
+
+def test_a_grounding_replaces_nothing_but_a_grounding(tmp_path):
+    (tmp_path / "data.h5").write_text("data")
+    with pytest.raises(InvalidDataError, match="must be a grounding that craftrl plan wrote"):
+        save_grounding(tmp_path / "data.h5", Grounding(STAR, 2), "model")
+    assert (tmp_path / "data.h5").read_text() == "data"

@@ -60,3 +60,10 @@ def test_the_schematic_has_room_for_four_states(tmp_path: Path) -> None:
     draw_schematic(trace(4), tmp_path / "four.png")
     with pytest.raises(InvalidParameterError, match="two agents and at most 4 states a step"):
         draw_schematic(trace(5), tmp_path / "five.png")
+
+
+def test_a_picture_replaces_nothing_but_a_picture(tmp_path: Path) -> None:
+    (tmp_path / "data.h5").write_text("data")
+    with pytest.raises(InvalidParameterError, match=r"must be named NAME.png; .*data.h5 was given"):
+        draw_schematic(trace(2), tmp_path / "data.h5")
+    assert (tmp_path / "data.h5").read_text() == "data"

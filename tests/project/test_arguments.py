@@ -83,3 +83,15 @@ def test_labels_are_whole_numbers_in_an_array():
 def test_what_does_not_fit_into_memory_says_what_it_needs():
     with pytest.raises(InvalidParameterError, match=r"must fit into memory; that needs 9.09e\+08 GiB"):
         arguments.check_room_in_memory("It", 9.09e8 * 2**30, "take less")
+
+
+def test_a_folder_that_may_not_be_entered_is_told(monkeypatch, tmp_path):
+    """Tests may run as a user who may enter everything, so the system's answer is made up."""
+
+    def refused(path, **how):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refused)
+    for check in (arguments.check_source, arguments.check_target):
+        with pytest.raises(InvalidParameterError, match=r"within reach; .*x.h5 is not .*denied.*rights"):
+            check("The data", tmp_path / "x.h5")

@@ -63,7 +63,8 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         args = parser.parse_args(argv)
         args.main(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever started us
+            sys.stdout.flush()
     except CraftError as error:
         tell(error)
         return 2
@@ -92,5 +93,5 @@ def _take_any_text() -> None:
 
 def _print_nowhere() -> None:
     """Whatever is still to be printed is dropped, so that the interpreter does not fail over it when it ends."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

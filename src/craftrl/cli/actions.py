@@ -49,5 +49,5 @@ def main(args: argparse.Namespace) -> None:
     print(latent)
     if args.out is not None:
         columns = latent_action_columns(states, tau.agent, moves, latent)
-        write_latent_actions(args.out, columns)
+        write_latent_actions(args.out, columns, overwrite=args.force)
         print(f"{len(columns['h'])} transitions of {tau.n} trajectories written to {args.out}")

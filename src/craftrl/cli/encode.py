@@ -43,7 +43,7 @@ def main(args: argparse.Namespace) -> None:
     model = load(args.model)
     tau = TrajectoryDataset.open(args.data)
     states = model.transform(tau)
-    write_states(args.out, states, tau.agent)
+    write_states(args.out, states, tau.agent, overwrite=args.force)
     print(f"{int((states >= 0).sum())} states of {tau.n} trajectories written to {args.out}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from craftrl.data.files import check_new
 from craftrl.data.places import place
 from craftrl.reproduce.arguments import positive
 
@@ -30,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from craftrl import load
     from craftrl.deploy import export_onnx
+    from craftrl.deploy.onnx_file import check_onnx
 
-    check_new(args.out, "ONNX file", args.force)
-    export_onnx(load(args.model), args.out, args.h)
+    check_onnx(args.out, args.force)
+    export_onnx(load(args.model), args.out, args.h, overwrite=args.force)
     print(f"Written to {args.out}")

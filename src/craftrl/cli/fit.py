@@ -84,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--diagnose",
         type=natural,
         metavar="N",
-        help="ask the data, without ground truth, whether to trust the result: N refits on resampled trajectories "
-        "(networks are checked without any too)",
+        help="print what speaks for and against the result, without ground truth, from N refits on resampled "
+        "trajectories (the verdict at the end comes from 10 where they are quick; networks are checked without any)",
     )
     add_import_options(parser)
     add_backend_options(parser)
@@ -127,7 +127,7 @@ def main(args: argparse.Namespace) -> None:
     if plan.scratch is not None and speaks():
         shutil.rmtree(plan.scratch.parent, ignore_errors=True)
     print(f"\n{model.summary()}\nWritten to {args.out}\n")
-    diagnosis = model.diagnose(plan.tau, n_resamples=args.diagnose or 0)
+    diagnosis = model.diagnose(plan.tau, n_resamples=_refits(model) if args.diagnose is None else args.diagnose)
     if args.diagnose is not None:
         print(f"{diagnosis}\n")
     print(_verdict(model, plan.tau, diagnosis))
@@ -147,6 +147,13 @@ def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
     )
     check_parameters(model)
     return model
+
+
+def _refits(model: CRAFT) -> int | None:
+    """As many as the oracle wants where they are quick, in a finite class; elsewhere each is as dear as a fit."""
+    from craftrl.oracles.counting import CountingOracle
+
+    return None if isinstance(model.oracle_, CountingOracle) else 0
 
 
 def _verdict(model: CRAFT, tau: TrajectoryDataset, diagnosis: Diagnosis) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.fingerprint import fingerprint
+from craftrl.data.fingerprint import whole_digest
 from craftrl.data.horizon import first_steps, well_reached
 from craftrl.data.places import Place
 from craftrl.data.ranks import present
@@ -134,7 +134,8 @@ def _training(oracle: Any) -> Any:
 
 def _scratch(out: Place, tau: TrajectoryDataset, oracle: Any) -> Path:
     """A hidden folder beside the model, one for each dataset and way of training; in the present folder for a URL."""
-    key = hashlib.sha256(f"{fingerprint(tau)} {oracle!r}".encode()).hexdigest()[:12]
+    data = present().from_first(lambda: whole_digest(tau))
+    key = hashlib.sha256(f"{data} {oracle!r}".encode()).hexdigest()[:12]
     name = f".{out.name}.unfinished"
     return (out.with_name(name) if isinstance(out, Path) else Path(name)) / key
 

@@ -24,6 +24,7 @@ and where data is too little; that takes seconds, and with images and many agent
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=place, metavar="DATA", help="as craftrl import or craftrl collect writes it")
     parser.add_argument("--sheet", type=place, metavar="PNG", help="the contact sheet (default: beside DATA)")
+    parser.add_argument("--force", action="store_true", help="replace a file of that name that is there already")
     parser.add_argument("--no-sheet", action="store_true", help="draw nothing")
     parser.add_argument("--pairs", action="store_true", help="compare the agents, two at a time, before any learning")
     parser.add_argument("--seed", type=natural, default=0, help="which trajectories --pairs holds out (default: 0)")
@@ -34,7 +35,8 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.importing import inspect
 
     sheet = None if args.no_sheet else args.sheet or _beside(args.data)
-    print(inspect(args.data, sheet))
+    ours = args.sheet is None  # beside DATA lies the sheet of an earlier look
+    print(inspect(args.data, sheet, overwrite=args.force or ours))
     if sheet is not None:
         print(f"contact sheet: {sheet}")
     if args.pairs:

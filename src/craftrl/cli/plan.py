@@ -206,7 +206,8 @@ def _draw(
 
     moves, names = grounding.moves, args.action_names
     looks = portraits(model, tau, moves)
-    write_plan(args.out, episodes, moves, goals=goals, portraits=looks, grounded=grounding.grounded, action_names=names)
+    look = {"goals": goals, "portraits": looks, "grounded": grounding.grounded, "action_names": names}
+    write_plan(args.out, episodes, moves, **look, overwrite=args.force)
     print(f"Written to {args.out}")
 
 

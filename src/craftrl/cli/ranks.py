@@ -55,7 +55,8 @@ def tell(text: object) -> None:
     Ranks that fail only because another one has wait for what that one says.
     """
     if not several():
-        print(text, file=sys.stderr)
+        with contextlib.suppress(OSError):  # nobody can be told where standard error is full; the exit code says it
+            print(text, file=sys.stderr, flush=True)
         return
     import hashlib
 

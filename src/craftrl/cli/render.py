@@ -41,5 +41,5 @@ def main(args: argparse.Namespace) -> None:
     model = load(args.model)
     tau = TrajectoryDataset.open(args.data)
     chosen = args.trajectories or np.unique(tau.agent, return_index=True)[1].tolist()
-    render(model, tau, args.out, chosen, args.fps)
+    render(model, tau, args.out, chosen, args.fps, overwrite=args.force)
     print(f"Written to {args.out}: trajectories {', '.join(map(str, chosen))}")

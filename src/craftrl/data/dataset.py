@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_method, check_whole, is_whole, shown
+from craftrl.arguments import check_method, check_room_in_memory, check_whole, is_whole, shown
 from craftrl.data.labels import as_array, as_labels
 from craftrl.data.raw import RawRows, Run, mapped_at
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -104,7 +104,7 @@ class TrajectoryDataset:
         _same_observation_shape([x.shape[2:] for x in given])
         H = max(x.shape[1] for x in given)
         n = sum(len(x) for x in given)
-        steps = np.zeros((H, n, *given[0].shape[2:]), dtype=np.result_type(*given))
+        steps = _empty_steps((H, n, *given[0].shape[2:]), np.result_type(*given))
         lengths = np.empty(n, dtype=np.int64)
         start = 0
         for x in given:
@@ -127,7 +127,7 @@ class TrajectoryDataset:
             )
         _same_observation_shape([x.shape[1:] for x in episodes])
         lengths = np.array([len(x) for x in episodes])
-        steps = np.zeros((lengths.max(), len(episodes), *episodes[0].shape[1:]), dtype=np.result_type(*episodes))
+        steps = _empty_steps((int(lengths.max()), len(episodes), *episodes[0].shape[1:]), np.result_type(*episodes))
         for i, x in enumerate(episodes):
             steps[: len(x), i] = x
         return cls(ArraySteps(steps), np.repeat(np.arange(len(given)), [len(a) for a in given]), lengths)
@@ -288,6 +288,14 @@ def _names(names: Sequence[Any], K: int) -> tuple[Any, ...]:
     if isinstance(names, (str, bytes)) or not different:
         raise InvalidDataError(f"Each of the {K} agents must have a name of its own; {shown(names)} were given.")
     return found
+
+
+def _empty_steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Room for all observations, if this machine has it: all steps of all trajectories, however short they are."""
+    n_bytes = float(np.prod(shape, dtype=np.float64)) * dtype.itemsize
+    advice = "write them to disk agent by agent, with craftrl import, and open that"
+    check_room_in_memory(f"{shape[1]} trajectories of up to {shape[0]} steps", n_bytes, advice)
+    return np.zeros(shape, dtype=dtype)
 
 
 def _as_agents(arrays: Any) -> list[Any]:

@@ -16,7 +16,7 @@ import platform
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from craftrl.errors import CraftError, InvalidParameterError, RemoteError
 
 __all__ = [
     "check_new",
+    "check_nothing_else",
+    "check_suffix",
     "check_writable",
     "json_text",
     "local_part",
@@ -92,6 +94,10 @@ def moved_into_place(temporary: Path, final: Path) -> None:
 
 def _ready(final: Path, given: str | os.PathLike[str]) -> Path:
     """The path itself, once its folder is there and nothing but a file lies in its place."""
+    if final.is_symlink():  # after all links were followed
+        raise InvalidParameterError(
+            f"What is written must become a file; {given} is a link that leads to itself; choose another name."
+        )
     if final.exists() and not final.is_file():
         raise InvalidParameterError(
             f"What is written must become a file; {given} is {_kind(final)}; choose another name."
@@ -155,12 +161,44 @@ def _host() -> str:
 
 
 def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
-    """Raise, before any work is done, where a file lies already that nobody asked to replace."""
+    """Raise, before any work is done, where a file lies already that nobody asked to replace.
+
+    A link is never replaced: what it points to may be anything, and was not named.
+    """
     check_flag("overwrite", replace)
-    if target(f"The {what}", path).exists() and not replace:
+    where = target(f"The {what}", path)
+    if isinstance(where, Path) and where.is_symlink():
+        raise InvalidParameterError(
+            f"The {what} must be a file of its own; {where} is a link to {os.readlink(where)}; choose another name."
+        )
+    if where.exists() and not replace:
         raise InvalidParameterError(
             f"The {what} must be a new file; {os.fspath(path)} is there already; choose another name, or replace it "
             "with --force (overwrite=True)."
+        )
+    if isinstance(where, Path) and where.is_dir():
+        raise InvalidParameterError(f"The {what} must become a file; {where} is a folder; choose another name.")
+
+
+def check_suffix(path: str | os.PathLike[str], what: str, suffixes: tuple[str, ...]) -> None:
+    """Raise where the name does not say that it is such a file: a dataset is never taken for an old picture."""
+    if target(f"The {what}", path).suffix.lower() not in suffixes:
+        raise InvalidParameterError(
+            f"The {what} must be named NAME{' or NAME'.join(suffixes)}; {os.fspath(path)} was given; choose that name."
+        )
+
+
+def check_nothing_else(folder: Place, ours: Callable[[str], bool]) -> None:
+    """Raise where a folder that is to be replaced holds files of somebody else's, which would be lost with it.
+
+    In a store nothing but what the folder's index names is ever removed.
+    """
+    others = [] if isinstance(folder, Remote) else sorted(p.name for p in folder.iterdir() if not ours(p.name))
+    if others:
+        named = ", ".join(others[:3]) + ", ..." * (len(others) > 3)
+        raise InvalidParameterError(
+            f"A folder that is replaced must hold nothing but what craftrl wrote; {folder} also holds {named}; move "
+            "that elsewhere, or choose another name."
         )
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.dataset import Steps, TrajectoryDataset
+from craftrl.data.dataset import ArraySteps, Steps, TrajectoryDataset
 
-__all__ = ["described", "fingerprint", "in_words", "streamed_fingerprint"]
+__all__ = ["described", "fingerprint", "in_words", "streamed_fingerprint", "whole_digest"]
 
 BLOCKS, ROWS = 16, 8  # runs of neighbouring trajectories that are read, evenly spaced, and how many each has
+_WHOLE: WeakKeyDictionary[TrajectoryDataset, str] = WeakKeyDictionary()
 
 
 def described(tau: TrajectoryDataset) -> dict[str, Any]:
@@ -68,3 +70,23 @@ def streamed_fingerprint(
             there = length > step  # what fills up a trajectory that is over does not count
             digest.update(np.ascontiguousarray(x[step][i][there]).tobytes())
     return digest.hexdigest()[:16]
+
+
+def whole_digest(tau: TrajectoryDataset) -> str:
+    """The same from every observation: for what may be reused with this very data alone, such as checkpoints.
+
+    All of the data is read once. Of a dataset on disk the number is remembered; one in memory may be changed by its
+    owner.
+    """
+    if tau in _WHOLE:
+        return _WHOLE[tau]
+    digest = hashlib.blake2b(repr((tau.H, tau.n, tau.obs_shape, str(tau.dtype))).encode(), digest_size=8)
+    for labels in (tau.agent, tau.lengths):
+        digest.update(np.ascontiguousarray(labels, dtype="<i8").tobytes())
+    for h in range(1, tau.H + 1):
+        there = tau.present(h)
+        for rows, x in tau.blocks(h):
+            digest.update(np.ascontiguousarray(x[there[rows]]).data)
+    if not isinstance(tau.steps, ArraySteps):
+        _WHOLE[tau] = digest.hexdigest()
+    return digest.hexdigest()

@@ -8,6 +8,7 @@ writer that was killed. Nobody reads them, and the next writer removes them.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ PART = re.compile(r".+\.[0-9a-f]{12}\.(npz|npy|safetensors|skops)|\..+\.[0-9a-f]
 def taken(where: Place) -> bool:
     """Whether something lies there. In a store, parts that no index names do not count: nobody finished them."""
     if not isinstance(where, Remote):
-        return where.exists()
+        return os.path.lexists(where)  # a link that leads nowhere is somebody's, too
     return where.is_file() or any(PART.fullmatch(name) is None for name in where.files())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind
-from craftrl.data.files import written_whole
+from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels
 from craftrl.deploy.tables import check_table
 from craftrl.errors import InvalidDataError
@@ -51,9 +51,15 @@ def latent_action_columns(states: Any, agent: Any, moves: Moves, latent: LatentA
     }
 
 
-def write_latent_actions(path: str | os.PathLike[str], columns: dict[str, NDArray[Any]]) -> None:
-    """Write the columns to a file named .parquet, .csv or .npz, whole or not at all."""
+def write_latent_actions(
+    path: str | os.PathLike[str], columns: dict[str, NDArray[Any]], *, overwrite: bool = False
+) -> None:
+    """Write the columns to a file named .parquet, .csv or .npz, whole or not at all.
+
+    A file that is there already is replaced with `overwrite` alone.
+    """
     check_table(path)
+    check_new(path, "table", overwrite)
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     with written_whole(path, "table of latent actions") as temporary:
         if suffix == ".parquet":

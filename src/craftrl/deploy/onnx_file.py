@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_flag, shown
-from craftrl.data.files import written_whole
+from craftrl.data.files import check_new, check_suffix, written_whole
 from craftrl.data.places import Place, target
 from craftrl.deploy.module import StateModule, torch
 from craftrl.errors import CraftError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
 
-__all__ = ["export_onnx"]
+__all__ = ["check_onnx", "export_onnx"]
 
 INPUT, OUTPUT = "observations", "log_probabilities"
 CHECKED = 8  # observations on which the file is compared with the model
@@ -30,15 +30,18 @@ def export_onnx(
     h: int | None = None,
     dtype: Any = None,
     check: bool = True,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write the encoder to an ONNX file: `observations` (n, *obs) in, `log_probabilities` (n, n_states) out.
 
-    h      the step, for a model with an encoder for each step
-    dtype  of the observations: uint8 or float32; None takes that of the data fitted, with floats of any size as float32
-    check  compare the file with the model in onnxruntime before it gets its name
+    h          the step, for a model with an encoder for each step
+    dtype      of the observations: uint8 or float32; None takes that of the data fitted, with floats as float32
+    check      compare the file with the model in onnxruntime before it gets its name
+    overwrite  whether a file that is there already is replaced
     """
     require("onnx", "onnx")
-    where = target("The ONNX file", path)
+    where = check_onnx(path, overwrite)
     check_flag("check", check)
     module = StateModule(model, h).cpu()
     x = _examples(module.obs_shape, _dtype_of(model) if dtype is None else _checked_dtype(dtype))
@@ -46,6 +49,13 @@ def export_onnx(
         _export(module, torch.from_numpy(x), temporary)
         if check:
             _compare(temporary, module, x, where)
+
+
+def check_onnx(path: str | os.PathLike[str], overwrite: bool) -> Place:
+    """Where such a file may be written; asked before the work is done."""
+    check_suffix(path, "ONNX file", (".onnx",))
+    check_new(path, "ONNX file", overwrite)
+    return target("The ONNX file", path)
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_number, shown
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.files import check_new
 from craftrl.deploy.canvas import Bytes, check_images, check_video, enlarged, even, in_colour, write_video
 from craftrl.deploy.plan_graph import BLUE, GREEN, INKS, ORANGE, PAPER, RED, TEXT, GraphPicture, Highlights
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -41,6 +42,7 @@ def write_plan(
     grounded: NDArray[np.bool_] | None = None,
     action_names: Sequence[str] = (),
     seconds: float = 1.0,
+    overwrite: bool = False,
 ) -> None:
     """Write episodes that a `Planner` ran with `keep=True`, one after the other, to a GIF or a video.
 
@@ -52,8 +54,10 @@ def write_plan(
     grounded      which moves some action is known to make (`Grounding.grounded`); the others are paler
     action_names  what the line below calls the actions; by default their numbers
     seconds       how long a step takes in the video
+    overwrite     whether a file that is there already is replaced
     """
     check_video(path)
+    check_new(path, "video", overwrite)
     write_video(path, plan_frames(episodes, moves, goals, portraits, grounded, action_names, seconds), FPS, INKS)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.files import written_whole
+from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels
 from craftrl.data.places import target
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
@@ -21,11 +21,11 @@ Ints = NDArray[np.integer]
 COLUMNS = ("trajectory", "agent", "h", "state")
 
 
-def write_states(path: str | os.PathLike[str], states: Ints, agent: Ints) -> None:
+def write_states(path: str | os.PathLike[str], states: Ints, agent: Ints, *, overwrite: bool = False) -> None:
     """States (n, H), -1 where a trajectory is over, and agents (n,), to a file whose name says the format.
 
     .parquet and .csv have the columns trajectory, agent, h (from 1) and state, and no line where a trajectory is over;
-    .npz has the two arrays as they are.
+    .npz has the two arrays as they are. A file that is there already is replaced with `overwrite` alone.
     """
     states, agent = as_labels("states", states), as_labels("agent", agent)
     if states.ndim != 2 or agent.shape != states.shape[:1]:
@@ -34,6 +34,7 @@ def write_states(path: str | os.PathLike[str], states: Ints, agent: Ints) -> Non
             "given; write states as transform gives them."
         )
     write = check_table(path)
+    check_new(path, "table", overwrite)
     with written_whole(path, "table of states") as temporary:
         write(temporary, states, agent)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_method, check_whole, shown
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.files import check_new
 from craftrl.data.labels import as_labels
 from craftrl.deploy.canvas import MOST_FRAMES, Bytes, check_images, check_video, enlarged, even, in_colour, write_video
 from craftrl.errors import InvalidParameterError
@@ -27,14 +28,21 @@ COLOURS = ("#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948", "#b
 
 
 def render(
-    model: Learner, tau: TrajectoryDataset, path: str | os.PathLike[str], trajectories: Sequence[int], fps: int = 4
+    model: Learner,
+    tau: TrajectoryDataset,
+    path: str | os.PathLike[str],
+    trajectories: Sequence[int],
+    fps: int = 4,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write trajectories, one after the other, to a video: what is seen on the left, what decides on the right.
 
     The line below names the trajectory, the agent, the step and the state; its colour is the state's. Encoders that are
-    no networks have no picture of what decides.
+    no networks have no picture of what decides. A file that is there already is replaced with `overwrite` alone.
     """
     check_video(path)
+    check_new(path, "video", overwrite)
     check_method("model", model, "encode", "a fitted model")
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     check_whole("fps", fps, 1, MOST_FRAMES)

@@ -107,20 +107,30 @@ class Diagnosis:
         return int(below[0]) if len(below) else len(self.trust)
 
     @property
+    def held_up(self) -> bool:
+        """Whether the states were put to the test on other data than they were found from: by refits, or on
+        trajectories that a network has not learned from. Probes ask the same data again, of which the states found are
+        the best account, right or wrong."""
+        return self.resamples is not None or self.sufficiency is not None
+
+    @property
     def verdict(self) -> Verdict:
+        """In words; "trust" needs a score of 0.95 or more, no warning, and a test on other data (`held_up`)."""
         if self.at_chance:
             return "do not trust"
         if not self.checked:
             return "not checked"
         if self.score < CHECK:
             return "do not trust"
-        return "trust" if self.score >= TRUST and not self.warnings else "check"
+        return "trust" if self.score >= TRUST and self.held_up and not self.warnings else "check"
 
     def __str__(self) -> str:
         head = f"{self.verdict}: score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
         if not self.checked:
             why = "without refits (n_resamples) or probes nothing tells right states from wrong ones"
             head = f"{self.verdict}: {'the log-odds are no better than chance' if self.at_chance else why}"
+        elif self.verdict == "check" and not self.held_up:
+            head += "; refits (n_resamples) would say whether other data gives the same states"
         return "\n".join([head, *self._table(), *self._held_out(), *(f"- {text}" for text in self.warnings)])
 
     def _table(self) -> list[str]:

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_flag, check_kind
-from craftrl.data.files import check_writable, moved_into_place, temporary_name, told_plainly, written_whole
+from craftrl.data.files import (
+    check_nothing_else,
+    check_writable,
+    moved_into_place,
+    temporary_name,
+    told_plainly,
+    written_whole,
+)
 from craftrl.data.places import Place, source, target
 from craftrl.data.publishing import publishing, taken
 from craftrl.data.remote import Remote
@@ -37,6 +45,7 @@ __all__ = ["StatesOfShard", "check_states_folder", "encode_on_shards", "read_sta
 
 FORMAT = "craftrl states 1"
 MANIFEST = "states.json"
+OWN_NAME = re.compile(r"states\.json|states_\d+(\.[0-9a-f]{12})?\.npy")
 
 
 @dataclass(frozen=True)
@@ -171,7 +180,7 @@ def check_states_folder(out: str | os.PathLike[str], overwrite: bool) -> tuple[P
     where = target("The folder of states", out)
     check_flag("overwrite", overwrite)
     check_writable(where.parent)
-    if not (taken(where) if isinstance(where, Remote) else os.path.lexists(where)):
+    if not taken(where):
         return where, False
     if not (where / MANIFEST).is_file() or (isinstance(where, Path) and where.is_symlink()):
         raise InvalidParameterError(f"{where} exists and is no folder of states of ours; choose another name.")
@@ -179,6 +188,7 @@ def check_states_folder(out: str | os.PathLike[str], overwrite: bool) -> tuple[P
         raise InvalidParameterError(
             f"{where} holds states already; choose another name, or replace them with overwrite=True (--force)."
         )
+    check_nothing_else(where, lambda name: OWN_NAME.fullmatch(name) is not None)
     return where, True
 
 

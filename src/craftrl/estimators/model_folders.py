@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,12 +25,13 @@ from craftrl.data.seals import CHECKSUM, check_seal, file_digest, sealed
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.loaded_values import Altered
 
-__all__ = ["CONFIG", "FORMAT_VERSION", "checked_files", "model_target", "write_folder"]
+__all__ = ["CONFIG", "FORMAT_VERSION", "checked_files", "model_target", "own_name", "write_folder"]
 
 CONFIG = "config.json"
 # 2: what log-odds are worth at each step, and the log-odds themselves; 3: checksums; 4: files under other names, as in
 # stores. Older ones are read, and a disk gets 3.
 FORMAT_VERSION = 4
+OLD_NAME = re.compile(r"arrays\.safetensors|estimator-\d+\.skops")  # files of models of formats 1 and 2
 
 WriteFiles = Callable[[Path], None]
 
@@ -42,7 +44,7 @@ def model_target(path: str | os.PathLike[str], overwrite: bool) -> tuple[Place, 
     where = target("The model", path)
     check_flag("overwrite", overwrite)
     check_writable(where.parent)
-    if not (taken(where) if isinstance(where, Remote) else os.path.lexists(where)):
+    if not taken(where):
         return where, False
     if not (where / CONFIG).is_file() or (isinstance(where, Path) and where.is_symlink()):
         raise InvalidParameterError(f"{where} exists and is no model of ours; choose another name.")
@@ -51,6 +53,14 @@ def model_target(path: str | os.PathLike[str], overwrite: bool) -> tuple[Place, 
             f"{where} holds a model already; choose another name, or replace it with overwrite=True (--force)."
         )
     return where, True
+
+
+def own_name(content: dict[str, Any]) -> Callable[[str], bool]:
+    """Which files of a model's folder are its own, as `config.json` says; older ones say nothing of it."""
+    files = content.get("files")
+    if isinstance(files, dict):
+        return lambda name: name == CONFIG or name in files
+    return lambda name: name == CONFIG or OLD_NAME.fullmatch(name) is not None
 
 
 def write_folder(where: Place, content: dict[str, Any], write_files: WriteFiles, overwrite: bool) -> None:

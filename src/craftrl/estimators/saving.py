@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
 from craftrl.arguments import shown
+from craftrl.data.files import check_nothing_else
 from craftrl.data.places import Place, source
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import Learner
 from craftrl.estimators.loaded_values import Altered, Unsaved, ValueReader
-from craftrl.estimators.model_folders import CONFIG, FORMAT_VERSION, checked_files, model_target, write_folder
+from craftrl.estimators.model_folders import CONFIG, FORMAT_VERSION, checked_files, model_target, own_name, write_folder
 from craftrl.estimators.saved_checks import check_loaded
 from craftrl.estimators.saved_values import ValueWriter, can_be_saved
 from craftrl.oracles.base import Oracle, that_encodes, that_tells_agents_apart
@@ -194,5 +195,5 @@ def check_model_folder(path: str | os.PathLike[str], overwrite: bool) -> Place:
     """Where a model is to be put; raises, before any work is done, where it cannot be."""
     where, replaces = model_target(path, overwrite)
     if replaces:
-        _read_config(where)
+        check_nothing_else(where, own_name(_read_config(where)))
     return where

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from craftrl.data.files import written_whole
 from craftrl.data.places import Place, target
 from craftrl.data.seals import UNREADABLE, read_arrays
-from craftrl.errors import InvalidDataError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 
 __all__ = ["actions_path", "read_actions", "write_actions"]
 
@@ -45,9 +45,23 @@ def write_actions(store: str | os.PathLike[str], agents: Sequence[Sequence[NDArr
         lengths = [0 if actions is None else len(actions) for actions in episodes]
         arrays[f"offsets_{k}"] = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     path = actions_path(store)
+    if path.exists() and not _holds(path, arrays):
+        raise InvalidParameterError(
+            f"The actions of {os.fspath(store)} belong into {path}; that file exists already and is of other data; "
+            "remove it, or choose another name."
+        )
     with written_whole(path, "actions") as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return True
+
+
+def _holds(path: Place, arrays: dict[str, NDArray[Any]]) -> bool:
+    """Whether the file holds these very arrays, as an import leaves them that was killed before its store was whole."""
+    try:
+        found = read_arrays(path)
+    except UNREADABLE:
+        return False
+    return found.keys() == arrays.keys() and all(np.array_equal(found[name], arrays[name]) for name in arrays)
 
 
 def read_actions(store: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:

@@ -24,6 +24,9 @@ FEW = 200  # trajectories per agent, below which even the smallest worlds were n
 ROWS_PER_ENTRY = 20  # trajectories for each entry, above which mixtures of entries are looked at
 FEWEST = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
+# Copies: at least so many different episodes, so often in the mean, with so small a variance for that mean. Episodes
+# that repeat by Poisson's law, 1.5 times in the mean or more, have a variance of at least 0.37 of it.
+DIFFERENT, OFTEN, EQUALLY = 20, 1.5, 0.2
 FALSE_ALARMS = 0.001
 
 
@@ -60,7 +63,9 @@ def take_sample(tau: TrajectoryDataset) -> Sample:
 def find_warnings(tau: TrajectoryDataset, sample: Sample, notes: dict[str, Any], names: list[str]) -> tuple[str, ...]:
     """One sentence or two for everything that may spoil a fit, the worst first."""
     found = [
+        *_unchanging(sample),
         *_twice(sample, names),
+        *_copies(sample, names),
         *_too_few(tau, names),
         *_told_by_start(sample, names),
         *_varying_start(sample, notes),
@@ -106,6 +111,27 @@ def _twice(sample: Sample, names: list[str]) -> Iterator[str]:
                     f"{names[a]} and {names[b]} share episodes: {common} of the first "
                     f"{min(len(seen[a]), len(seen[b]))} are the same; one agent's data may have been given twice."
                 )
+
+
+def _copies(sample: Sample, names: list[str]) -> Iterator[str]:
+    """Episodes that a world repeats by itself occur unequally often, as Poisson's law says at the least; copies of a
+    whole recording do not."""
+    for name, x in zip(names, sample.x):
+        times = np.unique([row.tobytes() for row in x], return_counts=True)[1]
+        if len(times) >= DIFFERENT and times.mean() >= OFTEN and times.var() < EQUALLY * times.mean():
+            yield (
+                f"{name} has episodes several times: {len(x) - len(times)} of the first {len(x)} are copies of others. "
+                "A copy adds nothing that was not known, and counts in every test as if it did; leave copies out."
+            )
+
+
+def _unchanging(sample: Sample) -> Iterator[str]:
+    first = sample.x[0][0, 0]
+    if all((x == first).all(axis=-1)[there].all() for x, there in zip(sample.x, sample.there)):
+        yield (
+            "All observations are the same: nothing in them ever changes, so there is nothing to learn from; check "
+            "what was recorded."
+        )
 
 
 def _told_by_start(sample: Sample, names: list[str]) -> Iterator[str]:

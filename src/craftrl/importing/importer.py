@@ -19,6 +19,7 @@ from craftrl.arguments import check_flag, check_target
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.files import check_writable
 from craftrl.data.hdf5 import Hdf5Writer, read_notes
+from craftrl.data.publishing import taken
 from craftrl.data.storage import HDF5_SUFFIXES, check_room
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.importing.actions import write_actions
@@ -66,7 +67,7 @@ def import_data(
         raise InvalidParameterError(f"The store must be an HDF5 file, NAME.h5; {target} was given; choose that name.")
     plan = make_plan(agents, options)
     log = ImportLog(target.with_name(f"{target.name}.importing"))
-    if not target.exists():
+    if not taken(target):
         check_writable(target.parent)
         with log:
             records = _read_all(plan, log, progress)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from craftrl.arguments import check_flag
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.files import check_new, check_suffix
 from craftrl.data.hdf5 import read_notes
-from craftrl.data.places import Place, place, target
+from craftrl.data.places import Place, place
 from craftrl.importing.actions import actions_path
 from craftrl.importing.checks import find_warnings, take_sample
 
@@ -61,13 +63,18 @@ class Inspection:
         return [head, *rows]
 
 
-def inspect(path: str | os.PathLike[str], sheet: str | os.PathLike[str] | None = None) -> Inspection:
+def inspect(
+    path: str | os.PathLike[str], sheet: str | os.PathLike[str] | None = None, *, overwrite: bool = False
+) -> Inspection:
     """Look at a store: its agents, lengths and shapes, and warnings from a sample of its trajectories.
 
-    With `sheet`, frames of every agent are drawn into a PNG file of that name.
+    With `sheet`, frames of every agent are drawn into a PNG file of that name. A file that is there already is replaced
+    with `overwrite` alone.
     """
+    check_flag("overwrite", overwrite)
     if sheet is not None:
-        target("sheet", sheet)
+        check_suffix(sheet, "contact sheet", (".png",))
+        check_new(sheet, "contact sheet", overwrite)
     tau, notes = TrajectoryDataset.open(path), read_notes(path)
     names = [str(name) for name in notes.get("agents") or range(tau.K)]
     formats = notes.get("formats") or [""] * tau.K

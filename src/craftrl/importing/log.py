@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
@@ -25,6 +24,7 @@ from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = ["ImportLog", "Place", "Record"]
 
+LINES, DATA = "episodes.jsonl", "data"
 HEADER = {"format": "craftrl import 1"}
 COMMIT_SECONDS = 1.0  # a kill loses at most this much reading, and the episode that is being read
 
@@ -67,8 +67,8 @@ class ImportLog:
         with ExitStack() as opened:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                self._lines = opened.enter_context((self.folder / "episodes.jsonl").open("ab+", buffering=0))
-                self._data = opened.enter_context((self.folder / "data").open("ab+", buffering=0))
+                self._lines = opened.enter_context((self.folder / LINES).open("ab+", buffering=0))
+                self._data = opened.enter_context((self.folder / DATA).open("ab+", buffering=0))
             except OSError as error:
                 raise self._cannot_write(error) from error
             _lock(self._lines, self.folder)
@@ -118,8 +118,11 @@ class ImportLog:
         return array.reshape(place.shape)
 
     def remove(self) -> None:
-        """Forget everything: the store is whole."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Forget everything: the store is whole. Files that are not ours stay, and so does their folder."""
+        with suppress(OSError):
+            for name in (LINES, DATA):
+                (self.folder / name).unlink(missing_ok=True)
+            self.folder.rmdir()
 
     def _write(self, array: NDArray[Any]) -> Place:
         try:

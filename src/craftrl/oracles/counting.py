@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_room_in_memory, is_whole, shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
-from craftrl.core.evidence import table_p_value
+from craftrl.core.evidence import LEVEL, table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.limits import check_sums, too_many_for, widest_coupling
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
@@ -203,11 +203,16 @@ class PreparedCounting(PreparedOracle):
     def _p_values(self, counts: Ints, pairs: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
         """Of every step's table, which is the best of all pairs of encoders there.
 
-        In a chain the first encoder of a pair is the second of the pair before: each step adds one choice, not two.
+        In a chain the first encoder of a pair is the second of the pair before. Where that pair tells the agents apart,
+        this one adds one choice, not two. Where it does not, the chain was free to choose both for this pair alone.
         """
-        chained = pairs[0][0] == CONSTANT
-        tried = [(1 if chained else self.step(h).size) * self.step(h + 1).size for h in range(1, self.tau.H)]
-        return np.array([table_p_value(table.reshape(-1, self.tau.K), n) for table, n in zip(counts, tried)])
+        known = pairs[0][0] == CONSTANT  # whether the first encoder was settled by what comes before
+        p_values = np.ones(len(pairs))
+        for h, table in enumerate(counts, start=1):
+            tried = (1 if known else self.step(h).size) * self.step(h + 1).size
+            p_values[h - 1] = p = table_p_value(table.reshape(-1, self.tau.K), tried)
+            known = pairs[0][0] == CONSTANT and p <= LEVEL
+        return p_values
 
     def _bins(self, h: int, i: int, j: int, table: Ints) -> NDArray[np.int16]:
         """f_h on every trajectory: the table's entry for its two values, -1 where x_{h+1} is missing."""

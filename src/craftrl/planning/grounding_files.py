@@ -26,7 +26,7 @@ def model_fingerprint(folder: str | os.PathLike[str]) -> str:
 
 
 def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: str) -> None:
-    """Write all labels of a grounding to a JSON file, whole or not at all.
+    """Write all labels of a grounding to a JSON file, whole or not at all; an earlier grounding is replaced.
 
     model  what tells the model from others, as `model_fingerprint` gives it
     """
@@ -40,7 +40,10 @@ def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: st
         "n_actions": grounding.n_actions,
         "labels": [list(label) for label in grounding.labels],
     }
-    write_json(target("The grounding", path), sealed(content))
+    where = target("The grounding", path)
+    if where.exists():
+        _read(where)  # an earlier grounding is replaced, and nothing else
+    write_json(where, sealed(content))
 
 
 def load_grounding(

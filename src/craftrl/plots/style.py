@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from craftrl.data.files import written_whole
+from craftrl.data.files import check_suffix, written_whole
+from craftrl.data.places import target
 from craftrl.errors import require
 
 if TYPE_CHECKING:
@@ -41,7 +42,12 @@ STYLE = {
 
 @contextmanager
 def picture(path: str | os.PathLike[str], width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of this size in inches to draw on; at the end it is written to `path`, whole or not at all."""
+    """An empty figure of this size in inches to draw on; at the end it is written to `path`, whole or not at all.
+
+    A picture of that name, NAME.png, is replaced. Nothing else is.
+    """
+    if target("The picture", path).exists():
+        check_suffix(path, "picture", (".png",))
     matplotlib = require("matplotlib", "plots")
     require("matplotlib.figure", "plots")
     with matplotlib.rc_context(STYLE):

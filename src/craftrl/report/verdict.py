@@ -108,7 +108,7 @@ def _why(model: CRAFT, found: Diagnosis | None, hopeless: bool) -> str:
         refits, agree = len(found.resamples.n_states), _least(found.stability[1:])
         parts.append(f"refits on resampled trajectories ({refits}) agree with them on {agree} at every step")
     elif found.sufficiency is None:
-        parts.append("no refits on resampled trajectories were made, which --diagnose 10 would add")
+        parts.append("no refits on resampled trajectories were made, without which there is no trust (--diagnose 10)")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}. Together that is a score of {found.score:.2f}; 0.95 is needed for trust."
 

@@ -21,10 +21,16 @@ Row = dict[str, Any]
 
 
 def check_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
-    """Raise where the folder holds another sweep; nothing is written."""
+    """Raise where the folder holds another sweep, or files of somebody else's; nothing is written."""
     path = out / "settings.json"
+    others = _plain_names(out)  # before the settings, which come first: an equal command may be at work
     if path.exists():
         _check_same_sweep(out, _read_manifest(path), _manifest(name, settings_list))
+    elif others:
+        raise InvalidParameterError(
+            f"A results folder must be a new one, or that of the same sweep; {out} holds other files, such as "
+            f"{others[0]}; choose another folder with --out."
+        )
 
 
 def prepare_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
@@ -106,6 +112,13 @@ def _check_same_sweep(out: Place, found: dict[str, Any], wanted: dict[str, Any])
         f"A results folder holds one sweep; {out} has {what} = {_short(old)}, and {_short(new)} was asked for; "
         "choose another folder with --out, or delete this one."
     )
+
+
+def _plain_names(folder: Place) -> list[str]:
+    """What a listing shows; temporary files of ours, and notes of version control, are hidden."""
+    if isinstance(folder, Remote) or not folder.is_dir():
+        return []
+    return sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
 
 
 def _short(values: Any) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.fingerprint import whole_digest
 from craftrl.data.ranks import ALONE, Ranks, speaks
 from craftrl.data.raw import Reader, mapped_at, memory_map
 from craftrl.errors import InvalidDataError
@@ -74,6 +75,9 @@ class Frames(Feed, ABC):
         self.device = device
         self.ranks = ranks
         self.at_once = at_once(tau.obs_shape, device)  # observations that are encoded at once
+
+    def data(self) -> str:
+        return self.ranks.from_first(lambda: whole_digest(self.tau))
 
     @property
     def rows_at_once(self) -> int | None:

@@ -23,7 +23,8 @@ from torch.nn import functional
 
 from craftrl.core.encoders import FeatureEncoder
 from craftrl.core.saved import Savable
-from craftrl.data.ranks import present
+from craftrl.data.ranks import digest, present
+from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import Head
@@ -36,18 +37,35 @@ __all__ = ["NetworkEncoder", "TrunkEncoder", "cross_fitted", "fit_head"]
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 BATCH = 4096  # held-out observations read at once
+NOWHERE = Finished(None)
 
 
 def fit_head(
-    z: Tensor, label: Ints, n_classes: int, scale: Standardise, training: Training, name: str
+    z: Tensor,
+    label: Ints,
+    n_classes: int,
+    scale: Standardise,
+    training: Training,
+    name: str,
+    finished: Finished = NOWHERE,
 ) -> tuple[Head, Ints]:
-    """A classifier of features z (m, dim), and the rows that were held out for its early stopping."""
+    """A classifier of features z (m, dim), and the rows that were held out for its early stopping.
+
+    Heads that are in `finished` already are not trained again.
+    """
     rows = training.split(len(z), name)
-    return _fit_together(z, label, n_classes, scale, [rows], training, name)[0], rows[1]
+    return _heads(z, label, n_classes, scale, [rows], training, name, finished)[0], rows[1]
 
 
 def cross_fitted(
-    z: Tensor, label: Ints, n_classes: int, scale: Standardise, training: Training, name: str, folds: int = 2
+    z: Tensor,
+    label: Ints,
+    n_classes: int,
+    scale: Standardise,
+    training: Training,
+    name: str,
+    folds: int = 2,
+    finished: Finished = NOWHERE,
 ) -> Floats:
     """Class logits (m, n_classes) of every row, each from a head that did not see it."""
     fold_of = training.rng("folds", name).permutation(len(z)) % folds
@@ -56,7 +74,7 @@ def cross_fitted(
         seen = np.flatnonzero(fold_of != fold)
         rows_train, rows_held = training.split(len(seen), f"{name}-{fold + 1}-of-{folds}")
         rows.append((seen[rows_train], seen[rows_held]))
-    heads = _fit_together(z, label, n_classes, scale, rows, training, name)
+    heads = _heads(z, label, n_classes, scale, rows, training, name, finished)
     logits = np.empty((len(z), n_classes))
     for fold, head in enumerate(heads):
         own = np.flatnonzero(fold_of == fold)
@@ -67,6 +85,39 @@ def cross_fitted(
 @torch.no_grad()
 def head_logits(head: nn.Module, z: Tensor) -> Floats:
     return torch.cat([head(part.float()).double().cpu() for part in z.split(65536)]).numpy()
+
+
+def _heads(
+    z: Tensor,
+    label: Ints,
+    n_classes: int,
+    scale: Standardise,
+    rows: Sequence[tuple[Ints, Ints]],
+    training: Training,
+    name: str,
+    finished: Finished,
+) -> list[Head]:
+    """One head for each pair of training and held-out rows, from what is finished or newly trained."""
+
+    def key() -> str:
+        parts = (scale.mean, scale.scale, _sums(z))
+        return digest(training.told(), n_classes, len(rows), label, *(part.cpu().numpy() for part in parts))
+
+    def train() -> list[dict[str, Tensor]]:
+        return [head.state_dict() for head in _fit_together(z, label, n_classes, scale, rows, training, name)]
+
+    weights = finished.heads(name, key, z.device, train)
+    with torch.device("meta"):
+        heads = [Head(z.shape[1], n_classes) for _ in weights]
+    for head, its in zip(heads, weights):
+        head.load_state_dict(its, assign=True)
+    return [head.requires_grad_().eval() for head in heads]
+
+
+def _sums(z: Tensor) -> Tensor:
+    """One number for each row of features, in whole numbers: the same on every device, and another for other rows."""
+    factors = torch.from_numpy(np.random.default_rng(0).integers(2**62, size=z.shape[1])).to(z.device)
+    return torch.cat([(part.float().view(torch.int32) * factors).sum(1) for part in z.split(BATCH)])
 
 
 def _fit_together(

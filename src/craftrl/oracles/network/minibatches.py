@@ -67,6 +67,10 @@ class Feed:
     layout = ""  # what the order depends on beside the seed, for checkpoints
     ranks: Ranks = ALONE
 
+    def data(self) -> str:
+        """What the rows stand for, in a few letters, for checkpoints; "" where nobody knows."""
+        return ""
+
     def shuffled(self, rows: Ints, size: int, rng: np.random.Generator) -> Minibatches:
         """All rows in a random order, in minibatches of this size or a little more."""
         return self.in_order(np.array_split(rng.permutation(rows), max(1, len(rows) // size)))

@@ -19,6 +19,7 @@ from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import ALONE, Ranks
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.frames import open_frames
 from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
@@ -148,6 +149,7 @@ class PreparedNetwork(PreparedOracle):
         self.training = oracle.training or Training()
         self.seed = self.training.seed
         self.frames = open_frames(tau, self.training, ranks)
+        self.finished = Finished(self.training.checkpoints, ranks)
         self._pairs: PairFit | None = None
         self._features: dict[tuple[int, int], Tensor] = {}
         self._scale: Standardise | None = None
@@ -208,7 +210,6 @@ class PreparedNetwork(PreparedOracle):
             patience=2,
             lr=3e-3,
             batch=int(np.clip(self.tau.n // 16, 256, most)),
-            checkpoints=None,
         )
 
     @torch.no_grad()
@@ -227,7 +228,7 @@ class PreparedNetwork(PreparedOracle):
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
         z, heads = self.features(h)[chosen], self.heads(n_clusters)
         self.frames.ranks.agree(f"clusters at h = {h}", label)
-        logits = cross_fitted(z, label, n_clusters, self.scale(), heads, f"separation-h{h}")
+        logits = cross_fitted(z, label, n_clusters, self.scale(), heads, f"separation-h{h}", finished=self.finished)
         return ClassifierSeparation(logits, label, n_clusters)
 
     @with_own_threads
@@ -238,11 +239,11 @@ class PreparedNetwork(PreparedOracle):
             return EncoderFit(self._encoder(Head(self.features(h).shape[1], 1)), 0.0)
         heads = self.heads(n_states)
         self.frames.ranks.agree(f"states at h = {h}", target)
-        head, held = fit_head(z, target, n_states, self.scale(), heads, f"encoder-h{h}")
+        head, held = fit_head(z, target, n_states, self.scale(), heads, f"encoder-h{h}", self.finished)
         wrong = head_logits(head, z[torch.from_numpy(held).to(z.device)]).argmax(axis=1) != target[held]
         rates = [wrong[target[held] == s].mean() for s in range(n_states) if (target[held] == s).any()]
         unseen = np.full(self.tau.n, -1)
-        others = cross_fitted(z, target, n_states, self.scale(), heads, f"relabel-h{h}", RELABEL_FOLDS)
+        others = cross_fitted(z, target, n_states, self.scale(), heads, f"relabel-h{h}", RELABEL_FOLDS, self.finished)
         unseen[chosen] = others.argmax(axis=1)
         return EncoderFit(self._encoder(head), float(np.sum(rates)), unseen)
 
@@ -326,8 +327,9 @@ class PreparedNetwork(PreparedOracle):
         self.frames.ranks.agree("states of all steps", labels, n_states)
         z, target = self._pooled(labels)
         heads = self.heads(n_states).but(epochs=POOLED_EPOCHS)
-        head, _ = fit_head(z, target, n_states, self.scale(), heads, f"{name}-head")
+        head, _ = fit_head(z, target, n_states, self.scale(), heads, f"{name}-head", self.finished)
         training = o.shared or self.training.but(epochs=SHARED_EPOCHS)
+        training = training.but(checkpoints=training.checkpoints or self.training.checkpoints)
         trunk = self.trunk
         return fit_shared(
             self.frames, labels, n_states, trunk, head, self.scale(), training, agent_weight=o.agent_weight, name=name

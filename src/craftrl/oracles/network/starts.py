@@ -108,8 +108,7 @@ def _first_p_value(prepared: PreparedNetwork) -> float:
     tau, unseen = prepared.tau, prepared.pairs().unseen[0]
     seen = np.setdiff1d(np.arange(tau.n), unseen)
     z = prepared.features(1)
-    head, _ = fit_head(
-        z[torch.from_numpy(seen).to(z.device)], tau.agent[seen], tau.K, prepared.scale(), prepared.heads(tau.K), "start"
-    )
+    z_seen, heads = z[torch.from_numpy(seen).to(z.device)], prepared.heads(tau.K)
+    head, _ = fit_head(z_seen, tau.agent[seen], tau.K, prepared.scale(), heads, "start", prepared.finished)
     logits = head_logits(head, z[torch.from_numpy(unseen).to(z.device)])
     return held_out_p_value(np.asarray(log_softmax(logits, axis=1)), tau.agent[unseen])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import math
 import sys
 import zlib
@@ -18,9 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from craftrl._version import __version__
 from craftrl.arguments import check_path, is_number, is_whole, shown
 from craftrl.core.saved import Savable
-from craftrl.data.ranks import Ranks, speaks
+from craftrl.data.ranks import Ranks, digest, speaks
 from craftrl.errors import CraftError, InvalidParameterError
 from craftrl.oracles.network.allowance import to_bytes
 from craftrl.oracles.network.averaging import WeightAverage
@@ -73,8 +73,9 @@ class Training(Savable):
                        the network trains, in windows of this size; several ranks divide each window
     amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
     seed               two runs with one seed give the same result on a CPU
-    checkpoints        a folder in which every training run saves its state after each epoch; a killed fit that
-                       is started again with the same settings and data continues there
+    checkpoints        a folder in which every training run saves its state after each epoch, and small classifiers are
+                       saved when they are finished (1 GiB of them at most); a killed fit that is started again with
+                       the same settings and data continues there
     progress           a progress bar with the held-out loss beside chance; None shows it where a terminal is watching
     """
 
@@ -165,6 +166,10 @@ class Training(Savable):
     def but(self, **changes: Any) -> Training:
         return replace(self, **changes)
 
+    def told(self) -> str:
+        """Everything that a result depends on, in words: what does not say where it is trained."""
+        return repr(asdict(self.but(checkpoints=None, progress=None, device="auto", memory=None)))
+
 
 def _is_whole(value: Any, least: int) -> bool:
     return is_whole(value) and least <= int(value) <= MOST
@@ -213,14 +218,12 @@ def train(
     size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
     feed = feed or Feed()
     ranks = feed.ranks
-    elsewhere = training.but(checkpoints=None, progress=None, device="auto", memory=None)
-    digest = "" if targets is None else hashlib.blake2b(np.ascontiguousarray(targets).data, digest_size=16).hexdigest()
-    checkpoint = Checkpoint(training.checkpoints, name, repr(asdict(elsewhere)) + feed.layout, digest, ranks)
     optimiser = torch.optim.AdamW(
         module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
     )
     _check_divisible(module, ranks)
     take_firsts(ranks, [*module.parameters(), *module.buffers()])
+    checkpoint = _checkpoint(module, training, name, feed, targets)
     average = WeightAverage(module)
     add_up_gradients = GradientSum(ranks, module.parameters())
     own_noise = "" if ranks.rank == 0 else f"-rank-{ranks.rank}"  # that of the rows which this rank computes
@@ -278,6 +281,16 @@ def train(
     if ranks.world > 1:
         ranks.agree(f"weights after training '{name}'", at, *(w.cpu().float().numpy() for w in weights.values()))
     return at.best
+
+
+def _checkpoint(module: nn.Module, training: Training, name: str, feed: Feed, targets: Ints | None) -> Checkpoint:
+    """Where this run is saved: for this data, these settings and layers, and this version of the library. A run with
+    other targets, or one that began with other weights, is another run."""
+    if training.checkpoints is None:
+        return Checkpoint(None, name, "")
+    run = repr((__version__, training.told(), feed.layout, feed.data(), digest(module)))
+    began = digest(targets, *(weight.detach().cpu().float().numpy() for weight in module.parameters()))
+    return Checkpoint(training.checkpoints, name, run, began, feed.ranks)
 
 
 def _check_divisible(module: nn.Module, ranks: Ranks) -> None:

@@ -258,11 +258,14 @@ def _output_shape(trunk: nn.Module, obs_shape: tuple[int, ...]) -> tuple[int, ..
     shape = obs_shape if len(obs_shape) == 1 else (obs_shape[2], obs_shape[0], obs_shape[1])
     try:
         with torch.no_grad():
-            got = tuple(trunk(torch.zeros(2, *shape)).shape)
-        problem = f"it returned shape {got}"
+            made = trunk(torch.zeros(2, *shape))
+        floats = isinstance(made, Tensor) and made.is_floating_point()
+        got = tuple(made.shape) if floats else ()
+        kind = made.dtype if isinstance(made, Tensor) else type(made).__name__
+        problem = f"it returned shape {got}" if floats else f"it returned {kind}, not a tensor of floats"
     except RuntimeError as error:
         got, problem = (), str(error).splitlines()[0]
-    if len(got) not in (2, 4) or got[0] != 2:
+    if len(got) not in (2, 4) or got[0] != 2 or 0 in got:
         raise InvalidParameterError(
             f"A trunk must turn a batch of shape {(2, *shape)} into vectors (2, dim) or maps (2, channels, rows, "
             f"columns); {problem}; check its first layer's channels and its last layer."
