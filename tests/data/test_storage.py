@@ -262,6 +262,25 @@ def test_shard_with_another_H_or_dtype(shards, change, message):
         TrajectoryDataset.open(shards)
 
 
+def test_shards_that_exchange_their_names(shards):
+    first, second = shards / "shard_00000.npz", shards / "shard_00001.npz"
+    first.rename(shards / "aside")
+    second.rename(first)
+    (shards / "aside").rename(second)
+    with pytest.raises(InvalidDataError, match=r"shard_00000.npz holds other trajectories"):
+        TrajectoryDataset.open(shards)
+
+
+def test_a_manifest_of_an_older_version_has_no_checksums_of_shards(shards, tau):
+    manifest = json.loads((shards / "manifest.json").read_text())
+    for shard in manifest["shards"]:
+        del shard["contents"]
+    manifest["format"] = "craftrl shards 1"
+    del manifest["checksum"]
+    (shards / "manifest.json").write_text(json.dumps(manifest))
+    assert np.array_equal(TrajectoryDataset.open(shards).at(1), tau.at(1))
+
+
 def test_folder_without_a_manifest(shards):
     (shards / "manifest.json").write_text(json.dumps({"format": "other"}))
     with pytest.raises(InvalidDataError, match="no whole"):
