@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from craftrl._version import __version__
 from craftrl.cli.parser import CommandParser, add_commands
 from craftrl.cli.ranks import as_one, several, tell
+from craftrl.cli.stopping import Terminated, stopped_as_by_hand
 from craftrl.errors import CraftError
 
 __all__ = ["main"]
@@ -51,9 +52,12 @@ craftrl COMMAND --help says more about each."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 when interrupted."""
-    _take_any_text()
-    return as_one(_run, argv) if several() else _run(argv)
+    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted."""
+    _have_streams()
+    if several():
+        return as_one(_run, argv)
+    with stopped_as_by_hand():
+        return _run(argv)
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -67,9 +71,10 @@ def _run(argv: Sequence[str] | None) -> int:
     except CraftError as error:
         tell(error)
         return 2
-    except KeyboardInterrupt:
-        tell("Interrupted; nothing is half-written, and the same command goes on from what was finished.")
-        return 130
+    except KeyboardInterrupt as error:
+        what, code = ("Terminated", 143) if isinstance(error, Terminated) else ("Interrupted", 130)
+        tell(f"{what}; nothing is half-written, and the same command goes on from what was finished.")
+        return code
     except BrokenPipeError:  # whoever read our output, such as `head`, has left
         _print_nowhere()
         return 1
@@ -83,9 +88,15 @@ def _run(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def _take_any_text() -> None:
-    """Names of files may hold bytes that are no text: those are printed as escapes, where printing would fail."""
-    for stream in (sys.stdout, sys.stderr):
+def _have_streams() -> None:
+    """Where a stream was closed (`>&-`), nowhere takes its place: the next file that is opened would, by its number.
+
+    Names of files may hold bytes that are no text: those are printed as escapes, where printing would fail.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, for as long as the program runs
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
