@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign.processes import Case
-from campaign.writers import COMMANDS, Command, Stage, contents, finish, start, unlisted
+from campaign.writers import COMMANDS, ON_RAY, Command, Stage, contents, finish, start, unlisted
 
 __all__ = ["COLUMNS", "FAULTS", "fill", "small_disks"]
 
@@ -52,22 +52,24 @@ def small_disks() -> bool:
         return subprocess.run(line, capture_output=True).returncode == 0
 
 
-def fill(names: Sequence[str], rounds: int, seed: int = 0, outputs: bool = True) -> Iterator[Case]:
+def fill(
+    names: Sequence[str], rounds: int, seed: int = 0, ways: Sequence[str] = ("disk", "file size", "outputs")
+) -> Iterator[Case]:
     """Every command on `rounds` disks that are too small, half of them over a result that is there already, and with
     as many limits on the size of files; then, once each, with a standard output that is full, left and closed."""
     for name in unlisted():
         yield {"command": name, "how": "", "outcome": "fault", "said": "it is not in campaign/writers.py"}
-    disks = small_disks()
+    full = [way for way in ways if way == "file size" or (way == "disk" and small_disks())]
     with tempfile.TemporaryDirectory() as place:
         stage = Stage(Path(place))
         for name in names:
-            bench = _Bench(COMMANDS[name], stage, Path(place) / "here")
+            bench = _Bench({**COMMANDS, **ON_RAY}[name], stage, Path(place) / "here")
             rng = random.Random(f"{seed} {name}")
             for i in range(rounds):
-                for how in ("disk", "file size") if disks else ("file size",):
+                for how in full:
                     share = rng.random()
                     yield {"command": name, "how": how, "share": share, **bench.full(how, share, i % 2 == 1)}
-            for how, run in OUTPUTS.items() if outputs else ():
+            for how, run in OUTPUTS.items() if "outputs" in ways else ():
                 yield {"command": name, "how": how, **bench.unheard(how, run)}
 
 

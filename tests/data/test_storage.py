@@ -262,6 +262,20 @@ def test_shard_with_another_H_or_dtype(shards, change, message):
         TrajectoryDataset.open(shards)
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_whole_file_is_not_called_damaged_where_memory_runs_out(tau, tmp_path, name, monkeypatch):
+    tau.save(tmp_path / name)
+    opened = TrajectoryDataset.open(tmp_path / name)
+
+    def no_memory(*given):
+        raise MemoryError
+
+    where = "craftrl.data.shards.load_arrays" if name == "tau_shards" else "craftrl.data.hdf5.np.asarray"
+    monkeypatch.setattr(where, no_memory)
+    with pytest.raises(MemoryError, match=r"MiB of .* are read at a time"):
+        opened.at(1)
+
+
 def test_shards_that_exchange_their_names(shards):
     first, second = shards / "shard_00000.npz", shards / "shard_00001.npz"
     first.rename(shards / "aside")

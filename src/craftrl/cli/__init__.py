@@ -82,8 +82,9 @@ def _run(argv: Sequence[str] | None) -> int:
         _print_nowhere()
         tell(f"What is read and written must be at hand; it is not ({error}); check paths, rights and space.")
         return 2
-    except MemoryError:
-        tell("The data must fit into memory; it does not; take less of it, or a machine with more.")
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        tell(f"The data must fit into memory; it does not{what}; take less of it, or a machine with more.")
         return 2
     return 0
 

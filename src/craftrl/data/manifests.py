@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from craftrl.data.archives import found_arrays, listed_digest
 from craftrl.data.places import Place, source
 from craftrl.data.remote import Remote
-from craftrl.data.seals import CHECKSUM, UNREADABLE, check_seal
+from craftrl.data.seals import CHECKSUM, UNREADABLE, check_memory, check_seal
 from craftrl.errors import InvalidDataError
 
 __all__ = ["FORMAT", "MANIFEST", "Manifest", "Shard", "broken_shard", "check_shards", "read_manifest", "told_of_shards"]
@@ -167,11 +167,13 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dt
 
 
 @contextmanager
-def told_of_shards(files: Sequence[Place]) -> Iterator[None]:
-    """Damage in one of these shards, in one sentence."""
+def told_of_shards(files: Sequence[Place], n_bytes: int = 0) -> Iterator[None]:
+    """Damage in one of these shards, in one sentence; of each, an array of so many bytes is read."""
     try:
         yield
     except UNREADABLE as error:
+        if n_bytes:
+            check_memory(error, files[0], n_bytes)
         raise broken_shard(files[0] if len(files) == 1 else files[0].parent, error) from error
 
 

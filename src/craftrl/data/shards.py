@@ -86,7 +86,8 @@ class ShardSteps:
         known = dict(kept) if of == step else {}
         new = [shard for shard in group if shard not in known]
         files = [self.files[shard] for shard in new]
-        with told_of_shards(files):
+        most = max((self.starts[shard + 1] - self.starts[shard] for shard in new), default=0)
+        with told_of_shards(files, most * int(np.prod(self.shape[2:], dtype=np.int64)) * self.dtype.itemsize):
             known |= zip(new, load_arrays(files, step_name(step)))
         for shard in new:
             x, n = known[shard], self.starts[shard + 1] - self.starts[shard]
