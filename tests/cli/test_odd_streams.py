@@ -38,6 +38,15 @@ def test_a_command_that_is_terminated_says_so_and_leaves_no_parts(monkeypatch, t
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+def test_an_interruption_before_the_line_is_read(monkeypatch, capsys):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("craftrl.cli.add_commands", interrupted)
+    assert main(LINE) == 130
+    assert capsys.readouterr().err.startswith("Interrupted; nothing is half-written")
+
+
 def test_memory_that_runs_out_is_told_with_what_was_asked_for(monkeypatch, tmp_path, capsys):
     def too_much(*given):
         raise MemoryError("Unable to allocate 9.00 GiB")

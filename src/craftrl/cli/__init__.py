@@ -54,20 +54,15 @@ craftrl COMMAND --help says more about each."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted."""
     _have_streams()
-    if several():
-        return as_one(_run, argv)
-    with stopped_as_by_hand():
-        return _run(argv)
+    return as_one(_run, argv) if several() else _run(argv)
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
-    parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
-    add_commands(parser, COMMANDS)
     try:
-        args = parser.parse_args(argv)
-        args.main(args)
-        sys.stdout.flush()
+        with contextlib.nullcontext() if several() else stopped_as_by_hand():  # torchrun stops ranks in its own way
+            args = _parser().parse_args(argv)
+            args.main(args)
+            sys.stdout.flush()
     except CraftError as error:
         tell(error)
         return 2
@@ -87,6 +82,13 @@ def _run(argv: Sequence[str] | None) -> int:
         tell(f"The data must fit into memory; it does not{what}; take less of it, or a machine with more.")
         return 2
     return 0
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
+    add_commands(parser, COMMANDS)
+    return parser
 
 
 def _have_streams() -> None:
