@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,6 +261,12 @@ def test_shard_with_another_H_or_dtype(shards, change, message):
     np.savez(shards / "shard_00000.npz", **arrays)
     with pytest.raises(InvalidDataError, match=message):
         TrajectoryDataset.open(shards)
+
+
+def test_room_is_told_in_units_of_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda folder: SimpleNamespace(free=3 * 2**10))
+    with pytest.raises(CraftError, match=r"needs 5.00 MiB and 3.00 KiB are free"):
+        storage.check_room(tmp_path / "x", 5 * 2**20)
 
 
 @pytest.mark.parametrize("name", FORMATS)
