@@ -159,7 +159,7 @@ class Stage:
         """What the command reads, in a new folder."""
         to.mkdir()
         for name in command.reads:
-            made: Path = getattr(self, f"_{name.split('.')[0]}")
+            made = self._recordings / name if name in ("one", "two") else getattr(self, f"_{name.split('.')[0]}")
             shutil.copytree(made, to / name) if made.is_dir() else shutil.copy(made, to / name)
 
     @cached_property
@@ -182,25 +182,16 @@ class Stage:
     def _network(self) -> Path:
         return self._frames and self._made(f"{NETWORK} --out network", "network")
 
-    @property
-    def _one(self) -> Path:
-        return self._recordings[0]
-
-    @property
-    def _two(self) -> Path:
-        return self._recordings[1]
-
     @cached_property
-    def _recordings(self) -> list[Path]:
+    def _recordings(self) -> Path:
         """The trajectories of each agent as NumPy files in a folder of its own."""
         tau = TrajectoryDataset.open(self._data)
         x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
-        folders = [self.inputs / name for name in ("one", "two")]
-        for k, folder in enumerate(folders):
-            folder.mkdir()
+        for k, name in enumerate(("one", "two")):
+            (self.inputs / name).mkdir()
             for i, episode in enumerate(x[tau.agent == k][:150]):
-                np.save(folder / f"{i}.npy", episode)
-        return folders
+                np.save(self.inputs / name / f"{i}.npy", episode)
+        return self.inputs
 
     def _made(self, words: str, name: str) -> Path:
         code, said = finish(start(words.split(), self.inputs))

@@ -174,8 +174,8 @@ def check_room(path: Place, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise CraftError(
-            f"There must be room for the dataset; {path} needs {_in_units(needed)} and {_in_units(free)} are free; free "
-            "some space or choose another place."
+            f"There must be room for the dataset; {path} needs {_in_units(needed)} and {_in_units(free)} are free; "
+            "free some space or choose another place."
         )
 
 
