@@ -7,22 +7,29 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from campaign import arguments, files, kills
+from campaign import arguments, bits, disks, files, kills, memory
 from campaign.formats import FORMATS
-from campaign.processes import Case
+from campaign.processes import Case, table
+from campaign.writers import COMMANDS, ON_RAY
+
+PARTS = ("files", "arguments", "kills", "disks", "memory", "bits")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m campaign", description="Damage files, give odd arguments, kill commands."
+        prog="python -m campaign",
+        description="Damage files, give odd arguments, kill commands, take their disk and memory, compare bits.",
     )
-    parser.add_argument("--only", choices=["files", "arguments", "kills"], help="one of the three parts (default: all)")
+    parser.add_argument("--only", choices=PARTS, help="one of the parts (default: all)")
     parser.add_argument("--files", type=int, default=500, help="damaged files of each format (default 500)")
     parser.add_argument("--first", type=int, default=0, help="first seed of the damage (default 0)")
     parser.add_argument("--formats", nargs="+", choices=list(FORMATS), default=list(FORMATS))
     parser.add_argument("--cases", type=int, metavar="N", help="so many odd arguments, drawn by --first (default: all)")
     parser.add_argument("--part", metavar="NAME", help="odd arguments of one part, as the table calls it")
-    parser.add_argument("--kills", type=int, default=5, help="kills, and pairs at once, of each command (default 5)")
+    parser.add_argument("--kills", type=int, default=5, help="of each command, and as many pairs at once (default 5)")
+    parser.add_argument("--disks", type=int, default=4, help="small disks for each command (default 4)")
+    parser.add_argument("--limits", type=int, default=5, help="limits on the memory of each command (default 5)")
+    parser.add_argument("--commands", nargs="+", choices=[*COMMANDS, *ON_RAY], default=list(COMMANDS))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/campaign"), help="folder for tables and faults")
     args = parser.parse_args()
@@ -38,8 +45,17 @@ def main() -> int:
         cases = arguments.try_arguments(cases, args.workers)
         bad += _report("arguments", cases, arguments.FAULTS, arguments.summary(cases), args.out)
     if args.only in (None, "kills"):
-        cases = kills.disturb(list(kills.COMMANDS), args.kills, args.first)
+        cases = list(kills.disturb(args.commands, args.kills, args.first))
         bad += _report("kills", cases, ["fault"], kills.table(cases), args.out)
+    if args.only in (None, "disks"):
+        cases = list(disks.fill(args.commands, args.disks, args.first))
+        bad += _report("disks", cases, disks.FAULTS, table(cases, "command", disks.COLUMNS), args.out)
+    if args.only in (None, "memory"):
+        cases = list(memory.starve(steps=args.limits))
+        bad += _report("memory", cases, memory.FAULTS, table(cases, "command", memory.COLUMNS), args.out)
+    if args.only in (None, "bits"):
+        cases = list(bits.compare())
+        bad += _report("bits", cases, bits.FAULTS, table(cases, "kind", bits.COLUMNS), args.out)
     return 1 if bad else 0
 
 

@@ -17,7 +17,7 @@ from craftrl.cli import COMMANDS as ALL
 from craftrl.cli import main
 from craftrl.cli.theory import COMMANDS as THEORY
 
-__all__ = ["COMMANDS", "options_of", "run_command"]
+__all__ = ["COMMANDS", "actions_of", "options_of", "run_command"]
 
 Words = dict[str, list[str]]
 
@@ -91,11 +91,16 @@ def options_of(command: str) -> tuple[str, ...]:
     """The arguments and options of a command that take a text."""
     group, *rest = command.split()
     module = THEORY[rest[0]][0] if group == "theory" else ALL[group][0]
-    parser = argparse.ArgumentParser()
-    import_module(module).add_arguments(parser)
-    taking = [action for action in parser._actions if action.nargs != 0]
+    taking = [action for action in actions_of(import_module(module)) if action.nargs != 0]
     names = [action.option_strings[0] if action.option_strings else action.dest for action in taking]
     return tuple(name for name in names if name in ON_A_CLUSTER or "ray" not in rest)
+
+
+def actions_of(command: Any) -> list[argparse.Action]:
+    """The arguments of a command, as its parser knows them; a command is what has `add_arguments`."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser._actions
 
 
 def run_command(case: Case, bench: Bench) -> Case:

@@ -1,182 +1,172 @@
-"""Commands that are killed at a random moment and given again, and equal commands that run at once.
+"""Commands that are killed or interrupted at a random moment and given again, and equal commands that run at once.
 
-What must hold: a kill leaves the target whole or not there; the same command given again ends with the result of one
-that was never disturbed; nothing stays behind. Of two equal commands at once, one succeeds, and the other one does too
-or says in one sentence (exit code 2) that the target is there.
+What must hold: a kill (SIGKILL) leaves the target whole or not there; the same command given again ends with the bytes
+of one that was never disturbed; nothing stays behind. A command that is interrupted (SIGINT, as Ctrl-C sends it to all
+processes of a command) or terminated (SIGTERM) also says so in one sentence, with exit code 130 or 143, and leaves no
+parts. Of two equal commands at once, one succeeds, and the other one does too or says in one sentence (exit code 2)
+that the target is there.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from campaign.writers import COMMANDS, ON_RAY, Command, Stage, contents, finish, start, unlisted
 
-import craftrl
-from craftrl.data import TrajectoryDataset
+__all__ = ["KINDS", "disturb", "table"]
 
-__all__ = ["COMMANDS", "Command", "disturb", "table"]
-
-ROOT = Path(__file__).parents[1]
-PATIENCE = 600.0  # seconds for one command on a busy machine
+KINDS = ("kill", "interrupt", "terminate", "pair")
+SIGNALS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+# Python ends by the signal itself where an interruption came through an `exec`; to a shell that is 130 as well.
+CODES = {"interrupt": (130, -signal.SIGINT), "terminate": (143,)}
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command that writes `target`; `before` are commands that make what it reads."""
+class Whole:
+    """A command that was not disturbed: what it leaves in its folder, and how long it takes."""
 
-    words: str
-    target: str
-    before: tuple[str, ...] = ()
-
-
-COLLECT = "collect --world bits --horizon 5 --features 12 --n 400 --out data.h5"
-FIT = "fit data.h5 --out model"
-COMMANDS: dict[str, Command] = {
-    "collect": Command(COLLECT, "data.h5"),
-    "import": Command("import one two --out imported.h5", "imported.h5", (COLLECT,)),
-    "fit": Command(FIT, "model", (COLLECT,)),
-    "encode": Command("encode model data.h5 --out states.npz", "states.npz", (COLLECT, FIT)),
-    "report": Command("report model data.h5 --diagnose 0 --out report.html", "report.html", (COLLECT, FIT)),
-    "reproduce": Command("reproduce table1 --seeds 1 --horizon 4 --features 8 --out sweep", "sweep"),
-}
+    left: dict[str, str]
+    seconds: float
 
 
-def disturb(names: Sequence[str], rounds: int, seed: int = 0) -> list[dict[str, Any]]:
-    """For every command: `rounds` kills, each at a random moment, and as many pairs at once."""
-    found = []
-    for name in names:
-        with tempfile.TemporaryDirectory() as place:
-            whole, seconds = _undisturbed(COMMANDS[name], Path(place) / "whole")
+def disturb(names: Sequence[str], rounds: int, seed: int = 0, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, Any]]:
+    """For every command, `rounds` disturbances of each kind, each at a random moment; each as soon as it is over."""
+    for name in unlisted():
+        said = "it is not in campaign/writers.py"
+        yield {"command": name, "kind": "no recipe", "outcome": "fault", "said": said}
+    with tempfile.TemporaryDirectory() as place:
+        stage = Stage(Path(place))
+        for name in names:
+            command = {**COMMANDS, **ON_RAY}[name]
+            whole = _undisturbed(command, stage, Path(place) / "here")
             rng = random.Random(f"{seed} {name}")
-            for i in range(rounds):
-                moment = rng.random() * seconds
-                for kind, disturbed in (("kill", _killed), ("pair", _paired)):
-                    folder = Path(place) / f"{kind}{i}"
-                    shutil.copytree(Path(place) / "inputs", folder)
-                    fault = disturbed(COMMANDS[name], folder, moment) or _differs(COMMANDS[name], folder, whole)
-                    outcome = "fault" if fault else "fine"
-                    found.append({"command": name, "kind": kind, "moment": moment, "outcome": outcome, "said": fault})
-                    shutil.rmtree(folder)
-    return found
+            for _ in range(rounds):
+                for kind in kinds:
+                    moment = rng.random() * whole.seconds
+                    said = _disturbed(kind, command, stage, Path(place) / "here", moment, whole)
+                    outcome = "fault" if said else "fine"
+                    yield {"command": name, "kind": kind, "moment": moment, "outcome": outcome, "said": said}
 
 
-def _undisturbed(command: Command, folder: Path) -> tuple[str, float]:
-    """The result of the command, and how long it takes; what it reads is kept in `inputs` beside the folder."""
-    folder.mkdir()
-    for words in command.before:
-        _finish(_start(words, folder))
-    if "one two" in command.words:
-        _split(folder)
-    shutil.copytree(folder, folder.parent / "inputs")
+def _undisturbed(command: Command, stage: Stage, folder: Path) -> Whole:
+    stage.copy(command, folder)
     begun = time.monotonic()
-    code, said = _finish(_start(command.words, folder))
+    code, said = finish(start(command.line(), folder))
     if code:
-        raise RuntimeError(f"craftrl {command.words} failed without being disturbed: {said}")
-    return _digest(folder / command.target), time.monotonic() - begun
+        raise RuntimeError(f"craftrl {' '.join(command.line())} failed without being disturbed: {said[-300:]}")
+    whole = Whole(contents(folder), time.monotonic() - begun)
+    shutil.rmtree(folder)
+    return whole
 
 
-def _killed(command: Command, folder: Path, moment: float) -> str:
-    """Kill it at that moment, look at what is there, and give it again."""
-    process = _start(command.words, folder)
+def _disturbed(kind: str, command: Command, stage: Stage, folder: Path, moment: float, whole: Whole) -> str:
+    """What went wrong; "" where nothing did."""
+    stage.copy(command, folder)
+    try:
+        fault = _paired(command, folder, moment) if kind == "pair" else _stopped(kind, command, folder, moment, whole)
+        return fault or _differs(folder, whole)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _stopped(kind: str, command: Command, folder: Path, moment: float, whole: Whole) -> str:
+    """Stop it at that moment, look at what is there, and give it again."""
+    before = set(contents(folder))
+    process = start(command.line(), folder)
+    if kind != "kill":
+        _await_handler(process)
     try:
         process.wait(moment)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-    _finish(process)
-    if (folder / command.target).exists() and command.target != "sweep":
+        if kind == "terminate":
+            process.send_signal(SIGNALS[kind])
+        else:
+            os.killpg(process.pid, SIGNALS[kind])
+    code, said = finish(process)
+    if kind != "kill":
+        fault = _impolite(kind, code, said, not _differs(folder, whole)) or _half_written(folder, before)
+        if fault:
+            return fault
+    if (folder / command.target).exists() and not command.goes_on:
         return ""  # it was done, or its last move was: either way the target must be whole
-    code, said = _finish(_start(command.words, folder))
-    return f"given again, it ended with {code}: {said}" if code else ""
+    code, said = finish(start(command.line(), folder))
+    return f"given again, it ended with {code}: {said[-300:]}" if code else ""
+
+
+def _await_handler(process: subprocess.Popen[str]) -> None:
+    """Until our code answers signals, which Linux shows: what comes before that, Python answers itself."""
+    caught = 1 << (signal.SIGTERM - 1)
+    status = Path(f"/proc/{process.pid}/status")
+    while status.exists() and process.poll() is None:
+        mask = next((line.split()[1] for line in status.read_text().splitlines() if line.startswith("SigCgt")), "0")
+        if int(mask, 16) & caught:
+            return
+        time.sleep(0.005)
+
+
+def _impolite(kind: str, code: int, said: str, done: bool) -> str:
+    """One sentence and the exit code of its signal; of a command that is done, Python may end by the signal."""
+    sentences = [line for line in said.splitlines() if "nothing is half-written" in line]
+    polite = code in CODES[kind] and len(sentences) == 1
+    leaving = done and code in (-SIGNALS[kind], *CODES[kind])
+    if "Traceback" not in said and (code == 0 or polite or leaving):
+        return ""
+    return f"exit {code}: {said[-600:]}"
+
+
+def _half_written(folder: Path, before: set[str]) -> str:
+    """Parts under temporary names; what the same command goes on from has a name that stays."""
+    new = [name for name in contents(folder) if name not in before]
+    parts = [name for name in new if any(piece.endswith(".tmp") for piece in Path(name).parts)]
+    return f"half-written: {', '.join(parts)}" if parts else ""
 
 
 def _paired(command: Command, folder: Path, moment: float) -> str:
     """Two at once, the second a little later."""
-    first = _start(command.words, folder)
+    first = start(command.line(), folder)
     time.sleep(moment / 4)
-    ends = [_finish(process) for process in (first, _start(command.words, folder))]
+    ends = [finish(process) for process in (first, start(command.line(), folder))]
     foreign = [said for code, said in ends if code not in (0, 2) or "Traceback" in said]
     if foreign:
-        return foreign[0]
-    return "" if any(code == 0 for code, _ in ends) else f"both failed: {ends[0][1]}"
+        return foreign[0][-600:]
+    return "" if any(code == 0 for code, _ in ends) else f"both failed: {ends[0][1][-300:]}"
 
 
-def _differs(command: Command, folder: Path, whole: str) -> str:
-    try:
-        if _digest(folder / command.target) != whole:
-            return "the result differs"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    left = [path.name for path in folder.iterdir() if path.name.endswith(".tmp") and command.target != path.name]
-    return "" if not left else f"left behind: {', '.join(left)}"
-
-
-def _start(words: str, folder: Path) -> subprocess.Popen[str]:
-    paths = f"{ROOT / 'src'}{os.pathsep}{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    return subprocess.Popen(
-        [sys.executable, "-m", "craftrl", *words.split()],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def _finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, said = process.communicate(timeout=PATIENCE)
-    return process.returncode, said[-300:]
-
-
-def _split(folder: Path) -> None:
-    """The trajectories of each agent as NumPy files in a folder of its own."""
-    tau = TrajectoryDataset.open(folder / "data.h5")
-    x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
-    for k, name in enumerate(("one", "two")):
-        (folder / name).mkdir()
-        for i, episode in enumerate(x[tau.agent == k][:150]):
-            np.save(folder / name / f"{i}.npy", episode)
-
-
-def _digest(path: Path) -> str:
-    """What a user reads from it; files that hold times are compared without them."""
-    if path.suffix == ".h5":
-        tau = TrajectoryDataset.open(path)
-        parts = [tau.agent.tobytes(), *(tau.at(h).tobytes() for h in range(1, tau.H + 1))]
-    elif path.suffix == ".npz":
-        parts = [array.tobytes() for array in np.load(path).values()]
-    elif path.name == "model":
-        model = craftrl.load(path)
-        parts = [model.labels_.tobytes(), repr(list(model.n_states_)).encode(), repr(model.bounds_).encode()]
-    elif path.name == "sweep":
-        parts = [(path / "table.json").read_bytes()]
-    else:
-        parts = [path.read_bytes()]
-    return hashlib.sha256(b"|".join(parts)).hexdigest()
+def _differs(folder: Path, whole: Whole) -> str:
+    """How what lies there differs from what an undisturbed command leaves, in any byte."""
+    now = contents(folder)
+    if now == whole.left:
+        return ""
+    more, less = sorted(now.keys() - whole.left.keys()), sorted(whole.left.keys() - now.keys())
+    other = [name for name in now if name in whole.left and now[name] != whole.left[name]]
+    words = (("left behind", more), ("missing", less), ("different", other))
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in words if names)
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """One line per command: kills and pairs, and how many of them went wrong."""
+    """One line per command: how often it was disturbed in each way, and how many of these went wrong."""
     counts = Counter((case["command"], case["kind"], case["outcome"] == "fault") for case in found)
-    lines = ["| command | kills | faults | pairs at once | faults |", "|---|---|---|---|---|"]
-    for name in dict.fromkeys(case["command"] for case in found):
-        cells = [n for kind in ("kill", "pair") for n in (_of(counts, name, kind), counts[name, kind, True])]
+    kinds = [kind for kind in (*KINDS, "no recipe") if any(case["kind"] == kind for case in found)]
+    lines = ["| command | " + " | ".join(f"{kind}s | faults" for kind in kinds) + " |"]
+    lines.append("|---" * (1 + 2 * len(kinds)) + "|")
+    for name in [*dict.fromkeys(case["command"] for case in found), "all"]:
+        cells = []
+        for kind in kinds:
+            bad, fine = (
+                sum(n for (c, k, b), n in counts.items() if k == kind and b == fault and name in (c, "all"))
+                for fault in (True, False)
+            )
+            cells += [bad + fine, bad]
         lines.append(f"| {name} | " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
-
-
-def _of(counts: Counter[Any], name: str, kind: str) -> int:
-    return counts[name, kind, True] + counts[name, kind, False]

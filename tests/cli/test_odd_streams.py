@@ -1,7 +1,9 @@
-"""Standard output that is full, names that are no text, and lines that ask for more than there is."""
+"""Standard output that is full or closed, signals, names that are no text, lines that ask for more than there is."""
 
 import contextlib
 import io
+import os
+import signal
 import sys
 
 import pytest
@@ -21,6 +23,7 @@ def test_a_full_standard_output_is_told_in_one_sentence(monkeypatch, capsys):
 def test_a_closed_standard_output_is_no_error(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert main(LINE) == 0
+    sys.stdout.close()
 
 
 def test_a_full_standard_error_leaves_the_exit_code_as_it_is(monkeypatch):
@@ -29,6 +32,38 @@ def test_a_full_standard_error_leaves_the_exit_code_as_it_is(monkeypatch):
         assert main(["inspect", "missing.h5"]) == 2
         with contextlib.suppress(OSError):
             full.close()
+
+
+def test_a_command_that_is_terminated_says_so_and_leaves_no_parts(monkeypatch, tmp_path, capsys):
+    def terminated(writer, agent, x, lengths):
+        (writer.part / "begun").touch()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("craftrl.data.shards.ShardWriter._append", terminated)
+    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
+    assert main([*line, "--out", str(tmp_path / "x")]) == 143
+    assert capsys.readouterr().err.startswith("Terminated; nothing is half-written")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.truth.npz"]  # whole, and gone on from
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_an_interruption_before_the_line_is_read(monkeypatch, capsys):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("craftrl.cli.add_commands", interrupted)
+    assert main(LINE) == 130
+    assert capsys.readouterr().err.startswith("Interrupted; nothing is half-written")
+
+
+def test_memory_that_runs_out_is_told_with_what_was_asked_for(monkeypatch, tmp_path, capsys):
+    def too_much(*given):
+        raise MemoryError("Unable to allocate 9.00 GiB")
+
+    monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", too_much)
+    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
+    assert main([*line, "--out", str(tmp_path / "x.h5")]) == 2
+    assert "it does not (Unable to allocate 9.00 GiB)" in capsys.readouterr().err
 
 
 def test_names_that_are_no_text_are_printed_as_escapes(monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,6 +261,45 @@ def test_shard_with_another_H_or_dtype(shards, change, message):
     np.savez(shards / "shard_00000.npz", **arrays)
     with pytest.raises(InvalidDataError, match=message):
         TrajectoryDataset.open(shards)
+
+
+def test_room_is_told_in_units_of_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda folder: SimpleNamespace(free=3 * 2**10))
+    with pytest.raises(CraftError, match=r"needs 5.00 MiB and 3.00 KiB are free"):
+        storage.check_room(tmp_path / "x", 5 * 2**20)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_whole_file_is_not_called_damaged_where_memory_runs_out(tau, tmp_path, name, monkeypatch):
+    tau.save(tmp_path / name)
+    opened = TrajectoryDataset.open(tmp_path / name)
+
+    def no_memory(*given):
+        raise MemoryError
+
+    where = "craftrl.data.shards.load_arrays" if name == "tau_shards" else "craftrl.data.hdf5.np.asarray"
+    monkeypatch.setattr(where, no_memory)
+    with pytest.raises(MemoryError, match=r"MiB of .* are read at a time"):
+        opened.at(1)
+
+
+def test_shards_that_exchange_their_names(shards):
+    first, second = shards / "shard_00000.npz", shards / "shard_00001.npz"
+    first.rename(shards / "aside")
+    second.rename(first)
+    (shards / "aside").rename(second)
+    with pytest.raises(InvalidDataError, match=r"shard_00000.npz holds other trajectories"):
+        TrajectoryDataset.open(shards)
+
+
+def test_a_manifest_of_an_older_version_has_no_checksums_of_shards(shards, tau):
+    manifest = json.loads((shards / "manifest.json").read_text())
+    for shard in manifest["shards"]:
+        del shard["contents"]
+    manifest["format"] = "craftrl shards 1"
+    del manifest["checksum"]
+    (shards / "manifest.json").write_text(json.dumps(manifest))
+    assert np.array_equal(TrajectoryDataset.open(shards).at(1), tau.at(1))
 
 
 def test_folder_without_a_manifest(shards):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from craftrl.distributed import ray_folders
+from craftrl.distributed.ray_connection import _ending_in_order, _leave
 from craftrl.distributed.ray_folders import own_folder
 
 KILLED = """
@@ -55,3 +56,14 @@ def test_folders_that_are_held_or_not_ours_stay(temp: Path) -> None:
     with own_folder() as first, own_folder():
         assert Path(first).is_dir()
     assert {path.name for path in temp.iterdir()} == {other.name, link.name}
+
+
+def test_a_program_that_answers_sigterm_goes_on_doing_so() -> None:
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    with _ending_in_order(stop):
+        assert signal.getsignal(signal.SIGTERM) is stop
+    with _ending_in_order(signal.SIG_DFL):
+        assert signal.getsignal(signal.SIGTERM) is _leave
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -56,6 +56,13 @@ def test_a_shard_that_changes_during_the_run(folder, tmp_path):
     one_sentence(error)
 
 
+def test_a_whole_shard_in_the_place_of_another(folder):
+    (folder / "shard_00001.npz").write_bytes((folder / "shard_00000.npz").read_bytes())
+    with pytest.raises(InvalidDataError, match=r"shard_00001\.npz holds other trajectories") as error:
+        fit(folder, oracle=CoordinateOracle())
+    one_sentence(error)
+
+
 def test_a_shard_that_vanishes_during_the_run(folder):
     vanish = Meddling(lambda: (folder / "shard_00002.npz").unlink(missing_ok=True))
     with pytest.raises(InvalidDataError, match=r"shard_00002\.npz is missing") as error:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from craftrl._version import __version__
 from craftrl.cli.parser import CommandParser, add_commands
 from craftrl.cli.ranks import as_one, several, tell
+from craftrl.cli.stopping import Terminated, stopped_as_by_hand
 from craftrl.errors import CraftError
 
 __all__ = ["main"]
@@ -51,26 +52,24 @@ craftrl COMMAND --help says more about each."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 when interrupted."""
-    _take_any_text()
+    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted."""
+    _have_streams()
     return as_one(_run, argv) if several() else _run(argv)
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
-    parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
-    add_commands(parser, COMMANDS)
     try:
-        args = parser.parse_args(argv)
-        args.main(args)
-        if sys.stdout is not None:  # closed by whoever started us
+        with contextlib.nullcontext() if several() else stopped_as_by_hand():  # torchrun stops ranks in its own way
+            args = _parser().parse_args(argv)
+            args.main(args)
             sys.stdout.flush()
     except CraftError as error:
         tell(error)
         return 2
-    except KeyboardInterrupt:
-        tell("Interrupted; nothing is half-written, and the same command goes on from what was finished.")
-        return 130
+    except KeyboardInterrupt as error:
+        what, code = ("Terminated", 143) if isinstance(error, Terminated) else ("Interrupted", 130)
+        tell(f"{what}; nothing is half-written, and the same command goes on from what was finished.")
+        return code
     except BrokenPipeError:  # whoever read our output, such as `head`, has left
         _print_nowhere()
         return 1
@@ -78,15 +77,29 @@ def _run(argv: Sequence[str] | None) -> int:
         _print_nowhere()
         tell(f"What is read and written must be at hand; it is not ({error}); check paths, rights and space.")
         return 2
-    except MemoryError:
-        tell("The data must fit into memory; it does not; take less of it, or a machine with more.")
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        tell(f"The data must fit into memory; it does not{what}; take less of it, or a machine with more.")
         return 2
     return 0
 
 
-def _take_any_text() -> None:
-    """Names of files may hold bytes that are no text: those are printed as escapes, where printing would fail."""
-    for stream in (sys.stdout, sys.stderr):
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
+    add_commands(parser, COMMANDS)
+    return parser
+
+
+def _have_streams() -> None:
+    """Where a stream was closed (`>&-`), nowhere takes its place: the next file that is opened would, by its number.
+
+    Names of files may hold bytes that are no text: those are printed as escapes, where printing would fail.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, for as long as the program runs
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 

@@ -24,7 +24,7 @@ from craftrl.data.remote import Remote
 from craftrl.data.remote_file import RemoteFile
 from craftrl.data.seals import read_array
 
-__all__ = ["array_offset", "contents_digest", "found_arrays", "load_array", "load_arrays"]
+__all__ = ["Found", "array_offset", "contents_digest", "found_arrays", "listed_digest", "load_array", "load_arrays"]
 
 TAIL = 2**16  # bytes at the end of a file that hold its directory, for some 900 arrays; longer ones take more requests
 KEPT = 2**14  # directories
@@ -39,6 +39,13 @@ class Member(NamedTuple):
     n_bytes: int
     crc: int
     plain: bool
+
+
+class Found(NamedTuple):
+    """What the directory of a file says: bytes of each array with its header, and what tells it from other files."""
+
+    sizes: dict[str, int]
+    digest: str
 
 
 _directories: dict[tuple[str, int], dict[str, Member]] = {}
@@ -57,21 +64,34 @@ def load_arrays(files: Sequence[Place], name: str) -> list[NDArray[Any]]:
     return [_parsed(content, name) for content, _ in _contents(remote, name)]
 
 
-def found_arrays(files: Sequence[Remote]) -> list[dict[str, int]]:
-    """The arrays in each file, and how many bytes each has with its header; reads all directories anew."""
+def found_arrays(files: Sequence[Remote]) -> list[Found]:
+    """The arrays in each file of a store; reads all directories anew."""
     for file in files:
         _directories.pop((file.url, file.length()), None)
-    return [{name.removesuffix(".npy"): m.n_bytes for name, m in found.items()} for found in _read_directories(files)]
+    return [
+        Found({name.removesuffix(".npy"): m.n_bytes for name, m in members.items()}, _members_digest(members))
+        for members in _read_directories(files)
+    ]
 
 
 def contents_digest(file: Place) -> str:
     """What tells a file from one with other arrays: their checksums, sizes and places, read anew."""
     if isinstance(file, Remote):
-        _directories.pop((file.url, file.length()), None)
-        listed = [(name, m.crc, m.n_bytes, m.start) for name, m in _read_directories([file])[0].items()]
-    else:
-        with zipfile.ZipFile(file) as archive:
-            listed = [(m.filename, m.CRC, m.file_size, m.header_offset) for m in archive.infolist()]
+        return found_arrays([file])[0].digest
+    with zipfile.ZipFile(file) as archive:
+        return listed_digest(archive)
+
+
+def listed_digest(archive: zipfile.ZipFile) -> str:
+    """`contents_digest` of a file that is open."""
+    return _digest([(m.filename, m.CRC, m.file_size, m.header_offset) for m in archive.infolist()])
+
+
+def _members_digest(members: dict[str, Member]) -> str:
+    return _digest([(name, m.crc, m.n_bytes, m.start) for name, m in members.items()])
+
+
+def _digest(listed: list[tuple[str, int, int, int]]) -> str:
     return hashlib.sha256(repr(listed).encode()).hexdigest()
 
 

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from craftrl.data.hdf5_files import GuardedFile, OpenHdf5
 from craftrl.data.places import Place, place
 from craftrl.data.raw import RawRows, Run
-from craftrl.data.seals import UNREADABLE
+from craftrl.data.seals import UNREADABLE, check_memory
 from craftrl.data.storage import DatasetWriter
 from craftrl.errors import InvalidDataError, require
 
@@ -48,6 +48,8 @@ class Hdf5Steps:
             with self._reading() as observations:
                 return np.asarray(observations[step, start:stop])
         except UNREADABLE as error:
+            row_bytes = int(np.prod(self.shape[2:], dtype=np.int64)) * self.dtype.itemsize
+            check_memory(error, self.path, (stop - start) * row_bytes)
             raise InvalidDataError(
                 f"{self.path} cannot be read to its end ({error}); write or copy it again."
             ) from error

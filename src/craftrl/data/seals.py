@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from craftrl.data.places import Place
 from craftrl.data.remote import Remote
 
-__all__ = ["CHECKSUM", "UNREADABLE", "check_seal", "file_digest", "read_array", "read_arrays", "sealed"]
+__all__ = ["CHECKSUM", "UNREADABLE", "check_memory", "check_seal", "file_digest", "read_array", "read_arrays", "sealed"]
 
 # What readers of JSON, ZIP, NumPy and HDF5 files raise where one is missing, truncated or damaged.
 UNREADABLE = (
@@ -44,6 +44,7 @@ UNREADABLE = (
     zlib.error,
 )
 CHECKSUM = "checksum"
+MOST_PACKED = 1032  # bytes that compression (DEFLATE) makes one of, at most
 
 
 def sealed(content: dict[str, Any]) -> dict[str, Any]:
@@ -60,6 +61,23 @@ def check_seal(content: dict[str, Any]) -> None:
 
 def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def check_memory(error: Exception, path: Place, n_bytes: int) -> None:
+    """Raise MemoryError where so many bytes could not be read from a file because memory ran out.
+
+    A damaged file may ask for too much as well, but then for more than any file of its size holds.
+    """
+    ran_out = isinstance(error, MemoryError) or "memory allocation failed" in str(error)  # as HDF5 calls it
+    if ran_out and n_bytes <= MOST_PACKED * _size(path):
+        raise MemoryError(f"{n_bytes / 2**20:.1f} MiB of {path.name} are read at a time") from error
+
+
+def _size(path: Place) -> int:
+    try:
+        return path.length() if isinstance(path, Remote) else path.stat().st_size
+    except OSError:
+        return 0
 
 
 def file_digest(path: Place) -> str:

@@ -1,7 +1,8 @@
 """A folder of NPZ shards: each holds some trajectories of one agent, one array per time step, and their lengths.
 
 `manifest.json` says what all shards have in common and lists them in order. Reading a step reads that array of
-each shard and nothing else. In a store, the manifest also says how many bytes each shard has, and their checksum.
+each shard and nothing else. The manifest also bears the checksums of each shard's arrays, so that no shard is taken for
+another; in a store, also how many bytes each one has, and their checksum.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class ShardSteps:
         known = dict(kept) if of == step else {}
         new = [shard for shard in group if shard not in known]
         files = [self.files[shard] for shard in new]
-        with told_of_shards(files):
+        most = max((self.starts[shard + 1] - self.starts[shard] for shard in new), default=0)
+        with told_of_shards(files, most * int(np.prod(self.shape[2:], dtype=np.int64)) * self.dtype.itemsize):
             known |= zip(new, load_arrays(files, step_name(step)))
         for shard in new:
             x, n = known[shard], self.starts[shard + 1] - self.starts[shard]
@@ -195,8 +197,9 @@ class ShardWriter(DatasetWriter):
             }
             name = f"shard_{len(self._shards):05d}.npz"
             np.savez(self.part / name, lengths=lengths[start : start + self.block], **arrays)
+            contents = contents_digest(self.part / name)
             stored = {"file": name} if self._publication is None else self._publication.send(name)
-            self._shards.append({**stored, "agent": int(agent), "n": len(block)})
+            self._shards.append({**stored, "agent": int(agent), "n": len(block), "contents": contents})
 
     def _end(self) -> None:
         manifest = {

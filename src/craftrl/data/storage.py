@@ -34,6 +34,7 @@ from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 __all__ = ["HDF5_SUFFIXES", "DatasetWriter", "check_room", "open_dataset", "save_dataset", "write_hdf5", "write_shards"]
 
 HDF5_SUFFIXES = (".h5", ".hdf5")
+UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
 class DatasetWriter(ABC):
@@ -173,9 +174,15 @@ def check_room(path: Place, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise CraftError(
-            f"There must be room for the dataset; {path} needs {needed / 2**30:.2f} GiB and {free / 2**30:.2f} GiB are "
-            "free; free some space or choose another place."
+            f"There must be room for the dataset; {path} needs {_in_units(needed)} and {_in_units(free)} are free; "
+            "free some space or choose another place."
         )
+
+
+def _in_units(n_bytes: int) -> str:
+    """In the largest unit of which there is one: small disks fill up as well."""
+    name, size = next((unit for unit in UNITS if n_bytes >= unit[1]), UNITS[-1])
+    return f"{n_bytes / size:.2f} {name}"
 
 
 def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:

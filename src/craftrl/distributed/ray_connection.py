@@ -49,15 +49,15 @@ def connected(
         _check_same(ray, address, workers, store_bytes)
         yield
         return
-    with _as_it_was(), _in_silence():
+    with _as_it_was() as on_sigterm, _in_silence():
         if address is None:
-            with _own(ray, workers, store_bytes, gpus), _ending_in_order():
+            with _own(ray, workers, store_bytes, gpus), _ending_in_order(on_sigterm):
                 yield
             return
         check_answers(address, *host, asked_for_tokens=_asked_for_tokens)
         _join(ray, address)
         try:
-            with _ending_in_order():
+            with _ending_in_order(on_sigterm):
                 yield
         finally:
             ray.shutdown()
@@ -88,15 +88,18 @@ def _check_same(ray: ModuleType, address: str | None, workers: int | None, store
 
 
 @contextmanager
-def _as_it_was() -> Iterator[None]:
-    """Ray changes variables of the environment, a level of logging and what SIGTERM does; afterwards they are back."""
+def _as_it_was() -> Iterator[Any]:
+    """Ray changes variables of the environment, a level of logging and what SIGTERM does; afterwards they are back.
+
+    Gives what SIGTERM did before.
+    """
     names = {name for name in os.environ if name.startswith("RAY_")} | {"PYTHONPATH"}
     before = {name: os.environ.get(name) for name in names}
     level = logging.getLogger("ray").level
     in_main = threading.current_thread() is threading.main_thread()
     on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        yield
+        yield on_sigterm
     finally:
         for name in {name for name in os.environ if name.startswith("RAY_")} | names:
             value = before.get(name)
@@ -120,12 +123,12 @@ def _in_silence() -> Iterator[None]:
 
 
 @contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """SIGTERM alone would end the process with Ray's files still there."""
+def _ending_in_order(on_sigterm: Any) -> Iterator[None]:
+    """SIGTERM alone would end the process with Ray's files still there; a program that answers it goes on doing so."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _leave)
+    before = signal.signal(signal.SIGTERM, on_sigterm if callable(on_sigterm) else _leave)
     try:
         yield
     finally:

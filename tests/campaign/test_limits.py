@@ -1,0 +1,21 @@
+"""A small part of the campaign: too little memory, and the same bits with any number of threads."""
+
+from campaign.bits import KINDS, LIMITS
+from campaign.memory import starve
+from campaign.writers import contents
+
+
+def test_too_little_memory_is_told_and_leaves_nothing():
+    found = list(starve(["collect"], steps=1, much=8_000))
+    assert [case["outcome"] for case in found] == ["refused"], found
+    assert "Unable to allocate" in found[0]["said"]
+
+
+def test_shards_are_fitted_to_the_same_bytes_with_any_number_of_threads(tmp_path, monkeypatch):
+    for threads in ("1", "4"):
+        for name in LIMITS:
+            monkeypatch.setenv(name, threads)
+        KINDS["shards"](tmp_path / threads, 1)
+    made = contents(tmp_path / "1")
+    assert {"model/config.json", "states/states.json", "data/shard_00000.npz"} <= made.keys()
+    assert made == contents(tmp_path / "4")
