@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import io
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
 from campaign.bench import Bench
 from campaign.odd import ODD_TEXTS
 from campaign.processes import Case
+from campaign.studies import STUDIES, Enough, a_few_runs, study_words
 from craftrl.cli import COMMANDS as ALL
 from craftrl.cli import main
 from craftrl.cli.theory import COMMANDS as THEORY
@@ -79,6 +80,7 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
     },
     "theory assumptions": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
     "theory sample-size": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
+    **{f"reproduce {name}": partial(study_words, name) for name in STUDIES},
 }
 
 
@@ -90,9 +92,10 @@ ON_A_CLUSTER = ("model", "data", "--out", "--address", "--workers")
 def options_of(command: str) -> tuple[str, ...]:
     """The arguments and options of a command that take a text."""
     group, *rest = command.split()
-    module = THEORY[rest[0]][0] if group == "theory" else ALL[group][0]
+    within = {"theory": THEORY, "reproduce": STUDIES}.get(group)
+    found: Any = ALL[group][0] if within is None else within[rest[0]][0]
     parser = argparse.ArgumentParser()
-    import_module(module).add_arguments(parser)
+    (import_module(found) if isinstance(found, str) else found).add_arguments(parser)
     taking = [action for action in parser._actions if action.nargs != 0]
     names = [action.option_strings[0] if action.option_strings else action.dest for action in taking]
     return tuple(name for name in names if name in ON_A_CLUSTER or "ray" not in rest)
@@ -109,8 +112,10 @@ def run_command(case: Case, bench: Bench) -> Case:
     out, err = _stream(), _stream()
     code: Any
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), a_few_runs(case["call"].split()[-1]):
             code = main(line)
+    except Enough:
+        code = 0
     except SystemExit as exit:
         code = exit.code
     except BaseException as error:

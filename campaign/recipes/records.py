@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RECORDS"]
+__all__ = ["INNER", "RECORDS"]
 
 _MADE = "a record that the library makes and hands out"
 _EXTENDED = "for those who write an oracle; craftrl.testing checks what they write"
@@ -50,6 +50,23 @@ RECORDS: dict[str, str] = {
         "words of the table, for numbers that are made beside them",
     ),
     **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
-    **dict.fromkeys(["craftrl.envs.MarkovPolicy.probabilities"], "what collect asks of every policy"),
+    **dict.fromkeys(["craftrl.baselines.TrainedBaseline"], "what trained baselines have in common; each is tried"),
+    **dict.fromkeys(["craftrl.data.remote.Remote.*"], "what the library reads and writes places with"),
     **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),
+}
+
+# Methods that the library asks of objects, and callers do not, by name.
+INNER: dict[str, str] = {
+    "saved": "asked by save",
+    "restored": "asked by load",
+    "same_value": "asked by ==",
+    "refits": "asked by diagnose",
+    "check_memory": "asked by prepare",
+    "encoder": "asked by fit",
+    "evaluate": "asked by fit",
+    "on_occupied": "asked by fit",
+    "probabilities": "asked by collect, which checks what every policy says",
+    **dict.fromkeys(
+        ["batch_of", "patience_of", "precision", "rng", "split", "to_device"], "asked while networks train"
+    ),
 }

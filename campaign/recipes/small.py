@@ -10,14 +10,17 @@ from campaign.bench import Bench
 from craftrl import Training
 
 __all__ = [
+    "begun",
     "coordinate_encoders",
     "environment",
     "few_epochs",
     "first",
+    "gym_world",
     "habits",
     "halves",
     "latent",
     "network_job",
+    "no_actions",
     "planner",
     "ring",
     "second",
@@ -132,3 +135,21 @@ def state_module(b: Bench) -> Any:
     from craftrl.deploy import StateModule
 
     return StateModule(b.network[0], 2)
+
+
+def begun(env: Any) -> Any:
+    """An environment in the middle of an episode."""
+    env.reset(seed=0)
+    return env
+
+
+def gym_world() -> Any:
+    from craftrl.envs import GymWorld, MarkovPolicy
+
+    agents = (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2
+    return GymWorld(environment, lambda env: 0, 2, [0, 1], 4, agents)
+
+
+def no_actions(b: Bench) -> Any:
+    """One action at every step of every trajectory."""
+    return np.zeros((len(b.x), b.x.shape[1] - 1), dtype=int)

@@ -9,9 +9,19 @@ import numpy as np
 
 from campaign.bench import Bench
 from campaign.formats import unfitted_network
-from campaign.recipes.small import coordinate_encoders, environment, habits, ring, states_shown, task, tensor
-from craftrl import CRAFT, CoordinateOracle
-from craftrl.envs import MarkovPolicy
+from campaign.recipes.small import (
+    coordinate_encoders,
+    environment,
+    gym_world,
+    habits,
+    no_actions,
+    ring,
+    states_shown,
+    task,
+    tensor,
+)
+from craftrl import CRAFT, CoordinateOracle, baselines
+from craftrl.envs import MarkovPolicy, violations
 
 __all__ = ["SPECIAL"]
 
@@ -20,7 +30,11 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.CRAFT.diagnose", "agent"): lambda b: b.tau.agent,
     ("craftrl.CRAFT.diagnose", "n_resamples"): lambda b: 1,
     ("craftrl.CRAFT.encode", "h"): lambda b: 2,
-    ("craftrl.baselines.SingleObservation.fit", "agent"): lambda b: b.tau.agent,
+    **{(f"craftrl.baselines.{name}.fit", "agent"): lambda b: b.tau.agent for name in baselines.__all__},
+    ("craftrl.baselines.DRAFT.fit", "x"): lambda b: b.x[:, :2],
+    ("craftrl.baselines.ACState.fit", "actions"): lambda b: no_actions(b),
+    ("craftrl.baselines.ACState.train", "actions"): lambda b: no_actions(b),
+    ("craftrl.baselines.ACState.features", "x"): lambda b: b.tau.at(2),
     ("craftrl.baselines.SingleObservation.encode", "h"): lambda b: 2,
     ("craftrl.baselines.SingleObservation.from_pretrained", "path"): lambda b: b.saved_single,
     ("craftrl.report.check_report", "path"): lambda b: b.new(".html"),
@@ -85,6 +99,11 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.envs.GymWorld", "n_states"): lambda b: 2,
     ("craftrl.envs.GymWorld", "actions"): lambda b: [0, 1],
     ("craftrl.envs.GymWorld", "agents"): lambda b: (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2,
+    **{("craftrl.envs.violations." + name, "n"): lambda b: 10 for name in violations.__all__},
+    **{("craftrl.envs.violations." + name, "size"): lambda b: 0.3 for name in violations.__all__},
+    ("craftrl.envs.gym.ExBMDPEnv", "render_mode"): lambda b: "rgb_array",
+    ("craftrl.envs.gym.NumberedActions", "world"): lambda b: gym_world(),
+    ("craftrl.envs.gym.make_env", "world"): lambda b: "craftrl.envs.bits:BitsExBMDP",
     ("craftrl.states.accuracy.population_accuracy", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.accuracy.population_state_accuracies", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.accuracy.population_summary", "encoders"): lambda b: coordinate_encoders,

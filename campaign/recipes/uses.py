@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 
 from campaign.bench import Bench
-from campaign.recipes.small import environment, few_epochs, states_shown
-from craftrl import CRAFT, CoordinateOracle, NeuralOracle
+from campaign.recipes.small import environment, few_epochs, no_actions, states_shown
+from craftrl import CRAFT, CoordinateOracle, NeuralOracle, baselines
 from craftrl.distributed.cost import estimate
 from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 from craftrl.envs import collect
 
 __all__ = ["USES"]
+
+# Baselines that train a network.
+TRAINED = [name for name in baselines.__all__ if issubclass(getattr(baselines, name), baselines.TrainedBaseline)]
 
 USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.CRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
@@ -30,7 +33,7 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.baselines.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.baselines.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.baselines.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
-    "craftrl.baselines.SingleFrame": lambda b, model: model.fit(b.x, b.tau.agent),
+    **{f"craftrl.baselines.{name}": lambda b, model: _trained(b, model) for name in TRAINED},
     "craftrl.distributed.RayExecutor": lambda b, executor: _summed(executor),
     "craftrl.distributed.job.Cluster": lambda b, cluster: estimate(Job(10**6), cluster, Rates.shipped()),
     "craftrl.distributed.job.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
@@ -45,6 +48,9 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.envs.AdaptivePolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
     "craftrl.envs.SwitchingPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
     "craftrl.envs.GymWorld": lambda b, world: collect(world, world.policies(), 2, seed=0),
+    "craftrl.envs.gym.ExBMDPEnv": lambda b, env: (env.reset(seed=0), env.step(0), env.render()),
+    "craftrl.envs.gym.NumberedActions": lambda b, env: (env.reset(seed=0), env.step(0)),
+    "craftrl.envs.gym.make_env": lambda b, env: (env.reset(seed=0), env.step(0)),
     "craftrl.deploy.StateObservation": lambda b, env: env.reset(seed=0),
     "craftrl.planning.Imitator": lambda b, imitator: imitator.run(environment(), seed=0),
     "craftrl.planning.Planner": lambda b, planner: planner.run(environment(), {0}, seed=0),
@@ -58,8 +64,12 @@ def _summed(executor: Any) -> Any:
         return executor.total([executor.submit(np.sum, np.arange(4))] * 2)
 
 
-def _quick(oracle: Any) -> Any:
-    return oracle if oracle.training is not None else oracle.set_params(training=few_epochs())
+def _quick(trained: Any) -> Any:
+    return trained if trained.training is not None else trained.set_params(training=few_epochs())
+
+
+def _trained(b: Bench, model: Any) -> Any:
+    return _quick(model).fit(b.x, b.tau.agent, no_actions(b))
 
 
 def _fit(b: Bench, oracle: Any, **given: Any) -> Any:

@@ -111,7 +111,6 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "actions": lambda b: np.zeros((len(b.x), b.x.shape[1] - 1), dtype=int),
     "edge": lambda b: b.moves.edges[0],
     "edges": lambda b: b.moves.edges,
-    "start": lambda b: 0,
     "goals": lambda b: {int(b.moves.edges[0, 1])},
     "goal": lambda b: {int(b.moves.edges[0, 1])},
     "aim": lambda b: {int(b.moves.edges[0, 1])},
@@ -149,4 +148,7 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "frame_bytes": lambda b: 12288,
     "frames_per_second": lambda b: 2e4,
     "price": lambda b: 1.0,
+    "seed": lambda b: 0,
+    "collection": lambda b: b.collected,
+    "start": lambda b: 0,
 }
