@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from craftrl.errors import InvalidParameterError
 
 __all__ = [
+    "check_choice",
     "check_flag",
     "check_function",
     "check_kind",
@@ -77,6 +78,12 @@ def check_flag(name: str, value: Any, advice: str = "") -> None:
     """True or False, NumPy's among them."""
     if not (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
         raise _wrong(name, "True or False", value, advice)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str], advice: str = "") -> None:
+    """One of these texts."""
+    if not (isinstance(value, str) and value in choices):
+        raise _wrong(name, f"one of {', '.join(map(repr, choices))}", value, advice)
 
 
 def check_kind(name: str, value: Any, kind: type | tuple[type, ...], what: str, advice: str = "") -> None:
