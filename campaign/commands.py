@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from campaign.bench import Bench
@@ -102,7 +104,8 @@ def options_of(command: str) -> tuple[str, ...]:
 
 
 def run_command(case: Case, bench: Bench) -> Case:
-    """Run a line in this process; its exit code must be 0, 1 or 2, and nothing may be raised."""
+    """Run a line in this process: nothing may be raised, and what is refused gets exit code 2 and one sentence, and
+    leaves nothing behind."""
     words = COMMANDS[case["call"]](bench)
     if case["parameter"] is not None:
         words[case["parameter"]] = [ODD_TEXTS[case["odd"]]]
@@ -110,6 +113,7 @@ def run_command(case: Case, bench: Bench) -> Case:
     for name, values in words.items():
         line += [name, *values] if name.startswith("-") else values
     out, err = _stream(), _stream()
+    there = _files(bench.folder)
     code: Any
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), a_few_runs(case["call"].split()[-1]):
@@ -120,12 +124,24 @@ def run_command(case: Case, bench: Bench) -> Case:
         code = exit.code
     except BaseException as error:
         return {"outcome": "foreign", "said": f"{type(error).__name__}: {error}"[:300]}
-    said = _text(err)[-300:]
-    if code not in (0, 2) or "Traceback" in said or (code == 2 and not said.strip()):
-        return {"outcome": "foreign", "said": f"exit {code}: {said}"}
+    said = _text(err)
+    if code not in (0, 2) or "Traceback" in said or (code == 2 and not _one_sentence(said)):
+        return {"outcome": "foreign", "said": f"exit {code}: {said[-300:]}"}
     if code == 2 and case["parameter"] is None:
-        return {"outcome": "foreign", "said": said}
-    return {"outcome": "refused" if code else "fine", "said": said}
+        return {"outcome": "foreign", "said": said[-300:]}
+    if code == 2 and _files(bench.folder) != there:
+        return {"outcome": "foreign", "said": f"left {sorted(_files(bench.folder) ^ there)[:3]} after: {said[-200:]}"}
+    return {"outcome": "refused" if code else "fine", "said": said[-300:]}
+
+
+def _files(folder: Path) -> set[str]:
+    """All that lies there."""
+    return {str(path) for path in folder.rglob("*")}
+
+
+def _one_sentence(said: str) -> bool:
+    """One line, beside those on stores that are asked again."""
+    return len([line for line in said.splitlines() if not re.search(r"; try \d of \d$", line)]) == 1
 
 
 def _stream() -> io.TextIOWrapper:

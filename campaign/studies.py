@@ -17,6 +17,7 @@ __all__ = ["STUDIES", "Enough", "a_few_runs", "study_words"]
 
 Words = dict[str, list[str]]
 STUDIES = available_studies()
+EPISODES = 8  # of games that are not recorded yet
 FEW = 8  # runs of a sweep that is run whole; of a longer one the first is
 
 # What makes the runs of a study small, where it has options for that.
@@ -35,7 +36,7 @@ SMALL: dict[str, Words] = {
     },
 }
 DATA = ("games", "planning")  # those that keep recordings of games in a folder
-LONG = ("bounds",)  # those a single run of which takes minutes: the sweep ends before it
+LONG = ("bounds", "loud")  # those a single run of which takes minutes: the sweep ends before it
 
 
 class Enough(BaseException):
@@ -46,7 +47,7 @@ def study_words(name: str, bench: Bench) -> Words:
     """A line of this study that works: one seed, small runs, results in a folder that is not there yet."""
     words = {**SMALL.get(name, {}), "--out": [str(bench.new())]}
     if name != "figures":
-        words |= {"--seeds": ["1"]}
+        words |= {"--seeds": ["1"], "--quiet": []}
     if name in DATA:
         words |= {"--data": [str(_played(bench))]}
     return words
@@ -61,7 +62,7 @@ def _played(bench: Bench) -> Path:
     folder = bench.new()
     folder.mkdir()
     world, agents = make_world("minigrid", seed=0)
-    write(file_of(str(folder), "minigrid"), collect(world, agents, 8, 0))
+    write(file_of(str(folder), "minigrid"), collect(world, agents, EPISODES, 0))
     return folder
 
 
@@ -77,5 +78,5 @@ def a_few_runs(name: str) -> Iterator[None]:
         if len(todo) > FEW:
             raise Enough
 
-    with mock.patch.object(runner, "_run_all", first):
+    with mock.patch.object(runner, "_run_all", first), mock.patch("studies.games.data.EPISODES", EPISODES):
         yield

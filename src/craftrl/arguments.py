@@ -54,7 +54,7 @@ def is_whole(value: object) -> bool:
 def shown(value: object) -> str:
     """A value as a message shows it: on one line, and not longer than a line."""
     try:
-        text = " ".join(repr(value).split())
+        text = " ".join(repr(os.fspath(value) if isinstance(value, os.PathLike) else value).split())
     except Exception:  # whole numbers of 5000 digits have no text, and a caller's class may fail at anything
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."

@@ -8,18 +8,23 @@ from craftrl.reproduce.workers import BACKENDS
 
 __all__ = ["add_sweep_arguments", "natural", "positive"]
 
+DIGITS = 18  # which 64 bits hold
+
 
 def natural(text: str) -> int:
     """A whole number of at least 0: seeds, and counts of what may be absent."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0; {text!r} was given")
-    return int(text)
+    return _whole(text, 0)
 
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; {text!r} was given")
+    return _whole(text, 1)
+
+
+def _whole(text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and int(text) >= least):  # int reads 4300 at most
+        what = f"a whole number of at least {least}{f', below 10**{DIGITS}' if len(text) > DIGITS else ''}"
+        raise argparse.ArgumentTypeError(f"must be {what}; {text!r} was given")
     return int(text)
 
 
