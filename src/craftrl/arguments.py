@@ -114,8 +114,8 @@ def check_path(name: str, value: Any) -> Path:
     if is_url(value):
         advice = "use a local file, and copy it to or from the store yourself"
         raise _wrong(name, "on a disk of this machine", str(value), advice)
-    if isinstance(value, os.PathLike) and COLLAPSED.match(str(value)):
-        advice = "pathlib has no URLs and took a slash away"
+    if isinstance(value, (str, os.PathLike)) and COLLAPSED.match(str(value)):
+        advice = "a URL has two slashes; pathlib, which has none, takes one away"
         raise _wrong(name, "a URL as a text, such as 's3://bucket/name', or a path on a disk", value, advice)
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(path, str) or not path or "\0" in path:

@@ -22,9 +22,10 @@ def positive(text: str) -> int:
 
 
 def _whole(text: str, least: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and int(text) >= least):  # int reads 4300 at most
-        what = f"a whole number of at least {least}{f', below 10**{DIGITS}' if len(text) > DIGITS else ''}"
-        raise argparse.ArgumentTypeError(f"must be {what}; {text!r} was given")
+    digits = text.isascii() and text.isdigit()  # of which int reads 4300 at most
+    if not digits or len(text) > DIGITS or int(text) < least:
+        limit = f", below 10**{DIGITS}" if digits and len(text) > DIGITS else ""
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}{limit}; {text!r} was given")
     return int(text)
 
 
