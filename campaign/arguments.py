@@ -45,7 +45,7 @@ def argument_cases() -> list[Case]:
     for call in public_calls().values():
         part = call.name.rsplit(".", 2 if call.method else 1)[0]
         if call.missing:
-            said = f"no value for {', '.join(call.missing)} in campaign/recipes.py"
+            said = f"no value for {', '.join(call.missing)} in campaign/recipes"
             cases.append({"part": part, "call": call.name, "outcome": "no recipe", "said": said})
             continue
         cases.append({"part": part, "call": call.name, "parameter": None, "odd": None})

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, get_origin
 
 from campaign.bench import Bench
-from campaign.recipes import HELD, RECORDS, SPECIAL, USES, VALUES
+from campaign.recipes import HELD, INNER, OF_WORLD, RECORDS, SPECIAL, USES, VALUES
+from craftrl.envs import ExBMDP
+from craftrl.estimators.base import Learner
 
 __all__ = ["Call", "public_calls"]
 
@@ -32,6 +34,8 @@ MODULES = (
     "craftrl.distributed.forecast",
     "craftrl.distributed.train_on_ray",
     "craftrl.envs",
+    "craftrl.envs.gym",
+    "craftrl.envs.violations",
     "craftrl.importing",
     "craftrl.deploy",
     "craftrl.report",
@@ -51,6 +55,7 @@ class Call:
     parameters  those that can be given, by name; `*args` among them
     path        the names of those that are paths
     missing     parameters that need a value and have no recipe
+    of_world    whether it is a method of a world, which has values of its own
     """
 
     name: str
@@ -59,16 +64,24 @@ class Call:
     paths: frozenset[str]
     missing: tuple[str, ...]
     method: str | None = None
+    of_world: bool = False
 
     def run(self, bench: Bench, **odd: Any) -> Any:
         """Call it with the values of its recipe, but for `odd`; a class is built and then used."""
         if self.method is None:
-            made = _call(self.target, {**self._recipe(bench), **odd})
+            made = self._made(bench, odd)
             use = USES.get(self.name)
             return made if use is None else use(bench, made)
-        holder = HELD[self.name.removesuffix(f".{self.method}")](bench)
-        result = _call(getattr(holder, self.method), {**self._recipe(bench), **odd})
+        holder = _held(self.name.removesuffix(f".{self.method}"), bench)
+        given = self._recipe(bench) if not self.of_world else self._asked(holder)
+        result = _call(getattr(holder, self.method), {**given, **odd})
         return list(result) if inspect.isgenerator(result) else result
+
+    def _made(self, bench: Bench, odd: dict[str, Any]) -> Any:
+        return _call(self.target, {**self._recipe(bench), **odd})
+
+    def _asked(self, world: Any) -> dict[str, Any]:
+        return {name: _of_world(self.method, name)(world) for name in self.parameters if _needed(self, name)}
 
     def _recipe(self, bench: Bench) -> dict[str, Any]:
         return {name: _value(self.name, name)(bench) for name in self.parameters if _needed(self, name)}
@@ -82,6 +95,7 @@ def public_calls() -> dict[str, Call]:
 
 def _calls() -> Iterator[Call]:
     seen: set[int] = set()
+    tried: set[Any] = set()  # methods, which classes inherit from one another
     for module in map(import_module, MODULES):
         for name in module.__all__:
             thing, full = getattr(module, name), f"{module.__name__}.{name}"
@@ -90,26 +104,42 @@ def _calls() -> Iterator[Call]:
             seen.add(id(thing))
             if full not in RECORDS:
                 yield _of(full, thing)
-            if full in HELD:
-                yield from _methods(full, thing)
+            if isinstance(thing, type) and (full in HELD or full not in RECORDS):
+                yield from _methods(full, thing, tried)
 
 
 def _is_no_call(thing: Any) -> bool:
     if not isinstance(thing, type):
-        return False
+        return get_origin(thing) is not None  # the name of a type, such as Callable[[int], int]
     return issubclass(thing, BaseException) or inspect.isabstract(thing) or getattr(thing, "_is_protocol", False)
 
 
-def _methods(full: str, cls: type) -> Iterator[Call]:
-    for name in dir(cls):
+def _methods(full: str, cls: type, tried: set[Any]) -> Iterator[Call]:
+    """The methods of a class that callers call; where HELD has none of it, without those that a class before it has."""
+    for name in dir(cls) if f"{full}.*" not in RECORDS else ():
         method = getattr(cls, name)
         ours = getattr(method, "__module__", "") or ""
-        called = not name.startswith("_") and f"{full}.{name}" not in RECORDS
-        if called and inspect.isroutine(method) and ours.startswith("craftrl"):
-            yield _of(f"{full}.{name}", method, name)
+        called = not name.startswith("_") and name not in INNER and f"{full}.{name}" not in RECORDS
+        function = getattr(method, "__func__", method)
+        if (
+            called
+            and inspect.isroutine(method)
+            and ours.startswith("craftrl")
+            and (full in HELD or function not in tried)
+        ):
+            tried.add(function)
+            yield _of(f"{full}.{name}", method, name, issubclass(cls, ExBMDP))
 
 
-def _of(full: str, thing: Any, method: str | None = None) -> Call:
+def _held(name: str, bench: Bench) -> Any:
+    """An object of this class: what HELD has, or what is built as its recipe says, fitted if it is a learner."""
+    if name in HELD:
+        return HELD[name](bench)
+    made = public_calls()[name]._made(bench, {})
+    return USES[name](bench, made) if isinstance(made, Learner) else made
+
+
+def _of(full: str, thing: Any, method: str | None = None, of_world: bool = False) -> Call:
     parameters = {
         name: parameter
         for name, parameter in inspect.signature(thing).parameters.items()
@@ -119,9 +149,9 @@ def _of(full: str, thing: Any, method: str | None = None) -> Call:
     missing = tuple(
         name
         for name, parameter in parameters.items()
-        if parameter.default is parameter.empty and (full, name) not in SPECIAL and name not in VALUES
+        if parameter.default is parameter.empty and not (_of_world(method, name) if of_world else _value(full, name))
     )
-    return Call(full, thing, tuple(parameters), paths, missing, method)
+    return Call(full, thing, tuple(parameters), paths, missing, method, of_world)
 
 
 def _needed(call: Call, name: str) -> bool:
@@ -130,8 +160,12 @@ def _needed(call: Call, name: str) -> bool:
     return parameter.default is parameter.empty or (call.name, name) in SPECIAL
 
 
-def _value(call: str, name: str) -> Callable[[Bench], Any]:
-    return SPECIAL.get((call, name)) or VALUES[name]
+def _value(call: str, name: str) -> Callable[[Bench], Any] | None:
+    return SPECIAL.get((call, name)) or VALUES.get(name)
+
+
+def _of_world(method: str | None, name: str) -> Callable[[Any], Any] | None:
+    return OF_WORLD.get((str(method), name)) or OF_WORLD.get(name)
 
 
 def _call(target: Callable[..., Any], given: dict[str, Any]) -> Any:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from campaign.bench import Bench
 from campaign.odd import ODD_TEXTS
 from campaign.processes import Case
+from campaign.studies import STUDIES, Enough, a_few_runs, study_words
 from craftrl.cli import COMMANDS as ALL
 from craftrl.cli import main
 from craftrl.cli.theory import COMMANDS as THEORY
@@ -79,6 +82,7 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
     },
     "theory assumptions": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
     "theory sample-size": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},
+    **{f"reproduce {name}": partial(study_words, name) for name in STUDIES},
 }
 
 
@@ -90,8 +94,10 @@ ON_A_CLUSTER = ("model", "data", "--out", "--address", "--workers")
 def options_of(command: str) -> tuple[str, ...]:
     """The arguments and options of a command that take a text."""
     group, *rest = command.split()
-    module = THEORY[rest[0]][0] if group == "theory" else ALL[group][0]
-    taking = [action for action in actions_of(import_module(module)) if action.nargs != 0]
+    within = {"theory": THEORY, "reproduce": STUDIES}.get(group)
+    found: Any = ALL[group][0] if within is None else within[rest[0]][0]
+    parts = import_module(found) if isinstance(found, str) else found
+    taking = [action for action in actions_of(parts) if action.nargs != 0]
     names = [action.option_strings[0] if action.option_strings else action.dest for action in taking]
     return tuple(name for name in names if name in ON_A_CLUSTER or "ray" not in rest)
 
@@ -104,7 +110,8 @@ def actions_of(command: Any) -> list[argparse.Action]:
 
 
 def run_command(case: Case, bench: Bench) -> Case:
-    """Run a line in this process; its exit code must be 0, 1 or 2, and nothing may be raised."""
+    """Run a line in this process: nothing may be raised, and what is refused gets exit code 2 and one sentence, and
+    leaves nothing behind."""
     words = COMMANDS[case["call"]](bench)
     if case["parameter"] is not None:
         words[case["parameter"]] = [ODD_TEXTS[case["odd"]]]
@@ -112,20 +119,35 @@ def run_command(case: Case, bench: Bench) -> Case:
     for name, values in words.items():
         line += [name, *values] if name.startswith("-") else values
     out, err = _stream(), _stream()
+    there = _files(bench.folder)
     code: Any
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), a_few_runs(case["call"].split()[-1]):
             code = main(line)
+    except Enough:
+        code = 0
     except SystemExit as exit:
         code = exit.code
     except BaseException as error:
         return {"outcome": "foreign", "said": f"{type(error).__name__}: {error}"[:300]}
-    said = _text(err)[-300:]
-    if code not in (0, 2) or "Traceback" in said or (code == 2 and not said.strip()):
-        return {"outcome": "foreign", "said": f"exit {code}: {said}"}
+    said = _text(err)
+    if code not in (0, 2) or "Traceback" in said or (code == 2 and not _one_sentence(said)):
+        return {"outcome": "foreign", "said": f"exit {code}: {said[-300:]}"}
     if code == 2 and case["parameter"] is None:
-        return {"outcome": "foreign", "said": said}
-    return {"outcome": "refused" if code else "fine", "said": said}
+        return {"outcome": "foreign", "said": said[-300:]}
+    if code == 2 and _files(bench.folder) != there:
+        return {"outcome": "foreign", "said": f"left {sorted(_files(bench.folder) ^ there)[:3]} after: {said[-200:]}"}
+    return {"outcome": "refused" if code else "fine", "said": said[-300:]}
+
+
+def _files(folder: Path) -> set[str]:
+    """All that lies there."""
+    return {str(path) for path in folder.rglob("*")}
+
+
+def _one_sentence(said: str) -> bool:
+    """One line, beside those on stores that are asked again."""
+    return len([line for line in said.splitlines() if not re.search(r"; try \d of \d$", line)]) == 1
 
 
 def _stream() -> io.TextIOWrapper:

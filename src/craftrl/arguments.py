@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from craftrl.errors import InvalidParameterError
 
 __all__ = [
+    "check_choice",
     "check_flag",
     "check_function",
     "check_kind",
@@ -53,7 +54,7 @@ def is_whole(value: object) -> bool:
 def shown(value: object) -> str:
     """A value as a message shows it: on one line, and not longer than a line."""
     try:
-        text = " ".join(repr(value).split())
+        text = " ".join(repr(os.fspath(value) if isinstance(value, os.PathLike) else value).split())
     except Exception:  # whole numbers of 5000 digits have no text, and a caller's class may fail at anything
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
@@ -77,6 +78,12 @@ def check_flag(name: str, value: Any, advice: str = "") -> None:
     """True or False, NumPy's among them."""
     if not (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
         raise _wrong(name, "True or False", value, advice)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str], advice: str = "") -> None:
+    """One of these texts."""
+    if not (isinstance(value, str) and value in choices):
+        raise _wrong(name, f"one of {', '.join(map(repr, choices))}", value, advice)
 
 
 def check_kind(name: str, value: Any, kind: type | tuple[type, ...], what: str, advice: str = "") -> None:
@@ -107,8 +114,8 @@ def check_path(name: str, value: Any) -> Path:
     if is_url(value):
         advice = "use a local file, and copy it to or from the store yourself"
         raise _wrong(name, "on a disk of this machine", str(value), advice)
-    if isinstance(value, os.PathLike) and COLLAPSED.match(str(value)):
-        advice = "pathlib has no URLs and took a slash away"
+    if isinstance(value, (str, os.PathLike)) and COLLAPSED.match(str(value)):
+        advice = "a URL has two slashes; pathlib, which has none, takes one away"
         raise _wrong(name, "a URL as a text, such as 's3://bucket/name', or a path on a disk", value, advice)
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(path, str) or not path or "\0" in path:

@@ -138,10 +138,10 @@ def test_bad_input_is_refused(data):
 @pytest.mark.parametrize(
     ("n_states", "actions", "message"),
     [
-        (3, None, "n_states must give one number per step; 3 was given for 3 steps"),
-        ([1, 2, 0], None, r"integers in 1..160, one for each trajectory at most; \[1, 2, 0\] was given"),
-        ([1, 2, 200], None, r"integers in 1..160"),
-        ([1, 2, 2.5], None, r"integers in 1..160"),
+        (3, None, "n_states must give one integer per step.*; 3 was given for 3 steps"),
+        ([1, 2, 0], None, r"each in 1..160, the number of trajectories; \[1, 2, 0\] was given"),
+        ([1, 2, 200], None, "each in 1..160"),
+        ([1, 2, 2.5], None, "each in 1..160"),
         ([1, 2, 3], np.zeros((160, 3), dtype=int), r"of shape \(160, 2\).*; int64 of shape \(160, 3\) were given"),
         ([1, 2, 3], np.zeros((160, 2)), "float64 of shape"),
         ([1, 2, 3], np.full((160, 2), -1), "integers of 0 or more"),
@@ -150,3 +150,15 @@ def test_bad_input_is_refused(data):
 def test_numbers_of_states_and_actions_must_go_with_the_data(data, n_states, actions, message):
     with pytest.raises((InvalidParameterError, InvalidDataError), match=message):
         baselines.SingleFrame(n_states, dim=8, training=TRAINING).fit(data.tau, actions=actions)
+
+
+def test_parts_of_fit_that_are_called_alone_are_checked(data):
+    model = baselines.SingleFrame([1, 3, 4], dim=8, training=TRAINING)
+    with pytest.raises(NotFittedError, match="must be trained"):
+        model.cluster(data.tau)
+    model.fit(data.tau)
+    for odd in (None, 3, "x", np.zeros(2), [[1], [2, 3]]):
+        with pytest.raises(InvalidParameterError, match="tau must be a TrajectoryDataset"):
+            model.cluster(odd)
+        with pytest.raises((InvalidParameterError, InvalidDataError), match="must"):
+            model.features(odd)

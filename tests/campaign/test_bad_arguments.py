@@ -6,6 +6,9 @@ import pytest
 
 from campaign.arguments import FAULTS, argument_cases, command_cases, some, starts_ray, summary, try_arguments
 from campaign.calls import public_calls
+from campaign.commands import _one_sentence
+from craftrl import envs
+from craftrl.reproduce.catalogue import available_studies
 
 # What trains networks, draws pages or starts a Ray takes too long here.
 LEFT_OUT = (
@@ -18,7 +21,8 @@ LEFT_OUT = (
 
 
 def quick(case):
-    return not starts_ray(case) and not case["call"].startswith((*LEFT_OUT, "render", "export", "report"))
+    slow = (*LEFT_OUT, "render", "export", "report", "reproduce")
+    return not starts_ray(case) and not case["call"].startswith(slow)
 
 
 def test_every_public_callable_has_a_recipe():
@@ -46,3 +50,25 @@ def test_parameters_come_from_the_signature(name):
 
     call = public_calls()[name]
     assert set(call.parameters) == set(inspect.signature(call.target).parameters) - {"self"}
+
+
+def test_methods_of_worlds_and_all_studies_are_among_the_cases():
+    """They are found in the code: a world or a study that is new is tried without a word here."""
+    calls = public_calls()
+    worlds = [name for name in envs.__all__ if name.endswith("ExBMDP") and name != "ExBMDP"]
+    assert worlds
+    assert all(f"craftrl.envs.{name}.emit" in calls for name in worlds)
+    assert {f"craftrl reproduce {name}" for name in available_studies()} <= {case["part"] for case in command_cases()}
+
+
+@pytest.mark.parametrize(
+    ("said", "one"),
+    [
+        ("horizon must be ...; 1 was given.\n", True),
+        ("It does not answer (refused); try 2 of 6\nThe store must answer.\n", True),
+        ("First line.\nSecond line.\n", False),
+        ("", False),
+    ],
+)
+def test_a_refusal_is_one_sentence(said, one):
+    assert _one_sentence(said) is one

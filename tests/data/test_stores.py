@@ -90,7 +90,7 @@ def test_what_is_a_url_and_what_is_a_file_with_an_odd_name(tmp_path):
     for name in ("C:/data.h5", "C://data.h5", "12:30.h5", "a:b/c", "s3:/bucket/x"):
         assert isinstance(place(name), Path)
     assert place(f"file://{tmp_path}/x") == tmp_path / "x"
-    with pytest.raises(InvalidParameterError, match="took a slash away"):
+    with pytest.raises(InvalidParameterError, match="takes one away"):
         source("The dataset", Path("s3://bucket/x"))
     with pytest.raises(InvalidParameterError, match=r"must have a name in a bucket, such as s3://bucket/name"):
         target("The model", "s3://bucket/")

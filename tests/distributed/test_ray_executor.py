@@ -199,6 +199,17 @@ def after(marker: Path, fail: Any, function: Any, *args: Any) -> Any:
     return once(marker, fail, None) or function(*args)
 
 
+def test_one_handle_may_count_twice_and_what_is_none_is_refused(executor: RayExecutor) -> None:
+    one = executor.submit(np.sum, np.arange(4))
+    assert executor.total([one, one]) == 12
+    assert executor.get([one, one]) == [6, 6]
+    for odd in ([None], [np.arange(3)], ["x", one]):
+        with pytest.raises(InvalidParameterError, match="Each of handles must be what submit gives"):
+            executor.get(odd)
+        with pytest.raises(InvalidParameterError, match="Each of handles must be what submit gives"):
+            executor.total(odd)
+
+
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = BitsExBMDP(4, 10, seed=0)

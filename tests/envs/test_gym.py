@@ -63,7 +63,7 @@ def test_stepping_past_the_end_asks_for_a_reset() -> None:
     with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
         env.step(0)
     env.reset(seed=0)
-    with pytest.raises(InvalidParameterError, match=r"integer in 0\.\.1; 2 was given"):
+    with pytest.raises(InvalidParameterError, match="action must be an integer from 0 to 1; 2 was given"):
         env.step(2)
     assert env.step(1)[2]
     with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):

@@ -95,9 +95,9 @@ def test_impossible_worlds_are_refused(arguments, message):
 
 def test_impossible_policies_are_refused():
     world = PixelsExBMDP(4, 3, 0)
-    with pytest.raises(InvalidParameterError, match="2, 3 or 4"):
+    with pytest.raises(InvalidParameterError, match="n_agents must be an integer from 2 to 4"):
         world.policies(5)
     with pytest.raises(InvalidParameterError, match="alpha must be a positive number"):
         world.policies(2, 0.0)
-    with pytest.raises(InvalidParameterError, match="'cells' or 'compass'"):
+    with pytest.raises(InvalidParameterError, match="one of 'cells', 'compass'"):
         world.policies(style="other")

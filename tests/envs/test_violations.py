@@ -75,7 +75,7 @@ def test_seed_sequences_serve_as_seeds(violation: str) -> None:
 @pytest.mark.parametrize("size", [-0.1, 1.5])
 def test_sizes_are_shares(violation: str, size: float) -> None:
     world, policies = WORLDS["bits"]
-    with pytest.raises(InvalidParameterError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(InvalidParameterError, match="size must be a number from 0 to 1"):
         VIOLATIONS[violation](world, policies, 10, size, 0)
 
 
@@ -217,7 +217,7 @@ def test_agents_are_alike_at_a_share_of_the_steps_that_grows(like: int) -> None:
 
 
 def test_only_an_agent_can_be_acted_like() -> None:
-    with pytest.raises(InvalidParameterError, match="one of 2 agents, from 0 on; 2 was given"):
+    with pytest.raises(InvalidParameterError, match="like must be an integer from 0 to 1; 2 was given"):
         agree_at_steps(WORLDS["bits"][1], 0.5, 0, like=2)
 
 

@@ -165,3 +165,14 @@ def test_senseless_sweeps(tmp_path: Path, settings: list[Draw], workers: int, me
 def test_seeds_are_those_of_the_parts_alone() -> None:
     assert seed_of("a", 1).entropy == seed_of("a", 1).entropy
     assert len({seed_of(*parts).entropy for parts in [("a", 1), ("a", 2), ("b", 1), ("a1",)]}) == 4
+
+
+def test_settings_that_no_run_can_take_are_not_kept(tmp_path):
+    """Where no run comes to its end, the folder would only be in the way of better settings."""
+
+    def refuse(settings):
+        raise InvalidParameterError("n must be small; it is not.")
+
+    with pytest.raises(InvalidParameterError, match="n must be small"):
+        run_sweep("demo", DRAWS, refuse, tmp_path / "new", progress=False)
+    assert not (tmp_path / "new").exists()

@@ -92,6 +92,7 @@ class LatentAction(TrainedBaseline):
         from sklearn.cluster import KMeans  # dear to import
 
         check_whole("n_actions", n_actions, 1)
+        check_whole("seed", seed, 0, 2**32 - 1)
         latents = self.latents(x)
         flat = latents.reshape(-1, latents.shape[-1])
         check_whole("n_actions", n_actions, 1, max(len(flat), 1), "there is one transition for each at least")

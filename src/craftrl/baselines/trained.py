@@ -12,12 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from craftrl.arguments import check_flag, check_kind, check_whole
+from craftrl.baselines.checks import check_baseline, check_learning
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
-from craftrl.data.labels import as_array
 from craftrl.data.ranks import ALONE
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.errors import NotFittedError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.network.frames import Frames, open_frames
 from craftrl.oracles.network.heads import TrunkEncoder
@@ -29,7 +28,6 @@ from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
 __all__ = ["Objective", "Shapes", "TrainedBaseline"]
 
 Ints = NDArray[np.integer]
-MOST_DIM = 2**16
 Floats = NDArray[np.floating]
 SAMPLE = 10_000  # trajectories that k-means looks at
 
@@ -131,14 +129,14 @@ class TrainedBaseline(Learner):
     def fit(self, x: Any, agent: Any = None, actions: Ints | None = None) -> TrainedBaseline:
         """Train the trunk, then cluster each step. `actions` (n, H-1) are for those that need them."""
         data = as_dataset(x, agent)
-        self._check(data.tau, actions)
+        check_learning(self, data.tau, actions)
         taken = None if actions is None else data.as_grouped(np.asarray(actions))
         with cpu_threads((self.training or Training()).threads):
             return self.train(data.tau, taken).cluster(data.tau)
 
     def train(self, tau: TrajectoryDataset, actions: Ints | None = None) -> TrainedBaseline:
         """The first part of `fit` alone: the trunk, without states."""
-        self._check(tau, actions)
+        check_learning(self, tau, actions)
         training = self.training or Training()
         given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
         with cpu_threads(training.threads):
@@ -147,36 +145,11 @@ class TrainedBaseline(Learner):
         self.obs_shape_ = tau.obs_shape
         return self
 
-    def _check(self, tau: TrajectoryDataset, actions: Any) -> None:
-        check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
-        check_kind("trunk", self.trunk, (nn.Module, type(None)), "an nn.Module or None")
-        check_kind("training", self.training, (Training, type(None)), "a Training or None")
-        check_whole("dim", self.dim, 1, MOST_DIM)
-        check_flag("standardise", self.standardise)
-        as_array("n_states", self.n_states)
-        if not tau.all_present:
-            raise InvalidDataError(
-                "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."
-            )
-        if np.ndim(self.n_states) != 1 or len(self.n_states) != tau.H:
-            raise InvalidParameterError(
-                f"n_states must give one number per step; {self.n_states} was given for {tau.H} steps."
-            )
-        if not all(isinstance(k, (int, np.integer)) and 1 <= k <= tau.n for k in self.n_states):
-            raise InvalidParameterError(
-                f"n_states must be integers in 1..{tau.n}, one for each trajectory at most; {self.n_states} was given."
-            )
-        if self.needs_actions and actions is None:
-            raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(x, agent, actions=...).")
-        taken = np.zeros((tau.n, tau.H - 1), dtype=int) if actions is None else np.asarray(actions)
-        if taken.shape != (tau.n, tau.H - 1) or taken.dtype.kind not in "iu" or taken.min(initial=0) < 0:
-            raise InvalidDataError(
-                f"actions must be integers of 0 or more, of shape {(tau.n, tau.H - 1)}: one for each pair of steps; "
-                f"{taken.dtype} of shape {taken.shape} were given."
-            )
-
     def cluster(self, tau: TrajectoryDataset) -> TrainedBaseline:
         """The second part of `fit` alone: k-means at each step."""
+        check_baseline(self, tau)
+        if not hasattr(self, "network_") or tau.obs_shape != self.obs_shape_:
+            raise NotFittedError(f"{type(self).__name__} must be trained on such observations first; call train(tau).")
         rows = np.sort(np.random.default_rng(0).permutation(tau.n)[:SAMPLE])
         trunk, device = self.network_.trunk, (self.training or Training()).to_device()
         self.encoders_ = ByStep(
@@ -192,7 +165,7 @@ class TrainedBaseline(Learner):
         self._check_fitted()
         first = self.encoders_[1]
         assert isinstance(first, NearestCentre)
-        return first.features(x)
+        return first.features(self._as_fitted(self._observations(x)))
 
     def _train(self, frames: Frames, actions: Ints, training: Training) -> Objective:
         tau, name = frames.tau, type(self).__name__

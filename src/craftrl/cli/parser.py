@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
+
+from craftrl.arguments import WIDTH
 
 __all__ = ["CommandParser", "add_commands", "bound", "number"]
 
@@ -33,6 +36,11 @@ class CommandParser(argparse.ArgumentParser):
         if args and not args[0].startswith("-"):
             self.check_name(args[0])
         return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """One sentence, as for all other errors; --help says the rest, and no text is shown at length."""
+        short = re.sub(rf"\S{{{WIDTH},}}", lambda word: f"{word[0][: WIDTH - 3]}...", message)
+        self.exit(2, f"{self.prog}: error: {short}; see {self.prog} --help.\n")
 
 
 def add_commands(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from craftrl.arguments import check_whole
 from craftrl.cli.environments import add_environment_arguments, environment_of
 from craftrl.data.files import check_new
-from craftrl.data.places import place
+from craftrl.data.places import place, target
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.reproduce.arguments import natural, positive
 
@@ -120,7 +120,7 @@ def _check(args: argparse.Namespace) -> None:
             )
         check_video(args.out)
         check_new(args.out, "video", args.force)
-    known = args.grounding is not None and args.grounding.exists()
+    known = args.grounding is not None and target("The grounding", args.grounding).exists()
     if args.labels is None and args.explore is None and not known:
         raise InvalidParameterError(
             "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "

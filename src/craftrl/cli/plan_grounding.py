@@ -28,6 +28,11 @@ def keep_grounding(args: argparse.Namespace, grounding: Grounding) -> None:
 def grounding_of(args: argparse.Namespace, env: Any, model: Any, tau: TrajectoryDataset, moves: Moves) -> Grounding:
     """What an earlier run has kept, or else what labels tell: an earlier run has kept its labels as well."""
     n_actions = None if env is None else _n_actions(env)
+    if n_actions is not None and len(args.action_names) > n_actions:
+        raise InvalidParameterError(
+            f"--action-names must name the environment's {n_actions} actions, or the first of them; "
+            f"{len(args.action_names)} names were given."
+        )
     if args.grounding is not None and args.grounding.exists():
         return _of_earlier_run(args, n_actions, moves)
     labels = None if args.labels is None else read_labels(args.labels, tau, args.label_count)

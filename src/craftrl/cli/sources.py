@@ -45,7 +45,8 @@ def import_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def refuse_import_options(args: argparse.Namespace) -> None:
     """A store was imported before: how recordings are read is settled."""
-    given = [name for name, value in import_options(args).items() if value not in (1, None, False, [])]
+    options = {**import_options(args), "store": getattr(args, "store", None)}
+    given = [name for name, value in options.items() if value not in (1, None, False, [])]
     if given:
         raise InvalidParameterError(
             f"--{'key' if given[0] == 'keys' else given[0]} is for recordings that are imported; "

@@ -121,6 +121,7 @@ def round_seconds(shards: int, cores: int, n_bytes: float, cluster: Cluster, rat
     the tree, level by level: a core adds what is its share of the sums of that level, and a node receives what its
     cores add, but for what is there already.
     """
+    check_whole("shards", shards, 1)
     check_whole("cores", cores, 1)
     check_number("n_bytes", n_bytes, "a number of at least 0", lambda v: v >= 0)
     _check_kinds(cluster, rates)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from craftrl.arguments import check_function, check_kind, check_method
+from craftrl.arguments import check_function, check_kind, check_method, check_whole
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["Executor", "Handle", "LocalExecutor", "added", "check_executor", "check_handles", "check_submitted"]
@@ -93,6 +93,9 @@ class LocalExecutor:
     """Everything at once, in this process: the reference that others are compared with."""
 
     workers: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole("workers", self.workers, 1)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         check_submitted(function)

@@ -12,7 +12,7 @@ import numpy as np
 from craftrl.arguments import check_kind, check_number, check_whole
 from craftrl.core.limits import too_many_for
 from craftrl.distributed.cost import Estimate, estimate, where_reduction_dominates
-from craftrl.distributed.job import Cluster, Job
+from craftrl.distributed.job import Cluster, Job, check_price
 from craftrl.distributed.rates import Rates
 
 __all__ = ["Forecast", "NetworkJob", "in_bytes", "in_time", "job_of"]
@@ -159,7 +159,7 @@ class NetworkJob:
         check_whole("frame_bytes", self.frame_bytes, 1)
         check_number("efficiency", self.efficiency, "a number above 0, and at most 1", lambda v: 0 < v <= 1)
         for name in ("frames_per_second", "epochs"):
-            check_number(name, getattr(self, name), "a positive number", lambda v: v > 0)
+            check_number(name, getattr(self, name), "a number from 1e-6 to 1e12", lambda v: 1e-6 <= v <= 1e12)
 
     def seconds(self, ranks: int) -> float:
         """A whole fit: the epochs of the log-odds, and what comes after them."""
@@ -170,7 +170,7 @@ class NetworkJob:
     def text(self, ranks: Sequence[int], price: float) -> str:
         """The same for each of these numbers of ranks, and for one; `price` is that of a rank for an hour."""
         _check_sizes("ranks", ranks)
-        check_number("price", price, "a number of at least 0", lambda v: v >= 0)
+        check_price(price)
         rows = [
             f"{n:,} rank{'s' * (n > 1)}:".ljust(14) + f"{in_time(self.seconds(n))}, "
             f"{in_bytes(self.frames * self.frame_bytes / n)} of frames on each, cost "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from craftrl.arguments import check_flag, check_number, check_whole, shown
 from craftrl.core.limits import check_counts, check_sums, widest_coupling
@@ -92,9 +92,15 @@ class Job:
 
     def tasks(self, cores: int) -> int:
         """In how many parts shards are taken: a few for each core, no more than a thousand (`taken_together`)."""
+        check_whole("cores", cores, 1)
         files = self.files or math.ceil(self.data_bytes / self.shard_bytes)
         parts = max(min(PER_WORKER * cores, MOST_TASKS), math.ceil(self.data_bytes / AT_MOST))
         return min(max(self.agents, min(files, parts)), self.trajectories)
+
+
+def check_price(price: Any) -> None:
+    """What a machine costs for an hour."""
+    check_number("price", price, "a number from 0 to 1e9", lambda v: 0 <= v <= 1e9)
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,10 @@ class Cluster:
         check_whole("nodes", self.nodes, 1, MOST_NODES)
         check_whole("cores_per_node", self.cores_per_node, 1, 10**4)
         check_whole("fan_in", self.fan_in, 2)
-        check_number("bandwidth", self.bandwidth, "a positive number of bytes a second", lambda v: v > 0)
-        check_number("price", self.price, "a number of at least 0", lambda v: v >= 0)
+        check_number(
+            "bandwidth", self.bandwidth, "a number of bytes a second, from 1 to 1e15", lambda v: 1 <= v <= 1e15
+        )
+        check_price(self.price)
 
     @property
     def cores(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from craftrl.arguments import check_whole
+from craftrl.arguments import check_kind, check_whole
 from craftrl.distributed.executor import Handle, added, check_handles, check_submitted
 from craftrl.distributed.ray_connection import connected
 from craftrl.distributed.ray_faults import told_plainly
@@ -77,14 +77,14 @@ class RayExecutor:
 
     def get(self, handles: Sequence[Handle]) -> list[Any]:
         self._check_open()
-        check_handles(handles)
+        self._check_handles(handles)
         self._wait(handles)
         with told_plainly(self._ray):
             return [_owned(value) for value in self._ray.get(list(handles))]
 
     def total(self, handles: Sequence[Handle]) -> Any:
         self._check_open()
-        check_handles(handles, 1)
+        self._check_handles(handles, 1)
         level = list(handles)
         while len(level) > 1:
             groups = [level[i : i + self._fan_in] for i in range(0, len(level), self._fan_in)]
@@ -107,11 +107,12 @@ class RayExecutor:
 
     def _wait(self, handles: Sequence[Handle]) -> None:
         """Whoever watches hears every second how much is done; values stay where they are."""
-        waiting = list(handles)
+        waiting = list(dict.fromkeys(handles))  # Ray refuses to wait for one thing twice
+        n = len(waiting)
         while waiting:
             _, waiting = self._ray.wait(waiting, num_returns=len(waiting), timeout=1.0, fetch_local=False)
             if waiting:
-                tell(f"{len(handles) - len(waiting)} of {len(handles)} parts")
+                tell(f"{n - len(waiting)} of {n} parts")
 
     def _task(self, function: Callable[..., Any]) -> Any:
         """A task that bears the name of its function, where Ray shows what it does."""
@@ -135,6 +136,11 @@ class RayExecutor:
         if len(known) > KEPT:
             known.popitem(last=False)
         return known[id(value)][1]
+
+    def _check_handles(self, handles: Sequence[Handle], least: int = 0) -> None:
+        check_handles(handles, least)
+        for handle in handles:
+            check_kind("Each of handles", handle, self._ray.ObjectRef, "what submit gives")
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_room_in_memory
+from craftrl.arguments import check_flag, check_number, check_room_in_memory
 from craftrl.envs.exbmdp import ExBMDP, Ints
 from craftrl.envs.numbers import check_seed, check_sizes
 from craftrl.envs.policies import MarkovPolicy
@@ -37,6 +37,7 @@ class BitsExBMDP(ExBMDP):
 
     n_actions = 2
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
+    noise_high = 1
 
     def __init__(self, horizon: int = 30, n_features: int = 128, seed: int = 0, *, entangled: bool = True) -> None:
         check_sizes({"horizon": 2, "n_features": 2}, horizon=horizon, n_features=n_features)
@@ -139,5 +140,7 @@ class BitsExBMDP(ExBMDP):
 
     def persistence_policy(self, stay: float) -> MarkovPolicy:
         """Pr(a_h = s*_h) = stay, in every state and at every step."""
+        check_number("stay", stay, "a number from 0 to 1", lambda share: 0 <= share <= 1)
+        stay = float(stay)
         table = np.array([[stay, 1 - stay], [1 - stay, stay]])
         return MarkovPolicy([table[: self.n_states(h)] for h in range(1, self.H)])

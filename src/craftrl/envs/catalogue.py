@@ -11,7 +11,7 @@ from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.numbers import check_seed
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = ["WORLDS", "CatalogueEntry", "class_at", "make_world"]
 
@@ -76,5 +76,10 @@ def make_world(name: str, *, seed: int = 0, **options: int | str) -> tuple[ExBMD
 
 def class_at(path: str) -> Any:
     """The class that "module:class" names."""
-    module, name = path.split(":")
-    return getattr(import_module(module), name)
+    module, _, name = path.partition(":") if isinstance(path, str) else ("", "", "")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, ValueError, AttributeError) as error:
+        if isinstance(error, CraftError):  # a package that is missing
+            raise
+        raise InvalidParameterError(f"A world must be named as module:class; {shown(path)} was given.") from error

@@ -31,6 +31,7 @@ NoisePath = Callable[[ExBMDP, int, np.random.Generator], Iterator[NDArray[Any]]]
 __all__ = [
     "Collection",
     "GroundTruth",
+    "check_policies",
     "collect",
     "episodes_per_agent",
     "observe",
@@ -80,14 +81,20 @@ def collect(
 
 def _check(world: Any, policies: Any, seed: Any, workers: Any, progress: Any) -> None:
     check_kind("world", world, (ExBMDP, GymWorld), "a world, such as BitsExBMDP() or a GymWorld")
-    listed = isinstance(policies, (list, tuple)) and len(policies) > 0
-    if not listed or not all(isinstance(policy, Policy) for policy in policies):
-        raise InvalidParameterError(
-            f"policies must be a list with the policy of each agent; {shown(policies)} was given."
-        )
+    check_policies(policies)
     check_seed(seed)
     check_whole("workers", workers, 1, MOST_WORKERS)
     check_flag("progress", progress)
+
+
+def check_policies(policies: Any, kind: type[Policy] = Policy) -> None:
+    """A list with the policy of each agent, all of this kind."""
+    listed = isinstance(policies, (list, tuple)) and len(policies) > 0
+    if not listed or not all(isinstance(policy, kind) for policy in policies):
+        what = "policy" if kind is Policy else kind.__name__
+        raise InvalidParameterError(
+            f"policies must be a list with the {what} of each agent; {shown(policies)} was given."
+        )
 
 
 def _stepped(

@@ -6,12 +6,14 @@ Paper: Section 2.2
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind
+from craftrl.envs.questions import check_questions, checked
 
 Ints = NDArray[np.integer]
 
@@ -23,7 +25,8 @@ class ExBMDP(ABC):
 
     Latent states at h are the integers 0..n_states(h)-1; s*_1 = 0 is the only one at h = 1. A subclass gives
     the latent dynamics as tables, the exogenous chain as a sampler, the emission and its two inverses. It
-    keeps no episode: the Gymnasium shell and `collect` do.
+    keeps no episode: the Gymnasium shell and `collect` do. What its methods are given is checked before they are
+    called (`craftrl.envs.questions`).
 
     Paper: Section 2.2
     """
@@ -33,6 +36,11 @@ class ExBMDP(ABC):
     obs_shape: tuple[int, ...]
     obs_dtype: np.dtype[Any]
     obs_high: float = 1.0  # observations lie in [0, obs_high]
+    noise_high: Any = None  # entries of e_h are integers in 0..noise_high, a number or one for each; None: not known
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        check_questions(cls)
 
     @abstractmethod
     def n_states(self, h: int) -> int:
@@ -70,6 +78,12 @@ class ExBMDP(ABC):
         more values: Pr(entry = v) at index v. A world whose noise has further entries may leave the last out.
         """
 
+    @cached_property
+    def noise_shape(self) -> tuple[int, ...]:
+        """The shape of one e_h."""
+        return tuple(np.shape(self.sample_noise(1, np.random.default_rng(0))))[1:]
+
+    @checked
     def step(self, s_h: Ints, a_h: Ints, h: int) -> Ints:
         """s*_{h+1} = T_{h+1}(s*_h, a_h)."""
         return self.T(h)[s_h, a_h]
@@ -89,6 +103,7 @@ class ExBMDP(ABC):
             reached = table.any(axis=0)
         return tables
 
+    @checked
     def render(self, x_h: NDArray[Any]) -> NDArray[np.uint8]:
         """One observation as an RGB image (rows, columns, 3): as it is, or its values in grey."""
         grey = np.atleast_2d(x_h * (255 / self.obs_high)).astype(np.uint8)

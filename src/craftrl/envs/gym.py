@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_choice, check_kind, check_whole
 from craftrl.envs.catalogue import class_at
-from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.exbmdp import ExBMDP, Ints, check_tables
 from craftrl.envs.gymworld import GymWorld
-from craftrl.errors import InvalidParameterError, require
+from craftrl.errors import require
 
 gymnasium = require("gymnasium", "envs")
 
@@ -33,8 +34,9 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}
 
     def __init__(self, world: ExBMDP, render_mode: str | None = None) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise InvalidParameterError(f"render_mode must be None or 'rgb_array'; {render_mode!r} was given.")
+        check_tables(world)
+        if render_mode is not None:
+            check_choice("render_mode", render_mode, self.metadata["render_modes"], "or None for no pictures")
         self.world = world
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(0, world.obs_high, world.obs_shape, world.obs_dtype.type)
@@ -44,7 +46,7 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        super().reset(seed=seed)
+        super().reset(seed=_seed(seed), options=_options(options))
         self.h = 1
         self._s: Ints = np.zeros(1, dtype=np.int64)
         self._e = self.world.sample_noise(1, self.np_random)
@@ -53,11 +55,7 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
     def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
         if not 1 <= self.h < self.world.H:
             raise gymnasium.error.ResetNeeded(f"An episode has {self.world.H} steps; call reset to start one.")
-        if not self.action_space.contains(action):
-            raise InvalidParameterError(
-                f"An action must be an integer in 0..{self.world.n_actions - 1}; {action!r} was given."
-            )
-        self._s = self.world.step(self._s, np.array([action]), self.h)
+        self._s = self.world.step(self._s, np.array([_number(action, self.world.n_actions)]), self.h)
         self._e = self.world.step_noise(self._e, self.h, self.np_random)
         self.h += 1
         x_h, info = self._observe()
@@ -83,17 +81,19 @@ class NumberedActions(gymnasium.Wrapper):  # type: ignore[name-defined]
     episode has H observations."""
 
     def __init__(self, world: GymWorld) -> None:
-        super().__init__(world.make())
+        check_kind("world", world, GymWorld, "a GymWorld")
+        super().__init__(world.made())
         self.world = world
         self.action_space = gymnasium.spaces.Discrete(world.n_actions)
         self.h = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self.h = 1
-        return self.env.reset(seed=seed, options=options)
+        return self.env.reset(seed=_seed(seed), options=_options(options))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        x, reward, terminated, truncated, info = self.env.step(self.world.actions[int(action)])
+        chosen = self.world.actions[_number(action, self.world.n_actions)]
+        x, reward, terminated, truncated, info = self.env.step(chosen)
         self.h += 1
         return x, reward, terminated, truncated or self.h >= self.world.H, info
 
@@ -101,3 +101,23 @@ class NumberedActions(gymnasium.Wrapper):  # type: ignore[name-defined]
 def make_env(world: str, render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
     """The entry point of every registered id: `world` is "module:class", `parameters` go to the class."""
     return ExBMDPEnv(class_at(world)(**parameters), render_mode)
+
+
+def _seed(seed: Any) -> int | None:
+    """A seed as Gymnasium takes it, which refuses integers of NumPy's."""
+    if seed is None:
+        return None
+    check_whole("seed", seed, advice="or None, for another episode every time")
+    return int(seed)
+
+
+def _options(options: Any) -> dict[str, Any] | None:
+    check_kind("options", options, (dict, type(None)), "a dict or None")
+    return options
+
+
+def _number(action: Any, n_actions: int) -> int:
+    """The number of an action; agents of other libraries give it as an array without axes."""
+    number = action.item() if isinstance(action, np.ndarray) and action.ndim == 0 else action
+    check_whole("action", number, 0, n_actions - 1)
+    return int(number)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.arguments import check_function, check_whole, shown
+from craftrl.arguments import check_function, check_method, check_whole, shown
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 
@@ -59,6 +59,12 @@ class GymWorld:
             )
         if not isinstance(self.agents, (list, tuple)) or not all(isinstance(p, MarkovPolicy) for p in self.agents):
             raise InvalidParameterError(f"agents must be a list of Markov policies; {shown(self.agents)} was given.")
+
+    def made(self) -> Any:
+        """A new environment."""
+        env = self.make()
+        check_method("What make() returns", env, "step", "a Gymnasium environment")
+        return env
 
     @property
     def n_actions(self) -> int:

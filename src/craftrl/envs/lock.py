@@ -49,6 +49,7 @@ class LockExBMDP(ExBMDP):
     """
 
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
+    noise_high = 1
     n_values = 3
 
     def __init__(

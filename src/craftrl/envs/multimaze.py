@@ -69,6 +69,7 @@ class MultiMazeExBMDP(ExBMDP):
     n_actions = 4
     obs_shape = (3 * SIDE, 3 * SIDE)
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
+    noise_high = len(CELLS) - 1
     n_values = len(CELLS)
 
     def __init__(self, horizon: int = 8, seed: int = 0) -> None:

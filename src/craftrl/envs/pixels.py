@@ -78,6 +78,7 @@ class PixelsExBMDP(ExBMDP):
         spots, colours = rng.permutation(9), rng.permutation(9)
         self.spot, self.colour = spots[: n_walkers + 1], PALETTE[colours[: n_walkers + 1]]
         self.laziness = rng.uniform(0.0, 0.6, n_walkers)
+        self.noise_high = np.array([self.plan.n_cells - 1] * self.n_walkers + [N_BRIGHTNESS - 1, N_PHASE - 1])
 
     # -- the latent state ----------------------------------------------------------------------------------
 
@@ -143,6 +144,7 @@ class PixelsExBMDP(ExBMDP):
 
     def find_figure(self, x_h: NDArray[Any], figure: int) -> Ints:
         """The cell that holds figure 0 (the agent) or walker `figure`, shape (n,)."""
+        check_whole("figure", figure, 0, self.n_walkers)
         flat = x_h.reshape(len(x_h), -1, 3)
         spots = flat[:, self.figure_pixels[figure]].astype(np.int16)  # (n, n_cells, pixels of the spot, 3)
         distance = np.abs(spots - self.colour[figure] - GRAIN // 2).sum(axis=(2, 3))

@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.envs.numbers import check_contrast
+from craftrl.arguments import check_choice, check_whole
+from craftrl.envs.numbers import check_contrast, check_seed
 from craftrl.envs.pixels_layout import FloorPlan
 from craftrl.envs.policies import MarkovPolicy, tilted
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["Style", "pair_shares", "separated_policies", "spreading_policy"]
 
@@ -38,10 +38,9 @@ def separated_policies(
     1 and 3 use the rankings of agents 0 and 2 with the sign reversed, so that the log-odds of agents 0 and 1
     are alpha apart for successors of neighbouring rank.
     """
-    if not 2 <= n_agents <= 4:
-        raise InvalidParameterError(f"The number of agents must be 2, 3 or 4; {n_agents} was given.")
-    if style not in ("cells", "compass"):
-        raise InvalidParameterError(f"style must be 'cells' or 'compass'; {style!r} was given.")
+    check_whole("n_agents", n_agents, 2, 4)
+    check_choice("style", style, ("cells", "compass"))
+    check_seed(seed)
     check_contrast(alpha)
     alpha = float(alpha)
     base = spreading_policy(plan, H)

@@ -18,7 +18,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_method, is_whole
+from craftrl.arguments import is_whole
 from craftrl.arguments import shown as text
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.policies import AdaptivePolicy, Policy, choose_actions
@@ -72,7 +72,7 @@ def step_episodes(
     with _progress(len(plan.agent), progress) as count:
         if workers > 1:
             return _joined(_run_blocks(world, policies, plan, workers, count))
-        env = _made(world)
+        env = world.made()
         try:
             return _run(world, policies, env, plan, count)
         finally:
@@ -103,7 +103,7 @@ def _run_in_worker(run: str, world: GymWorld, policies: Sequence[Policy], plan: 
         for env in _env_of_run.values():
             env.close()
         _env_of_run.clear()
-        _env_of_run[run] = _made(world)
+        _env_of_run[run] = world.made()
     return _run(world, policies, _env_of_run[run], plan)
 
 
@@ -113,12 +113,6 @@ def _joined(parts: Iterable[Episodes]) -> Episodes:
         np.concatenate([part.x for part in done], axis=1),
         *(np.concatenate([getattr(part, name) for part in done]) for name in ("states", "actions", "lengths")),
     )
-
-
-def _made(world: GymWorld) -> Any:
-    env = world.make()
-    check_method("What make() returns", env, "step", "a Gymnasium environment")
-    return env
 
 
 def _check(policies: Sequence[Policy]) -> None:

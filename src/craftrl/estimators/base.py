@@ -97,6 +97,11 @@ class Learner(TransformerMixin, BaseEstimator):
         """
         self._check_fitted()
         encoder = self._encoder_at(h)
+        array = self._observations(x)
+        return encoder(self._as_fitted(array) if hasattr(encoder, "trunk") else array)
+
+    def _observations(self, x: ArrayLike) -> NDArray[Any]:
+        """Observations of the shape that was fitted, as an array."""
         array = as_observations(x, "the observations given")
         if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
             wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
@@ -104,7 +109,7 @@ class Learner(TransformerMixin, BaseEstimator):
                 f"Observations must have shape ({wanted}), as in the data fitted; shape {array.shape} was given; put a "
                 "single one into a batch with x[None]."
             )
-        return encoder(self._as_fitted(array) if hasattr(encoder, "trunk") else array)
+        return array
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the model to a folder, whole or not at all; `craftrl.load` reads it, and no pickle is involved.

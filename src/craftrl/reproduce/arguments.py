@@ -8,18 +8,24 @@ from craftrl.reproduce.workers import BACKENDS
 
 __all__ = ["add_sweep_arguments", "natural", "positive"]
 
+DIGITS = 18  # which 64 bits hold
+
 
 def natural(text: str) -> int:
     """A whole number of at least 0: seeds, and counts of what may be absent."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0; {text!r} was given")
-    return int(text)
+    return _whole(text, 0)
 
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; {text!r} was given")
+    return _whole(text, 1)
+
+
+def _whole(text: str, least: int) -> int:
+    digits = text.isascii() and text.isdigit()  # of which int reads 4300 at most
+    if not digits or len(text) > DIGITS or int(text) < least:
+        limit = f", below 10**{DIGITS}" if digits and len(text) > DIGITS else ""
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}{limit}; {text!r} was given")
     return int(text)
 
 

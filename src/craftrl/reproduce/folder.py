@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -13,9 +14,9 @@ from craftrl.data.files import check_writable, plain_value, write_json
 from craftrl.data.places import Place
 from craftrl.data.ranges import read_ranges
 from craftrl.data.remote import Remote
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import InvalidParameterError, RemoteError
 
-__all__ = ["Row", "check_folder", "finished_rows", "prepare_folder", "row_key"]
+__all__ = ["Row", "check_folder", "finished_rows", "forget_folder", "prepare_folder", "row_key"]
 
 Row = dict[str, Any]
 
@@ -42,6 +43,14 @@ def prepare_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
     check_writable(out)
     if not (out / "settings.json").exists():
         write_json(out / "settings.json", _manifest(name, settings_list))
+
+
+def forget_folder(out: Place) -> None:
+    """Take away what `prepare_folder` has made, where there is nothing else in it."""
+    with suppress(OSError, RemoteError):
+        (out / "settings.json").unlink()
+        if not isinstance(out, Remote):
+            out.rmdir()
 
 
 def row_key(settings: Any) -> str:

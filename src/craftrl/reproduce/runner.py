@@ -24,9 +24,9 @@ from typing import Any
 
 from craftrl.data.files import json_text, write_text
 from craftrl.data.places import Place, place
-from craftrl.errors import AssumptionWarning, InvalidParameterError
+from craftrl.errors import AssumptionWarning, CraftError, InvalidParameterError
 from craftrl.progress import progress_bar
-from craftrl.reproduce.folder import Row, check_folder, finished_rows, prepare_folder, row_key
+from craftrl.reproduce.folder import Row, check_folder, finished_rows, forget_folder, prepare_folder, row_key
 from craftrl.reproduce.workers import Carry, Workers
 
 __all__ = ["RunOne", "run_sweep", "seed_of"]
@@ -67,14 +67,20 @@ def run_sweep(
         raise InvalidParameterError(
             "A sweep needs at least one run, each with settings of its own; none, or two that are the same, were given."
         )
+    new = not folder.exists()
     check_folder(folder, name, settings_list)
     done = finished_rows(folder, settings_list)
     todo = [settings for settings, key in zip(settings_list, keys) if key not in done]
     with crew.carry() if todo else nullcontext() as carry:  # a cluster that is not there leaves no folder behind
         prepare_folder(folder, name, settings_list)
         if carry is not None:
-            with _progress(name, len(keys), len(done), progress) as count_one:
-                _run_all(todo, run_one, folder / "rows", carry, count_one)
+            try:
+                with _progress(name, len(keys), len(done), progress) as count_one:
+                    _run_all(todo, run_one, folder / "rows", carry, count_one)
+            except CraftError:
+                if new and not finished_rows(folder, settings_list):
+                    forget_folder(folder)  # settings that no run can take would be in the way of better ones
+                raise
             done = finished_rows(folder, settings_list)
     rows = [done[key] for key in keys]
     write_text(folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))

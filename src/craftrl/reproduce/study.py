@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from craftrl.data.places import place
+from craftrl.data.places import target
 from craftrl.reproduce.arguments import add_sweep_arguments
 from craftrl.reproduce.folder import Row
 from craftrl.reproduce.runner import RunOne, run_sweep
@@ -84,7 +84,7 @@ class Study:
         if args.seeds is None:
             seeds = self.full_seeds if self.full_seeds is not None and args.full else self.seeds
             args = argparse.Namespace(**{**vars(args), "seeds": seeds})
-        out = place(args.out)
+        out = target("The results folder", args.out)
         crew = {"workers": args.workers, "backend": args.backend, "address": args.address}
         rows = run_sweep(self.name, self.runs(args), self.run_one, out, progress=not args.quiet, **crew)
         print(self.report(rows, out, args))

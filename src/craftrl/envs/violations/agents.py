@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from craftrl.envs.collection import Collection, collect
+from craftrl.arguments import check_whole
+from craftrl.envs.collection import Collection, check_policies, collect
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.envs.violations.stream import Seed, stream
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["agree_at_steps", "agree_somewhere", "collect_agreeing", "collect_alike"]
 
@@ -34,6 +34,7 @@ def collect_alike(
 
 def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: Seed) -> list[MarkovPolicy]:
     """The same agents, but in a random share `size` of all (h, s) every agent acts as agent 0 does."""
+    check_policies(policies, MarkovPolicy)
     rng = stream(size, seed)
     alike = [rng.random(len(table)) < size for table in policies[0].tables]
     return [
@@ -53,8 +54,8 @@ def agree_at_steps(policies: Sequence[MarkovPolicy], size: float, seed: Seed, li
     It matters whose habits they share. If those carry the state over to the next step, the next state can still be told
     from the one before; if they forget it, as an agent that acts at random does, nothing ties the two.
     """
-    if not 0 <= like < len(policies):
-        raise InvalidParameterError(f"like must be one of {len(policies)} agents, from 0 on; {like} was given.")
+    check_policies(policies, MarkovPolicy)
+    check_whole("like", like, 0, len(policies) - 1, "agents are numbered from 0")
     rng = stream(size, seed)
     alike = rng.random(len(policies[0].tables)) < size
     return [

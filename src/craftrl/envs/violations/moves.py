@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_whole
 from craftrl.envs.collection import (
     Collection,
     Ints,
@@ -24,7 +26,7 @@ from craftrl.envs.collection import (
 )
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import AdaptivePolicy, Policy
-from craftrl.envs.violations.stream import Seed, stream
+from craftrl.envs.violations.stream import Seed, check_broken, stream
 from craftrl.errors import InvalidParameterError
 
 Noise = Callable[[], list[NDArray[Any]]]  # e_1..e_H of all trajectories, drawn if somebody asks
@@ -41,6 +43,7 @@ def collect_slippery(
     no learner that sees no actions can tell it from another policy. The ground truth holds the states
     visited and the actions meant.
     """
+    check_broken(world, policies)
     rng = stream(size, seed)
 
     def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
@@ -62,6 +65,8 @@ def collect_leaky(
 
     Paper: Equation 1 (the noise-free policy property), which this breaks
     """
+    check_broken(world, policies)
+    check_whole("factor", factor, 0, prod(world.noise_shape) - 1, "entries of the noise are numbered from 0")
     rng = stream(size, seed)
 
     def leak(k: int, rows: slice, noise: Noise) -> Transition:
@@ -85,6 +90,7 @@ def collect_scattered(
 
     Paper: Section 2.2 (s*_1 is constant), which this breaks
     """
+    check_broken(world, policies)
     if world.H < 3 or world.n_states(2) != world.n_states(3):
         raise InvalidParameterError(
             "A random start needs a world whose states of steps 2 and 3 are the same; this one has "

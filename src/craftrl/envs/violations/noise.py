@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from craftrl.envs.collection import Collection, episodes_per_agent, observe, sample_latent_paths
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import Policy
-from craftrl.envs.violations.stream import Seed, stream
+from craftrl.envs.violations.stream import Seed, check_broken, stream
 
 __all__ = ["collect_held_noise"]
 
@@ -29,6 +29,7 @@ def collect_held_noise(
 
     Paper: Equation 1
     """
+    check_broken(world, policies)
     counts = episodes_per_agent(n, len(policies))
     own = stream(size, seed)
     others = np.arange(sum(counts)) >= counts[0]

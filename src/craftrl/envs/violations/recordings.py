@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
+from craftrl.arguments import check_choice, check_kind
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 from craftrl.envs.collection import Collection, GroundTruth, collect
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import Policy
 from craftrl.envs.violations.stream import Seed, stream
-from craftrl.errors import InvalidParameterError
 
 __all__ = ["collect_corrupted", "collect_mislabelled", "corrupt", "mislabel"]
 
@@ -33,6 +33,7 @@ def collect_corrupted(
 
 def mislabel(collection: Collection, size: float, seed: Seed) -> Collection:
     """Give each trajectory, with probability `size`, to one of the other agents, drawn uniformly."""
+    check_kind("collection", collection, Collection, "what collect gives")
     rng = stream(size, seed)
     tau, truth = collection.tau, collection.truth
     wrong = rng.random(tau.n) < size
@@ -48,8 +49,8 @@ def corrupt(collection: Collection, size: float, seed: Seed, how: Literal["swap"
     another episode. "noise" draws every entry uniformly between the least and the greatest value in the data.
     The ground truth stays: it says where the agent really was.
     """
-    if how not in ("swap", "noise"):
-        raise InvalidParameterError(f"how must be 'swap' or 'noise'; {how!r} was given.")
+    check_kind("collection", collection, Collection, "what collect gives")
+    check_choice("how", how, ("swap", "noise"))
     rng = stream(size, seed)
     tau = collection.tau
     clean = np.stack([tau.at(h) for h in range(1, tau.H + 1)])

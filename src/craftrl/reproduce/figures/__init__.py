@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from craftrl.reproduce.arguments import positive
+from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
 
@@ -23,19 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--n", type=positive, default=2000, metavar="N", help="trajectories per agent (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
+    parser.add_argument("--seed", type=natural, default=1, metavar="N", help="default: %(default)s")
     parser.add_argument("--out", default="results/figures", metavar="DIR", help="default: %(default)s")
     parser.epilog = EXAMPLES
 
 
 def main(args: argparse.Namespace) -> None:
     from craftrl.data.files import check_writable
-    from craftrl.data.places import place
+    from craftrl.data.places import target
     from craftrl.reproduce.figures.composition import draw_composition
     from craftrl.reproduce.figures.recursive import draw_recursion
     from craftrl.reproduce.figures.spectrum import draw_spectrum
 
-    out = place(args.out)
+    out = target("The folder of the figures", args.out)
     check_writable(out)
     draw_composition(out / "composition.png", args.n, args.seed)
     draw_recursion(out / "recursive_draft.png", args.n, args.seed)

@@ -1,0 +1,50 @@
+"""Objects whose methods are called as well."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from campaign.bench import Bench
+from campaign.recipes.small import (
+    begun,
+    gym_world,
+    latent,
+    network_job,
+    planner,
+    state_module,
+    states_of_shard,
+    states_shown,
+    table,
+    task,
+)
+from craftrl.data.ranks import ALONE
+from craftrl.distributed import LocalExecutor
+from craftrl.envs.gym import ExBMDPEnv, NumberedActions
+
+__all__ = ["HELD"]
+
+# Each call has one of its own.
+HELD: dict[str, Callable[[Bench], Any]] = {
+    "craftrl.CRAFT": lambda b: copy.deepcopy(b.model),
+    "craftrl.TrajectoryDataset": lambda b: b.tau,
+    "craftrl.baselines.SingleObservation": lambda b: copy.deepcopy(b.single),
+    "craftrl.states.graph.LatentGraph": lambda b: b.graph,
+    "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
+    "craftrl.envs.gym.ExBMDPEnv": lambda b: begun(ExBMDPEnv(b.world, "rgb_array")),
+    "craftrl.envs.gym.NumberedActions": lambda b: begun(NumberedActions(gym_world())),
+    "craftrl.planning.ReachState": lambda b: begun(task(b)),
+    "craftrl.deploy.StateObservation": lambda b: begun(states_shown(b)),
+    "craftrl.data.ranks.Ranks": lambda b: ALONE,
+    "craftrl.deploy.StateModule": lambda b: state_module(b),
+    "craftrl.distributed.LocalExecutor": lambda b: LocalExecutor(),
+    "craftrl.distributed.StatesOfShard": lambda b: states_of_shard(b),
+    "craftrl.distributed.forecast.NetworkJob": lambda b: network_job(),
+    "craftrl.planning.Nodes": lambda b: b.moves.nodes,
+    "craftrl.planning.Moves": lambda b: b.moves,
+    "craftrl.planning.Grounding": lambda b: b.grounding(),
+    "craftrl.planning.Planner": lambda b: planner(b),
+    "craftrl.planning.TabularQ": lambda b: table(b),
+    "craftrl.states.latent_actions.LatentActions": lambda b: latent(),
+}

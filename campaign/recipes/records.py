@@ -1,0 +1,73 @@
+"""Public names that callers neither call nor build, and why."""
+
+from __future__ import annotations
+
+__all__ = ["INNER", "RECORDS"]
+
+_MADE = "a record that the library makes and hands out"
+_EXTENDED = "for those who write an oracle; craftrl.testing checks what they write"
+RECORDS: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "craftrl.oracles.Choice",
+            "craftrl.theory.Assumptions",
+            "craftrl.theory.Attained",
+            "craftrl.theory.CorruptedExample",
+            "craftrl.theory.SampleSize",
+            "craftrl.diagnostics.AgentPairs",
+            "craftrl.diagnostics.AgentShares",
+            "craftrl.diagnostics.Closure",
+            "craftrl.diagnostics.Diagnosis",
+            "craftrl.diagnostics.Resamples",
+            "craftrl.diagnostics.Residual",
+            "craftrl.diagnostics.Subject",
+            "craftrl.diagnostics.Sufficiency",
+            "craftrl.diagnostics.sufficiency",
+            "craftrl.diagnostics.diagnose",
+            "craftrl.diagnostics.resample",
+            "craftrl.distributed.StatesOfShard",
+            "craftrl.distributed.cost.Estimate",
+            "craftrl.envs.Collection",
+            "craftrl.data.truth.GroundTruth",
+            "craftrl.importing.Agent",
+            "craftrl.importing.Episode",
+            "craftrl.importing.Inspection",
+            "craftrl.importing.Recording",
+            "craftrl.planning.Curve",
+            "craftrl.planning.Episode",
+            "craftrl.planning.Exploration",
+            "craftrl.planning.Plan",
+            "craftrl.states.agreement.Agreement",
+            "craftrl.states.latent_actions.Condition",
+            "craftrl.states.latent_actions.LatentActions",
+            "craftrl.states.graph.GraphRecovery",
+            "craftrl.states.graph.LatentGraph",
+        ],
+        _MADE,
+    ),
+    **dict.fromkeys(
+        ["craftrl.distributed.forecast.in_bytes", "craftrl.distributed.forecast.in_time"],
+        "words of the table, for numbers that are made beside them",
+    ),
+    **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
+    **dict.fromkeys(["craftrl.baselines.TrainedBaseline"], "what trained baselines have in common; each is tried"),
+    **dict.fromkeys(["craftrl.distributed.RayExecutor.*"], "each needs a Ray and handles of it; tests try them"),
+    **dict.fromkeys(["craftrl.data.remote.Remote.*"], "what the library reads and writes places with"),
+    **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),
+}
+
+# Methods that the library asks of objects, and callers do not, by name.
+INNER: dict[str, str] = {
+    "saved": "asked by save",
+    "restored": "asked by load",
+    "same_value": "asked by ==",
+    "refits": "asked by diagnose",
+    "check_memory": "asked by prepare",
+    "encoder": "asked by fit",
+    "evaluate": "asked by fit",
+    "on_occupied": "asked by fit",
+    "probabilities": "asked by collect, which checks what every policy says",
+    **dict.fromkeys(
+        ["batch_of", "patience_of", "precision", "rng", "split", "to_device"], "asked while networks train"
+    ),
+}

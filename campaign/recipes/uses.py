@@ -1,0 +1,76 @@
+"""What is done with an instance once it is there: many classes only store what they are given, and check it in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from campaign.bench import Bench
+from campaign.recipes.small import environment, few_epochs, no_actions, states_shown
+from craftrl import CRAFT, CoordinateOracle, NeuralOracle, baselines
+from craftrl.distributed.cost import estimate
+from craftrl.distributed.job import Cluster, Job
+from craftrl.distributed.rates import Rates
+from craftrl.envs import collect
+
+__all__ = ["USES"]
+
+# Baselines that train a network.
+TRAINED = [name for name in baselines.__all__ if issubclass(getattr(baselines, name), baselines.TrainedBaseline)]
+
+USES: dict[str, Callable[[Bench, Any], Any]] = {
+    "craftrl.CRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.ClassifierOracle": lambda b, oracle: _fit(b, oracle),
+    "craftrl.CoordinateOracle": lambda b, oracle: _fit(b, oracle),
+    "craftrl.FiniteOracle": lambda b, oracle: _fit(b, oracle),
+    "craftrl.Mixed": lambda b, oracle: _fit(b, oracle),
+    "craftrl.NeuralOracle": lambda b, oracle: _fit(b, _quick(oracle)),
+    "craftrl.Training": lambda b, training: _fit(b, NeuralOracle(dim=8, networks=1, training=training)),
+    "craftrl.Valleys": lambda b, clusterer: _fit(b, CoordinateOracle(), clusterer=clusterer),
+    "craftrl.baselines.DRAFT": lambda b, model: model.fit(b.x[:, :2], b.tau.agent),
+    "craftrl.baselines.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.baselines.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.baselines.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
+    **{f"craftrl.baselines.{name}": lambda b, model: _trained(b, model) for name in TRAINED},
+    "craftrl.distributed.RayExecutor": lambda b, executor: _summed(executor),
+    "craftrl.distributed.job.Cluster": lambda b, cluster: estimate(Job(10**6), cluster, Rates.shipped()),
+    "craftrl.distributed.job.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
+    "craftrl.distributed.forecast.Forecast": lambda b, forecast: str(forecast),
+    "craftrl.distributed.forecast.NetworkJob": lambda b, job: job.text([2], 1.0),
+    "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),
+    "craftrl.envs.LockExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
+    "craftrl.envs.MultiMazeExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
+    "craftrl.envs.PixelsExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
+    "craftrl.envs.MarkovPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.HistoryPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.AdaptivePolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.SwitchingPolicy": lambda b, policy: collect(b.world, [policy, policy], 5, seed=0),
+    "craftrl.envs.GymWorld": lambda b, world: collect(world, world.policies(), 2, seed=0),
+    "craftrl.envs.gym.ExBMDPEnv": lambda b, env: (env.reset(seed=0), env.step(0), env.render()),
+    "craftrl.envs.gym.NumberedActions": lambda b, env: (env.reset(seed=0), env.step(0)),
+    "craftrl.envs.gym.make_env": lambda b, env: (env.reset(seed=0), env.step(0)),
+    "craftrl.deploy.StateObservation": lambda b, env: env.reset(seed=0),
+    "craftrl.planning.Imitator": lambda b, imitator: imitator.run(environment(), seed=0),
+    "craftrl.planning.Planner": lambda b, planner: planner.run(environment(), {0}, seed=0),
+    "craftrl.planning.ReachState": lambda b, env: (env.reset(seed=0), env.step(0)),
+    "craftrl.planning.TabularQ": lambda b, table: table.fit(states_shown(b), 20),
+}
+
+
+def _summed(executor: Any) -> Any:
+    with executor:
+        return executor.total([executor.submit(np.sum, np.arange(4))] * 2)
+
+
+def _quick(trained: Any) -> Any:
+    return trained if trained.training is not None else trained.set_params(training=few_epochs())
+
+
+def _trained(b: Bench, model: Any) -> Any:
+    return _quick(model).fit(b.x, b.tau.agent, no_actions(b))
+
+
+def _fit(b: Bench, oracle: Any, **given: Any) -> Any:
+    return CRAFT(oracle, alpha=1, eta=0.2, nu=0.1, **given).fit(b.x, b.tau.agent)
