@@ -66,13 +66,15 @@ class Training(Savable):
     warm_up            minibatches over which the rate rises to its full height: at once it may kill a network
     held_out           share of the trajectories kept for early stopping
     device             "cpu", "cuda", or "auto": a GPU if there is one
-    threads            of the CPU while networks run; one is fastest for small networks, and results then do not depend
-                       on the machine's cores; None leaves it to torch
+    threads            of the CPU while a fit runs its networks; one is fastest for small networks, and results then do
+                       not depend on the machine's cores. Another number rounds differently, and so may give slightly
+                       different networks; None leaves it to torch, and so to the machine
     memory             how much of the observations may be held in memory, in bytes or as "4GB"; None for a quarter of
                        the machine's memory, or of the GPU's if that is less. What is larger is read from disk while
                        the network trains, in windows of this size; several ranks divide each window
     amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
-    seed               two runs with one seed give the same result on a CPU
+    seed               two runs with one seed and the same `threads` give the same result on a CPU, however many threads
+                       torch has outside; on a GPU, the same up to rounding
     checkpoints        a folder in which every training run saves its state after each epoch, and small classifiers are
                        saved when they are finished (1 GiB of them at most); a killed fit that is started again with
                        the same settings and data continues there
