@@ -33,6 +33,7 @@ from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.counting import CountingOracle, check_counting
 from craftrl.oracles.memory import RememberingOracle
+from craftrl.progress import shown_where
 
 if TYPE_CHECKING:
     import os
@@ -175,6 +176,19 @@ class CRAFT(Learner):
                 "trajectories; join agents that act alike, or leave some out."
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
+        with shown_where(oracle.shows(), tau.H):
+            return self._learn_by(oracle, chosen, data, start, judged)
+
+    def _learn_by(
+        self,
+        oracle: Oracle,
+        chosen: tuple[Choice, ...],
+        data: Any,
+        start: ArrayLike | Literal["find"] | None,
+        judged: bool,
+    ) -> Self:
+        """The same by this oracle."""
+        tau = data.tau
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(data.prepared(oracle), remember=bool(free) or self.stationary)

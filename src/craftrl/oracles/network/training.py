@@ -28,7 +28,7 @@ from craftrl.oracles.network.checkpoints import Checkpoint
 from craftrl.oracles.network.collectives import GradientSum, take_firsts, total
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.parts import Part, keep_freed_memory
-from craftrl.progress import progress_bar
+from craftrl.progress import progress_bar, tell
 
 __all__ = ["Loss", "Training", "TrainingError", "seeded", "train"]
 
@@ -245,6 +245,7 @@ def train(
         at = _Progress(best=held_out())
     bar = _bar(training, name, at.epoch)
     patience = training.patience_of(len(rows_train) * per_row)
+    tell(f"training {name}")
     while not at.done(training.epochs, patience):
         module.train()
         with (
@@ -273,8 +274,10 @@ def train(
         at = at.after(held, chance, training)
         state = {"module": module.state_dict(), "optimiser": optimiser.state_dict(), "weights": weights}
         checkpoint.save({**state, "average": average.state_dict(), "progress": asdict(at)})
+        stands = f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else "")
+        tell(f"{name}, epoch {at.epoch} of at most {training.epochs + at.at_chance}, {stands}")
         if bar is not None:
-            bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
+            bar.set_postfix_str(stands)
             bar.update()
     if bar is not None:
         bar.close()
