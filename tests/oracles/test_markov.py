@@ -231,8 +231,8 @@ def test_costs_are_said_in_words():
 def test_the_memory_that_is_announced_is_what_is_used():
     """Whether a class is refused, or the chain taken by default, is decided by this number."""
     rng = np.random.default_rng(0)
-    tau = TrajectoryDataset.from_arrays([rng.integers(2, size=(20, 4, 256), dtype=np.uint8) for _ in range(2)])
-    prepared = CoordinateOracle(n_threads=1, tile_bytes=2**16).prepare(tau)
+    tau = TrajectoryDataset.from_arrays([rng.integers(2, size=(20, 3, 256), dtype=np.uint8) for _ in range(2)])
+    prepared = CoordinateOracle(n_threads=1, tile_bytes=2**18).prepare(tau)
     prepared.log_odds(GRID, "independent")  # everything is packed, and compiled
     announced = markov._cost([prepared._start, *prepared._all_steps()[1:]])[1]
     tracemalloc.start()

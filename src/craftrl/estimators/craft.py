@@ -25,7 +25,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.choices import choose_oracle
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
+from craftrl.estimators.outcomes import exact_and_independent, run_out, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
 from craftrl.estimators.runs import Runs, state_counts, why_taken
 from craftrl.estimators.sharing import Shared
@@ -217,7 +217,10 @@ class CRAFT(Learner):
         self.trace_ = replace(trace, oracle_use=prepared.use, start=start_test)
         self.choices_ = (*chosen, *(why_taken(name, tried, bounds) for name in free), *asked, *found)
         if judged:
-            warn_of_failed_assumptions(self.trace_, exact_and_independent(oracle, reading), runs.counting is not None)
+            lost = run_out(result.labels, tau, bool(reading["relabel"]))
+            warn_of_failed_assumptions(
+                self.trace_, exact_and_independent(oracle, reading), runs.counting is not None, lost
+            )
         return self
 
     def log_odds(self, x: Any) -> NDArray[np.float64]:
