@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["progress_bar", "shown", "tell", "watched_by"]
+__all__ = [
+    "COMPILED",
+    "COMPILING",
+    "BarOfWords",
+    "progress_bar",
+    "shown",
+    "shown_where",
+    "tell",
+    "watched",
+    "watched_by",
+]
 
 IN_A_FILE = 30.0  # seconds between two states of a bar where nobody watches: a log should stay short
+QUIET = 1.0  # seconds after which a log says something at all
+COMPILING, COMPILED = "compiling what counts, once on this machine", "compiled"
+LONG = ("compiling", "training")  # what begins so may take minutes before there is anything else to tell
 
 Watcher = Callable[[str, int | None], None]
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
@@ -34,11 +48,45 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(before)
 
 
+def watched() -> bool:
+    """Whether anybody watches."""
+    return _watcher.get() is not None
+
+
 def tell(what: str, h: int | None = None) -> None:
     """Tell whoever watches, if anybody does."""
     watcher = _watcher.get()
     if watcher is not None:
         watcher(what, h)
+
+
+class BarOfWords:
+    """Says beside a bar what is going on: what may last at once, and the rest as often as that can be read.
+
+    say    shows a text with the bar; it takes the text, and whether to draw the bar now
+    every  seconds that pass on a terminal between two texts; in a log it is half a minute
+    """
+
+    def __init__(self, say: Callable[[str, bool], None], every: float = 0.0) -> None:
+        self.say = say
+        live = sys.stderr.isatty()
+        self.every = every if live else IN_A_FILE
+        self._text = ""
+        self._compiling = False
+        self._due = time.monotonic() + (every if live else QUIET)
+
+    def tell(self, what: str, text: str) -> None:
+        """Something begins: what, and how that is put."""
+        if what == COMPILED:  # and what was going on before goes on
+            self.say(self._text, self.every < IN_A_FILE)
+            return
+        again = what == COMPILING and self._compiling  # there are several loops, each compiled by itself
+        self._compiling |= what == COMPILING
+        self._text = self._text if what == COMPILING else text
+        now = time.monotonic()
+        drawn = now >= self._due or (what.startswith(LONG) and not again)
+        self._due = now + self.every if drawn else self._due
+        self.say(text, drawn)
 
 
 @contextmanager
@@ -48,7 +96,8 @@ def shown(H: int) -> Iterator[None]:
     A search for bounds makes many runs, and nobody knows how many: the time left is that of the present one.
     """
     live = sys.stderr.isatty()
-    with progress_bar(total=H - 1, desc="fit", unit="step", leave=False, delay=0.0 if live else 1.0) as bar:
+    with progress_bar(total=H - 1, desc="fit", unit="step", leave=False, delay=0.0 if live else QUIET) as bar:
+        words = BarOfWords(lambda text, drawn: bar.set_description_str(text, refresh=drawn))
         runs = 0
 
         def watch(what: str, h: int | None) -> None:
@@ -61,9 +110,14 @@ def shown(H: int) -> Iterator[None]:
                     bar.n = bar.last_print_n = 0
                 return
             if h is not None and h - 1 > bar.n:
-                bar.update(h - 1 - bar.n)
-            where = "" if h is None else f" at h = {h}"
-            bar.set_description_str(f"run {max(runs, 1)}, {what}{where}", refresh=live)
+                bar.n = h - 1
+            words.tell(what, f"run {max(runs, 1)}, {what}" + ("" if h is None else f" at h = {h}"))
 
         with watched_by(watch):
             yield
+
+
+def shown_where(wanted: bool | None, H: int) -> AbstractContextManager[None]:
+    """`shown`, if that is wanted and nobody watches already; None: if there is a terminal."""
+    there = sys.stderr.isatty() if wanted is None else wanted
+    return shown(H) if there and not watched() else nullcontext()

@@ -60,7 +60,7 @@ class PairLosses:
     def consensus(self, temperature: float) -> list[int]:
         """The posterior over chains with all losses divided by `temperature`, and its most agreeing features."""
         cooled = [np.rint(loss / temperature).astype(np.int64) for loss in self.losses]
-        weights = chain_posterior(cooled, (loss.T for loss in reversed(cooled)))[1:]
+        weights = chain_posterior(cooled, reversed(cooled))[1:]
         return [most_agreeing(weight, _agreement(step)) for weight, step in zip(weights, self.steps)]
 
     def conditional_chain(self) -> list[int]:

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import entropy
 
 from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
-from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
+from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation, observation
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.states.accuracy import accuracy_by_step
 
@@ -72,6 +72,15 @@ def test_draft_refuses_what_it_cannot_do(toy):
     three = TrajectoryDataset.from_arrays([np.zeros((2, 2, 1), dtype=int)] * 3)
     with pytest.raises(InvalidDataError, match="compares exactly two agents; 3 were given; use CRAFT"):
         DRAFT(CoordinateOracle()).fit(three)
+
+
+def test_a_table_of_pairs_that_is_read_in_parts_gives_the_same(toy, monkeypatch):
+    _, data = toy
+    whole = PairedObservation(CoordinateOracle()).fit(data.tau)
+    monkeypatch.setattr(observation, "AT_ONCE", 1)
+    parts = PairedObservation(CoordinateOracle()).fit(data.tau)
+    for ours, theirs in zip(parts.candidates_, whole.candidates_):
+        assert [getattr(e, "index", None) for e in ours] == [getattr(e, "index", None) for e in theirs]
 
 
 @pytest.mark.parametrize("baseline", [SingleObservation, PairedObservation, DRAFT, RecursiveDRAFT])

@@ -253,3 +253,16 @@ def test_a_fit_can_be_watched_and_does_not_change_by_it(toy, fitted):
     CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(tau)
     assert len(seen) == before
     assert np.array_equal(fitted.labels_, watched.labels_)
+
+
+def test_labels_last_to_the_end_of_long_trajectories_unless_relabelling_is_turned_off():
+    """By default; without it, a trajectory that falls between the clusters of one step has no state from then on."""
+    world = BitsExBMDP(150, 3, seed=0)
+    tau = collect(world, world.paper_policies(), 400, seed=0).tau
+    model = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain").fit(tau)
+    assert (model.labels_ >= 0).mean() > 0.99
+    assert all(model.n_states_[h] == 2 for h in range(2, 151))
+    with pytest.warns(AssumptionWarning, match=r"no state any more at h = \d+-150: .* relabel=True") as said:
+        lost = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain", relabel=False).fit(tau)
+    assert said[0].filename == __file__
+    assert (lost.labels_[:, -1] >= 0).mean() < 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from itertools import product
 from pathlib import Path
 
@@ -225,3 +226,17 @@ def test_the_page_of_the_engine_has_the_measured_times():
 def test_costs_are_said_in_words():
     assert markov.in_words(600, 2**31) == "about 10 minutes of one core and 2.0 GiB"
     assert markov.in_words(36_000, 2**30) == "about 10 hours of one core and 1.0 GiB"
+
+
+def test_the_memory_that_is_announced_is_what_is_used():
+    """Whether a class is refused, or the chain taken by default, is decided by this number."""
+    rng = np.random.default_rng(0)
+    tau = TrajectoryDataset.from_arrays([rng.integers(2, size=(20, 3, 256), dtype=np.uint8) for _ in range(2)])
+    prepared = CoordinateOracle(n_threads=1, tile_bytes=2**18).prepare(tau)
+    prepared.log_odds(GRID, "independent")  # everything is packed, and compiled
+    announced = markov._cost([prepared._start, *prepared._all_steps()[1:]])[1]
+    tracemalloc.start()
+    prepared.log_odds(GRID, "markov")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.7 < peak / announced < 1.15

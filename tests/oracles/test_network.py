@@ -375,3 +375,19 @@ def test_linear_probe_reads_what_is_linear_and_not_what_is_not():
     linear, xor = (z[:, 0] > 0).astype(int), ((z[:, 0] > 0) ^ (z[:, 1] > 0)).astype(int)
     assert linear_probe(z[:600], linear[:600], z[600:], linear[600:]) > 0.97
     assert linear_probe(z[:600], xor[:600], z[600:], xor[600:]) < 0.65
+
+
+@pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")  # it learns next to nothing
+def test_a_fit_runs_its_networks_on_its_own_number_of_threads():
+    """Then one seed gives one result, whatever number of threads torch has outside."""
+    found, before = set(), torch.get_num_threads()
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: found.add(torch.get_num_threads()))
+    torch.set_num_threads(before + 1)
+    try:
+        oracle = NeuralOracle(dim=8, networks=1, training=Training(epochs=1, device="cpu"))
+        CRAFT(oracle, alpha=1.0, eta=0.02, nu=0.01, stationary=True).fit(feature_data(60, horizon=3).tau)
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+        hook.remove()
+    assert found == {1}

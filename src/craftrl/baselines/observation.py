@@ -24,6 +24,8 @@ from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_cou
 
 __all__ = ["PairedObservation", "SingleObservation"]
 
+AT_ONCE = 2**20  # counts of pairs of values that are looked at together
+
 
 def mutual_information(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     """I(cell; agent) of cell counts (..., cells, K), times their sum, up to a constant and in fixed point.
@@ -92,7 +94,15 @@ class PairedObservation(Learner):
         return self
 
     def _best(self, prepared: PreparedCounting, h: int) -> tuple[int, int]:
-        counts = pair_counts(prepared.step(h), prepared.step(h + 1))  # (I, J, N_s, N_s, K)
-        information = mutual_information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
-        i, j = divmod(int(np.argmax(information)), information.shape[1])
-        return i, j
+        """The first pair of encoders with the most information; some rows of the table of all pairs at a time."""
+        before, after = prepared.step(h), prepared.step(h + 1)
+        cells = after.size * prepared.N_s**2 * prepared.tau.K
+        at_once = max(1, AT_ONCE // cells)
+        best = (0, 0, np.iinfo(np.int64).min)
+        for first in range(0, before.size, at_once):
+            counts = pair_counts(before, after, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
+            information = mutual_information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
+            i, j = divmod(int(np.argmax(information)), information.shape[1])
+            if information[i, j] > best[2]:
+                best = (first + i, j, information[i, j])
+        return best[:2]

@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from craftrl.engine.compiled import compiled
 from craftrl.engine.packing import LANES
 
 __all__ = ["ROWS", "count_pairs"]
@@ -97,7 +98,7 @@ def _add_popcounts(
     return signature, generate
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_pairs(p, q, segments, out):  # type: ignore[no-untyped-def]
     """out[k, u, v, i, j] = popcount(p[u, i] & q[v, j]) over segment k of the words.
 

@@ -131,10 +131,14 @@ def _joint_counts(given: PackedStep, partners: PackedStep, target: PackedStep, r
 
 def _most_dependent(others: Step, target: Step, table: Int64, allowed: Int64, tile_bytes: int) -> NDArray[np.intp]:
     """For each target the encoder of `others` that it depends on most, given the agent alone: (J,)."""
-    found = np.empty((others.size, target.size), dtype=np.int64)
+    best, which = np.full(target.size, np.iinfo(np.int64).min), np.zeros(target.size, dtype=np.intp)
     for rows in _slices(others.size, tile_bytes // (16 * len(others.counts) * others.N_s * target.N_s * target.size)):
-        found[rows] = _excess(_by_agent(pair_counts(others, target, rows)), table, allowed, least=None)
-    return np.argmax(found, axis=0)
+        found = _excess(_by_agent(pair_counts(others, target, rows)), table, allowed, least=None)
+        row = np.argmax(found, axis=0)
+        here = np.take_along_axis(found, row[None], axis=0)[0]
+        which = np.where(here > best, rows.start + row, which)
+        best = np.maximum(best, here)
+    return which
 
 
 def _complete(inner: Ints, uw: Ints, uv: Ints, wv: Ints) -> NDArray[np.int32]:

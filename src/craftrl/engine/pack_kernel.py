@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from craftrl.engine.compiled import compiled
 
 __all__ = ["pack_bits", "pack_labels"]
 
@@ -75,7 +77,7 @@ def _pack_block(typing_context: Any, x: Any, stride: Any, out: Any) -> Any:
     return types.uint64(types.intp, types.intp, types.intp), generate
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pack_bits(x, planes, word):  # type: ignore[no-untyped-def]
     """planes[c, word + r // 64] gets x[r, c] as bit r % 64; returns whether x holds 0s and 1s alone.
 
@@ -108,7 +110,7 @@ def pack_bits(x, planes, word):  # type: ignore[no-untyped-def]
     return seen & np.uint64(0xFEFEFEFEFEFEFEFE) == 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pack_labels(label, counts, segments, planes):  # type: ignore[no-untyped-def]
     """planes[g] gets a 1 for every trajectory with label g; labels that have no plane are passed over.
 

@@ -6,14 +6,14 @@ This module imports numba; see `count_kernel`.
 """
 
 import numpy as np
-from numba import njit
 
+from craftrl.engine.compiled import compiled
 from craftrl.engine.sweep_kernel import fill_cells
 
 __all__ = ["corner_losses", "look_up_losses"]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_up_losses(inner, p, q, totals, table, start, out):  # type: ignore[no-untyped-def]
     """The same in integers, for grids too fine to try every bin and for counts of any size.
 
@@ -43,7 +43,7 @@ def look_up_losses(inner, p, q, totals, table, start, out):  # type: ignore[no-u
                         out[i, j] += loss
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def corner_losses(inner, p, q, totals, logs, surprise, xi, n_xi, out):  # type: ignore[no-untyped-def]
     """The same for K > 2 agents: the least loss over the 2^(K-1) grid points around the log ratios.
 

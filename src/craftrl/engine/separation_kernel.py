@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
+from craftrl.engine.compiled import compiled
 
 __all__ = ["least_overlap"]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def least_overlap(counts, new, state):  # type: ignore[no-untyped-def]
     """The numerator and the denominator of `losses.separation_loss`, for cluster `new` and the union of `state`.
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from craftrl.engine.compiled import compiled
 from craftrl.engine.packing import LANES
 
 __all__ = ["binary_losses", "fill_cells", "sweep_losses"]
@@ -145,7 +146,7 @@ def _binary_losses(
     return signature, generate
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def binary_losses(inner, p, q, totals, table, out):  # type: ignore[no-untyped-def]
     """`sweep_losses` for encoders with two values, by far the most common case: no cell ever leaves the registers.
 
@@ -179,7 +180,7 @@ def binary_losses(inner, p, q, totals, table, out):  # type: ignore[no-untyped-d
             losses[j] = np.int64(row[j])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_cells(inner, i, first, stop, p, q, total, cells):  # type: ignore[no-untyped-def]
     """cells[u, v, j]: one agent's counts of all pairs of values of encoders i and first + j, value 0 by complement.
 
@@ -212,7 +213,7 @@ def fill_cells(inner, i, first, stop, p, q, total, cells):  # type: ignore[no-un
                 corner[j] += counts[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sweep_losses(inner, p, q, totals, table, out):  # type: ignore[no-untyped-def]
     """The fixed-point loss of the best f for every pair of encoders (I, J), by trying every bin of the grid.
 

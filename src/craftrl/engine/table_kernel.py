@@ -6,12 +6,13 @@ This module imports numba; see `count_kernel`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from craftrl.engine.compiled import compiled
 
 __all__ = ["table_ratios"]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def table_ratios(cells, n_log_n, ratio, freedom):  # type: ignore[no-untyped-def]
     """How far the rows of tables depend on their columns: log-likelihood ratios, and their degrees of freedom.
 

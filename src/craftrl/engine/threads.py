@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from numbers import Integral
 from typing import TypeVar
 
@@ -58,7 +59,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], n_thr
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
-                waiting.append(pool.submit(function, item))
+                waiting.append(pool.submit(copy_context().run, function, item))  # whoever watches, watches it too
                 if len(waiting) > 2 * n_threads:
                     yield waiting.popleft().result()
             while waiting:

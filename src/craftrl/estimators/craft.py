@@ -25,7 +25,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.choices import choose_oracle
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.outcomes import exact_and_independent, warn_of_failed_assumptions
+from craftrl.estimators.outcomes import exact_and_independent, run_out, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
 from craftrl.estimators.runs import Runs, state_counts, why_taken
 from craftrl.estimators.sharing import Shared
@@ -33,6 +33,7 @@ from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.counting import CountingOracle, check_counting
 from craftrl.oracles.memory import RememberingOracle
+from craftrl.progress import shown_where
 
 if TYPE_CHECKING:
     import os
@@ -175,6 +176,19 @@ class CRAFT(Learner):
                 "trajectories; join agents that act alike, or leave some out."
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
+        with shown_where(oracle.shows(), tau.H):
+            return self._learn_by(oracle, chosen, data, start, judged)
+
+    def _learn_by(
+        self,
+        oracle: Oracle,
+        chosen: tuple[Choice, ...],
+        data: Any,
+        start: ArrayLike | Literal["find"] | None,
+        judged: bool,
+    ) -> Self:
+        """The same by this oracle."""
+        tau = data.tau
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
         prepared = RememberingOracle(data.prepared(oracle), remember=bool(free) or self.stationary)
@@ -203,7 +217,10 @@ class CRAFT(Learner):
         self.trace_ = replace(trace, oracle_use=prepared.use, start=start_test)
         self.choices_ = (*chosen, *(why_taken(name, tried, bounds) for name in free), *asked, *found)
         if judged:
-            warn_of_failed_assumptions(self.trace_, exact_and_independent(oracle, reading), runs.counting is not None)
+            lost = run_out(result.labels, tau, bool(reading["relabel"]))
+            warn_of_failed_assumptions(
+                self.trace_, exact_and_independent(oracle, reading), runs.counting is not None, lost
+            )
         return self
 
     def log_odds(self, x: Any) -> NDArray[np.float64]:

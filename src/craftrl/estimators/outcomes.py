@@ -12,6 +12,7 @@ import numpy as np
 from craftrl.core.encoders import named_by_step
 from craftrl.core.spread import Labels
 from craftrl.core.trace import Trace
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import speaks
 from craftrl.diagnostics.closure import closure_by_step
 from craftrl.diagnostics.residual import residual_by_step
@@ -19,7 +20,7 @@ from craftrl.errors import AssumptionWarning
 from craftrl.oracles.base import Oracle
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
-__all__ = ["exact_and_independent", "failed_assumptions", "ranges", "tested", "warn_of_failed_assumptions"]
+__all__ = ["exact_and_independent", "failed_assumptions", "ranges", "run_out", "tested", "warn_of_failed_assumptions"]
 
 
 def tested(trace: Trace, codes: Sequence[Labels], n_states: Sequence[int], prepared: PreparedCounting) -> Trace:
@@ -35,10 +36,11 @@ def tested(trace: Trace, codes: Sequence[Labels], n_states: Sequence[int], prepa
     return replace(trace, steps=tuple(replace(s, p_residual=float(r), p_closure=float(c)) for s, r, c in both))
 
 
-def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> None:
-    """Say what speaks against the states, in one warning."""
-    if (told := failed_assumptions(trace, may_chain, exact)) and speaks():
-        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=4)
+def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool, lost: Sequence[int] = ()) -> None:
+    """Say what speaks against the states, in one warning; `lost`: steps at which labels have run out (`run_out`)."""
+    told = failed_assumptions(trace, may_chain, exact) + ([_lost(lost)] if lost else [])
+    if told and speaks():
+        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=5)
 
 
 def failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> list[str]:
@@ -53,6 +55,23 @@ def failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> list[str]:
     told = [_at_chance(trace), _misread(trace) if exact else "", _contradicted(trace), _failed(trace, may_chain)]
     told += [] if trace.start is None else trace.start.warnings()
     return [text for text in told if text]
+
+
+def run_out(labels: Any, tau: TrajectoryDataset, relabel: bool) -> list[int]:
+    """The steps at which most trajectories have no state any more, up to the last step, where states were not read
+    again: a trajectory that falls between clusters is then lost for good, and over many steps nearly all do."""
+    if relabel or not isinstance(labels, np.ndarray):
+        return []
+    kept = [(labels[tau.present(h), h - 1] >= 0).mean() for h in range(1, tau.H + 1) if tau.present(h).any()]
+    last = next((i for i, share in enumerate(reversed(kept)) if share >= 0.5), len(kept))
+    return list(range(len(kept) - last + 1, len(kept) + 1))
+
+
+def _lost(steps: Sequence[int]) -> str:
+    return (
+        f"Most trajectories have no state any more at h = {ranges(list(steps))}: those that fall between clusters are "
+        "lost for good. relabel=True reads states off each encoder and keeps them; it is the default."
+    )
 
 
 def _at_chance(trace: Trace) -> str:

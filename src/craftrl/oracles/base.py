@@ -87,6 +87,10 @@ class Oracle(BaseEstimator, Savable, ABC):
         """How many refits on resampled data `diagnose` makes unless told."""
         return 10
 
+    def shows(self) -> bool | None:
+        """Whether a fit shows how far it is; None: where a terminal is watching."""
+        return False
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
@@ -151,6 +155,9 @@ class Mixed(Oracle):
 
     def refits(self) -> int:
         return min(oracle.refits() for oracle in self.parts())
+
+    def shows(self) -> bool | None:
+        return next((wish for oracle in self.parts() if (wish := oracle.shows()) is not False), False)
 
 
 def that_encodes(oracle: Any) -> Any:

@@ -15,7 +15,8 @@ What is proved of this, and what is not, is in docs/chain.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,11 @@ from scipy.special import logsumexp
 from craftrl.core.losses import log_loss
 from craftrl.core.relabelling import best_weight
 
-__all__ = ["agreement", "chain_posterior", "most_agreeing", "shortest_chain", "shortest_tiled"]
+__all__ = ["agreement", "chain_posterior", "most_agreeing", "posterior_tiled", "shortest_chain", "shortest_tiled"]
 
 Floats = NDArray[np.float64]
+Tile = tuple[int, int, NDArray[np.int64]]  # which matrix, the first row, some rows
+BLOCK = 64  # rows of losses that are weighed together
 
 
 def shortest_chain(losses: Iterable[NDArray[np.int64]]) -> tuple[list[int], int]:
@@ -38,7 +41,7 @@ def shortest_chain(losses: Iterable[NDArray[np.int64]]) -> tuple[list[int], int]
     return shortest_tiled((h, 0, loss) for h, loss in enumerate(losses))
 
 
-def shortest_tiled(tiles: Iterable[tuple[int, int, NDArray[np.int64]]]) -> tuple[list[int], int]:
+def shortest_tiled(tiles: Iterable[Tile]) -> tuple[list[int], int]:
     """The same from tiles of the matrices, as `Engine.loss_tiles` has them: matrix, first row, rows."""
     cost = np.empty(0, dtype=np.int64)  # of the best path to each encoder of the step before
     best = np.empty(0, dtype=np.int64)  # the same for the step that is being reached
@@ -65,23 +68,67 @@ def chain_posterior(forwards: Iterable[NDArray[np.int64]], backwards: Iterable[N
     """The weight of every encoder at every step when each chain weighs exp(-its loss).
 
     That is the Gibbs posterior under a uniform prior over chains, by one pass in each direction: `forwards` yields
-    the losses of the pairs (1, 2), (2, 3), ..., `backwards` those of (H, H-1), ..., (2, 1). Entry h-1 is a
-    probability vector over the encoders of step h. As data grows, all weight goes to the shortest chains.
+    the losses of the pairs (1, 2), (2, 3), ..., `backwards` the same matrices from the last to the first. Entry h-1 is
+    a probability vector over the encoders of step h. As data grows, all weight goes to the shortest chains.
     """
-    alpha = _messages(forwards)
-    beta = _messages(backwards)[::-1]
+    return posterior_tiled(*(((h, 0, loss) for h, loss in enumerate(losses)) for losses in (forwards, backwards)))
+
+
+def posterior_tiled(forwards: Iterable[Tile], backwards: Iterable[Tile]) -> list[Floats]:
+    """The same from tiles of the matrices, as `Engine.loss_tiles` has them; the result does not depend on the tiles."""
+    alpha, beta = _forwards(forwards), _backwards(backwards)[::-1]
     joint = [a + b for a, b in zip(alpha, beta)]
     return [np.exp(log_weight - logsumexp(log_weight)) for log_weight in joint]
 
 
-def _messages(losses: Iterable[NDArray[np.int64]]) -> list[Floats]:
+def _forwards(tiles: Iterable[Tile]) -> list[Floats]:
+    """The log-weight of all ways to reach each encoder: sums over rows, which come tile by tile.
+
+    A sum of floats depends on the order of its terms. So rows are taken in blocks of one size, whatever the tiles.
+    """
     messages: list[Floats] = []
-    for loss in losses:
+    for h, first, loss in _in_blocks(tiles):
         nats = log_loss(loss)
         if not messages:
-            messages.append(np.zeros(len(nats)))
-        messages.append(np.asarray(logsumexp(messages[-1][:, None] - nats, axis=0)))
+            messages.append(np.zeros(0))
+        if h == 0:  # nothing has been charged before the first step
+            messages[0] = np.append(messages[0], np.zeros(len(nats)))
+        if len(messages) == h + 1:
+            messages.append(np.full(nats.shape[1], -np.inf))
+        here = logsumexp(messages[h][first : first + len(nats), None] - nats, axis=0)
+        messages[h + 1] = np.logaddexp(messages[h + 1], here)
     return messages
+
+
+def _backwards(tiles: Iterable[Tile]) -> list[Floats]:
+    """The log-weight of all ways on from each encoder, from the last step to the first: each row has its own sum."""
+    messages: list[Floats] = []
+    for h, first, loss in tiles:
+        nats = log_loss(loss)
+        if not messages:
+            messages.append(np.zeros(nats.shape[1]))
+        if len(messages) == h + 1:
+            messages.append(np.empty(0))
+        assert len(messages[h + 1]) == first, "tiles come in order"
+        messages[h + 1] = np.append(messages[h + 1], logsumexp(messages[h] - nats, axis=1))
+    return messages
+
+
+def _in_blocks(tiles: Iterable[Tile]) -> Iterator[Tile]:
+    """The same rows, BLOCK of them at a time and at the end of a matrix what is left."""
+    for h, of_one in groupby(tiles, key=lambda tile: tile[0]):
+        waiting, first = [], 0
+        for _, _, rows in of_one:
+            waiting.append(rows)
+            if sum(map(len, waiting)) < BLOCK:
+                continue
+            whole = np.concatenate(waiting)
+            ready = len(whole) // BLOCK * BLOCK
+            for i in range(0, ready, BLOCK):
+                yield h, first + i, whole[i : i + BLOCK]
+            waiting, first = [whole[ready:]], first + ready
+        if sum(map(len, waiting)):
+            yield h, first, np.concatenate(waiting)
 
 
 def most_agreeing(weight: Floats, agreement: Floats) -> int:

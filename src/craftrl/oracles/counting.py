@@ -31,7 +31,7 @@ from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
-from craftrl.oracles.chain import agreement, chain_posterior, most_agreeing, shortest_tiled
+from craftrl.oracles.chain import agreement, most_agreeing, posterior_tiled, shortest_tiled
 from craftrl.oracles.markov import TOO_LONG, MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
 from craftrl.oracles.starts import counted_start_test, counted_starts
@@ -273,11 +273,11 @@ class PreparedCounting(PreparedOracle):
     def _consensus(self, chain: list[PackedStep], grid: Grid) -> list[int]:
         """At each step the encoder that agrees best with all chains, each weighed by its loss."""
         last_first = (
-            loss.T
-            for h in reversed(range(1, len(chain)))
-            for loss in self.engine.all_losses(chain[h - 1 : h + 1], grid, self._counts)
+            (number, first, rows)
+            for number, h in enumerate(reversed(range(1, len(chain))))
+            for _, first, rows in self.engine.loss_tiles(chain[h - 1 : h + 1], grid, self._counts)
         )
-        weights = chain_posterior(self.engine.all_losses(chain, grid, self._counts), last_first)
+        weights = posterior_tiled(self.engine.loss_tiles(chain, grid, self._counts), last_first)
         return [self._most_agreeing(s, weight) if s.size > 1 else 0 for s, weight in zip(chain, weights)]
 
     def _most_agreeing(self, step: PackedStep, weight: NDArray[np.float64]) -> int:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_room_in_memory
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import CountMemory
 from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
@@ -38,6 +39,7 @@ LONG, TOO_LONG = 60.0, 3600.0  # seconds on one core: where it is no longer the 
 LARGE, TOO_LARGE = 2**30, 2**33  # bytes, likewise
 SECONDS_EACH = 25e-9  # for a cell of a table or a vector of bits, measured
 BYTES_EACH = 25  # for each pair of encoders: its charge, its dependences, their sum, and whether they are settled
+BYTES_MADE = 16  # for each pair of encoders of the largest two steps, while those are made
 AT_ONCE = 8  # encoders of a step whose dependences are settled together, the most promising first
 
 Int64 = NDArray[np.int64]
@@ -67,8 +69,9 @@ class MarkovChain:
     def bounds(self, h: int) -> Int64:
         """Dependences of all pairs of codes of h and h + 1, from below."""
         before, after, tile = self.before[h], self.after[h], self.engine.tile_bytes
-        forwards = likely_dependence(before, self.seen_before[h], after, tile)
-        return forwards + likely_dependence(after, self.seen_after[h], before, tile).T
+        bounds = likely_dependence(before, self.seen_before[h], after, tile)
+        bounds += likely_dependence(after, self.seen_after[h], before, tile).T
+        return bounds
 
     def shortest(self, grid: Grid, counts: CountMemory | None = None) -> list[int]:
         """The encoders i_1, ..., i_H of the shortest chain; of equal ones that of `shortest_chain`."""
@@ -95,13 +98,15 @@ class MarkovChain:
             through = (cost.reshape(-1, n_labels).min(axis=1) for cost in through_costs(costs))
             # With the path itself: where many tie, it need not be among the first.
             best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through, path)]
-            list(self.engine.map(self._settle_pair, list(zip(range(len(costs)), best, best[1:]))))
+            del costs, through  # as large as the charges, and to be made again
+            list(self.engine.map(self._settle_pair, list(zip(range(len(charges)), best, best[1:]))))
 
     def _charge(self, h: int, grid: Grid, counts: CountMemory | None) -> Int64:
         """What pairs of codes do not say about the agent beyond the first code, and what the first one leaves out."""
         (pair,) = self.engine.all_losses([self.before[h], self.after[h]], grid, counts)
         (alone,) = self.engine.all_losses([self.nothing[h], self.before[h]], grid, counts)
-        return pair - alone[0][:, None] + self.left_out[h][:, None]
+        pair += (self.left_out[h] - alone[0])[:, None]
+        return pair
 
     def _settle_pair(self, what: tuple[int, NDArray[np.intp], NDArray[np.intp]]) -> None:
         """The exact dependences of some encoders of one step and some of the next."""
@@ -133,6 +138,7 @@ def check_cost(codes: Sequence[Step], at_most: float = TOO_LONG) -> None:
             f"{most} encoders of {codes[-1].N_s} values on {len(codes)} steps would take "
             f"{in_words(seconds, n_bytes)}; use coupling='chain', fewer encoders, or fewer values."
         )
+    check_room_in_memory("What is kept of all pairs of encoders", n_bytes, "use coupling='chain', or fewer encoders")
 
 
 def _cost(codes: Sequence[Step]) -> tuple[float, int]:
@@ -141,7 +147,7 @@ def _cost(codes: Sequence[Step]) -> tuple[float, int]:
     triples = sum(pair + AT_ONCE**2 * b.size for pair, b in zip(pairs, codes[1:]))
     step = codes[-1]
     each = len(step.counts) * step.N_s**3 + (step.N_s - 1) ** 3 * int(step.segments[-1]) / LANES
-    return 2 * triples * each * SECONDS_EACH, BYTES_EACH * sum(pairs)
+    return 2 * triples * each * SECONDS_EACH, BYTES_EACH * sum(pairs) + BYTES_MADE * max(pairs)
 
 
 def in_words(seconds: float, n_bytes: int) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -25,7 +26,7 @@ from typing import Any
 from craftrl.data.files import json_text, write_text
 from craftrl.data.places import Place, place
 from craftrl.errors import AssumptionWarning, CraftError, InvalidParameterError
-from craftrl.progress import progress_bar
+from craftrl.progress import COMPILING, BarOfWords, progress_bar, watched, watched_by
 from craftrl.reproduce.folder import Row, check_folder, finished_rows, forget_folder, prepare_folder, row_key
 from craftrl.reproduce.workers import Carry, Workers
 
@@ -76,7 +77,7 @@ def run_sweep(
         if carry is not None:
             try:
                 with _progress(name, len(keys), len(done), progress) as count_one:
-                    _run_all(todo, run_one, folder / "rows", carry, count_one)
+                    _run_all(todo, run_one, folder / "rows", carry, count_one, progress)
             except CraftError:
                 if new and not finished_rows(folder, settings_list):
                     forget_folder(folder)  # settings that no run can take would be in the way of better ones
@@ -95,9 +96,14 @@ def seed_of(*parts: int | str) -> Any:
     return np.random.SeedSequence(int.from_bytes(digest[:16], "big"))
 
 
-def _run_all(todo: Sequence[Any], run_one: RunOne, rows: Place, carry: Carry, count_one: Callable[[], Any]) -> None:
-    """Every row is written here, as soon as it is known: workers may be on machines that do not see this disk."""
-    for key, row in carry(partial(_row, run_one), todo):
+def _run_all(
+    todo: Sequence[Any], run_one: RunOne, rows: Place, carry: Carry, count_one: Callable[[], Any], progress: bool
+) -> None:
+    """Every row is written here, as soon as it is known: workers may be on machines that do not see this disk.
+
+    With `progress`, whoever has the first run says so if something must be compiled for it.
+    """
+    for key, row in carry(partial(_row, run_one, row_key(todo[0]) if progress else ""), todo):
         write_text(rows / f"{key}.json", row)
         count_one()
 
@@ -109,18 +115,38 @@ def _progress(name: str, total: int, done: int, shown: bool) -> Iterator[Callabl
         yield lambda: None
         return
     with progress_bar(total=total, initial=done, desc=name, unit="run") as bar:
-        yield bar.update
+        words = BarOfWords(lambda text, drawn: bar.set_postfix_str(text, refresh=drawn), every=1.0)
+
+        def count_one() -> None:
+            bar.set_postfix_str("", refresh=False)
+            bar.update()
+
+        with watched_by(lambda what, h: words.tell(what, what if h is None else f"{what} at h = {h}")):
+            yield count_one
 
 
-def _row(run_one: RunOne, settings: Any) -> tuple[str, str]:
+def _row(run_one: RunOne, speaker: str, settings: Any) -> tuple[str, str]:
     """One run in one worker: its key, and its row as the text of a file.
 
-    A failed assumption is a result here, and in the row: no warning for each.
+    A failed assumption is a result here, and in the row: no warning for each. The run with the key `speaker` says when
+    something is compiled, if it is in a process of its own, where nobody watches.
     """
-    with warnings.catch_warnings():
+    key = row_key(settings)
+    aloud = watched_by(_compiling_said) if key == speaker and not watched() else nullcontext()
+    with warnings.catch_warnings(), aloud:
         warnings.simplefilter("ignore", AssumptionWarning)
         result = run_one(settings)
     given = asdict(settings)
     if given.keys() & result.keys():
         raise InvalidParameterError(f"A result may not bear a setting's name; {given.keys() & result.keys()} do.")
-    return row_key(settings), json_text({**given, **result})
+    return key, json_text({**given, **result})
+
+
+_said: set[str] = set()
+
+
+def _compiling_said(what: str, h: int | None) -> None:
+    """One line on standard error, the first time that a process compiles."""
+    if what == COMPILING and what not in _said:
+        _said.add(what)
+        print(f"craftrl: {what} ...", file=sys.stderr, flush=True)

@@ -26,7 +26,7 @@ from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head
 from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
-from craftrl.oracles.network.process_group import ranks_for
+from craftrl.oracles.network.process_group import begin, ranks_for
 from craftrl.oracles.network.shared import fit_shared
 from craftrl.oracles.network.starts import network_start_test, network_starts
 from craftrl.oracles.network.threads import with_own_threads
@@ -111,6 +111,10 @@ class NeuralOracle(Oracle):
 
     def refits(self) -> int:
         return 0  # each would train all networks again
+
+    def shows(self) -> bool | None:
+        self.check()
+        return (self.training or Training()).progress if begin().rank == 0 else False
 
     def check(self) -> None:
         """Raise where a parameter means nothing."""

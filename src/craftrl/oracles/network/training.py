@@ -28,7 +28,7 @@ from craftrl.oracles.network.checkpoints import Checkpoint
 from craftrl.oracles.network.collectives import GradientSum, take_firsts, total
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.parts import Part, keep_freed_memory
-from craftrl.progress import progress_bar
+from craftrl.progress import progress_bar, tell
 
 __all__ = ["Loss", "Training", "TrainingError", "seeded", "train"]
 
@@ -66,13 +66,15 @@ class Training(Savable):
     warm_up            minibatches over which the rate rises to its full height: at once it may kill a network
     held_out           share of the trajectories kept for early stopping
     device             "cpu", "cuda", or "auto": a GPU if there is one
-    threads            of the CPU while networks run; one is fastest for small networks, and results then do not depend
-                       on the machine's cores; None leaves it to torch
+    threads            of the CPU while a fit runs its networks; one is fastest for small networks, and results then do
+                       not depend on the machine's cores. Another number rounds differently, and so may give slightly
+                       different networks; None leaves it to torch, and so to the machine
     memory             how much of the observations may be held in memory, in bytes or as "4GB"; None for a quarter of
                        the machine's memory, or of the GPU's if that is less. What is larger is read from disk while
                        the network trains, in windows of this size; several ranks divide each window
     amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
-    seed               two runs with one seed give the same result on a CPU
+    seed               two runs with one seed and the same `threads` give the same result on a CPU, however many threads
+                       torch has outside; on a GPU, the same up to rounding
     checkpoints        a folder in which every training run saves its state after each epoch, and small classifiers are
                        saved when they are finished (1 GiB of them at most); a killed fit that is started again with
                        the same settings and data continues there
@@ -243,6 +245,7 @@ def train(
         at = _Progress(best=held_out())
     bar = _bar(training, name, at.epoch)
     patience = training.patience_of(len(rows_train) * per_row)
+    tell(f"training {name}")
     while not at.done(training.epochs, patience):
         module.train()
         with (
@@ -271,8 +274,10 @@ def train(
         at = at.after(held, chance, training)
         state = {"module": module.state_dict(), "optimiser": optimiser.state_dict(), "weights": weights}
         checkpoint.save({**state, "average": average.state_dict(), "progress": asdict(at)})
+        stands = f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else "")
+        tell(f"{name}, epoch {at.epoch} of at most {training.epochs + at.at_chance}, {stands}")
         if bar is not None:
-            bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
+            bar.set_postfix_str(stands)
             bar.update()
     if bar is not None:
         bar.close()
