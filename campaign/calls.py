@@ -16,6 +16,7 @@ __all__ = ["Call", "public_calls"]
 
 MODULES = (
     "craftrl",
+    "craftrl.core.grid",
     "craftrl.oracles",
     "craftrl.data",
     "craftrl.data.places",
@@ -36,6 +37,7 @@ MODULES = (
     "craftrl.deploy",
     "craftrl.report",
     "craftrl.planning",
+    "craftrl.plots.spectra",
     "craftrl.states.accuracy",
     "craftrl.states.agreement",
     "craftrl.states.graph",
@@ -61,14 +63,15 @@ class Call:
     method: str | None = None
 
     def run(self, bench: Bench, **odd: Any) -> Any:
-        """Call it with the values of its recipe, but for `odd`; a class is built and then used."""
+        """Call it with the values of its recipe, but for `odd`; what was made is then used."""
         if self.method is None:
-            made = _call(self.target, {**self._recipe(bench), **odd})
-            use = USES.get(self.name)
-            return made if use is None else use(bench, made)
-        holder = HELD[self.name.removesuffix(f".{self.method}")](bench)
-        result = _call(getattr(holder, self.method), {**self._recipe(bench), **odd})
-        return list(result) if inspect.isgenerator(result) else result
+            called = self.target
+        else:
+            called = getattr(HELD[self.name.removesuffix(f".{self.method}")](bench), self.method)
+        made, use = _call(called, {**self._recipe(bench), **odd}), USES.get(self.name)
+        if use is not None:
+            return use(bench, made)
+        return list(made) if inspect.isgenerator(made) else made
 
     def _recipe(self, bench: Bench) -> dict[str, Any]:
         return {name: _value(self.name, name)(bench) for name in self.parameters if _needed(self, name)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -136,13 +137,19 @@ ODD_TEXTS = {
 
 
 def make_odd_paths(folder: Path) -> None:
-    """What the names of ODD_PATHS stand for, in this folder; made again where a case has changed it."""
-    for name in ("file.txt", "empty.h5", "folder", "pipe", "pipe.h5", "loop"):
-        path = folder / name
+    """What the names of ODD_PATHS stand for, in this folder; beside them there is only what `Bench.new` names.
+
+    What a case has written is removed, here and in the store in memory: none may depend on those before it.
+    """
+    for path in folder.iterdir():
+        if path.name.startswith("new"):
+            continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
-            path.unlink(missing_ok=True)
+            path.unlink()
+    if "fsspec.implementations.memory" in sys.modules:
+        sys.modules["fsspec.implementations.memory"].MemoryFileSystem.store.clear()
     (folder / "file.txt").write_text("a few words\n")
     (folder / "empty.h5").touch()
     (folder / "folder").mkdir()

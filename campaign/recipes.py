@@ -17,11 +17,15 @@ from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import ArraySteps
 from craftrl.data.ranks import ALONE
+from craftrl.diagnostics import Subject
 from craftrl.distributed import LocalExecutor
 from craftrl.distributed.cost import estimate
 from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 from craftrl.envs import MarkovPolicy, collect
+from craftrl.importing import Agent, Episode, Recording, import_data
+from craftrl.planning import Curve, Imitator
+from craftrl.theory import corrupted_example
 
 __all__ = ["HELD", "RECORDS", "SPECIAL", "USES", "VALUES"]
 
@@ -217,6 +221,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.baselines.SingleObservation.fit", "agent"): lambda b: b.tau.agent,
     ("craftrl.baselines.SingleObservation.encode", "h"): lambda b: 2,
     ("craftrl.baselines.SingleObservation.from_pretrained", "path"): lambda b: b.saved_single,
+    ("craftrl.plots.spectra.draw_schematic", "path"): lambda b: b.new(".png"),
     ("craftrl.report.check_report", "path"): lambda b: b.new(".html"),
     ("craftrl.report.write_report", "path"): lambda b: b.new(".html"),
     ("craftrl.report.write_report", "x"): lambda b: b.tau,
@@ -230,6 +235,12 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.TrajectoryDataset.open", "path"): lambda b: b.stored,
     ("craftrl.TrajectoryDataset.from_episodes", "agents"): lambda b: [list(b.x[:60]), list(b.x[60:])],
     ("craftrl.TrajectoryDataset.select", "agent"): lambda b: b.tau.agent[40:80],
+    ("craftrl.importing.Agent", "episodes"): lambda b: [_episode(b.x[0])],
+    ("craftrl.importing.Agent", "format"): lambda b: "walks",
+    ("craftrl.importing.Episode", "count"): lambda b: lambda: len(b.x[0]),
+    ("craftrl.importing.Episode", "read"): lambda b: lambda part: Recording(b.x[0][part]),
+    ("craftrl.importing.Episode", "stamp"): lambda b: "1",
+    ("craftrl.importing.Recording", "observations"): lambda b: b.x[0],
     ("craftrl.importing.inspect", "path"): lambda b: b.imported,
     ("craftrl.deploy.StateModule", "model"): lambda b: b.network[0],
     ("craftrl.deploy.StateModule", "h"): lambda b: 2,
@@ -239,7 +250,18 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.deploy.render", "model"): lambda b: b.network[0],
     ("craftrl.deploy.render", "tau"): lambda b: b.network[1],
     ("craftrl.deploy.render", "path"): lambda b: b.new(".gif"),
+    ("craftrl.diagnostics.diagnose", "model"): lambda b: _subject(b),
+    ("craftrl.diagnostics.resample", "model"): lambda b: _subject(b),
+    ("craftrl.diagnostics.resample", "seed"): lambda b: 0,
+    ("craftrl.diagnostics.sufficiency", "f"): lambda b: b.network[0].f_,
+    ("craftrl.diagnostics.sufficiency", "codes"): lambda b: b.network[0].transform(b.network[1]),
+    ("craftrl.diagnostics.sufficiency", "tau"): lambda b: b.network[1],
+    ("craftrl.diagnostics.sufficiency", "at_chance"): lambda b: [],
+    ("craftrl.diagnostics.sufficiency", "seed"): lambda b: 0,
     ("craftrl.planning.Curve", "steps"): lambda b: [10, 20, 30],
+    ("craftrl.planning.Curve.at", "steps"): lambda b: [5, 15],
+    ("craftrl.planning.Curve.of", "rows"): lambda b: [(10, 0.1), (20, 0.5)],
+    ("craftrl.planning.Curve.smoothed", "window"): lambda b: 2,
     ("craftrl.planning.Grounding", "moves"): lambda b: b.moves,
     ("craftrl.planning.Grounding.reliability", "a"): lambda b: 0,
     ("craftrl.planning.Grounding.reliability", "s"): lambda b: 0,
@@ -308,6 +330,11 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
 }
 
 
+def _subject(b: Bench) -> Any:
+    m = b.model
+    return Subject(tuple(m.encoders_), np.array(list(m.n_states_)), m.labels_, m.trace_, m.bounds_, m._refit)
+
+
 def _habits(b: Bench) -> Any:
     from craftrl.planning import read_policy
 
@@ -335,6 +362,7 @@ def _coordinate_encoders(h: int) -> Any:
 # What is done with an instance once it is there: many classes only store what they are given, and check it when used.
 USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.CRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.CRAFT.paper": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.ClassifierOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.CoordinateOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.FiniteOracle": lambda b, oracle: _fit(b, oracle),
@@ -352,6 +380,9 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.distributed.job.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
     "craftrl.distributed.forecast.Forecast": lambda b, forecast: str(forecast),
     "craftrl.distributed.forecast.NetworkJob": lambda b, job: job.text([2], 1.0),
+    "craftrl.importing.Agent": lambda b, agent: import_data([agent, _agent(b.x[1])], b.new(".h5")),
+    "craftrl.importing.Episode": lambda b, episode: _import_episode(b, episode),
+    "craftrl.importing.Recording": lambda b, recording: _import_episode(b, _episode(b.x[0], recording)),
     "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),
     "craftrl.envs.LockExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
     "craftrl.envs.MultiMazeExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
@@ -367,6 +398,19 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.planning.ReachState": lambda b, env: (env.reset(seed=0), env.step(0)),
     "craftrl.planning.TabularQ": lambda b, table: table.fit(_states_shown(b), 20),
 }
+
+
+def _episode(x: Any, recording: Any = None) -> Any:
+    """An episode as one writes it for a format of one's own; it is cut, so that its length is asked for."""
+    return Episode("walk", "1", lambda part: Recording(x[part]) if recording is None else recording, lambda: len(x))
+
+
+def _agent(x: Any) -> Any:
+    return Agent("bob", "walks", [_episode(x)])
+
+
+def _import_episode(b: Bench, episode: Any) -> Any:
+    return import_data([Agent("ann", "walks", [episode]), _agent(b.x[1])], b.new(".h5"), clip=4)
 
 
 def _summed(executor: Any) -> Any:
@@ -388,18 +432,22 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.TrajectoryDataset": lambda b: b.tau,
     "craftrl.baselines.SingleObservation": lambda b: copy.deepcopy(b.single),
     "craftrl.states.graph.LatentGraph": lambda b: b.graph,
+    "craftrl.core.grid.Grid": lambda b: Grid.from_bounds(1, 0.2),
     "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
     "craftrl.data.ranks.Ranks": lambda b: ALONE,
     "craftrl.deploy.StateModule": lambda b: _state_module(b),
     "craftrl.distributed.LocalExecutor": lambda b: LocalExecutor(),
     "craftrl.distributed.StatesOfShard": lambda b: _states_of_shard(b),
     "craftrl.distributed.forecast.NetworkJob": lambda b: _network_job(),
+    "craftrl.planning.Curve": lambda b: Curve.of([(10, 0.1), (20, 0.5), (30, 1.0)]),
+    "craftrl.planning.Imitator": lambda b: Imitator(b.model, b.grounding(), _habits(b)),
     "craftrl.planning.Nodes": lambda b: b.moves.nodes,
     "craftrl.planning.Moves": lambda b: b.moves,
     "craftrl.planning.Grounding": lambda b: b.grounding(),
     "craftrl.planning.Planner": lambda b: _planner(b),
     "craftrl.planning.TabularQ": lambda b: _table(b),
     "craftrl.states.latent_actions.LatentActions": lambda b: _latent(),
+    "craftrl.theory.CorruptedExample": lambda b: corrupted_example(0.7, 0.3, 0.1),
 }
 
 
@@ -452,18 +500,11 @@ RECORDS: dict[str, str] = {
             "craftrl.diagnostics.Residual",
             "craftrl.diagnostics.Subject",
             "craftrl.diagnostics.Sufficiency",
-            "craftrl.diagnostics.sufficiency",
-            "craftrl.diagnostics.diagnose",
-            "craftrl.diagnostics.resample",
             "craftrl.distributed.StatesOfShard",
             "craftrl.distributed.cost.Estimate",
             "craftrl.envs.Collection",
             "craftrl.data.truth.GroundTruth",
-            "craftrl.importing.Agent",
-            "craftrl.importing.Episode",
             "craftrl.importing.Inspection",
-            "craftrl.importing.Recording",
-            "craftrl.planning.Curve",
             "craftrl.planning.Episode",
             "craftrl.planning.Exploration",
             "craftrl.planning.Plan",
@@ -479,6 +520,7 @@ RECORDS: dict[str, str] = {
         ["craftrl.distributed.forecast.in_bytes", "craftrl.distributed.forecast.in_time"],
         "words of the table, for numbers that are made beside them",
     ),
+    **dict.fromkeys(["craftrl.core.grid.Grid", "craftrl.core.grid.Grid.restored"], "Grid.from_bounds makes it"),
     **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
     **dict.fromkeys(["craftrl.envs.MarkovPolicy.probabilities"], "what collect asks of every policy"),
     **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,3 +61,9 @@ def test_the_schematic_has_room_for_four_states(tmp_path: Path) -> None:
     draw_schematic(trace(4), tmp_path / "four.png")
     with pytest.raises(InvalidParameterError, match="two agents and at most 4 states a step"):
         draw_schematic(trace(5), tmp_path / "five.png")
+
+
+@pytest.mark.parametrize("given", [{"trace": None}, {"trace": []}, {"h": 1}, {"h": None}, {"h": 9}, {"subtitle": None}])
+def test_odd_arguments_of_the_schematic(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=f"{next(iter(given))} must be"):
+        draw_schematic(**{"trace": trace(2), "path": tmp_path / "x.png", **given})

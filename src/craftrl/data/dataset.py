@@ -286,7 +286,7 @@ def _names(names: Sequence[Any], K: int) -> tuple[Any, ...]:
     except TypeError:
         different = False
     if isinstance(names, (str, bytes)) or not different:
-        raise InvalidDataError(f"Each of the {K} agents must have a name of its own; {shown(names)} were given.")
+        raise InvalidDataError(f"Each of the {K} agents must have a name of its own; {shown(names)} was given.")
     return found
 
 

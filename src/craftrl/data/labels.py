@@ -33,7 +33,7 @@ def as_labels(name: str, value: Any, axes: int | None = None) -> NDArray[np.int6
         wanted = "(n,)" if axes == 1 else "(n, H)"
         raise InvalidDataError(f"{name} must have shape {wanted}; shape {array.shape} was given.")
     if array.size and array.max() > np.iinfo(np.int64).max:
-        raise InvalidDataError(f"{name} must be numbered from 0; {array.max()} was given; number them again.")
+        raise InvalidDataError(f"{name} must lie below 2**63; {array.max()} was given; number them from 0.")
     return array.astype(np.int64)
 
 

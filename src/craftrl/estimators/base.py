@@ -97,7 +97,7 @@ class Learner(TransformerMixin, BaseEstimator):
         """
         self._check_fitted()
         encoder = self._encoder_at(h)
-        array = as_observations(x, "the observations given")
+        array = as_observations(x, "x")
         if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
             wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
             raise InvalidDataError(

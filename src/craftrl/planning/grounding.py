@@ -91,8 +91,8 @@ class Grounding:
         h, after = self.nodes.steps_of(node), self.nodes.steps_of(successor)
         if h is not None and after != h + 1:
             raise InvalidDataError(
-                f"A label must lead one step on; one from {self.nodes.text(node)} to {self.nodes.text(successor)} was "
-                "given."
+                "The state after an action must be one of the next step; "
+                f"{self.nodes.text(node)} and {self.nodes.text(successor)} were given."
             )
 
     def add_labels(self, model: Any, x: ArrayLike, actions: ArrayLike, h: int = 1) -> int:

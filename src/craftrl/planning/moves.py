@@ -70,7 +70,7 @@ class Moves:
                 f"There must be an agent, numbered from 0, for each of {len(at)} trajectories; {len(k)} were given."
             )
         counts = [_count(at[k == agent_k], nodes.n) for agent_k in range(int(k.max()) + 1)]
-        return cls(nodes, tuple(_without_strays(counts, nodes, min_share)))
+        return cls(nodes, tuple(_without_strays(counts, nodes, float(min_share))))
 
     @cached_property
     def total(self) -> csr_array:

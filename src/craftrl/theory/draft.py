@@ -115,8 +115,12 @@ class CorruptedExample:
 
     def error(self, phi: ArrayLike) -> float:
         """phi's error rate on each of the natural distributions, the larger of the two."""
-        phi = np.asarray(phi)
-        return float(max(self.Q @ (phi != 0), self.Q_prime @ (phi != 1)))
+        codes = finite_array("phi", phi)
+        if codes.shape != self.Q.shape:
+            raise InvalidParameterError(
+                f"phi must have one entry for each of {len(self.Q)} observations; shape {codes.shape} was given."
+            )
+        return float(max(self.Q @ (codes != 0), self.Q_prime @ (codes != 1)))
 
     @property
     def blow_up(self) -> float:
