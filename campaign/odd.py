@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,18 @@ class _Plain:
     """A class where an instance is meant."""
 
 
+def _endless() -> list[Any]:
+    out: list[Any] = []
+    out.append(out)
+    return out
+
+
+def _tensor() -> Any:
+    import torch
+
+    return torch.ones(2, requires_grad=True)
+
+
 ODD: dict[str, Callable[[], Any]] = {
     "None": lambda: None,
     "True": lambda: True,
@@ -40,6 +53,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "1e308": lambda: 1e308,
     "5e-324": lambda: 5e-324,
     "1j": lambda: 1j,
+    "decimal": lambda: Decimal("0.3"),
     "fraction": lambda: Fraction(1, 3),
     "empty text": lambda: "",
     "text": lambda: "x",
@@ -47,8 +61,11 @@ ODD: dict[str, Callable[[], Any]] = {
     "bytes": lambda: b"x",
     "empty list": lambda: [],
     "list of None": lambda: [None, None],
+    "list of texts": lambda: ["a", "b"],
     "nested list": lambda: [[1], [2, 3]],
+    "a list that holds itself": lambda: _endless(),
     "empty dict": lambda: {},
+    "dict": lambda: {"x": 1},
     "set": lambda: {1},
     "generator": lambda: (i for i in (1, 2)),
     "object": lambda: object(),
@@ -63,12 +80,14 @@ ODD: dict[str, Callable[[], Any]] = {
     "array (2, 2, 2)": lambda: np.zeros((2, 2, 2), dtype=int),
     "array (2, 3, 0)": lambda: np.zeros((2, 3, 0), dtype=int),
     "array of NaN": lambda: np.full((4, 2), np.nan),
+    "array of flags": lambda: np.array([True, False]),
     "array of huge integers": lambda: np.full((4, 2), 2**62),
     "array of negatives": lambda: np.full((4, 2), -5),
     "array of objects": lambda: np.array([None, "x", 1], dtype=object),
     "array of texts": lambda: np.array(["a", "b"]),
     "array of dates": lambda: np.array(["2026-01-01"], dtype="datetime64[D]"),
     "array of complex": lambda: np.ones((4, 2), dtype=complex),
+    "tensor with a gradient": lambda: _tensor(),
     "masked array": lambda: np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]]),
 }
 

@@ -204,6 +204,8 @@ def test_videos_need_images_a_known_name_and_trajectories_that_exist(video, bits
         render(video, tau, tmp_path / "states.avi", [0])
     with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[80\] was given"):
         render(video, tau, tmp_path / "states.gif", [80])
+    with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[True, False\] was given"):
+        render(video, tau, tmp_path / "states.gif", [True, False])
     with pytest.raises(InvalidDataError, match="needs images"):
         render(bits, data("bits").tau, tmp_path / "states.gif", [0])
     assert not list(tmp_path.iterdir())

@@ -123,6 +123,8 @@ def test_states_that_cannot_be_numbers_of_nodes():
         Nodes((-1,), False)
     with pytest.raises(InvalidParameterError, match="must fit into memory"):
         Nodes.from_states(np.full((4, 2), 2**62), False)
+    with pytest.raises(InvalidDataError, match=r"below 1000000, .* from 0 to 1099511627776 were given"):
+        Moves.from_states([[0, 1], [0, 1]], [0, 2**40], Nodes((1, 2), False))
 
 
 def test_shares_may_be_fractions():

@@ -210,3 +210,5 @@ def test_a_curve_is_made_of_pairs(rows):
 def test_a_half_beyond_64_bits_is_a_number():
     table = TabularQ(half=2**63).fit(Cells(ExBMDPEnv(PIXELS)), 20)
     assert table.steps_ == 20
+    with pytest.raises(InvalidParameterError, match="The table of values must fit into memory"):
+        TabularQ(H=2**40).fit(Cells(ExBMDPEnv(PIXELS)), 20)

@@ -60,7 +60,8 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
 def check_trajectories(trajectories: Sequence[int], n: int) -> None:
     """One number of a trajectory or more, each from 0 to n - 1."""
     chosen = as_labels("trajectories", trajectories, 1)
-    if not len(chosen) or chosen.min() < 0 or chosen.max() >= n:
+    flags = np.asarray(trajectories).dtype == bool  # they would be taken for 0 and 1
+    if flags or not len(chosen) or chosen.min() < 0 or chosen.max() >= n:
         raise InvalidParameterError(
             f"A trajectory must be one of 0..{n - 1}, and one is needed; {shown(trajectories)} was given."
         )

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_target
+from craftrl.arguments import check_flag, check_target, shown
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.files import check_writable
 from craftrl.data.hdf5 import Hdf5Writer, read_notes
+from craftrl.data.labels import plain_array
 from craftrl.data.storage import HDF5_SUFFIXES, check_room
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.importing.actions import write_actions
@@ -118,12 +119,10 @@ def _actions(recording: Recording, n: int, key: str) -> NDArray[Any] | None:
     """The actions of an episode of n steps, as many or one fewer: the last observation may have none."""
     if recording.actions is None:
         return None
-    try:
-        actions = np.asarray(recording.actions)
-    except ValueError:  # rows of unequal length
-        actions = np.empty(0, dtype=object)
-    if actions.dtype.kind not in "biuf":
-        raise InvalidDataError(f"Actions must be numbers; those of {key} have dtype {actions.dtype}.")
+    actions = plain_array(recording.actions)
+    if actions is None or actions.dtype.kind not in "biuf":
+        found = f"are {shown(recording.actions)}" if actions is None else f"have dtype {actions.dtype}"
+        raise InvalidDataError(f"Actions must be numbers in an array; those of {key} {found}.")
     if not actions.ndim or len(actions) not in (n - 1, n):
         raise InvalidDataError(
             f"There must be an action between each two steps; {key} has {n} steps and actions of shape "

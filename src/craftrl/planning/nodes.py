@@ -24,7 +24,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 __all__ = ["Nodes"]
 
 Ints = NDArray[np.integer]
-BYTES = 16  # that a graph needs for a state, before any move
+BYTES = 128  # that a graph needs for a state, before any move
 
 
 @dataclass(frozen=True)

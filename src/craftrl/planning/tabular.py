@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_method, check_number, check_whole, is_whole, shown
+from craftrl.arguments import check_method, check_number, check_room_in_memory, check_whole, is_whole, shown
 from craftrl.errors import InvalidDataError, NotFittedError
 from craftrl.planning.curves import Curve
 
@@ -64,6 +64,7 @@ class TabularQ:
         self._check()
         check_whole("steps", steps, 1)
         n, m = _size(env, "observation_space"), _size(env, "action_space")
+        check_room_in_memory("The table of values", 16 * (self.H or 1) * n * m, "lower H")
         self.q_ = np.full((self.H or 1, n, m), float(self.optimism))
         self.visits_ = np.zeros(self.q_.shape, dtype=np.int64)
         self.steps_ = 0

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.arguments import shown
 from craftrl.errors import InvalidParameterError
 from craftrl.theory.ranges import check_count, finite_array, in_range
 
@@ -43,6 +44,11 @@ def draft_loss(phi: ArrayLike, p_A: ArrayLike, p_B: ArrayLike) -> float:
         raise InvalidParameterError(
             f"phi, p_A and p_B must be rows with one entry for each x; shapes {codes.shape}, {of_A.shape} and "
             f"{of_B.shape} were given."
+        )
+    if not np.isin(codes, (0, 1)).all() or min(of_A.min(), of_B.min()) < 0:
+        raise InvalidParameterError(
+            f"phi must be 0 or 1 for each x, and p_A and p_B must not be negative; {shown(phi)}, {shown(p_A)} and "
+            f"{shown(p_B)} were given."
         )
     return float(of_A @ codes + of_B @ (1 - codes))
 
