@@ -18,6 +18,7 @@ __all__ = ["Call", "public_calls"]
 
 MODULES = (
     "craftrl",
+    "craftrl.core.grid",
     "craftrl.oracles",
     "craftrl.data",
     "craftrl.data.places",
@@ -40,6 +41,7 @@ MODULES = (
     "craftrl.deploy",
     "craftrl.report",
     "craftrl.planning",
+    "craftrl.plots.spectra",
     "craftrl.states.accuracy",
     "craftrl.states.agreement",
     "craftrl.states.graph",
@@ -67,15 +69,17 @@ class Call:
     of_world: bool = False
 
     def run(self, bench: Bench, **odd: Any) -> Any:
-        """Call it with the values of its recipe, but for `odd`; a class is built and then used."""
+        """Call it with the values of its recipe, but for `odd`; what was made is then used."""
         if self.method is None:
             made = self._made(bench, odd)
-            use = USES.get(self.name)
-            return made if use is None else use(bench, made)
-        holder = _held(self.name.removesuffix(f".{self.method}"), bench)
-        given = self._recipe(bench) if not self.of_world else self._asked(holder)
-        result = _call(getattr(holder, self.method), {**given, **odd})
-        return list(result) if inspect.isgenerator(result) else result
+        else:
+            holder = _held(self.name.removesuffix(f".{self.method}"), bench)
+            given = self._recipe(bench) if not self.of_world else self._asked(holder)
+            made = _call(getattr(holder, self.method), {**given, **odd})
+        use = USES.get(self.name)
+        if use is not None:
+            return use(bench, made)
+        return list(made) if inspect.isgenerator(made) else made
 
     def _made(self, bench: Bench, odd: dict[str, Any]) -> Any:
         return _call(self.target, {**self._recipe(bench), **odd})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,18 @@ class _Plain:
     """A class where an instance is meant."""
 
 
+def _endless() -> list[Any]:
+    out: list[Any] = []
+    out.append(out)
+    return out
+
+
+def _tensor() -> Any:
+    import torch
+
+    return torch.ones(2, requires_grad=True)
+
+
 ODD: dict[str, Callable[[], Any]] = {
     "None": lambda: None,
     "True": lambda: True,
@@ -39,6 +53,7 @@ ODD: dict[str, Callable[[], Any]] = {
     "1e308": lambda: 1e308,
     "5e-324": lambda: 5e-324,
     "1j": lambda: 1j,
+    "decimal": lambda: Decimal("0.3"),
     "fraction": lambda: Fraction(1, 3),
     "empty text": lambda: "",
     "text": lambda: "x",
@@ -46,8 +61,11 @@ ODD: dict[str, Callable[[], Any]] = {
     "bytes": lambda: b"x",
     "empty list": lambda: [],
     "list of None": lambda: [None, None],
+    "list of texts": lambda: ["a", "b"],
     "nested list": lambda: [[1], [2, 3]],
+    "a list that holds itself": lambda: _endless(),
     "empty dict": lambda: {},
+    "dict": lambda: {"x": 1},
     "set": lambda: {1},
     "generator": lambda: (i for i in (1, 2)),
     "object": lambda: object(),
@@ -62,12 +80,14 @@ ODD: dict[str, Callable[[], Any]] = {
     "array (2, 2, 2)": lambda: np.zeros((2, 2, 2), dtype=int),
     "array (2, 3, 0)": lambda: np.zeros((2, 3, 0), dtype=int),
     "array of NaN": lambda: np.full((4, 2), np.nan),
+    "array of flags": lambda: np.array([True, False]),
     "array of huge integers": lambda: np.full((4, 2), 2**62),
     "array of negatives": lambda: np.full((4, 2), -5),
     "array of objects": lambda: np.array([None, "x", 1], dtype=object),
     "array of texts": lambda: np.array(["a", "b"]),
     "array of dates": lambda: np.array(["2026-01-01"], dtype="datetime64[D]"),
     "array of complex": lambda: np.ones((4, 2), dtype=complex),
+    "tensor with a gradient": lambda: _tensor(),
     "masked array": lambda: np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]]),
 }
 
@@ -136,13 +156,19 @@ ODD_TEXTS = {
 
 
 def make_odd_paths(folder: Path) -> None:
-    """What the names of ODD_PATHS stand for, in this folder; made again where a case has changed it."""
-    for name in ("file.txt", "empty.h5", "folder", "pipe", "pipe.h5", "loop"):
-        path = folder / name
+    """What the names of ODD_PATHS stand for, in this folder; beside them there is only what `Bench.new` names.
+
+    What a case has written is removed, here and in the store in memory: none may depend on those before it.
+    """
+    for path in folder.iterdir():
+        if path.name.startswith("new"):
+            continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
-            path.unlink(missing_ok=True)
+            path.unlink()
+    if "fsspec.implementations.memory" in sys.modules:
+        sys.modules["fsspec.implementations.memory"].MemoryFileSystem.store.clear()
     (folder / "file.txt").write_text("a few words\n")
     (folder / "empty.h5").touch()
     (folder / "folder").mkdir()

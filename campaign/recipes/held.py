@@ -10,6 +10,7 @@ from campaign.bench import Bench
 from campaign.recipes.small import (
     begun,
     gym_world,
+    habits,
     latent,
     network_job,
     planner,
@@ -19,9 +20,12 @@ from campaign.recipes.small import (
     table,
     task,
 )
+from craftrl.core.grid import Grid
 from craftrl.data.ranks import ALONE
 from craftrl.distributed import LocalExecutor
 from craftrl.envs.gym import ExBMDPEnv, NumberedActions
+from craftrl.planning import Curve, Imitator
+from craftrl.theory import corrupted_example
 
 __all__ = ["HELD"]
 
@@ -31,6 +35,7 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.TrajectoryDataset": lambda b: b.tau,
     "craftrl.baselines.SingleObservation": lambda b: copy.deepcopy(b.single),
     "craftrl.states.graph.LatentGraph": lambda b: b.graph,
+    "craftrl.core.grid.Grid": lambda b: Grid.from_bounds(1, 0.2),
     "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
     "craftrl.envs.gym.ExBMDPEnv": lambda b: begun(ExBMDPEnv(b.world, "rgb_array")),
     "craftrl.envs.gym.NumberedActions": lambda b: begun(NumberedActions(gym_world())),
@@ -41,10 +46,13 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.distributed.LocalExecutor": lambda b: LocalExecutor(),
     "craftrl.distributed.StatesOfShard": lambda b: states_of_shard(b),
     "craftrl.distributed.forecast.NetworkJob": lambda b: network_job(),
+    "craftrl.planning.Curve": lambda b: Curve.of([(10, 0.1), (20, 0.5), (30, 1.0)]),
+    "craftrl.planning.Imitator": lambda b: Imitator(b.model, b.grounding(), habits(b)),
     "craftrl.planning.Nodes": lambda b: b.moves.nodes,
     "craftrl.planning.Moves": lambda b: b.moves,
     "craftrl.planning.Grounding": lambda b: b.grounding(),
     "craftrl.planning.Planner": lambda b: planner(b),
     "craftrl.planning.TabularQ": lambda b: table(b),
     "craftrl.states.latent_actions.LatentActions": lambda b: latent(),
+    "craftrl.theory.CorruptedExample": lambda b: corrupted_example(0.7, 0.3, 0.1),
 }

@@ -8,11 +8,15 @@ import numpy as np
 
 from campaign.bench import Bench
 from craftrl import Training
+from craftrl.diagnostics import Subject
+from craftrl.importing import Agent, Episode, Recording
 
 __all__ = [
+    "agent",
     "begun",
     "coordinate_encoders",
     "environment",
+    "episode",
     "few_epochs",
     "first",
     "gym_world",
@@ -27,6 +31,7 @@ __all__ = [
     "state_module",
     "states_of_shard",
     "states_shown",
+    "subject",
     "table",
     "task",
     "tensor",
@@ -153,3 +158,18 @@ def gym_world() -> Any:
 def no_actions(b: Bench) -> Any:
     """One action at every step of every trajectory."""
     return np.zeros((len(b.x), b.x.shape[1] - 1), dtype=int)
+
+
+def subject(b: Bench) -> Any:
+    """A model as `diagnose` sees it."""
+    m = b.model
+    return Subject(tuple(m.encoders_), np.array(list(m.n_states_)), m.labels_, m.trace_, m.bounds_, m._refit)
+
+
+def episode(x: Any, recording: Any = None) -> Any:
+    """An episode as one writes it for a format of one's own; it is cut, so that its length is asked for."""
+    return Episode("walk", "1", lambda part: Recording(x[part]) if recording is None else recording, lambda: len(x))
+
+
+def agent(x: Any) -> Any:
+    return Agent("bob", "walks", [episode(x)])

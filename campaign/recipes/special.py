@@ -12,16 +12,19 @@ from campaign.formats import unfitted_network
 from campaign.recipes.small import (
     coordinate_encoders,
     environment,
+    episode,
     gym_world,
     habits,
     no_actions,
     ring,
     states_shown,
+    subject,
     task,
     tensor,
 )
 from craftrl import CRAFT, CoordinateOracle, baselines
 from craftrl.envs import MarkovPolicy, violations
+from craftrl.importing import Recording
 
 __all__ = ["SPECIAL"]
 
@@ -37,6 +40,24 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.baselines.ACState.features", "x"): lambda b: b.tau.at(2),
     ("craftrl.baselines.SingleObservation.encode", "h"): lambda b: 2,
     ("craftrl.baselines.SingleObservation.from_pretrained", "path"): lambda b: b.saved_single,
+    ("craftrl.plots.spectra.draw_schematic", "path"): lambda b: b.new(".png"),
+    ("craftrl.importing.Agent", "episodes"): lambda b: [episode(b.x[0])],
+    ("craftrl.importing.Agent", "format"): lambda b: "walks",
+    ("craftrl.importing.Episode", "count"): lambda b: lambda: len(b.x[0]),
+    ("craftrl.importing.Episode", "read"): lambda b: lambda part: Recording(b.x[0][part]),
+    ("craftrl.importing.Episode", "stamp"): lambda b: "1",
+    ("craftrl.importing.Recording", "observations"): lambda b: b.x[0],
+    ("craftrl.diagnostics.diagnose", "model"): lambda b: subject(b),
+    ("craftrl.diagnostics.resample", "model"): lambda b: subject(b),
+    ("craftrl.diagnostics.resample", "seed"): lambda b: 0,
+    ("craftrl.diagnostics.sufficiency", "f"): lambda b: b.network[0].f_,
+    ("craftrl.diagnostics.sufficiency", "codes"): lambda b: b.network[0].transform(b.network[1]),
+    ("craftrl.diagnostics.sufficiency", "tau"): lambda b: b.network[1],
+    ("craftrl.diagnostics.sufficiency", "at_chance"): lambda b: [],
+    ("craftrl.diagnostics.sufficiency", "seed"): lambda b: 0,
+    ("craftrl.planning.Curve.at", "steps"): lambda b: [5, 15],
+    ("craftrl.planning.Curve.of", "rows"): lambda b: [(10, 0.1), (20, 0.5)],
+    ("craftrl.planning.Curve.smoothed", "window"): lambda b: 2,
     ("craftrl.report.check_report", "path"): lambda b: b.new(".html"),
     ("craftrl.report.write_report", "path"): lambda b: b.new(".html"),
     ("craftrl.report.write_report", "x"): lambda b: b.tau,

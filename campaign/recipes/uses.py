@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from campaign.bench import Bench
-from campaign.recipes.small import environment, few_epochs, no_actions, states_shown
+from campaign.recipes.small import agent, environment, episode, few_epochs, no_actions, states_shown
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, baselines
 from craftrl.distributed.cost import estimate
 from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
 from craftrl.envs import collect
+from craftrl.importing import Agent, import_data
 
 __all__ = ["USES"]
 
@@ -22,6 +23,7 @@ TRAINED = [name for name in baselines.__all__ if issubclass(getattr(baselines, n
 
 USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.CRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.CRAFT.paper": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.ClassifierOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.CoordinateOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.FiniteOracle": lambda b, oracle: _fit(b, oracle),
@@ -39,6 +41,9 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.distributed.job.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
     "craftrl.distributed.forecast.Forecast": lambda b, forecast: str(forecast),
     "craftrl.distributed.forecast.NetworkJob": lambda b, job: job.text([2], 1.0),
+    "craftrl.importing.Agent": lambda b, one: import_data([one, agent(b.x[1])], b.new(".h5")),
+    "craftrl.importing.Episode": lambda b, one: _import_episode(b, one),
+    "craftrl.importing.Recording": lambda b, recording: _import_episode(b, episode(b.x[0], recording)),
     "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),
     "craftrl.envs.LockExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
     "craftrl.envs.MultiMazeExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
@@ -57,6 +62,10 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.planning.ReachState": lambda b, env: (env.reset(seed=0), env.step(0)),
     "craftrl.planning.TabularQ": lambda b, table: table.fit(states_shown(b), 20),
 }
+
+
+def _import_episode(b: Bench, one: Any) -> Any:
+    return import_data([Agent("ann", "walks", [one]), agent(b.x[1])], b.new(".h5"), clip=4)
 
 
 def _summed(executor: Any) -> Any:

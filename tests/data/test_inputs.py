@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from craftrl import InvalidDataError, TrajectoryDataset
+from craftrl.data.dataset import ArraySteps
 from craftrl.data.inputs import as_dataset, each_step
 
 RNG = np.random.default_rng(0)
@@ -163,3 +164,34 @@ def test_each_step_takes_trajectories_of_unequal_length(form):
 def test_what_is_no_trajectory_is_refused(form):
     with pytest.raises(InvalidDataError, match=r"A trajectory must have 2 axes, \(steps, ...\), and at least one step"):
         list(each_step(form, 1))
+
+
+def test_a_tensor_with_a_gradient_is_no_array():
+    tensor = pytest.importorskip("torch").ones(2, requires_grad=True)
+    for given in ((X[:2], tensor), (tensor, [0, 1])):
+        with pytest.raises(InvalidDataError, match="must"):
+            as_dataset(*given)
+    with pytest.raises(InvalidDataError, match="Each agent must have an array or a list"):
+        TrajectoryDataset.from_arrays(tensor)
+
+
+def test_a_list_that_holds_itself_is_no_data():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(InvalidDataError, match="at least two agents"):
+        as_dataset(endless)
+    with pytest.raises(InvalidDataError, match="A trajectory must have 2 axes"):
+        list(each_step(endless, 1))
+
+
+@pytest.mark.parametrize("label", [[0, 2**40], [1, 2]])
+def test_agents_that_are_left_out(label):
+    with pytest.raises(InvalidDataError, match=f"agent {0 if label[0] else 1} has none; leave it out"):
+        TrajectoryDataset(ArraySteps(np.zeros((3, 2, 1))), label)
+
+
+def test_names_are_texts_or_numbers():
+    steps = ArraySteps(np.zeros((3, 2, 1)))
+    assert TrajectoryDataset(steps, [0, 1], names=["ann", 2]).names == ("ann", 2)
+    with pytest.raises(InvalidDataError, match="a name of its own, a text or a number"):
+        TrajectoryDataset(steps, [0, 1], names=[object(), object()])

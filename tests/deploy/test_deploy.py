@@ -15,6 +15,7 @@ import torch
 from craftrl import CRAFT, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.cli import main
 from craftrl.deploy import StateModule, StateObservation, export_onnx, render, write_states
+from craftrl.deploy.videos import rendered
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import CraftError
@@ -184,12 +185,27 @@ def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
     assert shown[0][pixels * scale :].max() > 60  # text
 
 
+def test_frames_have_one_size_where_only_some_encoders_are_networks(tmp_path):
+    """At h = 1 there is one state, and no network to say what decides: its picture is dark."""
+    tau = data("images").tau
+    model = network_model(stationary=False)
+    frames = list(rendered(model, tau, [0]))
+    assert len({frame.shape for frame in frames}) == 1
+    rows, half = 256, frames[0].shape[1] // 2
+    assert frames[0][:rows, half:].max() <= 255 // 3  # dimmed, and nothing is marked
+    render(model, tau, tmp_path / "states.gif", [0])
+    with av.open(str(tmp_path / "states.gif")) as container:
+        assert [(f.height, f.width) for f in container.decode(video=0)] == [frames[0].shape[:2]] * tau.H
+
+
 def test_videos_need_images_a_known_name_and_trajectories_that_exist(video, bits, tmp_path):
     tau = data("images").tau
     with pytest.raises(InvalidParameterError, match=r"\.mp4, \.mkv, \.gif"):
         render(video, tau, tmp_path / "states.avi", [0])
     with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[80\] was given"):
         render(video, tau, tmp_path / "states.gif", [80])
+    with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[True, False\] was given"):
+        render(video, tau, tmp_path / "states.gif", [True, False])
     with pytest.raises(InvalidDataError, match="needs images"):
         render(bits, data("bits").tau, tmp_path / "states.gif", [0])
     assert not list(tmp_path.iterdir())

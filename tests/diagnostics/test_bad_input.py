@@ -1,9 +1,13 @@
 """The checks may be called one by one: what they are given is checked, and told in one sentence."""
 
+from fractions import Fraction
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
 from craftrl import CRAFT, CoordinateOracle, CraftError
+from craftrl.core.seam import CheckablePairFunction
 from craftrl.diagnostics import (
     agent_shares,
     closure_test,
@@ -62,6 +66,19 @@ def test_shares(codes, tau, eta):
 def test_gaps(trace):
     with pytest.raises(CraftError, match="given"):
         cluster_gaps(trace)
+
+
+def test_eta_may_be_a_fraction():
+    fraction, number = (agent_shares(CODES, TAU, eta) for eta in (Fraction(1, 4), 0.25))
+    assert fraction.p_value.tolist() == number.p_value.tolist()
+
+
+@pytest.mark.parametrize("at_chance", [None, "x", 2, [None], [1.5], [[1], [2]]])
+def test_steps_at_chance(at_chance):
+    f = Mock(spec=CheckablePairFunction)
+    with pytest.raises(CraftError, match=r"at_chance must .* given"):
+        sufficiency(f, CODES, TAU, at_chance, 0)
+    f.of_unseen.assert_not_called()  # arguments are checked first
 
 
 def test_a_model_is_no_subject():

@@ -57,9 +57,12 @@ def test_an_error_in_a_thread_is_raised():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_threads": 0}, "n_threads must be at least 1"),
-        ({"tile_bytes": 10}, "tile_bytes must be at least"),
+        ({"n_threads": 0}, "n_threads must be an integer of at least 1"),
+        ({"tile_bytes": 10}, "tile_bytes must be an integer of at least"),
+        ({"n_threads": True}, "n_threads must be an integer of at least 1; True"),
+        ({"tile_bytes": 2**63}, r"tile_bytes must be .*below 2\*\*63"),
         ({"device": "tpu"}, "device must be 'cpu' or 'cuda'"),
+        ({"device": 10**400}, r"device must be 'cpu' or 'cuda'; 10+\.\.\. was given"),
     ],
 )
 def test_bad_parameters(parameters, message):

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from craftrl import CraftError
 from craftrl.cli import main
+from craftrl.importing import Agent, Episode, Recording, import_data, read_actions
 from recordings import action_labels, episodes, write_frames, write_lerobot, write_minari, write_table, write_videos
 
 
@@ -210,3 +212,54 @@ def test_what_was_imported_before_stays_usable(folder, capsys):
     (folder / "ben/episode2.mkv").write_bytes(good)
     assert main(["import", "ann", "ben", "--out", "data.h5"]) == 0
     assert "no warnings" not in capsys.readouterr().out
+
+
+# -- formats of one's own ----------------------------------------------------------------------------------------
+
+
+def walk(x, **changed):
+    given = {"name": "walk", "stamp": "1", "read": lambda part: Recording(x[part]), "count": lambda: 4}
+    return Episode(**{**given, **changed})
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda x: Agent(3, "walks", [walk(x)]), "name must be a text; 3 was given"),
+        (lambda x: Agent("ann", None, [walk(x)]), "format must be a text"),
+        (lambda x: Agent("ann", "walks", walk(x)), "episodes must be a list of Episode"),
+        (lambda x: Agent("ann", "walks", [x]), "Each of episodes must be an Episode"),
+        (lambda x: Agent("ann", "walks", [], named_inside="no"), "named_inside must be True or False"),
+        (lambda x: Agent("ann", "walks", [walk(x, stamp=1)]), "stamp must be a text"),
+        (lambda x: Agent("ann", "walks", [walk(x, read=x)]), "read must be a function"),
+        (lambda x: Agent("ann", "walks", [walk(x, count=4)]), "count must be a function"),
+        (lambda x: Agent("ann", "walks", [walk(x, seconds=4)]), "seconds must be a function"),
+        (lambda x: Agent("ann", "walks", [walk(x, read=lambda part: x[part])]), "must be a Recording"),
+        (lambda x: Agent("ann", "walks", [walk(x, count=lambda: None)]), "number of steps of .* must be an integer"),
+        (lambda x: Recording(None), "observations must be an array"),
+        (lambda x: Recording("text"), "observations must be an array"),
+        (lambda x: Recording(np.array(1.0)), "observations must be an array"),
+        (lambda x: Recording(x, lossy=None), "lossy must be a text"),
+        (lambda x: Recording([None, 1]), "must be numbers in an array"),
+        (lambda x: Recording(x, np.zeros(7)), r"has 4 steps and actions of shape \(7,\)"),
+        (lambda x: Recording(x, 1), r"has 4 steps and actions of shape \(\)"),
+        (lambda x: Recording(x, [[1], [2, 3]]), "Actions must be numbers"),
+    ],
+)
+def test_agents_made_by_hand(tmp_path, make, reason):
+    x = np.arange(24.0).reshape(2, 4, 3)
+
+    def import_made():
+        made = make(x[0])
+        ann = Agent("ann", "walks", [walk(x[0], read=lambda part: made)]) if isinstance(made, Recording) else made
+        import_data([ann, Agent("bob", "walks", [walk(x[1])])], tmp_path / "data.h5", clip=4)
+
+    with pytest.raises(CraftError, match=reason):
+        import_made()
+
+
+def test_actions_of_no_store(tmp_path):
+    with pytest.raises(CraftError, match=r"There must be a dataset at .*nothing\.h5; nothing is there"):
+        read_actions(tmp_path / "nothing.h5")
+    with pytest.raises(CraftError, match="at least two agents; none was given"):
+        import_data([], tmp_path / "data.h5")

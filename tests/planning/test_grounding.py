@@ -219,7 +219,7 @@ def test_labels_that_cannot_be_are_refused():
         g.add(0, 4, 1)
     with pytest.raises(InvalidParameterError, match="successor must be"):
         g.add(0, 0, 99)
-    with pytest.raises(InvalidDataError, match="one step on; one from state 0 at h = 1 to state 0 at h = 3"):
+    with pytest.raises(InvalidDataError, match="next step; state 0 at h = 1 and state 0 at h = 3 were given"):
         g.add(0, 0, g.nodes.number(0, 3))
     with pytest.raises(InvalidParameterError, match="moves must be Moves"):
         Grounding(None, 4)

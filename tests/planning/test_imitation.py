@@ -165,3 +165,13 @@ def test_where_the_agent_never_was_it_does_what_the_others_did():
     assert not read_policy(moves, 1).toarray()[0].any()  # who always goes right never sees the first cell
     imitator = Imitator(Sees(), grounding_of(moves, *ALL), read_policy(moves, 1))
     assert imitator.choose(0) == (0, LEFT)
+
+
+def test_odd_nodes_and_seeds_are_refused(moves):
+    imitator = Imitator(Sees(), grounding_of(moves, *ALL), read_policy(moves, 0))
+    for node in (-1, N, True, "x", [0]):
+        with pytest.raises(InvalidParameterError, match="node must be an integer from 0 to 3"):
+            imitator.choose(node)
+    for seed in (-1, 1.5, "x"):
+        with pytest.raises(InvalidParameterError, match="seed must be an integer of at least 0"):
+            imitator.run(Corridor(), seed=seed)

@@ -1,5 +1,7 @@
 """Nodes and moves: states as numbers, and what videos say of which follows which."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -113,3 +115,19 @@ def test_what_cannot_be_counted_is_refused():
         Moves.from_states([[0, 1, 1]], [0, 1], LAYERED)
     with pytest.raises(InvalidParameterError, match="tau must be a TrajectoryDataset"):
         Moves.from_model(ExactModel(PixelsExBMDP()), [[0]])
+
+
+def test_states_that_cannot_be_numbers_of_nodes():
+    assert Nodes((4,), True).numbers([[0, -5, 3, 9]]).tolist() == [[0, -1, 3, -1]]
+    with pytest.raises(InvalidParameterError, match=r"\(-1,\) was given"):
+        Nodes((-1,), False)
+    with pytest.raises(InvalidParameterError, match="must fit into memory"):
+        Nodes.from_states(np.full((4, 2), 2**62), False)
+    with pytest.raises(InvalidDataError, match=r"below 1000000, .* from 0 to 1099511627776 were given"):
+        Moves.from_states([[0, 1], [0, 1]], [0, 2**40], Nodes((1, 2), False))
+
+
+def test_shares_may_be_fractions():
+    states, nodes = np.array([[0, 1], [0, 1], [0, 0]]), Nodes((1, 2), False)
+    half, third = (Moves.from_states(states, [0, 1, 1], nodes, share) for share in (Fraction(1, 2), 0.5))
+    assert half.edges.tolist() == third.edges.tolist()

@@ -183,7 +183,7 @@ def test_it_learns_on_the_states_of_a_model():
 def test_odd_environments_and_settings_are_refused():
     with pytest.raises(InvalidDataError, match=r"Discrete observations .* wrap it with .*StateObservation"):
         TabularQ().fit(corner(), 10)
-    with pytest.raises(InvalidDataError, match="observation_space is None"):
+    with pytest.raises(InvalidParameterError, match=r"env must be a Gymnasium environment; <object .* was given"):
         TabularQ().fit(object(), 10)
     with pytest.raises(NotFittedError):
         TabularQ().act(0)
@@ -198,3 +198,17 @@ def test_odd_environments_and_settings_are_refused():
     other.observation_space = gymnasium.spaces.Discrete(3)
     with pytest.raises(InvalidDataError, match="must have 9 states and 4 actions, as before; it has 3 and 4"):
         fitted.partial_fit(other, 10)
+
+
+@pytest.mark.parametrize("rows", [None, 3, "x", [1, 2], [(1, 2, 3)], [(1.5, 0.0)], [(1, "x")]])
+def test_a_curve_is_made_of_pairs(rows):
+    with pytest.raises(InvalidDataError, match=r"must be (pairs of steps and score|whole numbers|finite numbers)"):
+        Curve.of(rows)
+    assert len(Curve.of([])) == 0
+
+
+def test_a_half_beyond_64_bits_is_a_number():
+    table = TabularQ(half=2**63).fit(Cells(ExBMDPEnv(PIXELS)), 20)
+    assert table.steps_ == 20
+    with pytest.raises(InvalidParameterError, match="The table of values must fit into memory"):
+        TabularQ(H=2**40).fit(Cells(ExBMDPEnv(PIXELS)), 20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,3 +68,9 @@ def test_a_picture_replaces_nothing_but_a_picture(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match=r"must be named NAME.png; .*data.h5 was given"):
         draw_schematic(trace(2), tmp_path / "data.h5")
     assert (tmp_path / "data.h5").read_text() == "data"
+
+
+@pytest.mark.parametrize("given", [{"trace": None}, {"trace": []}, {"h": 1}, {"h": None}, {"h": 9}, {"subtitle": None}])
+def test_odd_arguments_of_the_schematic(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=f"{next(iter(given))} must be"):
+        draw_schematic(**{"trace": trace(2), "path": tmp_path / "x.png", **given})

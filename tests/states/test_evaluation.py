@@ -76,6 +76,11 @@ def test_the_summary_weighs_states_and_steps_alike_and_leaves_out_the_first_step
     assert all(np.isnan(value) for value in state_summary(unseen[:2]).values())
 
 
+def test_the_summary_is_of_shares():
+    with pytest.raises(InvalidDataError, match=r"accuracies from 0 to 1; \[\[1\], \[2, 3\]\] was given"):
+        state_summary([[1], [2, 3]])
+
+
 @pytest.mark.parametrize("entangled", [True, False])
 def test_population_accuracy_of_single_states_is_what_many_samples_show(entangled):
     world = BitsExBMDP(horizon=5, n_features=6, seed=4, entangled=entangled)

@@ -243,6 +243,7 @@ def test_unknown_moves_have_no_latent_action():
         ({"counts": [csr_array(np.full((2, 2), np.nan))]}, "numbers of 0 or more"),
         ({"counts": [np.zeros((0, 0))]}, "of one state or more"),
         ({"counts": [3]}, "square matrices of one size"),
+        ({"counts": np.array(3)}, "square matrices of one size"),
         ({"counts": [np.ones((2, 2, 2))]}, "square matrices of one size"),
         ({"counts": [csr_array(np.full((2, 2), 1j))]}, "numbers of 0 or more"),
         ({"counts": [np.full((2, 2), 1e200)]}, "numbers of 0 or more, up to"),

@@ -59,3 +59,10 @@ def test_labels_of_small_types_do_not_overflow():
 def test_a_label_beyond_its_size_is_refused():
     with pytest.raises(InvalidDataError, match="must lie below 2, their number; 2 was given"):
         count_visits([0, 1], [0, 2], sizes=(2, 2))
+
+
+def test_labels_and_weights_that_cannot_be_counted():
+    with pytest.raises(InvalidDataError, match="must count from 0 without large gaps"):
+        pair_labels([0, 2**40], [0, 2**40])
+    with pytest.raises(InvalidDataError, match="times must hold 2 numbers, none below 0, one per trajectory"):
+        count_visits([0, 1], times=[1, -1])

@@ -1,8 +1,11 @@
 """What knowing nothing scores."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from craftrl import InvalidParameterError
 from craftrl.envs import BitsExBMDP, LockExBMDP, collect
 from craftrl.theory import chance_accuracy
 
@@ -28,3 +31,9 @@ def test_in_other_worlds_chance_is_one_state_named_at_every_step() -> None:
     states = collect(world, policies, 5000, seed=0).truth.states
     commonest = [np.bincount(s_h).max() / len(s_h) for s_h in states.T]
     assert chance_accuracy(world, policies) == pytest.approx(commonest, abs=0.02)
+
+
+@pytest.mark.parametrize("policies", [None, "x", np.zeros(2), [None, None]])
+def test_policies_are_checked_where_they_are_not_needed(policies: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"policies must be a (list with the policy of each agent|policy)"):
+        chance_accuracy(BitsExBMDP(horizon=4, n_features=6, seed=0), policies)

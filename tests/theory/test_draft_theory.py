@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import CraftError, InvalidParameterError
 from craftrl.theory import (
     corrupted_example,
     draft_epsilon,
@@ -117,3 +118,16 @@ class TestCorruptedExample:
     def test_bad_input(self, gamma_A: float, gamma_B: float, bad: float) -> None:
         with pytest.raises(InvalidParameterError, match="The example needs gamma_B < gamma_A"):
             corrupted_example(gamma_A, gamma_B, bad)
+
+    @pytest.mark.parametrize("phi", [None, "x", [[0, 1]], [np.nan] * 6])
+    def test_encoders_that_are_none(self, phi: Any) -> None:
+        with pytest.raises(CraftError, match="phi must"):
+            corrupted_example(0.7, 0.4, 0.1).error(phi)
+        with pytest.raises(CraftError, match=r"phi.* must"):
+            draft_loss(phi, np.full(6, 1 / 6), np.full(6, 1 / 6))
+
+    def test_a_loss_of_what_is_no_encoder(self) -> None:
+        with pytest.raises(InvalidParameterError, match=r"phi must be 0 or 1 for each x"):
+            draft_loss([0, 5], [0.5, 0.5], [0.5, 0.5])
+        with pytest.raises(InvalidParameterError, match="must not be negative"):
+            draft_loss([0, 1], [2, -1], [0.5, 0.5])

@@ -165,8 +165,8 @@ class TestFormulas:
             ({"epsilon": 0.0}, r"epsilon must lie in \(0, 1\]"),
             ({"delta": 1.0}, r"delta must lie in \(0, 1\)"),
             ({"nu": 0.0}, r"nu must lie in \(0, 1\]"),
-            ({"class_size": 0}, "class_size must be at least 1"),
-            ({"N_s": 0}, "N_s must be at least 1"),
+            ({"class_size": 0}, "class_size must be a whole number of at least 1"),
+            ({"N_s": 0}, "N_s must be a whole number of at least 1"),
         ],
     )
     def test_bad_input(self, change: dict, message: str) -> None:

@@ -115,7 +115,7 @@ def test_an_infinite_alpha_is_as_good_as_one() -> None:
         ({"eta": 0.0}, "eta must lie in"),
         ({"nu": 1.5}, "nu must lie in"),
         ({"nu_prime": 0.1}, r"nu_prime must lie in \[nu, 1\]"),
-        ({"H": 1}, "H must be at least 2"),
+        ({"H": 1}, "H must be a whole number of at least 2"),
         ({"delta": 0.0}, "delta must lie in"),
     ],
 )

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_method, check_room_in_memory, check_whole, is_whole, shown
-from craftrl.data.labels import as_array, as_labels
+from craftrl.data.labels import as_array, as_labels, plain_array
 from craftrl.data.raw import RawRows, Run, mapped_at
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 __all__ = ["ArraySteps", "Steps", "TrajectoryDataset", "as_observations"]
 
+NAMES = (str, Real, np.bool_)  # what agents may be called
 BLOCK_BYTES = 64 * 2**20  # how much of one time step `blocks` reads at once
 
 
@@ -252,18 +254,22 @@ class TrajectoryDataset:
                 f"{len(self.agent)} labels and {len(self.lengths)} lengths were given."
             )
         if self.n == 0 or (np.diff(self.agent) < 0).any() or self.agent[0] < 0:
-            raise InvalidDataError("Trajectories must be grouped by agent, with labels 0..K-1 in order.")
+            raise InvalidDataError(
+                f"Trajectories must be grouped by agent, with labels 0..K-1 in order; {shown(self.agent)} was given; "
+                "give them to fit as they are, or to from_arrays, one array per agent."
+            )
         if 0 in self.obs_shape:
             raise InvalidDataError(f"Observations must have at least one entry; shape {self.obs_shape} was given.")
-        counts = np.bincount(self.agent)
-        if len(counts) < 2:
+        if self.agent[-1] == 0:
             raise InvalidDataError(
                 "There must be trajectories of at least two agents; those of one were given; CRAFT learns from "
                 "the differences between agents."
             )
-        if (counts == 0).any():
+        before = np.concatenate([[-1], self.agent[:-1]])
+        gaps = np.flatnonzero(self.agent - before > 1)
+        if len(gaps):
             raise InvalidDataError(
-                f"Every agent must have at least one trajectory; agent {int(np.argmin(counts))} has none; leave it out."
+                f"Every agent must have at least one trajectory; agent {before[gaps[0]] + 1} has none; leave it out."
             )
         if (self.lengths < 1).any() or (self.lengths > self.H).any() or self.lengths.max() < 2:
             raise InvalidDataError(
@@ -285,8 +291,10 @@ def _names(names: Sequence[Any], K: int) -> tuple[Any, ...]:
         different = len(set(found)) == len(found) == K
     except TypeError:
         different = False
-    if isinstance(names, (str, bytes)) or not different:
-        raise InvalidDataError(f"Each of the {K} agents must have a name of its own; {shown(names)} were given.")
+    if isinstance(names, (str, bytes)) or not different or not all(isinstance(name, NAMES) for name in found):
+        raise InvalidDataError(
+            f"Each of the {K} agents must have a name of its own, a text or a number; {shown(names)} was given."
+        )
     return found
 
 
@@ -310,7 +318,7 @@ def _as_agents(arrays: Any) -> list[Any]:
             "from the differences between agents."
         )
     for k, agent in enumerate(agents):
-        if not hasattr(agent, "__len__"):
+        if not hasattr(agent, "__len__") or getattr(agent, "shape", None) == ():
             raise InvalidDataError(
                 f"Each agent must have an array or a list of trajectories; agent {k}'s is {type(agent).__name__}."
             )
@@ -325,13 +333,11 @@ def as_observations(x: ArrayLike, whose: str) -> NDArray[Any]:
         raise InvalidDataError(
             f"Observations must all be there; those of {whose} are masked in places; drop or fill them first."
         )
-    try:
-        array = np.asarray(x)
-    except (ValueError, RuntimeError):  # a tensor that requires a gradient is no array either
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf":
+    array = plain_array(x)
+    if array is None or array.dtype.kind not in "biuf":
+        dtype = "object" if array is None else array.dtype
         raise InvalidDataError(
-            f"Observations must be numbers in an array; those of {whose} have dtype {array.dtype}; "
+            f"Observations must be numbers in an array; those of {whose} have dtype {dtype}; "
             "convert them, or give unequal episodes to from_episodes."
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():

@@ -53,19 +53,19 @@ def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[
     An error in the block leaves neither a part of the new file nor a change in the old one. Errors of the operating
     system are told in one sentence, with `what` as the name of what is written. Missing folders are created.
     """
-    with told_plainly(path, what), replacing(path) as temporary:
+    with told_plainly(path, what), replacing(path, what) as temporary:
         yield temporary
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], what: str = "file") -> Iterator[Path]:
     """`written_whole` for blocks that do more than write: errors pass as they are.
 
     The block may write a file, or a folder where nothing lies at `path` yet. A link stays, and what it points to is
     replaced.
     """
-    where = target("The name of what is written", path)
-    final = where if isinstance(where, Remote) else _ready(Path(os.path.realpath(where)), path)
+    where = target(f"The {what}", path)
+    final = where if isinstance(where, Remote) else _ready(Path(os.path.realpath(where)), path, what)
     temporary = local_part(final)
     try:
         yield temporary
@@ -92,16 +92,14 @@ def moved_into_place(temporary: Path, final: Path) -> None:
         os.replace(temporary, final)
 
 
-def _ready(final: Path, given: str | os.PathLike[str]) -> Path:
+def _ready(final: Path, given: str | os.PathLike[str], what: str) -> Path:
     """The path itself, once its folder is there and nothing but a file lies in its place."""
     if final.is_symlink():  # after all links were followed
         raise InvalidParameterError(
             f"What is written must become a file; {given} is a link that leads to itself; choose another name."
         )
     if final.exists() and not final.is_file():
-        raise InvalidParameterError(
-            f"What is written must become a file; {given} is {_kind(final)}; choose another name."
-        )
+        raise InvalidParameterError(f"The {what} must become a file; {given} is {_kind(final)}; choose another name.")
     final.parent.mkdir(parents=True, exist_ok=True)
     return final
 

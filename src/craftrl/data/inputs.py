@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import shown
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset, as_observations
 from craftrl.data.fingerprint import described
+from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
 __all__ = ["Grouped", "as_block", "as_dataset", "each_step"]
@@ -88,7 +90,7 @@ def _without_labels(x: Any) -> TrajectoryDataset:
             "Trajectories must be an array with agent labels, a list with one array per agent, a TrajectoryDataset, or "
             f"the path of one; {type(x).__name__} was given."
         )
-    if x and all(isinstance(own, (list, tuple)) and own and np.ndim(own[0]) >= 1 for own in x):
+    if x and all(isinstance(own, (list, tuple)) and own and _axes(own[0]) >= 1 for own in x):
         return TrajectoryDataset.from_episodes(x)
     return TrajectoryDataset.from_arrays(x)
 
@@ -120,10 +122,8 @@ def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     """The agents' names, sorted, and the number of each trajectory's agent."""
     if np.ma.is_masked(agent):
         raise InvalidDataError("Agent labels must be names or numbers; some are masked; drop those rows.")
-    try:
-        given = np.asarray(agent)
-    except ValueError:
-        given = np.empty((0, 0))
+    array = plain_array(agent)
+    given = np.empty((0, 0)) if array is None else array
     given = given.astype(str) if given.dtype.kind == "S" else given
     if given.ndim != 1 or len(given) != n:
         raise InvalidDataError(
@@ -190,18 +190,24 @@ def as_block(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], 
 
 
 def _is_one_array(x: Any, ndim: int) -> bool:
-    return not _shapes_differ(x) and np.ndim(x) == ndim
+    return not _shapes_differ(x) and _axes(x) == ndim
 
 
-def _episodes(x: Any, obs_ndim: int) -> Iterator[Any]:
+def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
     """The trajectories (length, *obs) of lists of them, of lists of arrays of them, and of lists of such lists."""
     for part in x:
-        if _shapes_differ(part) or np.ndim(part) > obs_ndim + 1:
-            yield from _episodes(part, obs_ndim)
-        elif np.ndim(part) == obs_ndim + 1 and len(part):
+        if depth and (_shapes_differ(part) or _axes(part) > obs_ndim + 1):
+            yield from _episodes(part, obs_ndim, depth - 1)
+        elif _axes(part) == obs_ndim + 1 and len(part):
             yield part
         else:
             raise InvalidDataError(
-                f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; one of shape "
-                f"{np.shape(part)} was given."
+                f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; {shown(part)} was "
+                "given."
             )
+
+
+def _axes(x: Any) -> int:
+    """How many axes an array has, or a list that is one; -1 for a list whose rows differ."""
+    array = plain_array(x)
+    return -1 if array is None else array.ndim

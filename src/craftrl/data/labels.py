@@ -10,15 +10,20 @@ from numpy.typing import NDArray
 from craftrl.arguments import shown
 from craftrl.errors import InvalidDataError
 
-__all__ = ["as_array", "as_labels", "as_labels_by_step"]
+__all__ = ["as_array", "as_labels", "as_labels_by_step", "plain_array"]
+
+
+def plain_array(value: Any) -> NDArray[Any] | None:
+    """What a caller gives as an array; None where NumPy makes none of it, or parts of it are masked."""
+    try:
+        return None if np.ma.is_masked(value) else np.asarray(value)
+    except (ValueError, TypeError, RuntimeError, OverflowError):  # rows of unequal length, tensors with gradients, ...
+        return None
 
 
 def as_array(name: str, value: Any, kinds: str = "biuf") -> NDArray[Any]:
     """A value as an array of numbers of these NumPy kinds, none of them masked, NaN or infinite."""
-    try:
-        array = None if np.ma.is_masked(value) else np.asarray(value)
-    except (ValueError, TypeError, RuntimeError, OverflowError):  # rows of unequal length, tensors with gradients, ...
-        array = None
+    array = plain_array(value)
     if array is None or array.dtype.kind not in kinds or (array.dtype.kind == "f" and not np.isfinite(array).all()):
         what = "finite numbers" if "f" in kinds else "whole numbers"
         given = shown(value) if array is None else f"{shown(value)}, of dtype {array.dtype},"
@@ -33,7 +38,7 @@ def as_labels(name: str, value: Any, axes: int | None = None) -> NDArray[np.int6
         wanted = "(n,)" if axes == 1 else "(n, H)"
         raise InvalidDataError(f"{name} must have shape {wanted}; shape {array.shape} was given.")
     if array.size and array.max() > np.iinfo(np.int64).max:
-        raise InvalidDataError(f"{name} must be numbered from 0; {array.max()} was given; number them again.")
+        raise InvalidDataError(f"{name} must lie below 2**63; {array.max()} was given; number them from 0.")
     return array.astype(np.int64)
 
 

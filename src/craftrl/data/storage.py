@@ -116,7 +116,7 @@ class DatasetWriter(ABC):
 
     def _room(self) -> AbstractContextManager[Path]:
         """A temporary name to write to, which gets its own at the end."""
-        return replacing(self.path)
+        return replacing(self.path, "dataset")
 
     @abstractmethod
     def _begin(self) -> None:

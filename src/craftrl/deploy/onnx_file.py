@@ -99,7 +99,7 @@ def _export(module: StateModule, x: Any, path: Path) -> None:
 
 def _compare(path: Path, module: StateModule, x: NDArray[Any], named: Place) -> None:
     """The file must say what the module says, for any number of observations."""
-    session = require("onnxruntime", "onnx").InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = require("onnxruntime", "onnx").InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     for n in (len(x), 1):
         (found,) = session.run([OUTPUT], {INPUT: x[:n]})
         with torch.no_grad():

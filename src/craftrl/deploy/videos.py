@@ -38,8 +38,10 @@ def render(
 ) -> None:
     """Write trajectories, one after the other, to a video: what is seen on the left, what decides on the right.
 
-    The line below names the trajectory, the agent, the step and the state; its colour is the state's. Encoders that are
-    no networks have no picture of what decides. A file that is there already is replaced with `overwrite` alone.
+    The line below names the trajectory, the agent, the step and the state; its colour is the state's. Models without
+    networks have no picture of what decides. Where only some of the encoders are networks, as where all trajectories
+    have one state at h = 1, the picture of the others is dark.
+    A file that is there already is replaced with `overwrite` alone.
     """
     check_video(path)
     check_new(path, "video", overwrite)
@@ -54,31 +56,37 @@ def render(
 def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
     check_images(tau.obs_shape)
+    explained = any(_is_network(model, h) for i in trajectories for h in range(1, int(tau.lengths[i]) + 1))
     for i in trajectories:
         for h in range(1, int(tau.lengths[i]) + 1):
             x = tau.steps.read(h - 1, i, i + 1)
             state = int(model.encode(x, h)[0])
             text = f"trajectory {i}   agent {tau.agent[i]}   h = {h}   state {state}"
-            yield _drawn(x[0], _heat(model, x, h), text, COLOURS[state % len(COLOURS)])
+            heat = _heat(model, x, h) if explained else None
+            yield _drawn(x[0], heat, text, COLOURS[state % len(COLOURS)])
 
 
 def check_trajectories(trajectories: Sequence[int], n: int) -> None:
     """One number of a trajectory or more, each from 0 to n - 1."""
     chosen = as_labels("trajectories", trajectories, 1)
-    if not len(chosen) or chosen.min() < 0 or chosen.max() >= n:
+    flags = np.asarray(trajectories).dtype == bool  # they would be taken for 0 and 1
+    if flags or not len(chosen) or chosen.min() < 0 or chosen.max() >= n:
         raise InvalidParameterError(
             f"A trajectory must be one of 0..{n - 1}, and one is needed; {shown(trajectories)} was given."
         )
 
 
-def _heat(model: Learner, x: NDArray[Any], h: int) -> NDArray[np.float64] | None:
-    """Which pixels decide, (rows, columns), the largest being 1; None where the encoder is no network."""
-    encoder = model._encoder_at(h)
-    if not hasattr(encoder, "head"):
-        return None
+def _is_network(model: Learner, h: int) -> bool:
+    return hasattr(model._encoder_at(h), "head")
+
+
+def _heat(model: Learner, x: NDArray[Any], h: int) -> NDArray[np.float64]:
+    """Which pixels decide, (rows, columns), the largest being 1; none where the encoder is no network."""
+    if not _is_network(model, h):
+        return np.zeros(x.shape[1:3])
     from craftrl.oracles.network.saliency import deciding
 
-    return deciding(encoder, x)[0]  # type: ignore[arg-type]
+    return deciding(model._encoder_at(h), x)[0]  # type: ignore[arg-type]
 
 
 def _drawn(x: NDArray[Any], heat: NDArray[np.float64] | None, text: str, colour: str) -> Bytes:

@@ -54,7 +54,7 @@ def _at_step(s_h: Ints, s_next: Ints, tau: TrajectoryDataset, eta: float | None)
     rarest, visits = counts.min(axis=1), counts.min(axis=1) + counts.max(axis=1)
     if eta is None:
         return float((rarest / visits).min()), np.nan
-    p = binom.cdf(rarest, visits, eta)
+    p = binom.cdf(rarest, visits, float(eta))
     worst = int(np.argmin(p))
     comparisons = len(counts) * tau.K * (tau.K - 1)
     return float(rarest[worst] / visits[worst]), float(min(1.0, p[worst] * comparisons))

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from craftrl.arguments import check_kind, check_whole, shown
+from craftrl.arguments import check_kind, check_whole
 from craftrl.core.seam import CheckablePairFunction
 from craftrl.core.trace import CONTRADICTED
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.labels import as_labels
 from craftrl.diagnostics.given import check_codes
 from craftrl.diagnostics.profiles import foretold, halves, left_over, profiles, read_by_profile
-from craftrl.errors import InvalidParameterError
 from craftrl.states.visits import pair_labels
 
 __all__ = ["Sufficiency", "captured_share", "sufficiency"]
@@ -100,13 +100,12 @@ def sufficiency(
     """
     check_kind("f", f, CheckablePairFunction, "log-odds that say what they learned from, as a network's do")
     codes = check_codes(codes, tau)
-    if not isinstance(at_chance, (Collection, np.ndarray)) or isinstance(at_chance, (str, bytes)):
-        raise InvalidParameterError(f"at_chance must be a list of steps h; {shown(at_chance)} was given.")
+    alike = as_labels("at_chance", sorted(at_chance) if isinstance(at_chance, set) else at_chance, 1).tolist()
     check_whole("seed", seed)
     unseen = _spread(f.unseen, tau)
     if not len(unseen):
         return None
-    pairs = [h for h in range(1, tau.H) if h not in at_chance]
+    pairs = [h for h in range(1, tau.H) if h not in alike]
     log_odds = f.of_unseen(_observations(tau, unseen), unseen)
     told, captured, error = captured_share(log_odds, codes[unseen], tau.agent[unseen], pairs)
 

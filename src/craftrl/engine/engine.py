@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_whole, shown
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import TILE_BYTES, CountMemory, best_in_rows, pair_losses, row_tiles
 from craftrl.engine.spread_step import Step
@@ -41,11 +41,8 @@ class Engine:
 
     def __post_init__(self) -> None:
         if not isinstance(self.device, str) or self.device.partition(":")[0] not in ("cpu", "cuda"):
-            raise InvalidParameterError(f"device must be 'cpu' or 'cuda'; {self.device!r} was given.")
-        if not (isinstance(self.tile_bytes, Integral) and self.tile_bytes >= 2**16):
-            raise InvalidParameterError(
-                f"tile_bytes must be at least {2**16}; tile_bytes = {self.tile_bytes} was given; a few megabytes do."
-            )
+            raise InvalidParameterError(f"device must be 'cpu' or 'cuda'; {shown(self.device)} was given.")
+        check_whole("tile_bytes", self.tile_bytes, 2**16, advice="a few megabytes do")
         usable_threads(self.n_threads)
         if self.device != "cpu":
             from craftrl.engine.gpu import check_cuda

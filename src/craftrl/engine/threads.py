@@ -13,10 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from numbers import Integral
 from typing import TypeVar
 
-from craftrl.errors import InvalidParameterError
+from craftrl.arguments import check_whole
 
 __all__ = ["ordered_map", "usable_threads"]
 
@@ -33,10 +32,7 @@ def usable_threads(n_threads: int | None = None) -> int:
     Inside a worker, be it a process or a thread of a parallel experiment, the default is 1.
     """
     if n_threads is not None:
-        if not (isinstance(n_threads, Integral) and n_threads >= 1):
-            raise InvalidParameterError(
-                f"n_threads must be at least 1; n_threads = {n_threads} was given; leave it out to use all cores."
-            )
+        check_whole("n_threads", n_threads, 1, advice="leave it out to use all cores")
         return int(n_threads)
     if threading.current_thread() is not threading.main_thread():
         return 1

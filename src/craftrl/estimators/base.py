@@ -102,7 +102,7 @@ class Learner(TransformerMixin, BaseEstimator):
 
     def _observations(self, x: ArrayLike) -> NDArray[Any]:
         """Observations of the shape that was fitted, as an array."""
-        array = as_observations(x, "the observations given")
+        array = as_observations(x, "x")
         if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
             wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
             raise InvalidDataError(

@@ -83,13 +83,14 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     """
     if not (oracle is None or isinstance(oracle, Oracle)):
         raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given.")
-    if isinstance(trusted, str) or not all(isinstance(name, str) for name in _as_list(trusted)):
+    types = _as_list(trusted)
+    if isinstance(trusted, (str, dict)) or not all(isinstance(name, str) for name in types):
         raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
     folder = source("The model", path)
     content = _read_config(folder)
     try:
         with checked_files(folder, content) as files:
-            reader = ValueReader(files, content["objects"], that_encodes(oracle), trusted)
+            reader = ValueReader(files, content["objects"], that_encodes(oracle), types)
             model = _model(content, reader, oracle)
         if oracle is not None:
             _give_back(model, oracle)

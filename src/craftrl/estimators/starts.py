@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from craftrl.core.seam import PreparedOracle
 from craftrl.core.spread import Labels, n_labels
 from craftrl.data.inputs import Grouped
+from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 from craftrl.oracles.base import Choice
 
@@ -33,10 +34,8 @@ def which_starts(start: Any, data: Grouped, prepared: PreparedOracle) -> tuple[S
 
 
 def _named(start: Any, data: Grouped) -> NDArray[np.integer]:
-    try:
-        given = np.empty((0, 0)) if np.ma.is_masked(start) else np.asarray(start)
-    except ValueError:
-        given = np.empty((0, 0))
+    array = plain_array(start)
+    given = np.empty((0, 0)) if array is None else array
     missing = given.dtype.kind not in "biufSU" or (given.dtype.kind == "f" and np.isnan(given).any())
     if given.shape != (data.tau.n,) or missing:
         raise InvalidDataError(

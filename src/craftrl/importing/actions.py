@@ -72,6 +72,8 @@ def read_actions(store: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:
     """
     path = actions_path(store)
     if not path.is_file():
+        if not target("The store", store).exists():
+            raise InvalidDataError(f"There must be a dataset at {store}; nothing is there; check the name.")
         return []
     try:
         arrays = read_arrays(path)

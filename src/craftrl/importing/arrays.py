@@ -86,7 +86,7 @@ class _Arrays:
         if keys:
             if len(keys) > 1 or keys[0] not in self.names:
                 raise InvalidDataError(
-                    f"--key must name one array; {', '.join(keys)} was given, and {self.path} has "
+                    f"keys (--key) must name one array; {', '.join(keys)} was given, and {self.path} has "
                     f"{', '.join(self.names)}."
                 )
             return keys[0]

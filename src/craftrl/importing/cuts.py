@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from craftrl.arguments import check_whole
 from craftrl.errors import InvalidDataError
 from craftrl.importing.options import Options
-from craftrl.importing.source import Agent, Episode, Recording, exactly
+from craftrl.importing.source import Agent, Episode, Recording, exactly, recorded
 
 __all__ = ["cut"]
 
@@ -39,6 +40,7 @@ def cut(agents: Sequence[Agent], options: Options) -> list[Agent]:
 def _clips(episode: Episode, clip: int, stride: int) -> Iterator[Episode]:
     """Parts that have `clip` steps when read with the stride; what is left over at the end and shorter is dropped."""
     n = episode.count()
+    check_whole(f"The number of steps of {episode.key}", n)
     for start in range(0, n - (clip - 1) * stride, clip * stride):
         yield _part(episode, start, min(start + clip * stride, n))
 
@@ -49,7 +51,7 @@ def _part(episode: Episode, start: int, stop: int) -> Episode:
 
     def read(steps: slice) -> Recording:
         wanted = range(start, stop)[steps]
-        recording = episode.read(slice(wanted.start, wanted.stop, wanted.step))
+        recording = recorded(episode, slice(wanted.start, wanted.stop, wanted.step))
         return Recording(exactly(len(wanted), recording.observations, name), recording.actions, recording.lossy)
 
     return replace(episode, name=name, read=read, count=lambda: stop - start, seconds=None)

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_target
+from craftrl.arguments import check_flag, check_target, shown
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.files import check_writable
 from craftrl.data.hdf5 import Hdf5Writer, read_notes
+from craftrl.data.labels import plain_array
 from craftrl.data.publishing import taken
 from craftrl.data.storage import HDF5_SUFFIXES, check_room
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
@@ -27,7 +28,7 @@ from craftrl.importing.log import ImportLog, Record
 from craftrl.importing.options import Options
 from craftrl.importing.pictures import changed_picture
 from craftrl.importing.plan import Plan, make_plan
-from craftrl.importing.source import Agent, Episode
+from craftrl.importing.source import Agent, Episode, Recording, recorded
 from craftrl.progress import progress_bar
 
 __all__ = ["import_data"]
@@ -104,17 +105,31 @@ def _read_all(plan: Plan, log: ImportLog, progress: bool) -> list[list[Record]]:
 
 def _read_one(episode: Episode, options: Options) -> tuple[NDArray[Any], NDArray[Any] | None, str]:
     """Observations, actions and the kind of loss of one episode, checked."""
-    recording = episode.read(slice(None, None, options.stride))
+    recording = recorded(episode, slice(None, None, options.stride))
     frames = recording.observations
-    if options.changes_pictures or not isinstance(frames, np.ndarray):
-        frames = _stacked([changed_picture(x, options, episode.key) for x in frames], episode.key)
+    if not isinstance(frames, np.ndarray) or options.changes_pictures:
+        arrays = (as_observations(x, episode.key) for x in frames)
+        frames = _stacked([changed_picture(x, options, episode.key) for x in arrays], episode.key)
     x = as_observations(frames, episode.key)
     if not len(x):
         raise InvalidDataError(f"An episode must hold at least one observation; {episode.key} is empty; leave it out.")
-    actions = None if recording.actions is None else np.asarray(recording.actions)
-    if actions is not None and actions.dtype.kind not in "biuf":
-        raise InvalidDataError(f"Actions must be numbers; those of {episode.key} have dtype {actions.dtype}.")
-    return x, actions, recording.lossy
+    return x, _actions(recording, len(x), episode.key), recording.lossy
+
+
+def _actions(recording: Recording, n: int, key: str) -> NDArray[Any] | None:
+    """The actions of an episode of n steps, as many or one fewer: the last observation may have none."""
+    if recording.actions is None:
+        return None
+    actions = plain_array(recording.actions)
+    if actions is None or actions.dtype.kind not in "biuf":
+        found = f"are {shown(recording.actions)}" if actions is None else f"have dtype {actions.dtype}"
+        raise InvalidDataError(f"Actions must be numbers in an array; those of {key} {found}.")
+    if not actions.ndim or len(actions) not in (n - 1, n):
+        raise InvalidDataError(
+            f"There must be an action between each two steps; {key} has {n} steps and actions of shape "
+            f"{actions.shape}; correct or remove its actions."
+        )
+    return actions
 
 
 def _stacked(frames: list[NDArray[Any]], key: str) -> NDArray[Any]:

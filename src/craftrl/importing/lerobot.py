@@ -68,7 +68,8 @@ class _Layout:
         if keys:
             if len(keys) > 1 or keys[0] not in self.features:
                 raise InvalidDataError(
-                    f"--key must name one feature; {', '.join(keys)} was given, and {self.root} has {', '.join(known)}."
+                    f"keys (--key) must name one feature; {', '.join(keys)} was given, and {self.root} has "
+                    f"{', '.join(known)}."
                 )
             return keys[0]
         if len(cameras) == 1:

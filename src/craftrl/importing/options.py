@@ -85,7 +85,10 @@ class Options:
 
 def _as_tuple(name: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise InvalidParameterError(f"{name} must be a list; {shown(values)} was given.")
+        what = {"crop": "(left, top, width, height)", "resize": "(width, height), or one number,"}.get(name)
+        raise InvalidParameterError(
+            f"{name} must be {f'{what} in pixels' if what else 'a list of names'}; {shown(values)} was given."
+        )
     return tuple(values)
 
 

@@ -65,10 +65,9 @@ def make_plan(given: Sequence[str | os.PathLike[str] | Agent] | Mapping[str, Any
                 f"{', or choose shorter clips' if long else ''}."
             )
     if len(agents) < 2:
-        names = ", ".join(agent.name for agent in agents)
+        given_of = f"those of one, {agents[0].name}, were" if agents else "none was"
         raise InvalidDataError(
-            f"There must be recordings of at least two agents; those of one, {names}, were given; give one path per "
-            "agent."
+            f"There must be recordings of at least two agents; {given_of} given; give one path per agent."
         )
     return Plan(agents, options)
 

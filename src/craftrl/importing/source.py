@@ -14,9 +14,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_flag, check_function, check_kind, shown
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Agent", "Episode", "Recording", "exactly", "in_order", "name_in", "stamp"]
+__all__ = ["Agent", "Episode", "Recording", "exactly", "in_order", "name_in", "recorded", "stamp"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,14 @@ class Recording:
     observations: Iterable[NDArray[Any]]
     actions: NDArray[Any] | None = None
     lossy: str = ""
+
+    def __post_init__(self) -> None:
+        x = self.observations
+        if not isinstance(x, Iterable) or isinstance(x, (str, bytes)) or getattr(x, "shape", None) == ():
+            raise InvalidDataError(
+                f"observations must be an array (steps, ...) or an iterator over steps; {shown(x)} was given."
+            )
+        check_kind("lossy", self.lossy, str, "a text")
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,14 @@ class Episode:
     seconds: Callable[[], NDArray[Any]] | None = None
     origin: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("name", "stamp", "origin"):
+            check_kind(name, getattr(self, name), str, "a text")
+        check_function("read", self.read, "a function that gives the Recording of a slice of steps")
+        check_function("count", self.count, "a function that gives the number of steps")
+        if self.seconds is not None:
+            check_function("seconds", self.seconds, "a function that gives the time of every step, or None")
+
     @property
     def key(self) -> str:
         """Which episode this is, for logs and for errors."""
@@ -71,6 +88,21 @@ class Agent:
     format: str
     episodes: list[Episode] = field(repr=False)
     named_inside: bool = False
+
+    def __post_init__(self) -> None:
+        check_kind("name", self.name, str, "a text")
+        check_kind("format", self.format, str, "a text")
+        check_kind("episodes", self.episodes, list, "a list of Episode")
+        for episode in self.episodes:
+            check_kind("Each of episodes", episode, Episode, "an Episode")
+        check_flag("named_inside", self.named_inside)
+
+
+def recorded(episode: Episode, steps: slice) -> Recording:
+    """These steps of an episode, by a function that may be the caller's own."""
+    found = episode.read(steps)
+    check_kind(f"What read gives of {episode.key}", found, Recording, "a Recording")
+    return found
 
 
 def exactly(n: int, observations: Iterable[NDArray[Any]], name: str) -> Iterator[NDArray[Any]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from craftrl.arguments import shown
+from craftrl.arguments import check_kind
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
@@ -23,7 +23,6 @@ from craftrl.core.saved import Savable
 from craftrl.core.seam import COUPLINGS, Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidParameterError
 
 __all__ = [
     "COUPLINGS",
@@ -144,9 +143,8 @@ class Mixed(Oracle):
 
     def parts(self) -> tuple[Oracle, Oracle, Oracle]:
         """The three oracles: log-odds, separation, encoding."""
-        for oracle in (self.log_odds, self.separation, self.encoding):
-            if not isinstance(oracle, Oracle):
-                raise InvalidParameterError(f"Mixed takes three oracles; {shown(oracle)} is none.")
+        for name in ("log_odds", "separation", "encoding"):
+            check_kind(name, getattr(self, name), Oracle, "an oracle, such as CoordinateOracle()")
         return self.log_odds, self.separation, self.encoding
 
     def suits(self) -> tuple[Choice, ...]:

@@ -131,9 +131,8 @@ class Planner:
         """
         goals = self.goal_nodes(goal)
         check_flag("keep", keep)
-        for name, number in {"seed": seed, "max_steps": max_steps}.items():
-            if number is not None:
-                check_whole(name, number)
+        if max_steps is not None:
+            check_whole("max_steps", max_steps)
         reader = Reader(env, self.model, self.grounding)
         episode = _Course(self, goals, reader, _most_steps(self.grounding, max_steps), keep)
         out = episode.run(seed)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_number, check_whole
+from craftrl.arguments import check_number, check_whole, shown
 from craftrl.data.labels import as_array
 from craftrl.errors import InvalidDataError
 
@@ -42,8 +42,12 @@ class Curve:
     @classmethod
     def of(cls, rows: Iterable[tuple[int, float]]) -> Curve:
         """From pairs of steps and score."""
-        pairs = list(rows)
-        steps, score = np.array([a for a, _ in pairs], dtype=np.int64), np.array([b for _, b in pairs], dtype=float)
+        try:
+            pairs = [(steps, score) for steps, score in rows]
+        except (TypeError, ValueError) as error:
+            raise InvalidDataError(f"rows must be pairs of steps and score; {shown(rows)} was given.") from error
+        steps: Any = [pair[0] for pair in pairs] if pairs else np.zeros(0, dtype=int)
+        score: Any = [pair[1] for pair in pairs]
         return cls(steps, score)
 
     def __len__(self) -> int:

@@ -18,10 +18,11 @@ from craftrl.planning.moves import Moves
 from craftrl.planning.outcomes import Outcomes, expected_outcomes
 from craftrl.planning.sharing import KnowsLatentActions, SharedLabels
 
-__all__ = ["Grounding", "KnownMoves"]
+__all__ = ["MOST_ACTIONS", "Grounding", "KnownMoves"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
+MOST_ACTIONS = 10**6
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Grounding:
         self, moves: Moves, n_actions: int, latent: KnowsLatentActions | None = None, deterministic: bool = True
     ) -> None:
         check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
-        check_whole("n_actions", n_actions, 1)
+        check_whole("n_actions", n_actions, 1, MOST_ACTIONS)
         check_flag("deterministic", deterministic)
         self.moves, self.nodes = moves, moves.nodes
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)
@@ -91,8 +92,8 @@ class Grounding:
         h, after = self.nodes.steps_of(node), self.nodes.steps_of(successor)
         if h is not None and after != h + 1:
             raise InvalidDataError(
-                f"A label must lead one step on; one from {self.nodes.text(node)} to {self.nodes.text(successor)} was "
-                "given."
+                "The state after an action must be one of the next step; "
+                f"{self.nodes.text(node)} and {self.nodes.text(successor)} were given."
             )
 
     def add_labels(self, model: Any, x: ArrayLike, actions: ArrayLike, h: int = 1) -> int:

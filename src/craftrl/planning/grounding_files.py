@@ -11,13 +11,13 @@ from craftrl.data.files import write_json
 from craftrl.data.places import Place, source, target
 from craftrl.data.seals import UNREADABLE, check_seal, file_digest, sealed
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.planning.grounding import Grounding
+from craftrl.planning.grounding import MOST_ACTIONS, Grounding
 from craftrl.planning.moves import Moves
 
 __all__ = ["load_grounding", "model_fingerprint", "save_grounding"]
 
 FORMAT, VERSION = "craftrl grounding", 1
-MOST_ACTIONS, MOST_TIMES = 10**6, 10**7
+MOST_TIMES = 10**7
 
 
 def model_fingerprint(folder: str | os.PathLike[str]) -> str:

@@ -89,6 +89,7 @@ class Imitator:
 
     def choose(self, node: int) -> tuple[int, int]:
         """The successor drawn in a state, -1 where no agent was ever seen to go on, and the action to take."""
+        check_whole("node", node, 0, self.grounding.nodes.n - 1)
         row = self.policy[[node], :]
         row = row if row.nnz else self._together[[node], :]
         if not row.nnz:

@@ -25,6 +25,7 @@ RARE = 0.02
 
 An encoder that misreads one frame in a hundred makes two in a hundred transitions wrong, since each has two frames.
 """
+MOST_AGENTS = 10**6
 CHANCE = 0.05  # a move stays if misread frames alone would rarely, less often than this, make as many sightings of it
 
 
@@ -65,12 +66,14 @@ class Moves:
         check_number("min_share", min_share, "a number from 0 up to 1", lambda share: 0 <= share < 1)
         check_kind("nodes", nodes, Nodes, "Nodes, as Nodes.from_model gives them")
         at, k = nodes.numbers(states), as_labels("agent", agent, 1)
-        if len(k) != len(at) or not len(k) or k.min() < 0:
+        if len(k) != len(at) or not len(k) or k.min() < 0 or k.max() >= MOST_AGENTS:
+            range_ = f" from {k.min()} to {k.max()}" if len(k) else ""
             raise InvalidDataError(
-                f"There must be an agent, numbered from 0, for each of {len(at)} trajectories; {len(k)} were given."
+                f"There must be an agent, numbered from 0 and below {MOST_AGENTS}, for each of {len(at)} trajectories; "
+                f"{len(k)}{range_} were given."
             )
         counts = [_count(at[k == agent_k], nodes.n) for agent_k in range(int(k.max()) + 1)]
-        return cls(nodes, tuple(_without_strays(counts, nodes, min_share)))
+        return cls(nodes, tuple(_without_strays(counts, nodes, float(min_share))))
 
     @cached_property
     def total(self) -> csr_array:

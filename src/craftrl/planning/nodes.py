@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
+from craftrl.arguments import (
+    check_flag,
+    check_kind,
+    check_method,
+    check_room_in_memory,
+    check_whole,
+    is_whole,
+    shown,
+)
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 __all__ = ["Nodes"]
 
 Ints = NDArray[np.integer]
+BYTES = 128  # that a graph needs for a state, before any move
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,13 @@ class Nodes:
     def __post_init__(self) -> None:
         check_flag("shared", self.shared)
         check_kind("sizes", self.sizes, tuple, "a tuple with the number of states of each step")
-        if not self.sizes or (self.shared and len(self.sizes) != 1) or not all(is_whole(n) for n in self.sizes):
+        counted = all(is_whole(n) and n >= 0 for n in self.sizes)
+        if not self.sizes or (self.shared and len(self.sizes) != 1) or not counted:
             raise InvalidParameterError(
                 "sizes must hold the number of states of each step, and a single one where steps share their states; "
                 f"{shown(self.sizes)} was given with shared={self.shared}."
             )
+        check_room_in_memory(f"A graph of {self.n} states", BYTES * self.n, "number the states from 0, without gaps")
 
     @classmethod
     def from_model(cls, model: Any, H: int | None = None) -> Nodes:
@@ -94,7 +105,7 @@ class Nodes:
         """The nodes (n, H) of trajectories of states, as `model.transform` gives them; -1 stays -1."""
         given = as_labels("states", states, 2)
         if self.shared:
-            return np.where(given < self.sizes[0], given, -1)
+            return np.where((given >= 0) & (given < self.sizes[0]), given, -1)
         if given.shape[1] > len(self.sizes):
             raise InvalidDataError(
                 f"Trajectories must have at most {len(self.sizes)} steps, each of which has its own states; "

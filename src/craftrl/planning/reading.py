@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_method, is_whole, shown
+from craftrl.arguments import check_method, check_whole, is_whole, shown
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.grounding import Grounding
 from craftrl.planning.tracking import Tracker
@@ -54,6 +54,8 @@ class Reader:
 
     def reset(self, seed: int | None = None) -> NDArray[Any]:
         """Start an episode."""
+        if seed is not None:
+            check_whole("seed", seed)
         x, _ = self.env.reset(seed=seed)
         array = self._read(x, 1, False)
         self._tracker.start(self.node)

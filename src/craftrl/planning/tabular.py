@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_number, check_whole, is_whole, shown
+from craftrl.arguments import check_method, check_number, check_room_in_memory, check_whole, is_whole, shown
 from craftrl.errors import InvalidDataError, NotFittedError
 from craftrl.planning.curves import Curve
 
@@ -64,6 +64,7 @@ class TabularQ:
         self._check()
         check_whole("steps", steps, 1)
         n, m = _size(env, "observation_space"), _size(env, "action_space")
+        check_room_in_memory("The table of values", 16 * (self.H or 1) * n * m, "lower H")
         self.q_ = np.full((self.H or 1, n, m), float(self.optimism))
         self.visits_ = np.zeros(self.q_.shape, dtype=np.int64)
         self.steps_ = 0
@@ -115,7 +116,8 @@ class TabularQ:
 
     def _explore(self, layer: int, state: int) -> int:
         values, seen = self.q_[layer, state], self.visits_[layer, state].sum()
-        if self._rng.random() < self.epsilon * self.half / (self.half + seen):
+        half = float(self.half)
+        if self._rng.random() < self.epsilon * half / (half + seen):
             return int(self._rng.integers(len(values)))
         return int(self._rng.choice(np.flatnonzero(values == values.max())))
 
@@ -149,6 +151,7 @@ class TabularQ:
 
 def _size(env: Any, space: str) -> int:
     """How many numbers a Discrete space from 0 has; no other space will do."""
+    check_method("env", env, "step", "a Gymnasium environment")
     found = getattr(env, space, None)
     n = getattr(found, "n", None)
     if not is_whole(n) or getattr(found, "shape", None) != () or getattr(found, "start", 0) != 0:

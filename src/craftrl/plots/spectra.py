@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from craftrl.arguments import check_kind, check_whole
 from craftrl.core.trace import StepTrace, Trace
 from craftrl.errors import InvalidParameterError
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
@@ -31,6 +32,9 @@ def draw_schematic(trace: Trace, path: str | os.PathLike[str], h: int = 2, subti
 
     Paper: Section 3.2
     """
+    check_kind("trace", trace, Trace, "the trace_ of a fitted CRAFT")
+    check_whole("h", h, 2, len(trace), "the first iteration has none before it")
+    check_kind("subtitle", subtitle, str, "a text")
     before, step = trace[h - 1], trace[h]
     if step.spectra.ndim != 2 or max(len(step.spectra), step.n_states) > len(NOW):
         raise InvalidParameterError(

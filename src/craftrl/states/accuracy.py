@@ -89,6 +89,8 @@ def state_summary(by_step: Sequence[Floats]) -> dict[str, float]:
     """
     check_kind("by_step", by_step, (list, tuple), "a list with the accuracies of each step")
     steps = [as_array("by_step", of_states).ravel() for of_states in by_step]
+    if any(len(of_states) and not 0 <= of_states.min() <= of_states.max() <= 1 for of_states in steps):
+        raise InvalidDataError(f"by_step must hold accuracies from 0 to 1; {shown(by_step)} was given.")
     seen = [of_states for of_states in steps[1:] if len(of_states)] or [np.array([np.nan])]
     return {
         "state_mean": float(np.mean([of_states.mean() for of_states in seen])),

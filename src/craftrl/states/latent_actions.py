@@ -185,17 +185,18 @@ def _assembled(effects: Effects, names: Names, conditions: tuple[Condition, ...]
 
 def _checked_counts(counts: Any) -> list[csr_array]:
     check_kind("counts", counts, (list, tuple, np.ndarray), "a list with one matrix of counts per agent")
-    given = [table if issparse(table) else as_array("counts", table) for table in counts]
+    tables = () if isinstance(counts, np.ndarray) and not counts.ndim else counts
+    given = [table if issparse(table) else as_array("counts", table) for table in tables]
     shapes = [tuple(table.shape) for table in given]
     if not given or any(len(shape) != 2 or shape[0] < 1 or shape != (shapes[0][0],) * 2 for shape in shapes):
         raise InvalidDataError(
             f"counts must be square matrices of one size, one per agent and of one state or more; shapes "
             f"{shown(shapes)} were given."
         )
-    tables = [csr_array(table) for table in given]
-    if not all(table.dtype.kind in "biuf" and _can_be_counts(table.data) for table in tables):
+    checked = [csr_array(table) for table in given]
+    if not all(table.dtype.kind in "biuf" and _can_be_counts(table.data) for table in checked):
         raise InvalidDataError("counts must be numbers of 0 or more, up to 2**53; others were given; count moves.")
-    return tables
+    return checked
 
 
 def _can_be_counts(numbers: NDArray[Any]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.arguments import shown
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError
 
@@ -58,6 +59,11 @@ def pair_labels(s_h: ArrayLike, s_next: ArrayLike) -> NDArray[np.int64]:
     Whatever depends on the pair alone is then a table over one axis: `count_visits(pair_labels(s_h, s_next), agent)`.
     """
     s, s_after = _columns((s_h, s_next))
+    if (int(s.max(initial=0)) + 1) * (int(s_after.max(initial=0)) + 1) >= 2**63:
+        raise InvalidDataError(
+            f"Labels must count from 0 without large gaps; up to {max(s.max(), s_after.max())} was given; number them "
+            "again."
+        )
     return np.where((s >= 0) & (s_after >= 0), s * (s_after.max(initial=0) + 1) + s_after, -1)
 
 
@@ -79,6 +85,8 @@ def _sizes(sizes: Sequence[int], n: int) -> list[int]:
 
 def _weights(times: ArrayLike, n: int) -> NDArray[np.float64]:
     weights = as_array("times", times)
-    if weights.shape != (n,):
-        raise InvalidDataError(f"times must hold one number per trajectory, {n}; shape {weights.shape} was given.")
+    if weights.shape != (n,) or (weights < 0).any():
+        raise InvalidDataError(
+            f"times must hold {n} numbers, none below 0, one per trajectory; {shown(times)} was given."
+        )
     return weights.astype(float)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_kind, check_method
 from craftrl.envs.exbmdp import ExBMDP, check_tables
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.states.accuracy import KnowsFeatureAccuracy
@@ -27,6 +28,9 @@ def chance_accuracy(world: ExBMDP, policies: Sequence[MarkovPolicy]) -> NDArray[
     Where there is one state only, as at h = 1, both are right.
     """
     check_tables(world)
+    check_kind("policies", policies, (list, tuple), "a list with the policy of each agent")
+    for policy in policies:
+        check_method("Each of policies", policy, "probabilities", "a policy, such as a MarkovPolicy")
     if isinstance(world, KnowsFeatureAccuracy):
         steps = range(1, world.H + 1)
         return np.array([1.0 if world.n_states(h) == 1 else float(world.feature_accuracy(h).mean()) for h in steps])

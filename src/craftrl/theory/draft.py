@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from craftrl.arguments import shown
 from craftrl.errors import InvalidParameterError
 from craftrl.theory.ranges import check_count, finite_array, in_range
 
@@ -43,6 +44,11 @@ def draft_loss(phi: ArrayLike, p_A: ArrayLike, p_B: ArrayLike) -> float:
         raise InvalidParameterError(
             f"phi, p_A and p_B must be rows with one entry for each x; shapes {codes.shape}, {of_A.shape} and "
             f"{of_B.shape} were given."
+        )
+    if not np.isin(codes, (0, 1)).all() or min(of_A.min(), of_B.min()) < 0:
+        raise InvalidParameterError(
+            f"phi must be 0 or 1 for each x, and p_A and p_B must not be negative; {shown(phi)}, {shown(p_A)} and "
+            f"{shown(p_B)} were given."
         )
     return float(of_A @ codes + of_B @ (1 - codes))
 
@@ -115,8 +121,12 @@ class CorruptedExample:
 
     def error(self, phi: ArrayLike) -> float:
         """phi's error rate on each of the natural distributions, the larger of the two."""
-        phi = np.asarray(phi)
-        return float(max(self.Q @ (phi != 0), self.Q_prime @ (phi != 1)))
+        codes = finite_array("phi", phi)
+        if codes.shape != self.Q.shape:
+            raise InvalidParameterError(
+                f"phi must have one entry for each of {len(self.Q)} observations; shape {codes.shape} was given."
+            )
+        return float(max(self.Q @ (codes != 0), self.Q_prime @ (codes != 1)))
 
     @property
     def blow_up(self) -> float:

@@ -48,9 +48,9 @@ def in_range(formula: Callable[P, R]) -> Callable[P, R]:
 
 def check_count(name: str, value: float, least: int = 1) -> None:
     """Numbers of samples, of hypotheses, of states, of steps."""
-    if not (is_number(value) and least <= value < math.inf):
+    if not (is_number(value) and least <= value < math.inf and value == math.floor(value)):
         raise InvalidParameterError(
-            f"{name} must be at least {least}; {name} = {shown(value)} was given; it counts things."
+            f"{name} must be a whole number of at least {shown(least)}; {name} = {shown(value)} was given."
         )
 
 

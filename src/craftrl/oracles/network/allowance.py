@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from craftrl.arguments import is_number
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["allowed_bytes", "check_room", "to_bytes"]
@@ -24,7 +25,7 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 def to_bytes(value: object) -> int | None:
     """4000, "4000", "4 kB", "4GB" (1000s) or "4GiB" (1024s) as a positive number of bytes; None for anything else."""
     found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([a-z]*)", str(value).strip().lower())
-    if isinstance(value, bool) or found is None or found[2] not in UNITS:
+    if not (isinstance(value, str) or is_number(value)) or found is None or found[2] not in UNITS:
         return None
     n_bytes = float(found[1]) * UNITS[found[2]]
     return int(n_bytes) if 1 <= n_bytes < math.inf else None
