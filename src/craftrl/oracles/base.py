@@ -36,6 +36,7 @@ __all__ = [
     "Oracle",
     "PreparedOracle",
     "Separation",
+    "check_data",
     "that_encodes",
     "that_tells_agents_apart",
 ]
@@ -151,6 +152,12 @@ class Mixed(Oracle):
 
     def refits(self) -> int:
         return min(oracle.refits() for oracle in self.parts())
+
+
+def check_data(tau: Any) -> None:
+    """A dataset, or what stands for one whose trajectories lie elsewhere and has its sizes alone."""
+    if isinstance(tau, type) or not hasattr(tau, "obs_shape"):
+        raise InvalidParameterError(f"tau must be a TrajectoryDataset; {shown(tau)} was given.")
 
 
 def that_encodes(oracle: Any) -> Any:
