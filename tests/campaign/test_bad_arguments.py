@@ -7,6 +7,7 @@ import pytest
 from campaign.arguments import FAULTS, argument_cases, command_cases, some, starts_ray, summary, try_arguments
 from campaign.calls import public_calls
 from campaign.commands import _one_sentence
+from campaign.recipes.uses import TRAINED
 from craftrl import envs
 from craftrl.reproduce.catalogue import available_studies
 
@@ -14,7 +15,7 @@ from craftrl.reproduce.catalogue import available_studies
 LEFT_OUT = (
     "craftrl.NeuralOracle",
     "craftrl.Training",
-    "craftrl.baselines.SingleFrame",
+    *(f"craftrl.baselines.{name}" for name in TRAINED),
     "craftrl.deploy",
     "craftrl.report",
 )

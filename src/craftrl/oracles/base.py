@@ -35,6 +35,7 @@ __all__ = [
     "Oracle",
     "PreparedOracle",
     "Separation",
+    "check_data",
     "that_encodes",
     "that_tells_agents_apart",
 ]
@@ -156,6 +157,12 @@ class Mixed(Oracle):
 
     def shows(self) -> bool | None:
         return next((wish for oracle in self.parts() if (wish := oracle.shows()) is not False), False)
+
+
+def check_data(tau: Any) -> None:
+    """A dataset, or what stands for one whose trajectories lie elsewhere and has its sizes alone."""
+    if isinstance(tau, type) or not hasattr(tau, "obs_shape"):
+        raise InvalidParameterError(f"tau must be a TrajectoryDataset; {shown(tau)} was given.")
 
 
 def that_encodes(oracle: Any) -> Any:

@@ -26,7 +26,7 @@ from craftrl.core.seam import Profiles
 from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle, check_data
 from craftrl.oracles.pair_classifiers import (
     CALIBRATION_FOLDS,
     PairClassifiers,
@@ -86,6 +86,7 @@ class ClassifierOracle(Oracle):
         self.seed = seed
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedClassifier:
+        check_data(tau)
         self.check()
         if self.folds > tau.n:
             raise InvalidParameterError(

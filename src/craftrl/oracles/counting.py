@@ -30,7 +30,7 @@ from craftrl.engine.counting import CountMemory, group_counts, pair_counts
 from craftrl.engine.engine import Engine
 from craftrl.engine.packing import PackedStep, constant_step
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle, check_data
 from craftrl.oracles.chain import agreement, most_agreeing, posterior_tiled, shortest_tiled
 from craftrl.oracles.markov import TOO_LONG, MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
@@ -98,6 +98,7 @@ class CountingOracle(Oracle):
 
     def check(self, tau: TrajectoryDataset) -> None:
         """Raise where a parameter means nothing, or the class does not fit the observations."""
+        check_data(tau)
         if not (is_whole(self.n_values) and 2 <= self.n_values < MOST_VALUES):
             raise InvalidParameterError(
                 f"n_values must be an integer of at least 2 and below {MOST_VALUES}; n_values = "

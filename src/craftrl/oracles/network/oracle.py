@@ -18,7 +18,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import ALONE, Ranks
-from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle
+from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, check_data
 from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.frames import open_frames
@@ -101,6 +101,7 @@ class NeuralOracle(Oracle):
         self.agent_weight = agent_weight
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedNetwork:
+        check_data(tau)
         self.check()
         ranks = ranks_for(tau, self.training or Training())
         ranks.agree("networks", self.dim, self.folds, self.networks, self.agent_weight, self.trunk)
