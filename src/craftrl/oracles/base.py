@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from craftrl.arguments import check_kind
+from craftrl.arguments import check_kind, shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
@@ -23,6 +23,7 @@ from craftrl.core.saved import Savable
 from craftrl.core.seam import COUPLINGS, Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.errors import InvalidParameterError
 
 __all__ = [
     "COUPLINGS",
