@@ -57,7 +57,7 @@ bench-ranks: $(READY)  ## one network by one process and by two ranks
 bench-streaming: $(READY)  ## training on videos from disk, with a tenth of them in memory, against all in memory
 	$(BIN)/python benchmarks/streaming.py
 
-campaign: $(READY)  ## damage thousands of files of every format, give every parameter odd values; many minutes
+campaign: $(READY)  ## damage files, give odd arguments, stop commands, fill disks, limit memory, compare bits; hours
 	$(BIN)/python -m campaign --workers $(WORKERS)
 
 docs: $(READY)  ## the documentation as a site: open results/site/index.html
