@@ -113,7 +113,7 @@ def test_a_link_that_leads_nowhere_is_not_written_through(here: Path, capsys: py
 
 def test_a_study_goes_into_a_folder_of_its_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(here)
-    assert main(["reproduce", "table1", "--seeds", "1", "--sizes", "20", "--out", "."]) == 2
+    assert main(["reproduce", "table1", "--seeds", "1", "--sizes", "20", "--out", str(here)]) == 2
     assert "holds other files, such as data.h5; choose another folder" in capsys.readouterr().err
     assert contents(here) == before
 

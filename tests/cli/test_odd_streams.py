@@ -34,6 +34,15 @@ def test_a_full_standard_error_leaves_the_exit_code_as_it_is(monkeypatch):
             full.close()
 
 
+@pytest.fixture
+def nobody_answers_sigterm():
+    """A Ray that ran in this process before may still do."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("nobody_answers_sigterm")
 def test_a_command_that_is_terminated_says_so_and_leaves_no_parts(monkeypatch, tmp_path, capsys):
     def terminated(writer, agent, x, lengths):
         (writer.part / "begun").touch()

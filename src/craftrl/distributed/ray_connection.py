@@ -124,15 +124,18 @@ def _in_silence() -> Iterator[None]:
 
 @contextmanager
 def _ending_in_order(on_sigterm: Any) -> Iterator[None]:
-    """SIGTERM alone would end the process with Ray's files still there; a program that answers it goes on doing so."""
+    """SIGTERM alone would end the process with Ray's files still there; a program that answers it goes on doing so.
+
+    `on_sigterm` is what answered before Ray took it over, and answers again in the end.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, on_sigterm if callable(on_sigterm) else _leave)
+    signal.signal(signal.SIGTERM, on_sigterm if callable(on_sigterm) else _leave)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if on_sigterm is None else on_sigterm)
 
 
 def _leave(signum: int, frame: object) -> None:

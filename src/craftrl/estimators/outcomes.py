@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from craftrl.core.encoders import named_by_step
-from craftrl.core.spread import Labels
+from craftrl.core.spread import Labels, tallies
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import speaks
@@ -60,9 +60,11 @@ def failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> list[str]:
 def run_out(labels: Any, tau: TrajectoryDataset, relabel: bool) -> list[int]:
     """The steps at which most trajectories have no state any more, up to the last step, where states were not read
     again: a trajectory that falls between clusters is then lost for good, and over many steps nearly all do."""
-    if relabel or not isinstance(labels, np.ndarray):
+    if relabel:
         return []
-    kept = [(labels[tau.present(h), h - 1] >= 0).mean() for h in range(1, tau.H + 1) if tau.present(h).any()]
+    named = tallies(list(labels.T) if isinstance(labels, np.ndarray) else list(labels))
+    there = [int(tau.running(h).sum()) for h in range(1, tau.H + 1)]
+    kept = [visits.sum() / n for visits, n in zip(named, there) if n]
     last = next((i for i, share in enumerate(reversed(kept)) if share >= 0.5), len(kept))
     return list(range(len(kept) - last + 1, len(kept) + 1))
 
