@@ -1,8 +1,9 @@
 """One HDF5 file: `observations` (H, n, *obs) in chunks of one time step, `agent` (n,) and `lengths` (n,).
 
-Every byte that matters carries a checksum: the data by the fletcher32 filter, what describes it by the newer layout of
-the file (`libver="latest"`). Nothing has a variable length: a damaged reference to such a thing can make the HDF5
-library wait for ever. So a damaged file is refused, and is never read with other numbers.
+Every byte that matters carries a checksum: the data by HDF5's fletcher32 filter and by sums of our own (`chunk_sums`),
+what describes it by the newer layout of the file (`libver="latest"`). Nothing has a variable length: a damaged
+reference to such a thing can make the HDF5 library wait for ever. So a damaged file is refused, and is never read with
+other numbers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from craftrl.data.chunk_sums import CheckedChunks, ChunkSums, array_sum
 from craftrl.data.hdf5_files import GuardedFile, OpenHdf5
 from craftrl.data.places import Place, place
 from craftrl.data.raw import RawRows, Run
@@ -25,8 +27,9 @@ from craftrl.errors import InvalidDataError, require
 
 __all__ = ["Hdf5Steps", "Hdf5Writer", "open_hdf5", "read_notes"]
 
-FORMAT = "craftrl trajectories 2"
-READ = (FORMAT, "craftrl trajectories 1")  # the first version had no checksums
+FORMAT = "craftrl trajectories 3"
+WITHOUT_SUMS = ("craftrl trajectories 2", "craftrl trajectories 1")  # the first had no checksums at all
+SUMS = "crc32"  # of chunks: a dataset; of agents, lengths and notes: an attribute of theirs
 FLETCHER32 = 3  # HDF5's number of the filter
 CHUNK_BYTES = 2**20
 FEWEST_ROWS = 256  # of a chunk, for writers that append a few trajectories at a time
@@ -42,10 +45,13 @@ class Hdf5Steps:
         with self._reading() as observations:
             self.shape: tuple[int, ...] = tuple(observations.shape)
             self.dtype: np.dtype[Any] = observations.dtype
+            self._checked = _checked_chunks(observations)
 
     def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
         try:
             with self._reading() as observations:
+                if self._checked is not None and start < stop:
+                    return self._checked.read(observations, step, start, min(stop, self.shape[1]))
                 return np.asarray(observations[step, start:stop])
         except UNREADABLE as error:
             row_bytes = int(np.prod(self.shape[2:], dtype=np.int64)) * self.dtype.itemsize
@@ -117,7 +123,7 @@ def open_hdf5(path: Place) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int
     """Steps, agent labels and lengths of a file that `Hdf5Writer` wrote."""
     try:
         with _reading(path) as file:
-            if _text(file.attrs.get("format")) not in READ:
+            if _text(file.attrs.get("format")) not in (FORMAT, *WITHOUT_SUMS):
                 raise InvalidDataError(f"{path} must be a dataset written by craftrl; it is another kind of HDF5 file.")
             agent, lengths = _labels(file["agent"]), _labels(file["lengths"])
         steps = Hdf5Steps(path)
@@ -135,11 +141,30 @@ def open_hdf5(path: Place) -> tuple[Hdf5Steps, NDArray[np.int64], NDArray[np.int
     return steps, agent, lengths
 
 
+def _checked_chunks(observations: Any) -> CheckedChunks | None:
+    """The sums of the chunks, if the file has them."""
+    file = observations.file
+    if _text(file.attrs.get("format")) in WITHOUT_SUMS:
+        return None
+    rows, table = int(observations.chunks[1]), np.asarray(file[SUMS][...])
+    if table.shape != (observations.shape[0], -(-observations.shape[1] // rows)) or table.dtype != np.uint32:
+        raise ValueError(f"the table of checksums holds {table.dtype} of shape {table.shape}")
+    return CheckedChunks(table, rows)
+
+
+def _whole(data: Any) -> NDArray[Any]:
+    """All of a small dataset; ValueError where it is not what was written."""
+    values = np.asarray(data[...])
+    if SUMS in data.attrs and array_sum(values) != int(data.attrs[SUMS]):
+        raise ValueError(f"the checksum of {data.name} does not fit")
+    return values
+
+
 def _labels(data: Any) -> NDArray[np.int64]:
     """Whole numbers, one for each trajectory; anything else is damage."""
     if data.ndim != 1 or data.dtype.kind not in "iu":
         raise ValueError(f"{data.name} holds {data.dtype} of shape {data.shape}")
-    return np.asarray(data[:], dtype=np.int64)
+    return np.asarray(_whole(data), dtype=np.int64)
 
 
 def _text(value: Any) -> str:
@@ -154,7 +179,7 @@ def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
         return {}
     try:
         with _reading(where) as file:
-            text = file["notes"][:].tobytes().decode() if "notes" in file else _text(file.attrs.get("notes", "{}"))
+            text = _whole(file["notes"]).tobytes().decode() if "notes" in file else _text(file.attrs.get("notes", "{}"))
             notes = json.loads(text)
     except UNREADABLE as error:
         raise InvalidDataError(
@@ -185,6 +210,7 @@ class Hdf5Writer(DatasetWriter):
         self._guard = GuardedFile(self.part, "w+")
         self._file = h5py.File(self._guard, "w", libver="latest")
         self._observations: Any = None
+        self._sums: ChunkSums | None = None
         self._agent: list[NDArray[np.int64]] = []
         self._lengths: list[NDArray[np.int64]] = []
 
@@ -201,23 +227,27 @@ class Hdf5Writer(DatasetWriter):
         )
 
     def _store(self, name: str, values: NDArray[Any]) -> None:
-        self._file.create_dataset(name, data=values, chunks=values.shape, fletcher32=True)
+        stored = self._file.create_dataset(name, data=values, chunks=values.shape, fletcher32=True)
+        stored.attrs[SUMS] = np.uint32(array_sum(values))
 
     def _append(self, agent: int, x: NDArray[Any], lengths: NDArray[np.int64]) -> None:
-        if self._observations is None:
+        if self._observations is None or self._sums is None:
             self._observations = self._create(len(x))
+            self._sums = ChunkSums(self.H, self._observations.chunks[1], self.obs_shape, self.dtype)
         start = self._observations.shape[1]
         stop = start + len(x)
         self._observations.resize(stop, axis=1)
         for step in range(x.shape[1]):
             self._observations[step, start:stop] = x[:, step]
             self._guard.check()
+        self._sums.add(x)
         self._agent.append(np.full(len(x), agent))
         self._lengths.append(lengths)
 
     def _end(self) -> None:
         try:
-            if self._agent:
+            if self._sums is not None:
+                self._store(SUMS, self._sums.table())
                 self._store("agent", np.concatenate(self._agent))
                 self._store("lengths", np.concatenate(self._lengths))
             if self.notes:
