@@ -39,15 +39,18 @@ MAX_SEED = 2**31
 class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
     """A world's environment that is cut off after H observations and says which true states an episode visited.
 
-    Its actions are numbered 0..n_actions-1. With `tell` its observations are the true states themselves.
+    Its actions are numbered 0..n_actions-1. With `tell` its observations are the true states themselves; with `draw`
+    bits are drawn as a grey picture.
     """
 
-    def __init__(self, world: Any, tell: bool = False) -> None:
+    def __init__(self, world: Any, tell: bool = False, draw: bool = False) -> None:
         super().__init__(world.make() if isinstance(world, GymWorld) else ExBMDPEnv(world))
-        self.world, self.tell = world, tell
+        self.world, self.tell, self.draw = world, tell, draw
         self.action_space = gymnasium.spaces.Discrete(world.n_actions)
         if tell:
             self.observation_space = gymnasium.spaces.Box(0, MAX_SEED, (1,), np.int64)
+        if draw:
+            self.observation_space = gymnasium.spaces.Box(0, 255, (*world.obs_shape, 1), np.uint8)
         self.visited: list[int] = []
         self.over = True
 
@@ -77,7 +80,9 @@ class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
         return int(_names(self.world, np.array([info["state"]]), h)[0])
 
     def _shown(self, x: Any) -> Any:
-        return np.array([self.state]) if self.tell else x
+        if self.tell:
+            return np.array([self.state])
+        return _picture(x) if self.draw else x
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +131,13 @@ class Arena:
         spots = [rng.choice(np.argwhere(true == state)) for state in states]
         x = np.stack([tau.at(int(h) + 1)[int(row)] for row, h in spots])
         return Goals(states, x, rng.integers(MAX_SEED, size=n))
+
+    def drawn(self) -> Arena:
+        """The same with pictures in place of rows and columns of bits, for networks; others are left as they are."""
+        if len(self.data.train.tau.obs_shape) != 2:
+            return self
+        data = replace(self.data, train=_drawn(self.data.train), test=_drawn(self.data.test))
+        return Arena(self.world, data, lambda: Watched(self.world, draw=True))
 
     def told(self) -> Arena:
         """The same with observations that are the true states."""
@@ -177,3 +189,14 @@ def _named(world: Any, played: Collection) -> Collection:
 def _told(played: Collection) -> Collection:
     x = np.ascontiguousarray(played.truth.states.T[..., None])  # (H, n, 1)
     return Collection(TrajectoryDataset(ArraySteps(x), played.tau.agent), played.truth)
+
+
+def _drawn(played: Collection) -> Collection:
+    tau = played.tau
+    x = np.stack([_picture(tau.at(h)) for h in range(1, tau.H + 1)])
+    return Collection(TrajectoryDataset(ArraySteps(x), tau.agent), played.truth)
+
+
+def _picture(bits: Any) -> NDArray[np.uint8]:
+    """Bits (..., rows, columns) as grey pictures (..., rows, columns, 1)."""
+    return np.asarray(255 * np.asarray(bits, dtype=np.uint8)[..., None])

@@ -28,6 +28,8 @@ LEVEL = 0.95  # success from which on a goal counts as learned by PPO and Q-lear
 def run_one(run: Run) -> dict[str, Any]:
     """Success for each number of labels, what random actions reach, and how many moves there are."""
     arena = arena_of(run)
+    if run.technique not in ("craft", "true"):  # they are networks
+        arena = arena.drawn()
     goals_seed, labels_seed = (int(s.generate_state(1)[0]) for s in _seeds(run))
     goals = arena.goals(run.goals, goals_seed)
     if run.technique in ENCODERS:

@@ -165,3 +165,13 @@ def test_the_page_has_the_tables_of_the_committed_rows(what):
 def test_the_committed_table_follows_from_its_rows():
     known = json.loads((Path(tables.__code__.co_filename).parent / "table.json").read_text())
     assert known["cells"] == json.loads(json.dumps(cells(rows_of("rows.jsonl"))))
+
+
+def test_networks_see_bits_as_pictures():
+    arena = arena_of(sweep({"multimaze": WORLDS["small"]["multimaze"]}, n=20)[0])
+    drawn = arena.drawn()
+    x, _ = drawn.make().reset(seed=0)
+    assert x.shape == drawn.data.train.tau.obs_shape == (27, 27, 1)
+    assert set(np.unique(x)) == {0, 255}
+    assert np.array_equal(drawn.data.train.tau.at(2)[..., 0], 255 * arena.data.train.tau.at(2))
+    assert drawn.drawn() is drawn
