@@ -27,7 +27,7 @@ __all__ = ["FusedState", "fused_states"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-FEWEST = 40  # visits with a state before and one after that are enough to ask
+FEWEST = 40  # visits of each part with a state before and one after: fewer may be an encoder's slips
 RARE = 0.01  # share of the visits below which a state before or after is left out: an encoder's slips
 GAIN = 0.05  # nats per visit that two states must explain before and after better than one, the price of more paid
 SURE = 0.95  # probability of a part from which on a visit counts as known
@@ -64,12 +64,13 @@ def fused_states(labels: Ints, agent: Ints) -> list[FusedState]:
     for state, visits in zip(states.tolist(), np.split(told, first[1:])):
         visits = visits[_common(before[visits]) & _common(after[visits])]
         row, column = np.divmod(visits, labels.shape[1] - 2)
-        if len(visits) < FEWEST:
+        if len(visits) < 2 * FEWEST:
             continue
         part, gain = _two_parts(before[visits], after[visits], agent[row])
-        if gain >= GAIN:
-            sure = np.maximum(part, 1 - part) >= SURE
-            found.append(FusedState(state, row[sure], column[sure] + 1, (part[sure] > 0.5).astype(np.int64), gain))
+        sure = np.maximum(part, 1 - part) >= SURE
+        named = (part[sure] > 0.5).astype(np.int64)
+        if gain >= GAIN and min(named.sum(), (1 - named).sum()) >= FEWEST:
+            found.append(FusedState(state, row[sure], column[sure] + 1, named, gain))
     return found
 
 
