@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from campaign import arguments, bits, disks, files, kills, memory
@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, metavar="N", help="so many odd arguments, drawn by --first (default: all)")
     parser.add_argument("--part", metavar="NAME", help="odd arguments of one part, as the table calls it")
     parser.add_argument("--kills", type=int, default=5, help="of each command, and as many pairs at once (default 5)")
+    parser.add_argument("--kinds", nargs="+", choices=kills.KINDS, default=list(kills.KINDS), help="of disturbances")
     parser.add_argument("--disks", type=int, default=4, help="small disks for each command (default 4)")
     parser.add_argument("--limits", type=int, default=5, help="limits on the memory of each command (default 5)")
     parser.add_argument("--commands", nargs="+", choices=[*COMMANDS, *ON_RAY], default=list(COMMANDS))
@@ -45,18 +46,28 @@ def main() -> int:
         cases = arguments.try_arguments(cases, args.workers)
         bad += _report("arguments", cases, arguments.FAULTS, arguments.summary(cases), args.out)
     if args.only in (None, "kills"):
-        cases = list(kills.disturb(args.commands, args.kills, args.first))
+        cases = _kept(kills.disturb(args.commands, args.kills, args.first, args.kinds), args.out / "kills.jsonl")
         bad += _report("kills", cases, ["fault"], kills.table(cases), args.out)
     if args.only in (None, "disks"):
-        cases = list(disks.fill(args.commands, args.disks, args.first))
+        cases = _kept(disks.fill(args.commands, args.disks, args.first), args.out / "disks.jsonl")
         bad += _report("disks", cases, disks.FAULTS, table(cases, "command", disks.COLUMNS), args.out)
     if args.only in (None, "memory"):
-        cases = list(memory.starve(steps=args.limits))
+        cases = _kept(memory.starve(steps=args.limits), args.out / "memory.jsonl")
         bad += _report("memory", cases, memory.FAULTS, table(cases, "command", memory.COLUMNS), args.out)
     if args.only in (None, "bits"):
-        cases = list(bits.compare())
+        cases = _kept(bits.compare(), args.out / "bits.jsonl")
         bad += _report("bits", cases, bits.FAULTS, table(cases, "kind", bits.COLUMNS), args.out)
     return 1 if bad else 0
+
+
+def _kept(cases: Iterable[Case], path: Path) -> list[Case]:
+    """All of them; each is in the file as soon as it is known, for whoever watches or stops the campaign."""
+    found = []
+    with path.open("w") as file:
+        for case in cases:
+            found.append(case)
+            print(json.dumps(case), file=file, flush=True)
+    return found
 
 
 def _report(name: str, cases: Sequence[Case], faults: Sequence[str], table: str, out: Path) -> int:
