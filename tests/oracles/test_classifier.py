@@ -16,14 +16,15 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from craftrl import CRAFT
 from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles import Mixed
+from craftrl.oracles import Mixed, pair_classifiers
 from craftrl.oracles.classifier import ClassifierOracle
-from craftrl.oracles.pair_classifiers import trained
+from craftrl.oracles.pair_classifiers import few_threads, trained
 from craftrl.oracles.probabilities import ClassifierSeparation, to_bins
 from craftrl.states.accuracy import encoder_accuracy
 
@@ -210,3 +211,33 @@ def test_error_rates_use_as_few_folds_as_they_need(data):
     assert held_out.sum() == len(log_p) < data.tau.n / 2
     rare = np.where(np.arange(len(label)) < 4, 0, 1)
     assert prepared._held_out(x, rare, 2, folds=3)[0].all()
+
+
+def threads():
+    return {each["num_threads"] for each in threadpool_info()}
+
+
+def test_little_data_has_one_thread_for_itself_and_much_data_all_of_them():
+    with threadpool_limits(2):
+        with few_threads(100):
+            assert threads() == {1}
+            with few_threads(100):
+                assert threads() == {1}
+            assert threads() == {1}
+        assert threads() == {2}
+        with few_threads(10**6):
+            assert threads() == {2}
+
+
+def test_libraries_with_threads_are_looked_for_once_and_again_after_an_import(data, monkeypatch):
+    """To look for them takes longer than to train a small tree."""
+    looked = []
+    monkeypatch.setattr(pair_classifiers, "ThreadpoolController", lambda: looked.append(1) or ThreadpoolController())
+    some = data.tau.select(np.arange(0, data.tau.n, 10))
+    ClassifierOracle(TREE, folds=2).prepare(some).log_odds(GRID, "independent")  # imports what it needs
+    looked.clear()
+    ClassifierOracle(TREE, folds=2).prepare(some).log_odds(GRID, "independent")
+    assert looked == []
+    monkeypatch.setitem(sys.modules, "a_module_with_a_library", pair_classifiers)
+    with few_threads(100):
+        assert looked == [1]

@@ -12,13 +12,15 @@ Paper: Line 10
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from functools import cached_property
+from contextlib import nullcontext
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from craftrl.core.evidence import chance_loss
 from craftrl.data.dataset import TrajectoryDataset
@@ -157,7 +159,16 @@ def _diverged(model: Any, x: Floats, label: Ints) -> bool:
 
 def few_threads(n_rows: int) -> Any:
     """One thread where there is little to do: threads that wait for one another take many times as long."""
-    return threadpool_limits(1 if n_rows < FEW_ROWS else None)
+    return _libraries(len(sys.modules)).limit(limits=1) if n_rows < FEW_ROWS else nullcontext()
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """The libraries with threads that are loaded; to look for them takes longer than to fit a small classifier.
+
+    They come with modules: as long as there are as many of those, they are the same.
+    """
+    return ThreadpoolController()
 
 
 def stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:
