@@ -6,7 +6,7 @@ import os
 # workers on as many cores wait for one another: a file of tests takes up to twice as long then.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from hypothesis import settings  # noqa: E402
+from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

@@ -100,3 +100,12 @@ def test_a_number_beyond_floats(capsys):
         main(["theory", "sample-size", "--alpha", "1e999"])
     assert end.value.code == 2
     assert "must be a number or a fraction" in capsys.readouterr().err
+
+
+def test_an_interruption_is_no_traceback(tmp_path, monkeypatch, capsys):
+    def interrupted(run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("craftrl.reproduce.table1.run.run_one", interrupted)
+    assert main(["reproduce", "table1", "--seeds", "1", "--quiet", "--out", str(tmp_path / "t")]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
