@@ -1,6 +1,8 @@
 """Several ranks train one network: the same minibatches, curves, weights and checkpoints as one process."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from craftrl.errors import InvalidParameterError  # noqa: E402
 from craftrl.oracles.network import allowance  # noqa: E402
 from craftrl.oracles.network.frames import HeldFrames, StreamedFrames  # noqa: E402
 from craftrl.oracles.network.minibatches import Feed  # noqa: E402
-from torchrun import torchrun  # noqa: E402
+from torchrun import surroundings, torchrun  # noqa: E402
 
 CPU = torch.device("cpu")
 ROUNDING = {"rtol": 1e-4, "atol": 1e-6}
@@ -184,15 +186,23 @@ def test_an_error_of_all_ranks_is_said_once_and_the_exit_code_is_two(folder):
     assert (folder / "stderr.txt").read_text().count("nowhere") == 1
 
 
-@pytest.mark.parametrize("accident", ["error", "kill"])
-def test_a_rank_that_fails_ends_all_of_them(folder, tmp_path, accident):
-    """It fails by itself, in the middle of training; torchrun ends the others."""
-    options = rank_runs.options(folder / "shards", tmp_path / "model")
-    done = torchrun(Path(__file__).with_name("rank_accidents.py"), "--", *options, ACCIDENT=accident)
-    assert done.returncode != 0
-    assert done.stderr.count("it is on fire; put it out.") == (accident == "error")
-    assert ("SIGKILL" in done.stderr) == (accident == "kill")
-    assert not (tmp_path / "model").exists()
+@pytest.fixture(scope="module")
+def accidents(tau, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("accidents")
+    tau.save(folder / "shards")
+    program = Path(__file__).with_name("rank_accidents.py")
+    done = subprocess.run([sys.executable, program, folder], env=surroundings(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize(("accident", "ended"), [("error", "exitcode  : 2 "), ("kill", "(SIGKILL)")])
+def test_a_rank_that_fails_ends_all_of_them(accidents, accident, ended):
+    """It fails by itself, in the middle of training; torchrun's launcher ends the others."""
+    printed = (accidents / f"{accident}.txt").read_text()
+    assert printed.count("it is on fire; put it out.") == (accident == "error")
+    assert ended in printed
+    assert not (accidents / accident).exists()
 
 
 # -- who works on what -------------------------------------------------------------------------------------------
