@@ -77,7 +77,7 @@ ORACLES = {
     "functions": ("bits", lambda: FiniteOracle([Bit(i) for i in range(6)])),
     "functions of each step": ("bits", lambda: FiniteOracle(bits_of_step)),
     "classifier": ("features", lambda: ClassifierOracle(tree(), folds=2, calibrate=False)),
-    "classifier without probabilities": ("features", lambda: ClassifierOracle(RidgeClassifier(), folds=2)),
+    "classifier without probabilities": ("features", lambda: ClassifierOracle(RidgeClassifier(), folds=2, deals=1)),
     "network of vectors": ("features", network),
     "network of images": ("images", network),
     "network with a trunk of one's own": ("features", lambda: network(trunk=own_trunk())),

@@ -61,11 +61,11 @@ def test_a_network_is_trained_on_all_steps(data, agent_weight):
     pytest.importorskip("torch")
     from craftrl import NeuralOracle, Training
 
-    training = Training(epochs=16, patience=5, batch=128, lr=5e-3, device="cpu")
+    training = Training(epochs=8, patience=5, batch=128, lr=5e-3, device="cpu")
     oracle = NeuralOracle(
         dim=32,
         training=training,
-        heads=training.but(epochs=8),
+        heads=training,
         shared=training.but(epochs=4),
         agent_weight=agent_weight,
     )
