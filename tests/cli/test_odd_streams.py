@@ -75,6 +75,16 @@ def test_memory_that_runs_out_is_told_with_what_was_asked_for(monkeypatch, tmp_p
     assert "it does not (Unable to allocate 9.00 GiB)" in capsys.readouterr().err
 
 
+def test_a_library_that_cannot_be_loaded_is_told_as_that(monkeypatch, tmp_path, capsys):
+    def unloadable(*given):
+        raise OSError("Could not find/load shared object file 'lib.so'")
+
+    monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", unloadable)
+    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
+    assert main([*line, "--out", str(tmp_path / "x.h5")]) == 2
+    assert capsys.readouterr().err.startswith("Every library must load; one did not (Could not find/load shared")
+
+
 def test_names_that_are_no_text_are_printed_as_escapes(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     written = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
