@@ -86,7 +86,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _not_at_hand(error: OSError) -> str:
     if "shared object" in str(error):  # a library, compiled code of which the system could not load
-        return f"Every library must load; one did not ({error}); give more memory if that is limited, or install it anew."
+        return (
+            f"Every library must load; one did not ({error}); give more memory if that is limited, or install it anew."
+        )
     return f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
 
 
