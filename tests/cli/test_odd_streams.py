@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from craftrl.cli import main
+from craftrl.cli.stopping import Terminated
 
 LINE = ["theory", "assumptions", "--world", "bits", "--horizon", "3", "--features", "4"]
 
@@ -63,6 +64,22 @@ def test_an_interruption_before_the_line_is_read(monkeypatch, capsys):
     monkeypatch.setattr("craftrl.cli.add_commands", interrupted)
     assert main(LINE) == 130
     assert capsys.readouterr().err.startswith("Interrupted; nothing is half-written")
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "word"), [(KeyboardInterrupt, 130, "Interrupted"), (Terminated, 143, "Terminated")]
+)
+def test_a_signal_in_the_middle_of_an_import_is_a_stop(monkeypatch, tmp_path, capsys, stop, code, word):
+    def half_imported(*given):
+        try:
+            raise stop
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error  # as compiled modules do
+
+    monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", half_imported)
+    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
+    assert main([*line, "--out", str(tmp_path / "x.h5")]) == code
+    assert capsys.readouterr().err.startswith(f"{word}; nothing is half-written")
 
 
 def test_memory_that_runs_out_is_told_with_what_was_asked_for(monkeypatch, tmp_path, capsys):
