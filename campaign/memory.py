@@ -29,16 +29,18 @@ LITTLE, MUCH = 40, 40_000  # trajectories of each agent: kilobytes, and a hundre
 
 BITS = "collect --world bits --horizon 20 --features 64"
 GIVEN = "--alpha 1 --eta 1/5 --nu 1/10 --coupling independent"
-# By name: a command, and the one that makes what it reads, if any; {n} stands for the number of trajectories.
-LINES: dict[str, tuple[str, str]] = {
-    "collect": (f"{BITS} --n {{n}} --out new.h5", ""),
-    "collect, shards": (f"{BITS} --n {{n}} --out new", ""),
-    "inspect": ("inspect data.h5 --pairs --no-sheet", f"{BITS} --n {{n}} --out data.h5"),
-    "fit": (f"fit data.h5 {GIVEN} --out new", f"{BITS} --n {{n}} --out data.h5"),
-    "fit, shards": (f"fit data {GIVEN} --out new", f"{BITS} --n {{n}} --out data"),
-    "encode": ("encode model data.h5 --out new.npz", f"{BITS} --n {{n}} --out data.h5"),
-    "actions": ("actions model data.h5 --out new.csv", f"{BITS} --n {{n}} --out data.h5"),
-    "report": ("report model data.h5 --diagnose 0 --out new.html", f"{BITS} --n {{n}} --out data.h5"),
+DATA = f"{BITS} --n {{n}} --out data.h5"
+SMALL_MODEL = (f"{BITS} --n {LITTLE * 10} --out few.h5", f"fit few.h5 {GIVEN} --out model")
+# By name: commands that make what is read, and last the one that is tried; {n} stands for the number of trajectories.
+LINES: dict[str, tuple[str, ...]] = {
+    "collect": (f"{BITS} --n {{n}} --out new.h5",),
+    "collect, shards": (f"{BITS} --n {{n}} --out new",),
+    "inspect": (DATA, "inspect data.h5 --pairs --no-sheet"),
+    "fit": (DATA, f"fit data.h5 {GIVEN} --out new"),
+    "fit, shards": (f"{BITS} --n {{n}} --out data", f"fit data {GIVEN} --out new"),
+    "encode": (DATA, *SMALL_MODEL, "encode model data.h5 --out new.npz"),
+    "actions": (DATA, *SMALL_MODEL, "actions model data.h5 --out new.csv"),
+    "report": (DATA, f"fit data.h5 {GIVEN} --out model", "report model data.h5 --diagnose 0 --out new.html"),
 }
 
 # Runs a command, and prints the most address space that it had.
@@ -56,11 +58,11 @@ def starve(names: Sequence[str] | None = None, steps: int = 5, much: int = MUCH)
     """Every command on `much` data under `steps` limits on its memory, evenly spaced."""
     with tempfile.TemporaryDirectory() as place:
         for name in names or LINES:
-            line, before = LINES[name]
+            *before, line = LINES[name]
             sizes = (LITTLE, much)
             folders = [Path(place) / str(n) for n in sizes]
             for folder, n in zip(folders, sizes):
-                _prepare(folder, line, before, n)
+                _prepare(folder, [words.format(n=n) for words in before])
             lines = [line.format(n=n).split() for n in sizes]
             least, most = (_peak(words, folder) for words, folder in zip(lines, folders))
             whole = contents(folders[1])
@@ -71,13 +73,10 @@ def starve(names: Sequence[str] | None = None, steps: int = 5, much: int = MUCH)
                 shutil.rmtree(folder)
 
 
-def _prepare(folder: Path, line: str, before: str, n: int) -> None:
-    """What the command reads. A model is fitted to a little of it."""
+def _prepare(folder: Path, lines: Sequence[str]) -> None:
+    """What the command reads."""
     folder.mkdir()
-    makes = [before.format(n=n)] if before else []
-    if " model " in line:
-        makes += [f"{BITS} --n {LITTLE * 10} --out few.h5", f"fit few.h5 {GIVEN} --out model"]
-    for words in makes:
+    for words in lines:
         code, said = finish(start(words.split(), folder))
         if code:
             raise RuntimeError(f"craftrl {words} failed without a limit: {said[-300:]}")

@@ -16,20 +16,21 @@ from craftrl.reproduce.folder import Row, write_json
 from studies.cells import markdown_table
 from studies.planning.report import cells, format_report
 
-__all__ = ["FILES", "main", "q_learning", "rows_of", "tables"]
+__all__ = ["FILES", "SMALL", "main", "q_learning", "rows_of", "tables"]
 
 HERE = Path(__file__).parent
-FILES = {"the small default, and PPO": ("rows.jsonl", "ppo.jsonl"), "larger worlds": ("full.jsonl",)}
+SMALL = ("rows.jsonl", "multimaze.jsonl")
+FILES = {"small worlds, and PPO": (*SMALL, "ppo.jsonl"), "larger worlds": ("full.jsonl",)}
 AFTER = (500, 1000, 2000, 5000)  # environment steps at which Q-learning is shown
 
 
 def main() -> None:
-    """Print every table and draw both pictures; table.json is that of the small default."""
+    """Print every table and draw both pictures; table.json is that of the small worlds."""
     from studies.planning.picture import draw_curves
 
     for what, text in tables().items():
         print(f"{what}\n\n{text}\n")
-    first = rows_of("rows.jsonl")
+    first = rows_of(*SMALL)
     write_json(HERE / "table.json", {"cells": cells(first)})
     draw_curves(first, HERE / "planning.png")
     draw_curves(rows_of("full.jsonl"), HERE.parents[1] / "docs" / "img" / "planning_study_full.png")
@@ -37,8 +38,9 @@ def main() -> None:
 
 def tables() -> dict[str, str]:
     """The tables of each group of files."""
-    found = {what: format_report([row for name in names for row in rows_of(name)]) for what, names in FILES.items()}
-    return {**found, "Q-learning in the larger worlds": q_learning(rows_of("dqn.jsonl"), rows_of("full.jsonl"))}
+    found = {what: format_report(rows_of(*names)) for what, names in FILES.items()}
+    maze = [row for row in rows_of("rows.jsonl") if row["world"] == "multimaze"]
+    return {**found, "Q-learning": q_learning(rows_of("dqn.jsonl"), [*rows_of("full.jsonl"), *maze])}
 
 
 def q_learning(learned: list[Row], planned: list[Row]) -> str:
@@ -47,18 +49,17 @@ def q_learning(learned: list[Row], planned: list[Row]) -> str:
     for world in dict.fromkeys(row["world"] for row in planned):
         mine = [row for row in learned if row["world"] == world]
         craft = [row for row in planned if (row["world"], row["technique"]) == (world, "craft")]
-        last = AFTER[0]
         lines.append(
             [
                 world,
                 *(_percents(_after(row, steps) for row in mine) for steps in AFTER),
                 ", ".join(str(row["goal_distance"]) for row in mine),
-                _percents(row["online"][row["labels"].index(last)] for row in craft),
-                _percents(row["online_latent"][row["labels"].index(last)] for row in craft),
+                *(_percents(row[kind][-1] for row in craft) for kind in ("online", "online_latent")),
+                str(max(craft[0]["labels"])),
             ]
         )
     head = ["goals reached, %, seeds 0 and 1", *(f"one goal, Q-learning, {steps:,} steps" for steps in AFTER)]
-    also = ["moves to that goal", f"all goals, CRAFT, {last} steps", f"CRAFT, latent actions, {last} steps"]
+    also = ["moves to that goal", "all goals, CRAFT", "all goals, CRAFT, latent actions", "steps of CRAFT"]
     return markdown_table([*head, *also], lines)
 
 
@@ -71,8 +72,8 @@ def _percents(values: Iterable[float]) -> str:
     return ", ".join(f"{100 * value:.0f}" for value in values)
 
 
-def rows_of(name: str) -> list[Row]:
-    return [json.loads(line) for line in (HERE / name).read_text().splitlines()]
+def rows_of(*names: str) -> list[Row]:
+    return [json.loads(line) for name in names for line in (HERE / name).read_text().splitlines()]
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from craftrl.cli import main
+from craftrl.cli.stopping import Terminated
 
 LINE = ["theory", "assumptions", "--world", "bits", "--horizon", "3", "--features", "4"]
 
@@ -65,6 +66,22 @@ def test_an_interruption_before_the_line_is_read(monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("Interrupted; nothing is half-written")
 
 
+@pytest.mark.parametrize(
+    ("stop", "code", "word"), [(KeyboardInterrupt, 130, "Interrupted"), (Terminated, 143, "Terminated")]
+)
+def test_a_signal_in_the_middle_of_an_import_is_a_stop(monkeypatch, tmp_path, capsys, stop, code, word):
+    def half_imported(*given):
+        try:
+            raise stop
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error  # as compiled modules do
+
+    monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", half_imported)
+    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
+    assert main([*line, "--out", str(tmp_path / "x.h5")]) == code
+    assert capsys.readouterr().err.startswith(f"{word}; nothing is half-written")
+
+
 def test_memory_that_runs_out_is_told_with_what_was_asked_for(monkeypatch, tmp_path, capsys):
     def too_much(*given):
         raise MemoryError("Unable to allocate 9.00 GiB")
@@ -73,6 +90,16 @@ def test_memory_that_runs_out_is_told_with_what_was_asked_for(monkeypatch, tmp_p
     line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
     assert main([*line, "--out", str(tmp_path / "x.h5")]) == 2
     assert "it does not (Unable to allocate 9.00 GiB)" in capsys.readouterr().err
+
+
+def test_a_library_that_cannot_be_loaded_is_told_as_that(monkeypatch, tmp_path, capsys):
+    def unloadable(*given):
+        raise OSError("Could not find/load shared object file 'lib.so'")
+
+    monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", unloadable)
+    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
+    assert main([*line, "--out", str(tmp_path / "x.h5")]) == 2
+    assert capsys.readouterr().err.startswith("Every library must load; one did not (Could not find/load shared")
 
 
 def test_names_that_are_no_text_are_printed_as_escapes(monkeypatch, tmp_path):

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from feature_world import feature_data
 
-from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, FiniteOracle, InvalidParameterError, Mixed
+from craftrl import (
+    CRAFT,
+    ClassifierOracle,
+    CoordinateOracle,
+    FiniteOracle,
+    InvalidParameterError,
+    Mixed,
+    TrajectoryDataset,
+)
+from craftrl.estimators.bounds import chained_evidence, shared_evidence
 from craftrl.estimators.sharing import _supported
 from craftrl.states.accuracy import accuracy
 from shipped import fitted
@@ -168,3 +177,34 @@ def test_matched_labels_are_in_the_order_given():
     )
     assert accuracy(other.matching_.labels, one.matching_.labels[order]) > 0.99
     assert np.array_equal(other.labels_ >= 0, one.labels_[order] >= 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_habits_that_stay_make_rare_differences_count(seed):
+    labels, tau = _two_that_differ_a_little(n=300, H=12, seed=seed)
+    fused = np.where(labels == 1, 0, labels)
+    assert chained_evidence(labels.T, tau) > chained_evidence(fused.T, tau)  # each step by itself: not worth it
+    assert shared_evidence(labels, tau) < shared_evidence(fused, tau)
+
+
+def test_habits_that_change_are_learned_at_each_step():
+    labels, tau = _two_that_differ_a_little(n=2000, H=12, seed=0, turning=True)
+    assert shared_evidence(labels, tau) == chained_evidence(labels.T, tau)
+    stay, same = _two_that_differ_a_little(n=2000, H=12, seed=0)
+    assert shared_evidence(stay, same) < chained_evidence(stay.T, same)
+
+
+def _two_that_differ_a_little(n, H, seed, turning=False):
+    """States 0 and 1 at odd steps, drawn at random; from there to 2 or 3, where the agents prefer another one in each.
+
+    With `turning` their preferences turn round at every visit.
+    """
+    rng = np.random.default_rng(seed)
+    agent = np.repeat([0, 1], n)
+    labels = np.zeros((2 * n, H), dtype=np.int64)
+    for h in range(0, H, 2):
+        labels[:, h] = rng.integers(0, 2, 2 * n)
+        prefers = (labels[:, h] == agent) ^ (turning and h % 4 == 0)
+        labels[:, h + 1] = 2 + (rng.random(2 * n) < np.where(prefers, 0.55, 0.45))
+    frames = labels[..., None].astype(np.float64)
+    return labels, TrajectoryDataset.from_arrays([frames[:n], frames[n:]])

@@ -106,7 +106,6 @@ def test_pixels():
     found = (mean(few, n=n, bounds="auto") for n in (500, 1000))
     assert " / ".join(f"{value:.1f}" for value in found) in line_of("4x4 cells")
     small, large = ([row for row in rooms if row["size"] == size and row["technique"] == "craft"] for size in (9, 13))
-    assert small[0]["n_states"] == small[0]["n_states_true"]
     assert f"| {mean(small):.1f}, {small[0]['n_states'][-1]} states of 68 |" in line_of("9x9 cells")
     told, chosen = mean(large, bounds="true"), [row for row in large if row["bounds"] == "auto"]
     assert f"| {mean(chosen):.1f}, {chosen[0]['n_states'][-1]} states of 148; with bounds given {told:.1f} " in line_of(

@@ -20,7 +20,7 @@ from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of
 from studies.planning.report import cells, format_report, label, needed
 from studies.planning.run import run_one
 from studies.planning.spec import DEFAULT, EXACT, WORLDS, World, sweep
-from studies.planning.tables import rows_of, tables
+from studies.planning.tables import SMALL, rows_of, tables
 
 TINY = {
     "pixels": World(n=60, labels=(0, 30), horizon=4, size=2, walkers=1),
@@ -164,7 +164,7 @@ def test_the_page_has_the_tables_of_the_committed_rows(what):
 
 def test_the_committed_table_follows_from_its_rows():
     known = json.loads((Path(tables.__code__.co_filename).parent / "table.json").read_text())
-    assert known["cells"] == json.loads(json.dumps(cells(rows_of("rows.jsonl"))))
+    assert known["cells"] == json.loads(json.dumps(cells(rows_of(*SMALL))))
 
 
 def test_networks_see_bits_as_pictures():

@@ -75,13 +75,21 @@ def _run(argv: Sequence[str] | None) -> int:
         return 1
     except OSError as error:  # a full disk behind standard output, for one
         _print_nowhere()
-        tell(f"What is read and written must be at hand; it is not ({error}); check paths, rights and space.")
+        tell(_not_at_hand(error))
         return 2
     except MemoryError as error:
         what = f" ({error})" if str(error) else ""
         tell(f"The data must fit into memory; it does not{what}; take less of it, or a machine with more.")
         return 2
     return 0
+
+
+def _not_at_hand(error: OSError) -> str:
+    if "shared object" in str(error):  # a library, compiled code of which the system could not load
+        return (
+            f"Every library must load; one did not ({error}); give more memory if that is limited, or install it anew."
+        )
+    return f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
 
 
 def _parser() -> CommandParser:

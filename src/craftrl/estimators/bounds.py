@@ -33,6 +33,7 @@ __all__ = [
     "limits_for",
     "lowered",
     "search_bounds",
+    "shared_evidence",
     "starts_for",
     "unnamed",
     "worth_sharing",
@@ -127,15 +128,26 @@ def chained_evidence(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
     have a Dirichlet prior about the agents' shares, worth half a visit per agent: a pair of codes costs as much as its
     own visits can teach, about (K-1)/2 times the logarithm of their number.
     """
-    total, n_pairs = 0.0, 0
-    for counts in _pair_counts(codes, tau):
-        total += _evidence(counts, tau)
-        n_pairs += int(counts.sum())
-    return total / n_pairs
+    return _evidence_per_pair(_pair_counts(codes, tau), tau)
+
+
+def shared_evidence(labels: Ints, tau: TrajectoryDataset) -> float:
+    """The same for the states (n, H) that one encoder reads, which mean the same at all steps.
+
+    An agent's habits may be other ones at each step, or the same at all of them; what counts is the better account of
+    the two. Habits that stay are learned from all steps together, so that each pair of states is paid for once:
+    with few trajectories that is what makes a state worth its price that only differs a little from another one.
+    """
+    tables = _pair_counts(labels.T, tau), _pair_counts_of_all_steps(labels, tau)
+    return min(_evidence_per_pair(each, tau) for each in tables)
+
+
+def _evidence_per_pair(tables: Sequence[Ints], tau: TrajectoryDataset) -> float:
+    return sum(_evidence(counts, tau) for counts in tables) / sum(int(counts.sum()) for counts in tables)
 
 
 def _evidence(counts: Ints, tau: TrajectoryDataset) -> float:
-    """The same for one pair of steps, in nats: `counts` (pairs of codes, K)."""
+    """The same in nats, for one table: how often every agent had every pair of codes, (pairs of codes, K)."""
     prior = PRIOR_VISITS * tau.K * np.bincount(tau.agent, minlength=tau.K) / tau.n
     visits = counts.sum(axis=1)
     total = (gammaln(visits + prior.sum()) - gammaln(prior.sum())).sum()
@@ -178,9 +190,23 @@ class Pace:
 
 def _pair_counts(codes: Iterable[Labels], tau: TrajectoryDataset) -> list[Ints]:
     """For each step, how often every agent had every pair of codes that occurs (pairs, K)."""
-    visited = [paired(paired(s, s_next, n_labels(s_next)), tau.agent, tau.K) for s, s_next in pairwise(codes)]
-    counts = [np.append(found, np.zeros(-len(found) % tau.K, dtype=np.int64)) for found in tallies(visited)]
-    tables = [found.reshape(-1, tau.K) for found in counts]
+    return _tables([_visits(s, s_next, tau.agent, tau.K) for s, s_next in pairwise(codes)], tau.K)
+
+
+def _pair_counts_of_all_steps(labels: Ints, tau: TrajectoryDataset) -> list[Ints]:
+    """The same over all steps, as one table: `labels` (n, H) mean the same at each."""
+    before, after = np.concatenate(labels.T[:-1]), np.concatenate(labels.T[1:])
+    return _tables([_visits(before, after, np.tile(tau.agent, labels.shape[1] - 1), tau.K)], tau.K)
+
+
+def _visits(before: Labels, after: Labels, agent: Ints, K: int) -> Labels:
+    """One label for each pair of codes and agent."""
+    return paired(paired(before, after, n_labels(after)), agent, K)
+
+
+def _tables(visits: Sequence[Labels], K: int) -> list[Ints]:
+    counts = [np.append(found, np.zeros(-len(found) % K, dtype=np.int64)) for found in tallies(visits)]
+    tables = [found.reshape(-1, K) for found in counts]
     return [table[table.any(axis=1)] for table in tables]
 
 

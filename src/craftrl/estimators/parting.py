@@ -9,7 +9,7 @@ of the other half, they are states; where it does not, they are one again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,61 +30,53 @@ def part_fused(
     prepared: PreparedOracle, shared: Shared, tau: TrajectoryDataset, nu: float, one_start: bool = True
 ) -> Shared:
     """The same states, but for those that are two and that an encoder can tell apart: these are two."""
+    parting = _Parting(prepared, tau, nu, one_start)
     for number in range(1, PASSES + 1):
         guesses = fused_states(shared.labels, tau.agent)
-        parted = _parted(prepared, shared, guesses, tau, nu, f"parted-{number}", one_start) if guesses else None
+        parted = parting.confirmed(shared, guesses, f"parted-{number}") if guesses else None
         if parted is None:
             break
         shared = parted
     return shared
 
 
-def _parted(
-    prepared: PreparedOracle,
-    shared: Shared,
-    guesses: Sequence[FusedState],
-    tau: TrajectoryDataset,
-    nu: float,
-    name: str,
-    one_start: bool,
-) -> Shared | None:
-    """With the guesses that an encoder confirms; None if it confirms none."""
-    held_out = np.random.default_rng(prepared.seed).permutation(tau.n) < tau.n // 2
-    trial = _trained(prepared, shared, guesses, ~held_out, tau, name, one_start)
-    confirmed = [
-        guess
-        for new, guess in enumerate(guesses, start=shared.n_states)
-        if _is_read(trial.labels, guess, new, held_out)
-    ]
-    if not confirmed:
-        return None
-    everyone = np.ones(tau.n, dtype=bool)
-    best = _trained(prepared, shared, confirmed, everyone, tau, f"{name}-confirmed", one_start)
-    return replace(best, n_at=best.at_step(nu).sum(axis=0))
+@dataclass(frozen=True)
+class _Parting:
+    """Encoders that are asked to tell guesses apart, all on one dataset."""
 
+    prepared: PreparedOracle
+    tau: TrajectoryDataset
+    nu: float
+    one_start: bool
 
-def _trained(
-    prepared: PreparedOracle,
-    shared: Shared,
-    guesses: Sequence[FusedState],
-    chosen: NDArray[np.bool_],
-    tau: TrajectoryDataset,
-    name: str,
-    one_start: bool,
-) -> Shared:
-    """One encoder whose last states are the second parts of the guesses, told of those in `chosen` trajectories."""
-    told = shared.labels.copy()
-    for new, guess in enumerate(guesses, start=shared.n_states):
-        told[told == guess.state] = -1
-        mine = chosen[guess.row]
-        told[guess.row[mine], guess.column[mine]] = np.where(guess.part[mine] == 0, guess.state, new)
-    if one_start:
-        told[:, 0] = shared.labels[:, 0]
-    n_states = shared.n_states + len(guesses)
-    encoder = prepared.share(told, n_states, name).encoder
-    found = np.concatenate([shared.found, shared.found[[guess.state for guess in guesses]]])
-    labels = read_states(prepared, encoder, tau, n_states, one_start)
-    return replace(shared, encoder=encoder, labels=labels, n_states=n_states, found=found)
+    def confirmed(self, shared: Shared, guesses: Sequence[FusedState], name: str) -> Shared | None:
+        """With the guesses that an encoder confirms; None if it confirms none."""
+        held_out = np.random.default_rng(self.prepared.seed).permutation(self.tau.n) < self.tau.n // 2
+        trial = self.trained(shared, guesses, ~held_out, name)
+        read = [
+            guess
+            for new, guess in enumerate(guesses, start=shared.n_states)
+            if _is_read(trial.labels, guess, new, held_out)
+        ]
+        if not read:
+            return None
+        best = self.trained(shared, read, np.ones(self.tau.n, dtype=bool), f"{name}-confirmed")
+        return replace(best, n_at=best.at_step(self.nu).sum(axis=0))
+
+    def trained(self, shared: Shared, guesses: Sequence[FusedState], chosen: NDArray[np.bool_], name: str) -> Shared:
+        """One encoder whose last states are the second parts of the guesses, told of those in `chosen` trajectories."""
+        told = shared.labels.copy()
+        for new, guess in enumerate(guesses, start=shared.n_states):
+            told[told == guess.state] = -1
+            mine = chosen[guess.row]
+            told[guess.row[mine], guess.column[mine]] = np.where(guess.part[mine] == 0, guess.state, new)
+        if self.one_start:
+            told[:, 0] = shared.labels[:, 0]
+        n_states = shared.n_states + len(guesses)
+        encoder = self.prepared.share(told, n_states, name).encoder
+        found = np.concatenate([shared.found, shared.found[[guess.state for guess in guesses]]])
+        labels = read_states(self.prepared, encoder, self.tau, n_states, self.one_start)
+        return replace(shared, encoder=encoder, labels=labels, n_states=n_states, found=found)
 
 
 def _is_read(labels: Ints, guess: FusedState, new: int, held_out: NDArray[np.bool_]) -> bool:

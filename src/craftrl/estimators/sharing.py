@@ -19,7 +19,7 @@ from craftrl.core.craft import Bounds, Result
 from craftrl.core.encoders import Encoder
 from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.estimators.bounds import chained_evidence, lowered
+from craftrl.estimators.bounds import lowered, shared_evidence
 from craftrl.estimators.matching import Matching, match_states
 from craftrl.states.visits import count_visits
 
@@ -60,7 +60,7 @@ class Shared:
 class Turn:
     """One run of CRAFT and the one encoder that was made of its states.
 
-    loss  how badly those tell the agents apart (`chained_evidence`)
+    loss  how badly those tell the agents apart (`shared_evidence`)
     """
 
     bounds: Bounds
@@ -94,7 +94,7 @@ def share_over_time(
 
     def turn(bounds: Bounds, result: Result, name: str) -> Turn:
         shared = _share(prepared, result, tau, bounds.nu, f"shared-{name}", one_start)
-        return Turn(bounds, result, shared, chained_evidence(shared.labels.T, tau))
+        return Turn(bounds, result, shared, shared_evidence(shared.labels, tau))
 
     last = best = min((turn(*first, f"1-of-run-{i}") for i, first in enumerate(_different(firsts), start=1)), key=_loss)
     for number in range(2, TURNS + 1):
