@@ -23,8 +23,8 @@ from craftrl.envs.collection import Collection
 from craftrl.estimators.base import Learner
 from craftrl.oracles.network import Training
 from craftrl.oracles.network.probe import linear_probe
+from craftrl.oracles.network.settings import TrainingError
 from craftrl.oracles.network.threads import cpu_threads
-from craftrl.oracles.network.training import TrainingError
 from craftrl.states.accuracy import accuracy, encoder_accuracy, state_accuracies
 from craftrl.states.visits import count_visits
 

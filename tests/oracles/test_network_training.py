@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
 from craftrl.oracles.network import Training, TrainingError  # noqa: E402
-from craftrl.oracles.network.training import seeded, train  # noqa: E402
+from craftrl.oracles.network.settings import seeded  # noqa: E402
+from craftrl.oracles.network.training import train  # noqa: E402
 
 TRAINING = Training(epochs=6, patience=6, batch=16, lr=1e-2, device="cpu")
 X = torch.linspace(-1, 1, 200)[:, None]

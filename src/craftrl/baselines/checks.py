@@ -11,7 +11,7 @@ from craftrl.arguments import check_flag, check_kind, check_whole, shown
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.labels import as_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.oracles.network.training import Training
+from craftrl.oracles.network.settings import Training
 
 __all__ = ["check_baseline", "check_learning"]
 

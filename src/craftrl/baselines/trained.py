@@ -21,8 +21,9 @@ from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.network.frames import Frames, open_frames
 from craftrl.oracles.network.heads import TrunkEncoder
 from craftrl.oracles.network.process_group import ranks_for
+from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.threads import cpu_threads
-from craftrl.oracles.network.training import Training, seeded, train
+from craftrl.oracles.network.training import train
 from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
 
 __all__ = ["Objective", "Shapes", "TrainedBaseline"]

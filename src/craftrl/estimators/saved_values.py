@@ -43,7 +43,7 @@ KINDS = {
         "oracles.network.networks": "Head PairNetwork",
         "oracles.network.trunks": "MapTrunk OwnTrunk VectorTrunk",
         "oracles.network.oracle": "NeuralOracle",
-        "oracles.network.training": "Training",
+        "oracles.network.settings": "Training",
         "oracles.pair_functions": "ClassifierLogOdds FiniteLogOdds",
         "estimators.matching": "Matching",
         "baselines.trained": "NearestCentre",

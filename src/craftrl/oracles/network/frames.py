@@ -23,8 +23,8 @@ from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.order import ENOUGH, Layout
 from craftrl.oracles.network.parts import at_once
 from craftrl.oracles.network.process_group import ranks_here
+from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
-from craftrl.oracles.network.training import Training
 
 __all__ = ["Frames", "HeldFrames", "StreamedFrames", "check_observations", "open_frames", "to_input"]
 

@@ -29,7 +29,8 @@ from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import Head
 from craftrl.oracles.network.parts import at_once
-from craftrl.oracles.network.training import ENOUGH, Training, TrainingError, seeded
+from craftrl.oracles.network.settings import Training, TrainingError, seeded
+from craftrl.oracles.network.training import ENOUGH
 from craftrl.oracles.network.trunks import Standardise, Trunk
 
 __all__ = ["NetworkEncoder", "TrunkEncoder", "cross_fitted", "fit_head"]

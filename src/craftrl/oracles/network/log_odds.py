@@ -17,7 +17,7 @@ from craftrl.core.saved import Savable
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.parts import at_once
-from craftrl.oracles.network.training import Training
+from craftrl.oracles.network.settings import Training
 
 __all__ = ["NetworkLogOdds"]
 

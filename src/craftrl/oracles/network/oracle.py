@@ -27,10 +27,10 @@ from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.process_group import begin, ranks_for
+from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.shared import fit_shared
 from craftrl.oracles.network.starts import network_start_test, network_starts
 from craftrl.oracles.network.threads import with_own_threads
-from craftrl.oracles.network.training import Training
 from craftrl.oracles.network.trunks import Standardise, Trunk
 from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
 

@@ -21,7 +21,8 @@ from craftrl.oracles.network.collectives import firsts
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.parts import IGNORE, Part, cross_entropy_parts
-from craftrl.oracles.network.training import Loss, Training, seeded, train
+from craftrl.oracles.network.settings import Training, seeded
+from craftrl.oracles.network.training import Loss, train
 from craftrl.oracles.network.trunks import new_trunk
 
 __all__ = ["PairFit", "calibrated", "calibration", "fit_pairs", "pair_targets"]

@@ -26,7 +26,7 @@ from craftrl.data.ranks import ALONE, RankError, Ranks, join, present, wants_to_
 from craftrl.errors import InvalidParameterError
 
 if TYPE_CHECKING:
-    from craftrl.oracles.network.training import Training
+    from craftrl.oracles.network.settings import Training
 
 __all__ = ["LOST", "ProcessGroup", "announced", "begin", "heard", "ranks_for", "ranks_here"]
 

@@ -23,7 +23,8 @@ from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.networks import Classifier, Head
 from craftrl.oracles.network.pairs import pair_targets
 from craftrl.oracles.network.parts import IGNORE, Part, cross_entropy_parts
-from craftrl.oracles.network.training import Loss, Training, train
+from craftrl.oracles.network.settings import Training
+from craftrl.oracles.network.training import Loss, train
 from craftrl.oracles.network.trunks import Standardise, Trunk
 from craftrl.states.visits import count_visits
 
