@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from craftrl.data import TrajectoryDataset
-from craftrl.oracles.network.heads import inputs_of
+from craftrl.oracles.network.encoders import inputs_of
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.trunks import new_trunk
 from studies.planning.arenas import Arena, Goals, Watched

@@ -19,7 +19,7 @@ from craftrl.deploy.videos import rendered
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import CraftError
-from craftrl.oracles.network.heads import NetworkEncoder
+from craftrl.oracles.network.encoders import NetworkEncoder
 from craftrl.oracles.network.networks import Head
 from craftrl.states.graph import LatentGraph
 from shipped import BOUNDS, data, fitted, network, rows_of

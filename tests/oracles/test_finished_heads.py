@@ -13,8 +13,9 @@ from feature_world import feature_data  # noqa: E402
 
 from craftrl import CRAFT  # noqa: E402
 from craftrl.errors import InvalidDataError  # noqa: E402
-from craftrl.oracles.network import NeuralOracle, Training, heads, training  # noqa: E402
+from craftrl.oracles.network import NeuralOracle, Training, training  # noqa: E402
 from craftrl.oracles.network.checkpoints import Finished  # noqa: E402
+from craftrl.oracles.network.heads import Heads  # noqa: E402
 from craftrl.oracles.network.trunks import Standardise  # noqa: E402
 
 TRAINING = Training(epochs=6, patience=3, batch=128, lr=5e-3, device="cpu")
@@ -43,7 +44,7 @@ class Count:
     """How often heads are trained; the one after `most` is interrupted."""
 
     def __init__(self, monkeypatch, most=10**6):
-        self.names, self.most, original = [], most, heads._fit_together
+        self.names, self.most, original = [], most, Heads._together
 
         def counted(*given):
             if len(self.names) == self.most:
@@ -51,7 +52,7 @@ class Count:
             self.names.append(given[-1])
             return original(*given)
 
-        monkeypatch.setattr(heads, "_fit_together", counted)
+        monkeypatch.setattr(Heads, "_together", counted)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,7 @@ def test_heads_are_known_by_all_that_they_learn_from_and_kept_up_to_a_size(tmp_p
 
     def asked(z=z, label=label, settings=TRAINING, name="one"):
         before = len(count.names)
-        found = heads.cross_fitted(z, label, 2, scale, settings, name, finished=finished)
+        found = Heads(settings, scale, finished).cross_fitted(z, label, 2, name)
         return len(count.names) - before, found
 
     new, first = asked()

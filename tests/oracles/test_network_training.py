@@ -151,9 +151,9 @@ def test_heads_whose_weights_are_no_numbers_are_trained_without_mixed_precision_
     z, label = torch.randn(200, 8), np.arange(200) % 2
     z[:, 0] = torch.from_numpy(8.0 * label)
     training = Training(device="cpu", epochs=30, lr=0.03)
-    head, _ = heads.fit_head(z, label, 2, Standardise((8,)), training, "odd")
+    head, _ = heads.Heads(training, Standardise((8,))).fit(z, label, 2, "odd")
     assert tried[0]
     assert not tried[-1]
     assert (heads.head_logits(head, z).argmax(1) == label).all()
     with pytest.raises(TrainingError, match="weights of 'odd' are no longer finite; lower lr"):
-        heads.fit_head(z * float("nan"), label, 2, Standardise((8,)), training, "odd")
+        heads.Heads(training, Standardise((8,))).fit(z * float("nan"), label, 2, "odd")

@@ -8,7 +8,7 @@ import torch
 
 from craftrl import CRAFT
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.oracles.network.heads import NetworkEncoder
+from craftrl.oracles.network.encoders import NetworkEncoder
 from craftrl.oracles.network.networks import Head
 from shipped import BOUNDS, data, fitted, network, rows_of
 

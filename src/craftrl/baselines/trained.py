@@ -18,8 +18,8 @@ from craftrl.data.inputs import as_dataset
 from craftrl.data.ranks import ALONE
 from craftrl.errors import NotFittedError
 from craftrl.estimators.base import ByStep, Learner
+from craftrl.oracles.network.encoders import TrunkEncoder
 from craftrl.oracles.network.frames import Frames, open_frames
-from craftrl.oracles.network.heads import TrunkEncoder
 from craftrl.oracles.network.process_group import ranks_for
 from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.threads import cpu_threads

@@ -38,7 +38,7 @@ KINDS = {
         "oracles.coordinates": "CoordinateOracle",
         "oracles.counting": "FinitePairModel",
         "oracles.functions": "FiniteEncoder FiniteOracle",
-        "oracles.network.heads": "NetworkEncoder",
+        "oracles.network.encoders": "NetworkEncoder",
         "oracles.network.log_odds": "NetworkLogOdds",
         "oracles.network.networks": "Head PairNetwork",
         "oracles.network.trunks": "MapTrunk OwnTrunk VectorTrunk",

@@ -12,7 +12,8 @@ Paper: Lines 25 and 46
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,66 +22,126 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from craftrl.core.encoders import FeatureEncoder
-from craftrl.core.saved import Savable
 from craftrl.data.ranks import digest, present
 from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
-from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import Head
-from craftrl.oracles.network.parts import at_once
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
 from craftrl.oracles.network.training import ENOUGH
-from craftrl.oracles.network.trunks import Standardise, Trunk
+from craftrl.oracles.network.trunks import Standardise
 
-__all__ = ["NetworkEncoder", "TrunkEncoder", "cross_fitted", "fit_head"]
+__all__ = ["Heads", "head_logits"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 BATCH = 4096  # held-out observations read at once
 NOWHERE = Finished(None)
+Rows = tuple[Ints, Ints]  # of training, and held out
 
 
-def fit_head(
-    z: Tensor,
-    label: Ints,
-    n_classes: int,
-    scale: Standardise,
-    training: Training,
-    name: str,
-    finished: Finished = NOWHERE,
-) -> tuple[Head, Ints]:
-    """A classifier of features z (m, dim), and the rows that were held out for its early stopping.
+@dataclass(frozen=True)
+class Heads:
+    """How classifiers of features z (m, dim) are trained, and those that are there already.
 
-    Heads that are in `finished` already are not trained again.
+    scale     standardises features: heads learn from what it makes of z, and come out for z as it is
+    finished  heads that were trained before: those in there are not trained again
     """
-    rows = training.split(len(z), name)
-    return _heads(z, label, n_classes, scale, [rows], training, name, finished)[0], rows[1]
 
+    training: Training
+    scale: Standardise
+    finished: Finished = NOWHERE
 
-def cross_fitted(
-    z: Tensor,
-    label: Ints,
-    n_classes: int,
-    scale: Standardise,
-    training: Training,
-    name: str,
-    folds: int = 2,
-    finished: Finished = NOWHERE,
-) -> Floats:
-    """Class logits (m, n_classes) of every row, each from a head that did not see it."""
-    fold_of = training.rng("folds", name).permutation(len(z)) % folds
-    rows = []
-    for fold in range(folds):
-        seen = np.flatnonzero(fold_of != fold)
-        rows_train, rows_held = training.split(len(seen), f"{name}-{fold + 1}-of-{folds}")
-        rows.append((seen[rows_train], seen[rows_held]))
-    heads = _heads(z, label, n_classes, scale, rows, training, name, finished)
-    logits = np.empty((len(z), n_classes))
-    for fold, head in enumerate(heads):
-        own = np.flatnonzero(fold_of == fold)
-        logits[own] = head_logits(head, z[torch.from_numpy(own).to(z.device)])
-    return firsts(present(), logits)
+    def but(self, **changes: Any) -> Heads:
+        """The same with other settings of training."""
+        return replace(self, training=self.training.but(**changes))
+
+    def fit(self, z: Tensor, label: Ints, n_classes: int, name: str) -> tuple[Head, Ints]:
+        """One classifier, and the rows that were held out for its early stopping."""
+        rows = self.training.split(len(z), name)
+        return self._for_each([rows], z, label, n_classes, name)[0], rows[1]
+
+    def cross_fitted(self, z: Tensor, label: Ints, n_classes: int, name: str, folds: int = 2) -> Floats:
+        """Class logits (m, n_classes) of every row, each from a head that did not see it."""
+        fold_of = self.training.rng("folds", name).permutation(len(z)) % folds
+        rows = []
+        for fold in range(folds):
+            seen = np.flatnonzero(fold_of != fold)
+            rows_train, rows_held = self.training.split(len(seen), f"{name}-{fold + 1}-of-{folds}")
+            rows.append((seen[rows_train], seen[rows_held]))
+        heads = self._for_each(rows, z, label, n_classes, name)
+        logits = np.empty((len(z), n_classes))
+        for fold, head in enumerate(heads):
+            own = np.flatnonzero(fold_of == fold)
+            logits[own] = head_logits(head, z[torch.from_numpy(own).to(z.device)])
+        return firsts(present(), logits)
+
+    def _for_each(self, rows: Sequence[Rows], z: Tensor, label: Ints, n_classes: int, name: str) -> list[Head]:
+        """One head for each pair of training and held-out rows, from what is finished or newly trained."""
+
+        def key() -> str:
+            parts = (self.scale.mean, self.scale.scale, _sums(z))
+            return digest(self.training.told(), n_classes, len(rows), label, *(part.cpu().numpy() for part in parts))
+
+        def train() -> list[dict[str, Tensor]]:
+            return [head.state_dict() for head in self._together(rows, z, label, n_classes, name)]
+
+        weights = self.finished.heads(name, key, z.device, train)
+        with torch.device("meta"):
+            heads = [Head(z.shape[1], n_classes) for _ in weights]
+        for head, its in zip(heads, weights):
+            head.load_state_dict(its, assign=True)
+        return [head.requires_grad_().eval() for head in heads]
+
+    def _together(self, rows: Sequence[Rows], z: Tensor, label: Ints, n_classes: int, name: str) -> list[Head]:
+        """One head for each pair of training and held-out rows, all trained at the same time; the best epoch of each.
+
+        Where mixed precision leaves weights that are no numbers, they are trained again without it.
+        """
+        training, device = self.training, z.device
+        with seeded(training, name):
+            heads = [Head(z.shape[1], n_classes) for _ in rows]
+        for head in heads:
+            head.to(device)
+        x = self.scale(z.float())
+        target = torch.from_numpy(label.astype(np.int64)).to(device)
+        weights = [torch.stack([p.detach() for p in same]).requires_grad_() for same in zip(*map(_weights, heads))]
+        optimiser = torch.optim.AdamW(
+            weights, lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
+        )
+        held = _as_tensor([r[1] for r in rows], device)
+        size = min(len(r[0]) for r in rows)
+        n_chunks = max(1, size // training.batch_of(size))
+        best = _Best(weights)
+        for epoch in range(training.epochs):
+            order = _as_tensor(
+                [training.rng(name, epoch, i).permutation(r[0])[:size] for i, r in enumerate(rows)], device
+            )
+            for i, index in enumerate(order.tensor_split(n_chunks, dim=1)):
+                share = (epoch + i / n_chunks) / training.epochs
+                optimiser.param_groups[0]["lr"] = training.lr * (0.5 + 0.5 * math.cos(math.pi * share))
+                with training.precision(device):
+                    logits = _logits(weights, x[index])
+                value = functional.cross_entropy(logits.float().flatten(0, 1), target[index].flatten())
+                optimiser.zero_grad(set_to_none=True)
+                (len(rows) * value).backward()
+                optimiser.step()
+            with torch.no_grad(), training.precision(device):
+                logits = torch.cat([_logits(weights, x[index]) for index in held.split(BATCH, 1)], 1)
+                loss = functional.cross_entropy(logits.float().transpose(1, 2), target[held], reduction="none").mean(1)
+            if best.after(loss, weights) >= training.patience_of(size):
+                break
+        take_firsts(present(), best.weights)
+        with torch.no_grad():
+            for i, head in enumerate(heads):
+                for p, w in zip(_weights(head), best.weights):
+                    p.copy_(w[i])
+        heads = [head.unscaled(self.scale).eval() for head in heads]
+        values = (best.loss, *(p for head in heads for p in head.parameters()))
+        if all(bool(value.isfinite().all()) for value in values):
+            return heads
+        if training.amp:
+            return self.but(amp=False)._together(rows, z, label, n_classes, name)
+        raise TrainingError(f"The weights of '{name}' are no longer finite; lower lr (now {training.lr:g}).")
 
 
 @torch.no_grad()
@@ -88,95 +149,10 @@ def head_logits(head: nn.Module, z: Tensor) -> Floats:
     return torch.cat([head(part.float()).double().cpu() for part in z.split(65536)]).numpy()
 
 
-def _heads(
-    z: Tensor,
-    label: Ints,
-    n_classes: int,
-    scale: Standardise,
-    rows: Sequence[tuple[Ints, Ints]],
-    training: Training,
-    name: str,
-    finished: Finished,
-) -> list[Head]:
-    """One head for each pair of training and held-out rows, from what is finished or newly trained."""
-
-    def key() -> str:
-        parts = (scale.mean, scale.scale, _sums(z))
-        return digest(training.told(), n_classes, len(rows), label, *(part.cpu().numpy() for part in parts))
-
-    def train() -> list[dict[str, Tensor]]:
-        return [head.state_dict() for head in _fit_together(z, label, n_classes, scale, rows, training, name)]
-
-    weights = finished.heads(name, key, z.device, train)
-    with torch.device("meta"):
-        heads = [Head(z.shape[1], n_classes) for _ in weights]
-    for head, its in zip(heads, weights):
-        head.load_state_dict(its, assign=True)
-    return [head.requires_grad_().eval() for head in heads]
-
-
 def _sums(z: Tensor) -> Tensor:
     """One number for each row of features, in whole numbers: the same on every device, and another for other rows."""
     factors = torch.from_numpy(np.random.default_rng(0).integers(2**62, size=z.shape[1])).to(z.device)
     return torch.cat([(part.float().view(torch.int32) * factors).sum(1) for part in z.split(BATCH)])
-
-
-def _fit_together(
-    z: Tensor,
-    label: Ints,
-    n_classes: int,
-    scale: Standardise,
-    rows: Sequence[tuple[Ints, Ints]],
-    training: Training,
-    name: str,
-) -> list[Head]:
-    """One head for each pair of training and held-out rows, all trained at the same time; the best epoch of each.
-
-    They learn from standardised features, z as `scale` has them, and come out for z as it is. Where mixed precision
-    leaves weights that are no numbers, they are trained again without it.
-    """
-    device = z.device
-    with seeded(training, name):
-        heads = [Head(z.shape[1], n_classes) for _ in rows]
-    for head in heads:
-        head.to(device)
-    x = scale(z.float())
-    target = torch.from_numpy(label.astype(np.int64)).to(device)
-    weights = [torch.stack([p.detach() for p in same]).requires_grad_() for same in zip(*map(_weights, heads))]
-    optimiser = torch.optim.AdamW(
-        weights, lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
-    )
-    held = _as_tensor([r[1] for r in rows], device)
-    size = min(len(r[0]) for r in rows)
-    n_chunks = max(1, size // training.batch_of(size))
-    best = _Best(weights)
-    for epoch in range(training.epochs):
-        order = _as_tensor([training.rng(name, epoch, i).permutation(r[0])[:size] for i, r in enumerate(rows)], device)
-        for i, index in enumerate(order.tensor_split(n_chunks, dim=1)):
-            share = (epoch + i / n_chunks) / training.epochs
-            optimiser.param_groups[0]["lr"] = training.lr * (0.5 + 0.5 * math.cos(math.pi * share))
-            with training.precision(device):
-                logits = _logits(weights, x[index])
-            value = functional.cross_entropy(logits.float().flatten(0, 1), target[index].flatten())
-            optimiser.zero_grad(set_to_none=True)
-            (len(rows) * value).backward()
-            optimiser.step()
-        with torch.no_grad(), training.precision(device):
-            logits = torch.cat([_logits(weights, x[index]) for index in held.split(BATCH, 1)], 1)
-            loss = functional.cross_entropy(logits.float().transpose(1, 2), target[held], reduction="none").mean(1)
-        if best.after(loss, weights) >= training.patience_of(size):
-            break
-    take_firsts(present(), best.weights)
-    with torch.no_grad():
-        for i, head in enumerate(heads):
-            for p, w in zip(_weights(head), best.weights):
-                p.copy_(w[i])
-    heads = [head.unscaled(scale).eval() for head in heads]
-    if all(bool(value.isfinite().all()) for value in (best.loss, *(p for head in heads for p in head.parameters()))):
-        return heads
-    if training.amp:
-        return _fit_together(z, label, n_classes, scale, rows, training.but(amp=False), name)
-    raise TrainingError(f"The weights of '{name}' are no longer finite; lower lr (now {training.lr:g}).")
 
 
 class _Best:
@@ -213,70 +189,3 @@ def _as_tensor(rows: Sequence[Ints], device: torch.device) -> Tensor:
     """Rows of equal number, the longer ones cut."""
     size = min(len(r) for r in rows)
     return torch.from_numpy(np.stack([r[:size] for r in rows])).to(device)
-
-
-def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:
-    """Network inputs for observations (n, *obs), some at a time."""
-    for part in np.array_split(x, max(1, -(-len(x) // at_once(x.shape[1:], device)))):
-        yield to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device))
-
-
-class TrunkEncoder(FeatureEncoder, Savable):
-    """An encoder that reads states off the features of a network's trunk."""
-
-    def __init__(self, trunk: Trunk, device: torch.device) -> None:
-        self._trunk = trunk.to(device)
-        self.device = device
-
-    @property
-    def trunk(self) -> Trunk:
-        return self._trunk
-
-    def features(self, x: NDArray[Any]) -> NDArray[np.floating]:
-        return self.features_of(self.trunk, self.device, x)
-
-    @staticmethod
-    @torch.no_grad()
-    def features_of(trunk: Trunk, device: torch.device, x: NDArray[Any]) -> NDArray[np.floating]:
-        """The trunk's features (n, dim) of observations (n, *obs), some at a time."""
-        return torch.cat([trunk(part).float().cpu() for part in inputs_of(x, device)]).numpy()
-
-
-class NetworkEncoder(TrunkEncoder):
-    """phi'_h: the most likely class of a trunk with a head."""
-
-    def __init__(self, trunk: Trunk, head: Head, device: torch.device) -> None:
-        super().__init__(trunk, device)
-        self.head = head.to(device)
-
-    @torch.no_grad()
-    def __call__(self, x: NDArray[Any]) -> Ints:
-        """States of observations (n, *obs); their features stay on the device."""
-        return self.read(inputs_of(x, self.device)) if len(x) else np.empty(0, dtype=np.int64)
-
-    def read(self, inputs: Iterable[Tensor]) -> Ints:
-        """States of observations that come as network inputs, some at a time."""
-        return torch.cat(self.states(inputs)).cpu().numpy()
-
-    @torch.no_grad()
-    def states(self, inputs: Iterable[Tensor]) -> list[Tensor]:
-        """The same, part by part, on the device."""
-        return [self.head(self.trunk(part).float()).argmax(dim=1) for part in inputs]
-
-    def of_features(self, z: NDArray[np.floating]) -> Ints:
-        return self.classify(torch.from_numpy(z))
-
-    @torch.no_grad()
-    def classify(self, z: Tensor) -> Ints:
-        """The states of observations whose features are in a tensor already."""
-        return np.concatenate(
-            [self.head(part.to(self.device).float()).argmax(dim=1).cpu().numpy() for part in z.split(65536)]
-        )
-
-    def saved(self) -> dict[str, Any]:
-        return {"trunk": self.trunk, "head": self.head}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any], given: Any) -> NetworkEncoder:
-        """On the GPU, if there is one."""
-        return cls(parts["trunk"], parts["head"], Training().to_device())

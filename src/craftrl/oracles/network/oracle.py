@@ -21,8 +21,9 @@ from craftrl.data.ranks import ALONE, Ranks
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, check_data
 from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
+from craftrl.oracles.network.encoders import NetworkEncoder
 from craftrl.oracles.network.frames import open_frames
-from craftrl.oracles.network.heads import NetworkEncoder, cross_fitted, fit_head, head_logits
+from craftrl.oracles.network.heads import Heads, head_logits
 from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
@@ -207,15 +208,16 @@ class PreparedNetwork(PreparedOracle):
         logits = total / (turns * len(pairs.networks)) * pairs.scale[h - 1] + pairs.shift[h - 1]
         return firsts(self.frames.ranks, logits)
 
-    def heads(self, n_classes: int) -> Training:
+    def heads(self, n_classes: int) -> Heads:
         """How the small classifiers are trained. With many classes they need more steps, so smaller minibatches."""
         most = 4096 if n_classes <= MANY else 1024
-        return self.oracle.heads or self.training.but(
+        training = self.oracle.heads or self.training.but(
             epochs=HEAD_EPOCHS,
             patience=2,
             lr=3e-3,
             batch=int(np.clip(self.tau.n // 16, 256, most)),
         )
+        return Heads(training, self.scale(), self.finished)
 
     @torch.no_grad()
     def pair_logits(self, network: PairNetwork, z: Tensor, z_next: Tensor, first: Ints, second: Ints, h: int) -> Floats:
@@ -233,7 +235,7 @@ class PreparedNetwork(PreparedOracle):
             return ClassifierSeparation(np.zeros((len(label), n_clusters)), label, n_clusters)
         z, heads = self.features(h)[chosen], self.heads(n_clusters)
         self.frames.ranks.agree(f"clusters at h = {h}", label)
-        logits = cross_fitted(z, label, n_clusters, self.scale(), heads, f"separation-h{h}", finished=self.finished)
+        logits = heads.cross_fitted(z, label, n_clusters, f"separation-h{h}")
         return ClassifierSeparation(logits, label, n_clusters)
 
     @with_own_threads
@@ -244,11 +246,11 @@ class PreparedNetwork(PreparedOracle):
             return EncoderFit(self._encoder(Head(self.features(h).shape[1], 1)), 0.0)
         heads = self.heads(n_states)
         self.frames.ranks.agree(f"states at h = {h}", target)
-        head, held = fit_head(z, target, n_states, self.scale(), heads, f"encoder-h{h}", self.finished)
+        head, held = heads.fit(z, target, n_states, f"encoder-h{h}")
         wrong = head_logits(head, z[torch.from_numpy(held).to(z.device)]).argmax(axis=1) != target[held]
         rates = [wrong[target[held] == s].mean() for s in range(n_states) if (target[held] == s).any()]
         unseen = np.full(self.tau.n, -1)
-        others = cross_fitted(z, target, n_states, self.scale(), heads, f"relabel-h{h}", RELABEL_FOLDS, self.finished)
+        others = heads.cross_fitted(z, target, n_states, f"relabel-h{h}", RELABEL_FOLDS)
         unseen[chosen] = others.argmax(axis=1)
         return EncoderFit(self._encoder(head), float(np.sum(rates)), unseen)
 
@@ -332,7 +334,7 @@ class PreparedNetwork(PreparedOracle):
         self.frames.ranks.agree("states of all steps", labels, n_states)
         z, target = self._pooled(labels)
         heads = self.heads(n_states).but(epochs=POOLED_EPOCHS)
-        head, _ = fit_head(z, target, n_states, self.scale(), heads, f"{name}-head", self.finished)
+        head, _ = heads.fit(z, target, n_states, f"{name}-head")
         training = o.shared or self.training.but(epochs=SHARED_EPOCHS)
         training = training.but(checkpoints=training.checkpoints or self.training.checkpoints)
         trunk = self.trunk

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from craftrl.oracles.network.encoders import NetworkEncoder
 from craftrl.oracles.network.frames import to_input
-from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.trunks import Standardise
 
 __all__ = ["deciding", "saliency"]

@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from craftrl.core.seam import EncoderFit
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.oracles.network.encoders import NetworkEncoder
 from craftrl.oracles.network.frames import Frames
-from craftrl.oracles.network.heads import NetworkEncoder
 from craftrl.oracles.network.networks import Classifier, Head
 from craftrl.oracles.network.pairs import pair_targets
 from craftrl.oracles.network.parts import IGNORE, Part, cross_entropy_parts

@@ -19,7 +19,7 @@ from scipy.special import log_softmax
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.oracles.network.collectives import firsts
-from craftrl.oracles.network.heads import fit_head, head_logits
+from craftrl.oracles.network.heads import head_logits
 from craftrl.oracles.network.pairs import calibrated
 from craftrl.oracles.start_profiles import MOST, REFERENCES, group_profiles, read_starts
 
@@ -109,6 +109,6 @@ def _first_p_value(prepared: PreparedNetwork) -> float:
     seen = np.setdiff1d(np.arange(tau.n), unseen)
     z = prepared.features(1)
     z_seen, heads = z[torch.from_numpy(seen).to(z.device)], prepared.heads(tau.K)
-    head, _ = fit_head(z_seen, tau.agent[seen], tau.K, prepared.scale(), heads, "start", prepared.finished)
+    head, _ = heads.fit(z_seen, tau.agent[seen], tau.K, "start")
     logits = head_logits(head, z[torch.from_numpy(unseen).to(z.device)])
     return held_out_p_value(np.asarray(log_softmax(logits, axis=1)), tau.agent[unseen])
