@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from craftrl.data import TrajectoryDataset
 from craftrl.data.dataset import ArraySteps
 from craftrl.data.files import written_whole
+from craftrl.data.places import source
+from craftrl.data.remote import Remote
 from craftrl.envs.collection import Collection, GroundTruth, collect
-from craftrl.errors import InvalidDataError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from studies.games.spec import WORLDS
 
 __all__ = ["HELD_OUT", "collect_missing", "read", "write"]
@@ -33,6 +35,10 @@ SAMPLE = 2000  # trajectories whose pixels make the middle frame
 
 def collect_missing(folder: str, worlds: Sequence[str], workers: int = 1, progress: bool = False) -> None:
     """Play the games whose files are not there yet; seed 0 draws their agents and the episodes."""
+    if isinstance(source("The folder of recordings", folder), Remote):
+        raise InvalidParameterError(
+            f"The folder of recordings must be on a disk; {folder!r} was given; copy the files from there first."
+        )
     for name in worlds:
         path = file_of(folder, name)
         if path.exists():

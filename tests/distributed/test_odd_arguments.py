@@ -72,6 +72,7 @@ def test_odd_values_are_refused_in_a_sentence(call):
         [(np.ones(3, int),), (np.ones(3, int), np.ones(3, int))],
         [(np.ones(3, int),), np.ones(3, int)],
         [np.ones(3, bool), np.ones(3, bool)],
+        [[[1], [1, 2]], np.ones(3, int)],
     ],
 )
 def test_only_integers_of_one_shape_are_added(values):

@@ -263,3 +263,9 @@ def test_actions_of_no_store(tmp_path):
         read_actions(tmp_path / "nothing.h5")
     with pytest.raises(CraftError, match="at least two agents; none was given"):
         import_data([], tmp_path / "data.h5")
+
+
+@pytest.mark.parametrize("command", ["import", "fit"])
+def test_the_whole_disk_is_no_agent(tmp_path, capsys, command):
+    assert main([command, "/", "--out", str(tmp_path / "new")]) == 2
+    assert "/ is the whole disk" in capsys.readouterr().err

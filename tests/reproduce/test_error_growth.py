@@ -67,3 +67,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(curves) == 2 * len(SCENARIOS)
     assert all(len(curve["wrong"]) == 6 for curve in curves)
     assert (tmp_path / "error_growth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_steps_are_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["reproduce", "error-growth", "--horizon", "2", "--size", "100", "--features", "8", "--seeds", "1"]
+    assert main([*line, "--quiet", "--out", str(tmp_path / "new")]) == 0
+    assert "wrong labels in percent at h =                          2\n" in capsys.readouterr().out

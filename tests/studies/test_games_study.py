@@ -80,3 +80,10 @@ def test_the_page_has_the_table_of_the_committed_rows():
     root = Path(__file__).parents[2]
     rows = [json.loads(line) for line in (root / "studies" / "games" / "rows.jsonl").read_text().splitlines()]
     assert markdown(rows) in (root / "docs" / "worlds.md").read_text()
+
+
+def test_recordings_must_be_on_a_disk(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "games", "--data", "s3://bucket/name", "--out", "new"]) == 2
+    assert "The folder of recordings must be on a disk; 's3://bucket/name' was given" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -62,7 +62,10 @@ def added(*values: Any) -> Any:
         return tuple(added(*parts) for parts in zip(*values))
     if any(isinstance(value, tuple) for value in values):
         raise InvalidParameterError("What is added must be arrays, or tuples of equally many; these differ.")
-    arrays = [value if isinstance(value, (np.ndarray, np.integer)) else np.asarray(value) for value in values]
+    try:
+        arrays = [value if isinstance(value, (np.ndarray, np.integer)) else np.asarray(value) for value in values]
+    except ValueError as error:
+        raise InvalidParameterError(f"What is added must be arrays of integers; these are none ({error}).") from error
     if any(array.dtype.kind not in "iu" or array.shape != arrays[0].shape for array in arrays):
         found = ", ".join(sorted({f"{array.dtype} of shape {array.shape}" for array in arrays}))
         raise InvalidParameterError(

@@ -202,5 +202,5 @@ def _bar(plan: Plan, log: ImportLog, shown: bool) -> Iterator[Callable[[], Any]]
         return
     episodes = list(plan.in_reading_order())
     done = sum(plan.key(episode) in log.records for episode in episodes)
-    with progress_bar(total=len(episodes), initial=done, desc="import", unit="episode") as bar:
+    with progress_bar(total=len(episodes), initial=done, desc="import", unit="episode", delay=0.5) as bar:
         yield bar.update

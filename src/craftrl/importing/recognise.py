@@ -65,7 +65,7 @@ def _in_folder(path: Path, options: Options) -> list[Agent]:
         return stores.store(path, options)
     found: dict[str, list[Path]] = {}
     for file in _files_in(path):
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts):
+        if not any(part.startswith(".") for part in file.relative_to(path).parts):
             kind = next((name for name, (known, _) in FILES.items() if file.suffix.lower() in known), None)
             found.setdefault(kind or "", []).append(file)
     found.pop("", None)  # notes, thumbnails' indices and the like
@@ -76,8 +76,12 @@ def _in_folder(path: Path, options: Options) -> list[Agent]:
 
 
 def _files_in(path: Path) -> list[Path]:
+    if path.resolve() == Path(path.resolve().anchor):
+        raise InvalidDataError(
+            f"An agent's folder must hold recordings of this agent; {path} is the whole disk; name a folder in it."
+        )
     try:
-        return list(path.rglob("*"))
+        return [file for file in path.rglob("*") if file.is_file()]
     except OSError as error:
         raise InvalidDataError(
             f"An agent's folder must be readable with all that is in it; {path} is not ({error}); check its rights."

@@ -52,7 +52,7 @@ def curves_json(found: Sequence[Curve]) -> dict[str, Any]:
 def format_curves(found: Sequence[Curve]) -> str:
     """Wrong labels in percent at some steps, one line per learner and scenario."""
     H = len(found[0].wrong)
-    steps = sorted({2, 3, *range(5, H, 5), H})
+    steps = sorted(h for h in {2, 3, *range(5, H, 5), H} if h <= H)
     lines = [" ".join(["wrong labels in percent at h =".ljust(50), *(f"{h:6d}" for h in steps)])]
     for curve in found:
         name = f"{SCENARIOS[curve.scenario].title:<34} {LEARNERS[curve.learner]}"

@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
 
     out = target("The folder of the figures", args.out)
     check_writable(out)
+    draw_spectrum(out / "spectrum.png", args.n, args.seed)  # first, since not every run can be drawn
     draw_composition(out / "composition.png", args.n, args.seed)
     draw_recursion(out / "recursive_draft.png", args.n, args.seed)
-    draw_spectrum(out / "spectrum.png", args.n, args.seed)
     print(f"Written to {out}: composition.png, recursive_draft.png, spectrum.png.")
