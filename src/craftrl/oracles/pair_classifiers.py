@@ -1,8 +1,8 @@
 """The agents of pairs by clones of one classifier, and how the problem is posed to it.
 
-Each step can have a classifier of its own, or one can serve all steps, with h as one more feature: then it learns from
-H-1 times as many pairs, which helps wherever observations mean much the same at every step. Which of the two tells the
-agents of unseen trajectories apart better is measured, not assumed.
+Each step can have a classifier of its own, or one can serve all steps, with h/H as one more feature: then it learns
+from H-1 times as many pairs, which helps wherever observations mean much the same at every step. Which of the two tells
+the agents of unseen trajectories apart better is measured, not assumed.
 
 Every value comes from clones that never saw the trajectory. Trajectories are dealt into folds several times, and what
 the clones of different deals say is averaged: what one makes of the noise, another does not.
@@ -13,12 +13,13 @@ Paper: Line 10
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from contextlib import nullcontext
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from craftrl.core.evidence import chance_loss
 from craftrl.data.dataset import TrajectoryDataset
@@ -79,7 +80,7 @@ class PairClassifiers:
         those that saw neither, the two must be of the same fold.
         """
         together = self.together if together is None else together
-        x = pair_features(self._vectors(h)[first], self._vectors(h + 1)[second], h if together else None)
+        x = pair_features(self._vectors(h)[first], self._vectors(h + 1)[second], self._time(h, together))
         log_p = np.empty((len(x), self.tau.K))
         fold = self.fold_of[deal][second if unseen is None else unseen]
         with few_threads(len(x)):
@@ -112,9 +113,13 @@ class PairClassifiers:
         parts, agents = [], []
         for h in steps:
             seen = self.tau.present(h + 1) & (self.fold_of[deal] != fold)
-            parts.append(pair_features(self._vectors(h)[seen], self._vectors(h + 1)[seen], h if together else None))
+            parts.append(pair_features(self._vectors(h)[seen], self._vectors(h + 1)[seen], self._time(h, together)))
             agents.append(self.tau.agent[seen])
         return fitted(self.fresh, np.concatenate(parts), np.concatenate(agents))
+
+    def _time(self, h: int, together: bool) -> float | None:
+        """h as a feature where one classifier serves all steps, at most 1: linear ones stumble over large features."""
+        return h / self.tau.H if together else None
 
     def _vectors(self, h: int) -> Floats:
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
@@ -157,7 +162,13 @@ def _diverged(model: Any, x: Floats, label: Ints) -> bool:
 
 def few_threads(n_rows: int) -> Any:
     """One thread where there is little to do: threads that wait for one another take many times as long."""
-    return threadpool_limits(1 if n_rows < FEW_ROWS else None)
+    return _controller().limit(limits=1) if n_rows < FEW_ROWS else nullcontext()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looked up once: to find the libraries that have threads takes longer than a small classifier takes to answer."""
+    return ThreadpoolController()
 
 
 def stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:
