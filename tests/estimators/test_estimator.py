@@ -93,17 +93,18 @@ def test_too_little_data_is_a_result_and_one_warning():
     assert model.encode(data.tau.at(5), 5).shape == (40,)
 
 
-def test_no_state_stays_no_state():
-    """So few trajectories in so many bins that none of them is heavy."""
+@pytest.mark.parametrize(("n_agents", "first"), [(2, 4), (3, 3)])
+def test_no_state_stays_no_state(n_agents, first):
+    """So few trajectories in so many bins that none of them is heavy; with three agents bins lie in a plane."""
     rng = np.random.default_rng(0)
     tables = rng.integers(6, size=(4, 36))
-    tau = TrajectoryDataset.from_arrays([rng.integers(36, size=(40, 5)) for _ in range(2)])
+    tau = TrajectoryDataset.from_arrays([rng.integers(36, size=(40, 5)) for _ in range(n_agents)])
     oracle = FiniteOracle([lambda x, table=table: table[x] for table in tables], n_values=6)
-    with pytest.warns(AssumptionWarning, match="no state at h = 4-5"):
+    with pytest.warns(AssumptionWarning, match=f"no state at h = {first}-5"):
         model = CRAFT.paper(oracle, alpha=0.2, eta=0.01, nu=1.0).fit(tau)
-    assert list(model.n_states_)[3:] == [0, 0]
-    assert [model.trace_[h].outcome for h in (3, 4)] == ["no state"] * 2
-    assert (model.labels_[:, 3:] == -1).all()
+    assert list(model.n_states_)[first - 1 :] == [0] * (6 - first)
+    assert [model.trace_[h].outcome for h in range(first - 1, 5)] == ["no state"] * (6 - first)
+    assert (model.labels_[:, first - 1 :] == -1).all()
     assert model.encoders_[5].index == 0
 
 

@@ -267,5 +267,5 @@ def test_actions_of_no_store(tmp_path):
 
 @pytest.mark.parametrize("command", ["import", "fit"])
 def test_the_whole_disk_is_no_agent(tmp_path, capsys, command):
-    assert main([command, "/", "--out", str(tmp_path / "new")]) == 2
+    assert main([command, "/", "--out", str(tmp_path / "new.h5")]) == 2
     assert "/ is the whole disk" in capsys.readouterr().err

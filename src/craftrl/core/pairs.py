@@ -68,7 +68,7 @@ def cluster_pairs(
     kinds, kind = np.unique(bins, axis=0, return_inverse=True)
     none = int(len(kinds) > 0 and kinds[0, 0] < 0)  # where there is no pair, which comes first
     of_pair = paired(label, kind.reshape(-1) - none, len(kinds) - none)
-    counts = tally(of_pair, n_states * (len(kinds) - none)).reshape(n_states, -1)
+    counts = tally(of_pair, n_states * (len(kinds) - none)).reshape(n_states, len(kinds) - none)
     cluster_of, found, spectra = clusters_in_space(counts, kinds[none:], grid_size, threshold, clusterer)
     return PairClusters(renamed(of_pair, cluster_of.ravel()), found, spectra)
 

@@ -151,7 +151,7 @@ class PreparedClassifier(PreparedOracle):
             chance[h - 1], p_value[h - 1] = chance_loss(agent), held_out_p_value(log_p, agent)
         models, classes = zip(*(zip(*self.pairs.last(h)) for h in range(1, H)))
         self._scale = scale
-        f = ClassifierLogOdds(models, classes, self.pairs.together, scale, shift)
+        f = ClassifierLogOdds(models, classes, self.pairs.together, scale, shift, H)
         return LogOdds(bins, loss, chance=chance, p_value=p_value, f=f)
 
     def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Grid) -> NDArray[np.int16]:

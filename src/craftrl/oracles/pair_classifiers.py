@@ -1,8 +1,8 @@
 """The agents of pairs by clones of one classifier, and how the problem is posed to it.
 
-Each step can have a classifier of its own, or one can serve all steps, with h as one more feature: then it learns from
-H-1 times as many pairs, which helps wherever observations mean much the same at every step. Which of the two tells the
-agents of unseen trajectories apart better is measured, not assumed.
+Each step can have a classifier of its own, or one can serve all steps, with h/H as one more feature: then it learns
+from H-1 times as many pairs, which helps wherever observations mean much the same at every step. Which of the two tells
+the agents of unseen trajectories apart better is measured, not assumed.
 
 Every value comes from clones that never saw the trajectory. Trajectories are dealt into folds several times, and what
 the clones of different deals say is averaged: what one makes of the noise, another does not.
@@ -81,7 +81,7 @@ class PairClassifiers:
         those that saw neither, the two must be of the same fold.
         """
         together = self.together if together is None else together
-        x = pair_features(self._vectors(h)[first], self._vectors(h + 1)[second], h if together else None)
+        x = pair_features(self._vectors(h)[first], self._vectors(h + 1)[second], self._time(h, together))
         log_p = np.empty((len(x), self.tau.K))
         fold = self.fold_of[deal][second if unseen is None else unseen]
         with few_threads(len(x)):
@@ -114,9 +114,13 @@ class PairClassifiers:
         parts, agents = [], []
         for h in steps:
             seen = self.tau.present(h + 1) & (self.fold_of[deal] != fold)
-            parts.append(pair_features(self._vectors(h)[seen], self._vectors(h + 1)[seen], h if together else None))
+            parts.append(pair_features(self._vectors(h)[seen], self._vectors(h + 1)[seen], self._time(h, together)))
             agents.append(self.tau.agent[seen])
         return fitted(self.fresh, np.concatenate(parts), np.concatenate(agents))
+
+    def _time(self, h: int, together: bool) -> float | None:
+        """h as a feature where one classifier serves all steps, at most 1: linear ones stumble over large features."""
+        return h / self.tau.H if together else None
 
     def _vectors(self, h: int) -> Floats:
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)

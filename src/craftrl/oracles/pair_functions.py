@@ -71,6 +71,7 @@ class ClassifierLogOdds(Savable):
     classes       the agents that each of them knows
     together      whether they serve all steps, with h as one more feature
     scale, shift  float (H-1,) and (H-1, K): what calibrates them
+    out_of        what h is divided by as a feature; 1 in files of older versions
     """
 
     models: tuple[tuple[Any, ...], ...]
@@ -78,22 +79,23 @@ class ClassifierLogOdds(Savable):
     together: bool
     scale: Floats
     shift: Floats
+    out_of: int = 1
 
     def __call__(self, x: NDArray[Any]) -> Floats:
         flat = x.reshape(*x.shape[:2], -1).astype(np.float64)
         H, K = x.shape[1], self.shift.shape[1]
         found = np.empty((len(x), H - 1, K - 1))
         for h in range(1, H):
-            z = pair_features(flat[:, h - 1], flat[:, h], h if self.together else None)
+            z = pair_features(flat[:, h - 1], flat[:, h], h / self.out_of if self.together else None)
             said = [agent_log_p(model, known, z, K) for model, known in zip(self.models[h - 1], self.classes[h - 1])]
             log_p = np.mean(said, axis=0) * self.scale[h - 1] + self.shift[h - 1]
             found[:, h - 1] = log_p[:, :1] - log_p[:, 1:]
         return found
 
 
-def pair_features(x_h: Floats, x_next: Floats, h: int | None) -> Floats:
-    """What a classifier sees of pairs: both vectors, and the step where one classifier serves all of them."""
-    step = [] if h is None else [np.full((len(x_h), 1), float(h))]
+def pair_features(x_h: Floats, x_next: Floats, time: float | None) -> Floats:
+    """What a classifier sees of pairs: both vectors, and how far on they are where one classifier serves all steps."""
+    step = [] if time is None else [np.full((len(x_h), 1), float(time))]
     return np.hstack([x_h, x_next, *step])
 
 

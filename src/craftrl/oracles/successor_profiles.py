@@ -14,6 +14,8 @@ Paper: Line 10
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
@@ -27,6 +29,7 @@ Floats = NDArray[np.float64]
 MOST = 1_000_000  # observations times states that are asked about at most
 OTHERS, OTHERS_IN_ALL = 8, 50_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
 AFTER, LEAST_AFTER, AFTER_IN_ALL = 16, 8, 50_000  # x_{h+2} beside which it is seen: at most, at least, and in all
+AT_ONCE = 2**21  # numbers that a classifier is shown at a time, at most, unless one observation of each row is more
 NEIGHBOURS = 16  # whose profiles are averaged, once: done again, it makes clumps of an even spread
 DIMENSIONS = 10  # principal components in which neighbours are looked for: beyond these there is noise
 
@@ -43,9 +46,10 @@ def beside_predecessors(pairs: PairClassifiers, h: int, label: Ints, rows: Ints,
     for deal, fold_of in enumerate(pairs.fold_of):
         for s in np.unique(label[label >= 0]):
             of_state = np.flatnonzero(label == s)
-            for _ in range(turns):
-                beside = _drawn(of_state, fold_of, rows, rng)
-                total[:, s] += pairs.of_pairs(h, beside, rows, deal)
+            drawn = [_drawn(of_state, fold_of, rows, rng) for _ in range(turns)]
+            for some in _at_once(drawn, rows, pairs):
+                log_p = pairs.of_pairs(h, np.concatenate(some), np.tile(rows, len(some)), deal)
+                total[:, s] += log_p.reshape(len(some), len(rows), -1).sum(axis=0)
     return total / (turns * deals)
 
 
@@ -57,11 +61,22 @@ def beside_successors(pairs: PairClassifiers, h: int, rows: Ints, rng: np.random
     there = np.flatnonzero(pairs.tau.present(h + 1)) if h < pairs.tau.H else np.empty(0, dtype=np.int64)
     wanted = int(np.clip(AFTER_IN_ALL // len(rows), LEAST_AFTER, AFTER))
     drawn = rng.choice(there, size=min(wanted, len(there)), replace=False)
-    total = np.zeros((len(rows), len(drawn), pairs.tau.K))
+    total = np.zeros((len(drawn), len(rows), pairs.tau.K))
     for deal in range(len(pairs.fold_of)):
-        for a, other in enumerate(drawn):
-            total[:, a] += pairs.of_pairs(h, rows, np.full(len(rows), other), deal, unseen=rows)
-    return total / len(pairs.fold_of)
+        done = 0
+        for some in _at_once(list(drawn), rows, pairs):
+            mine = np.tile(rows, len(some))
+            log_p = pairs.of_pairs(h, mine, np.repeat(some, len(rows)), deal, unseen=mine)
+            total[done : done + len(some)] += log_p.reshape(len(some), len(rows), -1)
+            done += len(some)
+    return total.swapaxes(0, 1) / len(pairs.fold_of)
+
+
+def _at_once(drawn: Sequence[Ints], rows: Ints, pairs: PairClassifiers) -> list[Sequence[Ints]]:
+    """What was drawn, in parts: classifiers answer many questions at once sooner than one after the other."""
+    each = len(rows) * 2 * int(np.prod(pairs.tau.obs_shape))
+    several = max(AT_ONCE // max(each, 1), 1)
+    return [drawn[i : i + several] for i in range(0, len(drawn), several)]
 
 
 def _drawn(of_state: Ints, fold_of: Ints, rows: Ints, rng: np.random.Generator) -> Ints:

@@ -33,11 +33,12 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.data.places import target
     from craftrl.reproduce.figures.composition import draw_composition
     from craftrl.reproduce.figures.recursive import draw_recursion
-    from craftrl.reproduce.figures.spectrum import draw_spectrum
+    from craftrl.reproduce.figures.spectrum import draw_spectrum, run_for_spectrum
 
     out = target("The folder of the figures", args.out)
+    trace = run_for_spectrum(args.n, args.seed)  # before anything is written, since not every run can be drawn
     check_writable(out)
-    draw_spectrum(out / "spectrum.png", args.n, args.seed)  # first, since not every run can be drawn
+    draw_spectrum(trace, out / "spectrum.png", args.n)
     draw_composition(out / "composition.png", args.n, args.seed)
     draw_recursion(out / "recursive_draft.png", args.n, args.seed)
     print(f"Written to {out}: composition.png, recursive_draft.png, spectrum.png.")

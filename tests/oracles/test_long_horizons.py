@@ -1,0 +1,67 @@
+"""A classifier on feature vectors of many steps: labels last, and one classifier for all steps learns what h means."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.tree import DecisionTreeClassifier
+
+from craftrl import CRAFT, TrajectoryDataset
+from craftrl.core.grid import Grid
+from craftrl.oracles import successor_profiles
+from craftrl.oracles.classifier import ClassifierOracle
+from craftrl.states.accuracy import accuracy_by_step
+
+BOUNDS = {"alpha": 1.0, "eta": 0.2, "nu": 0.1}
+PRODUCTS = make_pipeline(PolynomialFeatures(2, interaction_only=True), LogisticRegression())
+
+
+def two_states(n, horizon, seed=0):
+    """One agent acts at random, the other repeats the state three times out of four; beside the state a lazy bit."""
+    rng = np.random.default_rng(seed)
+    moved = rng.random((2, n, horizon - 1)) < np.array([0.5, 0.25]).reshape(2, 1, 1)
+    state = np.concatenate([np.zeros((2, n, 1), dtype=int), moved.cumsum(axis=2) % 2], axis=2)
+    lazy = ((rng.random(state.shape) < 0.1).cumsum(axis=2) + rng.integers(2, size=(2, n, 1))) % 2
+    x = np.stack([state, lazy], axis=3) + rng.normal(0, 0.15, (*state.shape, 2))
+    return TrajectoryDataset.from_arrays(list(x)), state.reshape(2 * n, horizon)
+
+
+@pytest.fixture(scope="module")
+def long():
+    return two_states(150, 40)
+
+
+def test_labels_last_to_the_end_of_long_trajectories(long):
+    tau, state = long
+    model = CRAFT(ClassifierOracle(PRODUCTS, folds=2, deals=1), **BOUNDS).fit(tau)
+    assert (model.labels_ >= 0).mean() > 0.999
+    assert (accuracy_by_step(model.labels_, state) > 0.95).mean() > 0.95
+
+
+def test_the_step_is_a_feature_that_linear_classifiers_can_take(long):
+    """Products with h up to H kept the solver from converging, of which scikit-learn warned at every clone."""
+    prepared = ClassifierOracle(PRODUCTS, folds=2, deals=1).prepare(long[0])
+    f = prepared.log_odds(Grid.from_bounds(1.0, 0.2), "independent")
+    assert prepared.pairs.together
+    x = np.stack([long[0].at(h) for h in range(1, 41)], axis=1)
+    assert np.corrcoef(f.f(x)[:, 30, 0], f.bins[:, 30, 0])[0, 1] > 0.95  # new data is asked about in the same way
+
+
+def test_many_questions_at_once_are_answered_as_one_after_the_other(long, monkeypatch):
+    tau, state = long
+    pairs = ClassifierOracle(DecisionTreeClassifier(min_samples_leaf=20), folds=2, deals=2).prepare(tau).pairs
+    rows = np.flatnonzero(np.arange(tau.n) % 3 == 0)
+
+    def asked():
+        rng = np.random.default_rng(0)
+        before = successor_profiles.beside_predecessors(pairs, 5, state[:, 4], rows, rng)
+        return before, successor_profiles.beside_successors(pairs, 6, rows, rng)
+
+    together = asked()
+    monkeypatch.setattr(successor_profiles, "AT_ONCE", 1)
+    for found, expected in zip(together, asked()):
+        assert np.allclose(found, expected, atol=1e-12)
