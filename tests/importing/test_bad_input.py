@@ -269,3 +269,13 @@ def test_actions_of_no_store(tmp_path):
 def test_the_whole_disk_is_no_agent(tmp_path, capsys, command):
     assert main([command, "/", "--out", str(tmp_path / "new.h5")]) == 2
     assert "/ is the whole disk" in capsys.readouterr().err
+
+
+def test_an_import_that_read_nothing_leaves_nothing(tmp_path, capsys):
+    for name in ("ann", "ben"):
+        np.save(tmp_path / f"{name}.npy", np.zeros((4, 3, 6), dtype=np.uint8))
+    before = sorted(tmp_path.iterdir())
+    line = ["import", str(tmp_path / "ann.npy"), str(tmp_path / "ben.npy"), "--resize", "2"]
+    assert main([*line, "--out", str(tmp_path / "new.h5")]) == 2
+    assert "Only pictures of 8 bits" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before

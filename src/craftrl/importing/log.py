@@ -87,6 +87,8 @@ class ImportLog:
         finally:
             self._data.close()
             self._lines.close()
+            if kind is not None and not self.records:
+                self.remove()  # nothing to go on from
 
     def add(self, key: tuple[str, str], x: NDArray[Any], actions: NDArray[Any] | None, lossy: str) -> Record:
         """Write an episode down; it is safe after the next `commit`."""
@@ -118,7 +120,7 @@ class ImportLog:
         return array.reshape(place.shape)
 
     def remove(self) -> None:
-        """Forget everything: the store is whole. Files that are not ours stay, and so does their folder."""
+        """Forget everything: the store is whole, or nothing was read. Files that are not ours stay, and so does their folder."""
         with suppress(OSError):
             for name in (LINES, DATA):
                 (self.folder / name).unlink(missing_ok=True)
