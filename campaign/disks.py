@@ -148,8 +148,8 @@ class _Bench:
         told = code == 2 and said.strip() if how == "output full" else code in (0, 1)
         if not told or "Traceback" in said or "Exception ignored" in said:
             return {"outcome": "fault", "said": f"exit {code}: {said[-600:]}"}
-        if now and now != self.whole:
-            lost = sorted(name for name in {**now, **self.whole} if now.get(name) != self.whole.get(name))
+        lost = sorted(name for name in now if now[name] != self.whole.get(name))  # what came before it stopped is whole
+        if lost:
             return {"outcome": "fault", "said": f"half-written: {', '.join(lost)}"}
         return {"outcome": "refused" if code else "fits", "said": said[-300:]}
 
