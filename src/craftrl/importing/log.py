@@ -120,7 +120,7 @@ class ImportLog:
         return array.reshape(place.shape)
 
     def remove(self) -> None:
-        """Forget everything: the store is whole, or nothing was read. Files of others stay, and so does the folder then."""
+        """Forget everything: the store is whole, or nothing was read. Files of others stay, and their folder."""
         with suppress(OSError):
             for name in (LINES, DATA):
                 (self.folder / name).unlink(missing_ok=True)
