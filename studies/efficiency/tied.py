@@ -23,7 +23,7 @@ from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
 from craftrl.reproduce.runner import seed_of
 from craftrl.reproduce.statistics import estimate
-from craftrl.theory import population_assumptions
+from craftrl.theory import chance_accuracy, population_assumptions
 from studies.efficiency.population import Agents, sticky_agents
 
 __all__ = ["ROWS", "WORLDS", "restless_agents", "run_one", "runs", "table_lines", "wavering_agents"]
@@ -90,7 +90,11 @@ def runs() -> Iterator[tuple[str, int, int]]:
 
 
 def run_one(name: str, size: int, seed: int, horizon: int = H, n_features: int = M) -> dict[str, Any]:
-    """The accuracy of the codes of both couplings, averaged over h = 1..H as in Table 1."""
+    """The accuracy of the codes of both couplings, averaged over h = 1..H as in Table 1.
+
+    worst   that of the worst state at the worst step
+    chance  that of a feature drawn at random at every step, h = 1 counting as right
+    """
     make_agents, entangled, _ = WORLDS[name]
     world = BitsExBMDP(horizon, n_features, seed, entangled=entangled)
     agents = make_agents(world, seed)
@@ -99,8 +103,15 @@ def run_one(name: str, size: int, seed: int, horizon: int = H, n_features: int =
     known = population_assumptions(world, agents)
     grid = Grid.from_bounds(known.alpha.value, known.eta.value)
     codes = {name: [f.j for f in prepared.log_odds(grid, name).models] for name in ("markov", "tied")}
-    accuracy = {name: _accuracy(world, found) for name, found in codes.items()}
-    return {"world": name, "size": size, "seed": seed, "accuracy": accuracy, "same": codes["markov"] == codes["tied"]}
+    return {
+        "world": name,
+        "size": size,
+        "seed": seed,
+        "accuracy": {name: _accuracy(world, found) for name, found in codes.items()},
+        "worst": {name: _worst(world, found) for name, found in codes.items()},
+        "chance": float(chance_accuracy(world, agents).mean()),
+        "same": codes["markov"] == codes["tied"],
+    }
 
 
 def _accuracy(world: BitsExBMDP, codes: Sequence[int]) -> float:
@@ -108,17 +119,30 @@ def _accuracy(world: BitsExBMDP, codes: Sequence[int]) -> float:
     return float((1 + sum(right)) / world.H)
 
 
+def _worst(world: BitsExBMDP, codes: Sequence[int]) -> float:
+    return float(min(world.feature_state_accuracy(h)[:, code].min() for h, code in enumerate(codes, start=2)))
+
+
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The table of docs/markov.md: means in percent, and the difference on the same data with its 95% interval."""
+    """The table of docs/markov.md: means in percent, and the difference on the same data with its 95% interval.
+
+    In brackets the worst state of each run, averaged over runs.
+    """
     lines = []
     for name, (_, _, sizes) in WORLDS.items():
         for size in sizes:
-            mine = [row["accuracy"] for row in rows if (row["world"], row["size"]) == (name, size)]
-            apart, tied = (100 * float(np.mean([row[key] for row in mine])) for key in ("markov", "tied"))
-            gain = estimate([100 * (row["tied"] - row["markov"]) for row in mine])
-            cells = (f"{apart:.1f}", f"{tied:.1f}", f"{gain.mean:+.1f} ± {gain.high - gain.mean:.1f}")
+            mine = [row for row in rows if (row["world"], row["size"]) == (name, size)]
+            means = [(_percent(mine, "accuracy", key), _percent(mine, "worst", key)) for key in ("markov", "tied")]
+            gain = estimate([100 * (row["accuracy"]["tied"] - row["accuracy"]["markov"]) for row in mine])
+            chance = 100 * float(np.mean([row["chance"] for row in mine]))
+            cells = [f"{mean:.1f} ({worst:.0f})" for mean, worst in means]
+            cells += [f"{gain.mean:+.1f} ± {gain.high - gain.mean:.1f}", f"{chance:.1f}"]
             lines.append(f"| {' | '.join([name, str(size), str(len(mine)), *cells])} |")
     return lines
+
+
+def _percent(rows: Sequence[Mapping[str, Any]], measure: str, coupling: str) -> float:
+    return 100 * float(np.mean([row[measure][coupling] for row in rows]))
 
 
 def main() -> None:
