@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from craftrl.distributed import ray_folders
-from craftrl.distributed.ray_connection import _ending_in_order, _leave
+from craftrl.distributed.ray_connection import _as_it_was, _ending_in_order, _leave
 from craftrl.distributed.ray_folders import own_folder
 
 KILLED = """
@@ -67,3 +67,17 @@ def test_a_program_that_answers_sigterm_goes_on_doing_so() -> None:
     with _ending_in_order(signal.SIG_DFL):
         assert signal.getsignal(signal.SIGTERM) is _leave
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_sigterm_while_ray_starts_is_answered_by_whoever_did_before() -> None:
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt), _as_it_was():
+            raise SystemExit(signal.SIGTERM)  # what Ray does then
+        with pytest.raises(SystemExit), _as_it_was():
+            raise SystemExit(3)
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -100,6 +100,10 @@ def _as_it_was() -> Iterator[Any]:
     on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
         yield on_sigterm
+    except SystemExit as leaving:  # what Ray does at SIGTERM while it starts; whoever answered before answers now
+        if leaving.code == signal.SIGTERM and callable(on_sigterm):
+            on_sigterm(signal.SIGTERM, None)
+        raise
     finally:
         for name in {name for name in os.environ if name.startswith("RAY_")} | names:
             value = before.get(name)
