@@ -176,3 +176,16 @@ def test_settings_that_no_run_can_take_are_not_kept(tmp_path):
     with pytest.raises(InvalidParameterError, match="n must be small"):
         run_sweep("demo", DRAWS, refuse, tmp_path / "new", progress=False)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_disk_that_is_full_at_the_first_row_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        path.parent.mkdir(exist_ok=True)
+        raise InvalidParameterError("There must be room on the disk.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("craftrl.reproduce.runner.write_text", full)
+        with pytest.raises(InvalidParameterError, match="room"):
+            run_sweep("draws", DRAWS, draw, tmp_path / "new", progress=False)
+    assert not (tmp_path / "new").exists()
+    assert len(run_sweep("draws", DRAWS, draw, tmp_path / "new", progress=False)) == len(DRAWS)

@@ -46,8 +46,10 @@ def prepare_folder(out: Place, name: str, settings_list: Sequence[Any]) -> None:
 
 
 def forget_folder(out: Place) -> None:
-    """Take away what `prepare_folder` has made, where there is nothing else in it."""
+    """Take away what `prepare_folder` has made, and an empty rows/, where there is nothing else in it."""
     with suppress(OSError, RemoteError):
+        if not isinstance(out, Remote) and (out / "rows").exists():
+            (out / "rows").rmdir()  # first: with something in it, the settings must stay
         (out / "settings.json").unlink()
         if not isinstance(out, Remote):
             out.rmdir()
