@@ -12,6 +12,7 @@ from craftrl.cli import main
 from craftrl.cli.stopping import Terminated
 
 LINE = ["theory", "assumptions", "--world", "bits", "--horizon", "3", "--features", "4"]
+COLLECT = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
 
 
 def test_a_full_standard_output_is_told_in_one_sentence(monkeypatch, capsys):
@@ -50,8 +51,7 @@ def test_a_command_that_is_terminated_says_so_and_leaves_no_parts(monkeypatch, t
         os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr("craftrl.data.shards.ShardWriter._append", terminated)
-    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
-    assert main([*line, "--out", str(tmp_path / "x")]) == 143
+    assert main([*COLLECT, "--out", str(tmp_path / "x")]) == 143
     assert capsys.readouterr().err.startswith("Terminated; nothing is half-written")
     assert [path.name for path in tmp_path.iterdir()] == ["x.truth.npz"]  # whole, and gone on from
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
@@ -77,8 +77,7 @@ def test_a_signal_in_the_middle_of_an_import_is_a_stop(monkeypatch, tmp_path, ca
             raise ImportError("initialization failed") from error  # as compiled modules do
 
     monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", half_imported)
-    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
-    assert main([*line, "--out", str(tmp_path / "x.h5")]) == code
+    assert main([*COLLECT, "--out", str(tmp_path / "x.h5")]) == code
     assert capsys.readouterr().err.startswith(f"{word}; nothing is half-written")
 
 
@@ -87,8 +86,7 @@ def test_memory_that_runs_out_is_told_with_what_was_asked_for(monkeypatch, tmp_p
         raise MemoryError("Unable to allocate 9.00 GiB")
 
     monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", too_much)
-    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
-    assert main([*line, "--out", str(tmp_path / "x.h5")]) == 2
+    assert main([*COLLECT, "--out", str(tmp_path / "x.h5")]) == 2
     assert "it does not (Unable to allocate 9.00 GiB)" in capsys.readouterr().err
 
 
@@ -97,8 +95,7 @@ def test_a_library_that_cannot_be_loaded_is_told_as_that(monkeypatch, tmp_path, 
         raise OSError("Could not find/load shared object file 'lib.so'")
 
     monkeypatch.setattr("craftrl.data.dataset.TrajectoryDataset.save", unloadable)
-    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5"]
-    assert main([*line, "--out", str(tmp_path / "x.h5")]) == 2
+    assert main([*COLLECT, "--out", str(tmp_path / "x.h5")]) == 2
     assert capsys.readouterr().err.startswith("Every library must load; one did not (Could not find/load shared")
 
 
@@ -106,8 +103,7 @@ def test_names_that_are_no_text_are_printed_as_escapes(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     written = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     monkeypatch.setattr(sys, "stdout", written)
-    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--n", "5", "--out", "\udcff"]
-    assert main(line) == 0
+    assert main([*COLLECT, "--out", "\udcff"]) == 0
     assert b"\\udcff" in written.buffer.getvalue()
 
 

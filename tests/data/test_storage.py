@@ -16,6 +16,7 @@ from craftrl.data import storage
 from craftrl.data.hdf5 import Hdf5Writer
 from craftrl.data.shards import ShardWriter
 from craftrl.envs import BitsExBMDP, collect
+from stored import same
 
 FORMATS = ["tau.h5", "tau_shards"]
 WRITERS = [Hdf5Writer, ShardWriter]
@@ -32,14 +33,6 @@ def uneven():
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 7, size=(3, 40))
     return TrajectoryDataset.from_episodes([[rng.random((m, 2, 3)) for m in agent] for agent in lengths])
-
-
-def same(a, b):
-    assert (a.H, a.n, a.K, a.obs_shape, a.dtype) == (b.H, b.n, b.K, b.obs_shape, b.dtype)
-    assert np.array_equal(a.agent, b.agent)
-    assert np.array_equal(a.lengths, b.lengths)
-    for h in range(1, a.H + 1):
-        assert np.array_equal(a.at(h), b.at(h))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -14,6 +14,7 @@ from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.oracles import successor_profiles
 from craftrl.oracles.classifier import ClassifierOracle
+from craftrl.oracles.pair_functions import ClassifierLogOdds
 from craftrl.states.accuracy import accuracy_by_step
 
 BOUNDS = {"alpha": 1.0, "eta": 0.2, "nu": 0.1}
@@ -65,3 +66,22 @@ def test_many_questions_at_once_are_answered_as_one_after_the_other(long, monkey
     monkeypatch.setattr(successor_profiles, "AT_ONCE", 1)
     for found, expected in zip(together, asked()):
         assert np.allclose(found, expected, atol=1e-12)
+
+
+def test_a_file_of_an_older_version_has_h_itself_as_a_feature():
+    class Shown:
+        """Notes what it is asked about."""
+
+        def __init__(self):
+            self.last = []
+
+        def predict_proba(self, z):
+            self.last.append(z[0, -1])
+            return np.full((len(z), 2), 0.5)
+
+    model, x = Shown(), np.zeros((3, 4, 2))
+    parts = {"models": ((model,),) * 3, "classes": ((np.arange(2),),) * 3, "together": True}
+    parts |= {"scale": np.ones(3), "shift": np.zeros((3, 2))}
+    ClassifierLogOdds.restored(parts, None)(x)
+    ClassifierLogOdds.restored({**parts, "out_of": 4}, None)(x)
+    assert model.last == [1, 2, 3, 0.25, 0.5, 0.75]
