@@ -188,6 +188,25 @@ def test_the_player_turns_as_told_and_sees_it(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []  # Doom leaves no settings behind
 
 
+@pytest.mark.parametrize("size", [8, 12])
+def test_what_is_seen_tells_the_direction_and_not_the_way_there(size: int) -> None:
+    pytest.importorskip("vizdoom")
+    from craftrl.envs.others.doom import DoomTurning
+
+    env, rng = DoomTurning(size), np.random.default_rng(0)
+    different = 0
+    for seed in range(10):
+        seen: dict[tuple[int, int], np.ndarray] = {}  # by direction and step: all else is the same in both episodes
+        for _ in range(6):
+            env.reset(seed=seed)
+            for h, action in enumerate(rng.integers(3, size=9)):
+                screen = env.step(int(action))[0]
+                first = seen.setdefault((h, env.direction()), screen.copy())
+                different += int((first != screen).any())
+    env.close()
+    assert different == 0
+
+
 def test_directions_must_go_round() -> None:
     pytest.importorskip("vizdoom")
     from craftrl.envs.others.doom import doom_world

@@ -29,6 +29,7 @@ __all__ = ["DoomTurning", "doom_env", "doom_world"]
 TURNS = (-1, 0, 1)  # by how many directions each action turns the player, to the right
 WAIT = (10, 80)  # tics before an episode starts: a random number, at least the first and below the second
 ALPHA = 1.2
+CIRCLE = 2**16  # Doom's own unit of angles is this part of a full turn
 
 
 def doom_world(
@@ -52,13 +53,17 @@ def doom_env(size: int = 12, n_walkers: int = 2, seed: int = 0) -> Any:
 
 
 class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
-    """Turn left, stay, turn right; each action takes four of Doom's tics, the turn itself the first."""
+    """Turn left, stay, turn right; each action takes four of Doom's tics, the turn itself the first.
+
+    Doom rounds turns down to its own unit of angles, so that turns of 30 degrees do not add up: after some, what is
+    seen would tell how often the player turned, and the direction would not be the whole state. So each turn ends at
+    an angle that the new direction alone decides.
+    """
 
     tics = 4
 
     def __init__(self, size: int = 12) -> None:
         vizdoom = require("vizdoom", "worlds")
-        self.degrees = 360 / size
         self.size = size
         self.observation_space = gymnasium.spaces.Box(0, 255, (120, 160, 3), np.uint8)
         self.action_space = gymnasium.spaces.Discrete(len(TURNS))
@@ -86,17 +91,27 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
         return self._screen(), {}
 
     def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
-        self.game.make_action([TURNS[action] * self.degrees], 1)
+        self.game.make_action([self._degrees_to(self.direction() + TURNS[action])], 1)
         self.game.make_action([0], self.tics - 1)
         over = self.game.is_episode_finished()
         return self._screen(), 0.0, over, False, {}
 
     def direction(self) -> int:
         """0 at the start; one more for every turn to the right."""
-        return int(round(-self.game.get_game_variable(self.angle) / self.degrees)) % self.size
+        return round(-self._angle() * self.size / CIRCLE) % self.size
 
     def close(self) -> None:
         self.end()
+
+    def _angle(self) -> int:
+        """In Doom's units, to the left."""
+        return round(self.game.get_game_variable(self.angle) * CIRCLE / 360)
+
+    def _degrees_to(self, direction: int) -> float:
+        """By how much to turn to the right."""
+        there = -round(direction % self.size * CIRCLE / self.size)
+        units = (self._angle() - there + CIRCLE // 2) % CIRCLE - CIRCLE // 2
+        return (units + 0.5) * 360 / CIRCLE if units else 0.0  # half a unit more, since Doom rounds down
 
     def _screen(self) -> NDArray[np.uint8]:
         state = self.game.get_state()
