@@ -8,6 +8,7 @@ from craftrl import ClassifierOracle, TrajectoryDataset
 from craftrl.core.encoders import read_states
 from craftrl.estimators.fused_states import fused_states
 from craftrl.estimators.matching import match_states
+from craftrl.estimators.misread import corrected
 from craftrl.estimators.parting import part_fused
 from craftrl.estimators.sharing import Shared
 from craftrl.states.accuracy import accuracy
@@ -61,12 +62,12 @@ def test_two_cells_that_are_called_one_are_told_apart_by_their_moves():
     assert len(true) > 500
 
 
-@pytest.mark.parametrize("misread", [0.0, 0.02])
+@pytest.mark.parametrize("misread", [0.0, 0.02, 0.1])
 def test_cells_that_are_one_are_left_alone(misread):
     cell, agent = walk(2000, 12, seed=4)
     rng = np.random.default_rng(0)
     read = np.where(rng.random(cell.shape) < misread, rng.integers(6, size=cell.shape), cell)
-    assert fused_states(read, agent) == []
+    assert fused_states(corrected(read, 6), agent) == []
 
 
 def test_parts_that_an_encoder_reads_are_states():

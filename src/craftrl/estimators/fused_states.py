@@ -27,9 +27,9 @@ __all__ = ["FusedState", "fused_states"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-FEWEST = 40  # visits of each part with a state before and one after: fewer may be an encoder's slips
+FEWEST = 20  # visits of each part with a state before and one after: fewer are too few to learn to read them
 RARE = 0.01  # share of the visits below which a state before or after is left out: an encoder's slips
-GAIN = 0.05  # nats per visit that two states must explain before and after better than one, the price of more paid
+GAIN = 0.4  # nats, per visit of the rarer part, that two states explain before and after better, the price of more paid
 SURE = 0.95  # probability of a part from which on a visit counts as known
 PRIOR = 0.01  # visits of every neighbour in both parts, before any was counted
 ROUNDS, SETTLED = 200, 1e-6  # of the mixture: at most so many, until a round gains less per visit
@@ -69,7 +69,8 @@ def fused_states(labels: Ints, agent: Ints) -> list[FusedState]:
         part, gain = _two_parts(before[visits], after[visits], agent[row])
         sure = np.maximum(part, 1 - part) >= SURE
         named = (part[sure] > 0.5).astype(np.int64)
-        if gain >= GAIN and min(named.sum(), (1 - named).sum()) >= FEWEST:
+        rarer = min(named.sum(), (1 - named).sum())
+        if rarer >= FEWEST and gain * len(visits) >= GAIN * rarer:
             found.append(FusedState(state, row[sure], column[sure] + 1, named, gain))
     return found
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.fused_states import FusedState, fused_states
+from craftrl.estimators.misread import corrected
 from craftrl.estimators.sharing import Shared, read_states
 
 __all__ = ["part_fused"]
@@ -61,6 +62,7 @@ class _Parting:
         if not read:
             return None
         best = self.trained(shared, read, np.ones(self.tau.n, dtype=bool), f"{name}-confirmed")
+        best = replace(best, labels=corrected(best.labels, best.n_states))
         return replace(best, n_at=best.at_step(self.nu).sum(axis=0))
 
     def trained(self, shared: Shared, guesses: Sequence[FusedState], chosen: NDArray[np.bool_], name: str) -> Shared:

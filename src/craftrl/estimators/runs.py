@@ -112,7 +112,8 @@ class Runs:
         worth = worth_sharing(tried, () if exact else self.starts)
         firsts = [(run.bounds, run.result) for run in worth if run.result is not None]
         one_start = self.reading["start"] is None
-        turn = share_over_time(self.prepared, firsts, self.tau, self.run, () if exact else self.free, one_start)
+        free = () if exact else self.free
+        turn = share_over_time(self.prepared, firsts, self.tau, self.run, free, one_start, slips=not exact)
         if exact:  # what its encoders read is up to the class
             return turn
         return replace(turn, shared=part_fused(self.prepared, turn.shared, self.tau, turn.bounds.nu, one_start))

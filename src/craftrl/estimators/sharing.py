@@ -21,6 +21,7 @@ from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.bounds import lowered, shared_evidence
 from craftrl.estimators.matching import Matching, match_states
+from craftrl.estimators.misread import corrected
 from craftrl.states.visits import count_visits
 
 __all__ = ["Shared", "Turn", "read_states", "share_over_time"]
@@ -37,7 +38,8 @@ SETTLED = 0.995  # share of the labels that an encoder reads as it was told, fro
 class Shared:
     """One encoder, the states that it reads, and how they came about.
 
-    labels    int (n, H): the states of the dataset, -1 where the encoder names none; at h = 1 there is one
+    labels    int (n, H): the states of the dataset, as the encoder reads them, but for observations that the moves
+              before and after show to be misread (`misread`); -1 where it names none; at h = 1 there is one
     n_states  how many there are
     n_at      int (H,): how many of them are states of each step
     found     bool (n_states, H): whether CRAFT found the state at the step
@@ -76,6 +78,7 @@ def share_over_time(
     again: Callable[[Bounds, NDArray[np.int64]], Result],
     free: Collection[str] = (),
     one_start: bool = True,
+    slips: bool = True,
 ) -> Turn:
     """One encoder for all steps, and the run of CRAFT that it comes from.
 
@@ -85,7 +88,8 @@ def share_over_time(
     The one encoder knows the states of h better than step h itself did, and from better states of h the log-odds show
     better ones of h+1. So where the two disagree CRAFT runs `again` with the states that the one encoder reads, and
     the states of that run are shared in turn. The run whose states tell the agents apart best is kept. With
-    `one_start` all labels at h = 1 are one state.
+    `one_start` all labels at h = 1 are one state. With `slips` encoders may misread single observations, which the
+    moves correct.
 
     The bounds named in `free` were chosen for steps that stand alone. With the states of all steps behind it, a step
     may do with less: where steps and encoder disagreed, such bounds are lowered as long as that tells the agents
@@ -93,7 +97,7 @@ def share_over_time(
     """
 
     def turn(bounds: Bounds, result: Result, name: str) -> Turn:
-        shared = _share(prepared, result, tau, bounds.nu, f"shared-{name}", one_start)
+        shared = _share(prepared, result, tau, bounds.nu, f"shared-{name}", one_start, slips)
         return Turn(bounds, result, shared, shared_evidence(shared.labels, tau))
 
     last = best = min((turn(*first, f"1-of-run-{i}") for i, first in enumerate(_different(firsts), start=1)), key=_loss)
@@ -115,20 +119,21 @@ def share_over_time(
 
 
 def _share(
-    prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float, name: str, one_start: bool
+    prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float, name: str, one_start: bool, slips: bool
 ) -> Shared:
     """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
 
     A state without support is dropped before each training (`_supported`). With `one_start` all labels at h = 1 are
-    one state.
+    one state. With `slips` the labels are those that the moves leave (`corrected`).
     """
     matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed, one_start)
-    labels: NDArray[np.int64] = matching.labels
     found = _found(matching)
+    labels: NDArray[np.int64] = corrected(matching.labels, len(found)) if slips else matching.labels
     for turn in range(1, ROUNDS + 1):
         labels, found = _supported(labels, found, nu)
         encoder = prepared.share(labels, len(found), f"{name}-{turn}-of-{ROUNDS}").encoder
-        told, labels = labels, read_states(prepared, encoder, tau, len(found), one_start)
+        read = read_states(prepared, encoder, tau, len(found), one_start)
+        told, labels = labels, corrected(read, len(found)) if slips else read
         if (labels == told).mean() >= SETTLED:
             break
     return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), found, matching)
