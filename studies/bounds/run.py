@@ -11,7 +11,8 @@ from craftrl.core.clusters import find_clusters
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.data import TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.estimators.bounds import Tried, chained_loss, search_bounds
+from craftrl.estimators.bounds import Tried, search_bounds
+from craftrl.estimators.evidence import chained_loss
 from craftrl.oracles.base import Coupling
 from craftrl.reproduce.runner import seed_of
 from craftrl.states.accuracy import population_summary

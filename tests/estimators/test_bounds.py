@@ -21,7 +21,6 @@ from craftrl.estimators.bounds import (
     GivenUp,
     Pace,
     Tried,
-    chained_loss,
     limits_for,
     lowered,
     search_bounds,
@@ -29,6 +28,7 @@ from craftrl.estimators.bounds import (
     unnamed,
     worth_sharing,
 )
+from craftrl.estimators.evidence import chained_loss
 
 NAMES = ("alpha", "eta", "nu")
 

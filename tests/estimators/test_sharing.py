@@ -13,7 +13,7 @@ from craftrl import (
     Mixed,
     TrajectoryDataset,
 )
-from craftrl.estimators.bounds import chained_evidence, shared_evidence
+from craftrl.estimators.evidence import chained_evidence, shared_evidence
 from craftrl.estimators.sharing import _supported
 from craftrl.states.accuracy import accuracy
 from shipped import fitted

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
 
 from craftrl.core.craft import Bounds, Result
-from craftrl.core.spread import Labels, n_labels, paired, tallies
+from craftrl.core.spread import tallies
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.estimators.evidence import evidence_of, pair_counts
 
 __all__ = [
     "EXACT_STARTS",
@@ -28,12 +27,9 @@ __all__ = [
     "GivenUp",
     "Pace",
     "Tried",
-    "chained_evidence",
-    "chained_loss",
     "limits_for",
     "lowered",
     "search_bounds",
-    "shared_evidence",
     "starts_for",
     "unnamed",
     "worth_sharing",
@@ -41,7 +37,6 @@ __all__ = [
 
 Ints = NDArray[np.integer]
 SAME = 1e-12  # losses that differ by less are equal
-PRIOR_VISITS = 0.5  # of each agent, in a pair of codes, before any was counted
 START = Bounds(alpha=1.0, eta=0.2, nu=0.1)
 # Halving and doubling may end beside the best bounds, or on a plateau: the search begins at the best of several.
 EXACT_STARTS = tuple(replace(START, alpha=alpha) for alpha in (1.0, 0.5, 0.25))  # for finite classes
@@ -103,57 +98,6 @@ def unnamed(codes: Iterable[Ints], n_states: Iterable[int]) -> float:
     return total
 
 
-def chained_loss(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
-    """How badly the encoders of all steps together tell the agents apart, in nats per pair; lower is better.
-
-    `codes` are the states of all trajectories at h = 1, 2, ..., as the encoders read them, -1 where one is over. The
-    log-loss of the agent given (phi_h, phi_{h+1}), summed over h, each pair of codes with its best prediction, plus
-    (K-1)/2 ln n for each pair of codes that occurs (the Bayesian information criterion), so that states split for
-    nothing do not pay. No ground truth enters. It is for encoders of a finite class, which were themselves chosen for
-    telling the agents apart.
-    """
-    total, n_pairs = 0.0, 0
-    for counts in _pair_counts(codes, tau):
-        visits = counts.sum(axis=1)
-        total += xlogy(visits, visits).sum() - xlogy(counts, counts).sum()
-        total += (tau.K - 1) / 2 * np.log(max(tau.n, 2)) * int((visits > 0).sum())
-        n_pairs += int(visits.sum())
-    return float(total / n_pairs)
-
-
-def chained_evidence(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
-    """The same for encoders that were trained on states and never saw an agent: a milder price for each pair of codes.
-
-    Minus the log-probability of the agents given the codes, in nats per pair, where the chances of each pair of codes
-    have a Dirichlet prior about the agents' shares, worth half a visit per agent: a pair of codes costs as much as its
-    own visits can teach, about (K-1)/2 times the logarithm of their number.
-    """
-    return _evidence_per_pair(_pair_counts(codes, tau), tau)
-
-
-def shared_evidence(labels: Ints, tau: TrajectoryDataset) -> float:
-    """The same for the states (n, H) that one encoder reads, which mean the same at all steps.
-
-    An agent's habits may be other ones at each step, or the same at all of them; what counts is the better account of
-    the two. Habits that stay are learned from all steps together, so that each pair of states is paid for once:
-    with few trajectories that is what makes a state worth its price that only differs a little from another one.
-    """
-    tables = _pair_counts(labels.T, tau), _pair_counts_of_all_steps(labels, tau)
-    return min(_evidence_per_pair(each, tau) for each in tables)
-
-
-def _evidence_per_pair(tables: Sequence[Ints], tau: TrajectoryDataset) -> float:
-    return sum(_evidence(counts, tau) for counts in tables) / sum(int(counts.sum()) for counts in tables)
-
-
-def _evidence(counts: Ints, tau: TrajectoryDataset) -> float:
-    """The same in nats, for one table: how often every agent had every pair of codes, (pairs of codes, K)."""
-    prior = PRIOR_VISITS * tau.K * np.bincount(tau.agent, minlength=tau.K) / tau.n
-    visits = counts.sum(axis=1)
-    total = (gammaln(visits + prior.sum()) - gammaln(prior.sum())).sum()
-    return float(total - (gammaln(counts + prior) - gammaln(prior)).sum())
-
-
 class GivenUp(Exception):
     """A run of CRAFT that will not be the best of its search, and ends here."""
 
@@ -175,7 +119,7 @@ class Pace:
 
     def losses(self, codes: Iterable[Ints]) -> list[float]:
         """Of each pair of neighbouring steps, in nats."""
-        return [_evidence(counts, self.tau) for counts in _pair_counts(codes, self.tau)]
+        return [evidence_of(counts, self.tau) for counts in pair_counts(codes, self.tau)]
 
     def check(self, losses: Sequence[float], at_most: float) -> None:
         """Raise `GivenUp` where the losses of the first steps are too large for a loss of `at_most` per pair."""
@@ -186,28 +130,6 @@ class Pace:
     def ended(self, losses: Sequence[float]) -> None:
         """Take note of a run that came to its end."""
         self.best = np.minimum(self.best, losses)
-
-
-def _pair_counts(codes: Iterable[Labels], tau: TrajectoryDataset) -> list[Ints]:
-    """For each step, how often every agent had every pair of codes that occurs (pairs, K)."""
-    return _tables([_visits(s, s_next, tau.agent, tau.K) for s, s_next in pairwise(codes)], tau.K)
-
-
-def _pair_counts_of_all_steps(labels: Ints, tau: TrajectoryDataset) -> list[Ints]:
-    """The same over all steps, as one table: `labels` (n, H) mean the same at each."""
-    before, after = np.concatenate(labels.T[:-1]), np.concatenate(labels.T[1:])
-    return _tables([_visits(before, after, np.tile(tau.agent, labels.shape[1] - 1), tau.K)], tau.K)
-
-
-def _visits(before: Labels, after: Labels, agent: Ints, K: int) -> Labels:
-    """One label for each pair of codes and agent."""
-    return paired(paired(before, after, n_labels(after)), agent, K)
-
-
-def _tables(visits: Sequence[Labels], K: int) -> list[Ints]:
-    counts = [np.append(found, np.zeros(-len(found) % K, dtype=np.int64)) for found in tallies(visits)]
-    tables = [found.reshape(-1, K) for found in counts]
-    return [table[table.any(axis=1)] for table in tables]
 
 
 def lowered(bounds: Bounds, name: str, factor: float) -> Bounds:

@@ -95,7 +95,8 @@ class CRAFT(Learner):
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
         With `stationary=True` and encoders that are trained: what the one encoder reads, but for observations that the
-        moves before and after show to be misread (docs/pixels.md). Not there where the model was fitted on shards, with which labels stay (`craftrl.distributed`).
+        moves before and after show to be misread (docs/pixels.md). Not there where the model was fitted on shards,
+        with which labels stay (`craftrl.distributed`).
     choices_
         What was left to the library: `Choice` records, each a sentence when printed.
     oracle_, bounds_

@@ -19,14 +19,13 @@ from craftrl.estimators.bounds import (
     GivenUp,
     Pace,
     Tried,
-    chained_evidence,
-    chained_loss,
     limits_for,
     search_bounds,
     starts_for,
     unnamed,
     worth_sharing,
 )
+from craftrl.estimators.evidence import chained_evidence, chained_loss
 from craftrl.estimators.outcomes import tested
 from craftrl.estimators.parting import part_fused
 from craftrl.estimators.sharing import Shared, Turn, share_over_time

@@ -19,7 +19,8 @@ from craftrl.core.craft import Bounds, Result
 from craftrl.core.encoders import Encoder
 from craftrl.core.seam import PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.estimators.bounds import lowered, shared_evidence
+from craftrl.estimators.bounds import lowered
+from craftrl.estimators.evidence import shared_evidence
 from craftrl.estimators.matching import Matching, match_states
 from craftrl.estimators.misread import corrected
 from craftrl.states.visits import count_visits
