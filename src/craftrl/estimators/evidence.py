@@ -1,8 +1,7 @@
 """How well states tell the agents apart: what runs of CRAFT are compared by, in nats per pair; no ground truth enters.
 
-All of these are lengths of a description of the agents given the states: that of a table with its best entries and a
-price for each, or that of a forecaster who knows the counts so far alone. So they can be compared with one another,
-and the shortest counts.
+All are lengths of a description of the agents given the states: that of tables, and what it takes to tell their
+entries. More states tell more and cost more, and the shortest description is the one to take.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, log_softmax, xlogy
+from scipy.special import gammaln, xlogy
 
 from craftrl.core.spread import Labels, n_labels, paired, tallies
 from craftrl.data.dataset import TrajectoryDataset
@@ -20,11 +19,7 @@ from craftrl.data.dataset import TrajectoryDataset
 __all__ = ["chained_evidence", "chained_loss", "evidence_of", "pair_counts", "shared_evidence"]
 
 Ints = NDArray[np.integer]
-PRIOR_VISITS = 0.5  # of each agent, in a state or a pair of codes, before any was counted
-# Of a forecaster who believes that habits stay; with these, its description of true states was about the shortest in
-# nine worlds, whatever the number of trajectories.
-PRIOR_HERE = 64.0  # visits of a state at one step, by whom those of all steps are
-PRIOR_MOVES = 4.0  # moves of each agent from a state, distributed as those of all agents are
+PRIOR_VISITS = 0.5  # of each agent, in a pair of codes, before any was counted
 
 
 def chained_loss(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
@@ -59,45 +54,11 @@ def shared_evidence(labels: Ints, tau: TrajectoryDataset) -> float:
     """The same for the states (n, H) that one encoder reads, which mean the same at all steps.
 
     An agent's habits may be other ones at each step, or the same at all of them; what counts is the better account of
-    the two. Habits that stay are learned from all steps together, so that each move is paid for once: with few
-    trajectories that is what makes a state worth its price that only differs a little from another one.
+    the two. Habits that stay are learned from all steps together, so that each pair of states is paid for once:
+    with few trajectories that is what makes a state worth its price that only differs a little from another one.
     """
-    return min(chained_evidence(labels.T, tau), _habits_that_stay(labels, tau))
-
-
-def _habits_that_stay(labels: Ints, tau: TrajectoryDataset) -> float:
-    """Minus the log-probability of the agents, in nats per pair, by a forecaster who believes that habits stay.
-
-    Trajectories come in random order. How often each agent is in a state differs from step to step, and is counted
-    there, beginning with what it is at all steps; which move it makes from the state does not differ, and is counted
-    over all steps, beginning with what all agents do. The two together say by Bayes' rule whose the trajectory is.
-    """
-    order = np.random.default_rng(0).permutation(tau.n)
-    before, after = labels[order, :-1], labels[order, 1:]
-    row, step = np.nonzero((before >= 0) & (after >= 0))
-    before, after, agent = before[row, step], after[row, step], tau.agent[order][row]
-    n_states = int(labels.max(initial=0)) + 1
-    here = _earlier(step * n_states + before, agent, tau.K)
-    left, moved = _earlier(before, agent, tau.K), _earlier(before * n_states + after, agent, tau.K)
-    anywhere = left + PRIOR_VISITS * tau.K * tau.counts / tau.n
-    visits = here + PRIOR_HERE * anywhere / anywhere.sum(axis=1, keepdims=True)
-    usual = (moved.sum(axis=1, keepdims=True) + 0.5) / (left.sum(axis=1, keepdims=True) + 1)
-    moves = (moved + PRIOR_MOVES * usual) / (left + PRIOR_MOVES)
-    forecast = log_softmax(np.log(visits) + np.log(moves), axis=1)
-    return float(-forecast[np.arange(len(agent)), agent].mean())
-
-
-def _earlier(kind: Ints, agent: Ints, K: int) -> NDArray[np.float64]:
-    """(m, K): how many earlier visits of the same kind each agent made."""
-    order = np.argsort(kind, kind="stable")
-    visits = np.zeros((len(kind), K))
-    visits[np.arange(len(kind)), agent[order]] = 1
-    so_far = np.cumsum(visits, axis=0) - visits
-    first = np.flatnonzero(np.diff(kind[order], prepend=-1))
-    so_far -= np.repeat(so_far[first], np.diff(np.append(first, len(kind))), axis=0)
-    found = np.empty_like(so_far)
-    found[order] = so_far
-    return found
+    tables = pair_counts(labels.T, tau), _pair_counts_of_all_steps(labels, tau)
+    return min(_evidence_per_pair(each, tau) for each in tables)
 
 
 def _evidence_per_pair(tables: Sequence[Ints], tau: TrajectoryDataset) -> float:
@@ -115,6 +76,12 @@ def evidence_of(counts: Ints, tau: TrajectoryDataset) -> float:
 def pair_counts(codes: Iterable[Labels], tau: TrajectoryDataset) -> list[Ints]:
     """For each step, how often every agent had every pair of codes that occurs (pairs, K)."""
     return _tables([_visits(s, s_next, tau.agent, tau.K) for s, s_next in pairwise(codes)], tau.K)
+
+
+def _pair_counts_of_all_steps(labels: Ints, tau: TrajectoryDataset) -> list[Ints]:
+    """The same over all steps, as one table: `labels` (n, H) mean the same at each."""
+    before, after = np.concatenate(labels.T[:-1]), np.concatenate(labels.T[1:])
+    return _tables([_visits(before, after, np.tile(tau.agent, labels.shape[1] - 1), tau.K)], tau.K)
 
 
 def _visits(before: Labels, after: Labels, agent: Ints, K: int) -> Labels:
