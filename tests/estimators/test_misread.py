@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
+from craftrl import CRAFT, ClassifierOracle, Mixed
 from craftrl.estimators.misread import corrected
+from craftrl.states.accuracy import accuracy
 
 RING = 12
 
@@ -89,3 +93,22 @@ def test_the_number_computed_at_once_does_not_matter(monkeypatch):
 @pytest.mark.parametrize("labels", [np.zeros((5, 1), dtype=int), np.full((4, 3), -1), np.zeros((3, 4), dtype=int)])
 def test_where_nothing_can_be_said_nothing_changes(labels):
     assert np.array_equal(corrected(labels, 1), labels)
+
+
+def test_states_of_a_fit_are_right_where_single_observations_are_not():
+    """One observation in twenty shows another cell, so that no encoder reads more than 95.6% of them right."""
+    rng = np.random.default_rng(0)
+    agent = np.repeat([0, 1], 1500)
+    cell = np.zeros((3000, 8), dtype=int)
+    for h in range(1, 8):
+        to_the_right = np.where(agent == 0, 0.6, 0.2) + 0.15 * (cell[:, h - 1] % 2)
+        cell[:, h] = (cell[:, h - 1] + np.where(rng.random(3000) < to_the_right, 1, -1)) % 8
+    shown = np.where(rng.random(cell.shape) < 0.05, rng.integers(8, size=cell.shape), cell)
+    x = np.eye(8)[shown] + rng.normal(0, 0.1, (*cell.shape, 8))
+    trees = HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=16)
+    plain = ClassifierOracle(LogisticRegression())
+    oracle = Mixed(ClassifierOracle(trees, folds=2, calibrate=False), plain, plain)
+    model = CRAFT(oracle, alpha=0.5, eta=0.05, nu=0.01, stationary=True).fit(x, agent)
+    assert model.n_states_total_ == 8
+    assert 0.95 < accuracy(model.transform(x)[:, 1:], cell[:, 1:]) < 0.96
+    assert accuracy(model.labels_[:, 1:], cell[:, 1:]) > 0.98
