@@ -6,7 +6,7 @@ BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full bench bench-disk bench-cluster bench-ranks bench-streaming campaign docs docs-serve figures clean
+.PHONY: help install test lint reproduce reproduce-full gpu-studies bench bench-disk bench-cluster bench-ranks bench-streaming campaign docs docs-serve figures clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -41,6 +41,9 @@ reproduce-full: $(BASE)  ## the paper's 20 seeds, error growth and the figures
 	$(BIN)/craftrl reproduce table1 --seeds 20 --workers $(WORKERS) --out results/table1-full
 	$(BIN)/craftrl reproduce error-growth --seeds 20 --workers $(WORKERS) --out results/error-growth
 	$(BIN)/craftrl reproduce figures --out results/figures
+
+gpu-studies: $(READY)  ## CRAFT's rows on images, all studies side by side on one GPU; about 25 minutes on an H200
+	$(BIN)/python -m studies.on_one_gpu results/gpu-studies
 
 bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
 	$(BIN)/python benchmarks/exact_engine.py
