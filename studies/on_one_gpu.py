@@ -41,7 +41,17 @@ def commands(lane: str, out: Path, data: str) -> dict[str, list[str]]:
     """The studies of a lane: what is given to `craftrl`, by name."""
     own = {"pixels": [], "games": ["--data", data], "planning": ["--data", data]}
     return {
-        name: ["reproduce", *said.split(), *own[said.split()[0]], "--device", "cuda", "--out", str(out / name)]
+        name: [
+            "reproduce",
+            *said.split(),
+            *own[said.split()[0]],
+            "--device",
+            "cuda",
+            "--workers",
+            "1",
+            "--out",
+            str(out / name),
+        ]
         for name, said in LANES[lane].items()
     }
 
