@@ -34,26 +34,18 @@ LANES = {
     },
     "planning": {f"planning-{world}": f"{PLANNING} --worlds {world}" for world in ("minigrid", "freeway", "rooms")},
 }
+ON_THE_CARD = ("--device", "cuda", "--workers", "1")
 HIGH, LOW = "0", "1"  # CUDA_MPS_CLIENT_PRIORITY
 
 
 def commands(lane: str, out: Path, data: str) -> dict[str, list[str]]:
     """The studies of a lane: what is given to `craftrl`, by name."""
-    own = {"pixels": [], "games": ["--data", data], "planning": ["--data", data]}
-    return {
-        name: [
-            "reproduce",
-            *said.split(),
-            *own[said.split()[0]],
-            "--device",
-            "cuda",
-            "--workers",
-            "1",
-            "--out",
-            str(out / name),
-        ]
-        for name, said in LANES[lane].items()
-    }
+    found = {}
+    for name, said in LANES[lane].items():
+        study = said.split()
+        recordings = [] if study[0] == "pixels" else ["--data", data]
+        found[name] = ["reproduce", *study, *recordings, *ON_THE_CARD, "--out", str(out / name)]
+    return found
 
 
 def main() -> int:
