@@ -84,7 +84,8 @@ def _run(lane: str, out: Path, data: str, shared: dict[str, str]) -> int:
     for name, said in commands(lane, out, data).items():
         with (out / f"{name}.log").open("ab") as log:
             code = subprocess.run([sys.executable, "-m", "craftrl", *said], env=env, stdout=log, stderr=log).returncode
-        print(f"{name}: {'done' if not code else f'exit code {code}, see {name}.log'}", flush=True)
+        ended = "done" if not code else f"exit code {code}, see {name}.log"
+        print(f"{name}: {ended}\n", end="", flush=True)  # in one piece: other lanes speak as well
         failed += code != 0
     return failed
 
