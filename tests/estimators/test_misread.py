@@ -90,6 +90,15 @@ def test_the_number_computed_at_once_does_not_matter(monkeypatch):
     assert (corrected(read, RING) == whole).mean() > 0.9999
 
 
+def test_where_all_begin_in_one_state_they_still_do():
+    states = paths()
+    states[:, 0] = 3
+    states[::50, 1] = 9  # no walk gets there in one step
+    assert (corrected(states, RING)[:, 0] == 3).all()
+    states[:, 0] = -1
+    assert (corrected(states, RING)[:, 0] == -1).all()
+
+
 @pytest.mark.parametrize("labels", [np.zeros((5, 1), dtype=int), np.full((4, 3), -1), np.zeros((3, 4), dtype=int)])
 def test_where_nothing_can_be_said_nothing_changes(labels):
     assert np.array_equal(corrected(labels, 1), labels)

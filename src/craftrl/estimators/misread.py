@@ -44,7 +44,7 @@ def corrected(labels: Ints, n_states: int) -> NDArray[np.int64]:
     sure = np.delete(states, doubtful, axis=0)
     sure_moves = count_visits(sure[:, :-1].ravel(), sure[:, 1:].ravel(), sizes=(n_states, n_states)).astype(np.float64)
     sure_readings = np.diag(count_visits(sure.ravel(), sizes=(n_states,)).astype(np.float64))
-    first = count_visits(states[:, 0], sizes=(n_states,)) + PRIOR / n_states
+    first = count_visits(states[:, 0], sizes=(n_states,)) if (states[:, 0] >= 0).any() else np.ones(n_states)
     readings = (1 - SLIP) * np.eye(n_states) + SLIP / n_states
     blocks = np.array_split(np.arange(len(read)), -(-read.size * n_states // AT_ONCE))
     for _ in range(ROUNDS):
