@@ -10,38 +10,36 @@ from pathlib import Path
 import pytest
 
 from craftrl.cli import _parser
-from studies.on_one_gpu import LANES, commands
+from studies.on_one_gpu import STUDIES, command
 
-COMMITTED = {"rooms13": "pixels/rooms", "rooms": "pixels/rooms", "rows": "pixels/rows", "n": "pixels/n"}
+COMMITTED = {"rooms13": "rooms", "rooms": "rooms", "walkers": "rows", "few-500": "n", "few-1000": "n"}
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_every_command_is_one_that_the_command_line_knows(lane, tmp_path):
-    for name, said in commands(lane, tmp_path, "recordings").items():
-        args = _parser().parse_args(said)
-        assert args.device == "cuda"
-        assert Path(args.out) == tmp_path / name
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_command_is_one_that_the_command_line_knows(name, tmp_path):
+    args = _parser().parse_args(command(name, tmp_path, "recordings"))
+    assert args.device == "cuda"
+    assert Path(args.out) == tmp_path / name
 
 
 @pytest.mark.parametrize(("name", "file"), COMMITTED.items())
 def test_committed_rows_are_of_the_same_sizes(name, file, tmp_path):
-    (said,) = (all_[name] for lane in LANES if name in (all_ := commands(lane, tmp_path, "")))
-    args = _parser().parse_args(said)
-    rows = [json.loads(line) for line in (Path("studies") / f"{file}.jsonl").read_text().splitlines()]
+    args = _parser().parse_args(command(name, tmp_path, ""))
+    rows = [json.loads(line) for line in Path(f"studies/pixels/{file}.jsonl").read_text().splitlines()]
     mine = [row for row in rows if row["technique"] == "craft"]
     assert set(args.bounds) <= {row["bounds"] for row in mine}
     assert set(args.n or ()) <= {row["n"] for row in mine}
 
 
-def test_lanes_run_and_those_that_fail_are_told(tmp_path):
-    """With a `craftrl` that notes how it was called, and fails on what is named rows."""
+def test_studies_run_and_those_that_fail_are_told(tmp_path):
+    """With a `craftrl` that notes how it was called, and fails on the one with walkers."""
     fake = tmp_path / "craftrl"
     fake.mkdir()
     fake.joinpath("__init__.py").touch()
     fake.joinpath("__main__.py").write_text(
         "import os, sys\n"
         "print(os.environ['CUDA_MPS_CLIENT_PRIORITY'], *sys.argv[1:])\n"
-        "sys.exit(3 if sys.argv[-1].endswith('rows') else 0)\n"
+        "sys.exit(3 if sys.argv[-1].endswith('walkers') else 0)\n"
     )
     control = tmp_path / "nvidia-cuda-mps-control"
     control.write_text("#!/bin/sh\nexit 0\n")
@@ -51,12 +49,12 @@ def test_lanes_run_and_those_that_fail_are_told(tmp_path):
     call = [sys.executable, script, tmp_path / "out", "rooms13", "walkers"]
     done = subprocess.run(call, env=env, capture_output=True, text=True)
     assert done.returncode == 1
-    assert sorted(done.stdout.splitlines()) == ["rooms13: done", "rows: exit code 3, see rows.log"]
+    assert sorted(done.stdout.splitlines()) == ["rooms13: done", "walkers: exit code 3, see walkers.log"]
     assert (tmp_path / "out" / "rooms13.log").read_text().startswith("0 reproduce pixels --preset rooms13")
-    assert (tmp_path / "out" / "rows.log").read_text().startswith("1 reproduce pixels --preset full")
+    assert (tmp_path / "out" / "walkers.log").read_text().startswith("1 reproduce pixels --preset full")
 
 
-def test_unknown_lanes_are_refused():
-    done = subprocess.run([sys.executable, "-m", "studies.on_one_gpu", "out", "lane"], capture_output=True, text=True)
+def test_unknown_studies_are_refused():
+    done = subprocess.run([sys.executable, "-m", "studies.on_one_gpu", "out", "study"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "lane was given" in done.stderr
+    assert "study was given" in done.stderr
