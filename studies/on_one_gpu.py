@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: all of {', '.join(STUDIES)}")
     parser.add_argument("--data", default="results/games-data", help="recordings of games (default: %(default)s)")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()  # options may stand between the names
     if unknown := sorted(set(asked.names) - set(STUDIES)):
         parser.error(f"Studies are {', '.join(STUDIES)}; {', '.join(unknown)} was given.")
     asked.out.mkdir(parents=True, exist_ok=True)

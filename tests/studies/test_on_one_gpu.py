@@ -46,7 +46,7 @@ def test_studies_run_and_those_that_fail_are_told(tmp_path):
     control.chmod(control.stat().st_mode | stat.S_IXUSR)
     env = os.environ | {"PYTHONPATH": str(tmp_path), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     script = Path("studies/on_one_gpu.py").resolve()
-    call = [sys.executable, script, tmp_path / "out", "rooms13", "walkers"]
+    call = [sys.executable, script, tmp_path / "out", "--data", "recordings", "rooms13", "walkers"]
     done = subprocess.run(call, env=env, capture_output=True, text=True)
     assert done.returncode == 1
     assert sorted(done.stdout.splitlines()) == ["rooms13: done", "walkers: exit code 3, see walkers.log"]
