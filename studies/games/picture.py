@@ -1,9 +1,10 @@
 """What CRAFT saw in a game: frames, the pixels that decide, and the learned state over time.
 
-    python -m studies.games.picture MODEL_FOLDER PNG
+    python -m studies.games.picture MODEL_FOLDER PNG [EPISODE]
 
-draws it from a model and the frames that the study kept beside it (`craftrl reproduce games --models DIR`). It is for
-games whose figure moves along a line: a chicken's row, a submarine's depth.
+draws it from a model and the frames that the study kept beside it (`craftrl reproduce games --models DIR`). Of these
+episodes the first, 0, has the most states. It is for games whose figure moves along a line: a chicken's row, a
+submarine's depth.
 """
 
 from __future__ import annotations
@@ -105,4 +106,4 @@ def _shown(image: NDArray[Any]) -> NDArray[Any]:
 
 
 if __name__ == "__main__":
-    draw_episode(Path(sys.argv[1]), Path(sys.argv[2]))
+    draw_episode(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))
