@@ -24,7 +24,7 @@ from craftrl.errors import InvalidDataError
 def rank(accident, arguments, printed):
     for stream in (1, 2):
         os.dup2(os.open(printed, os.O_WRONLY | os.O_APPEND | os.O_CREAT), stream)
-    parts, minibatches = loop._parts, []
+    parts, minibatches = loop._Passes._parts, []
 
     def harmed(*given):
         minibatches.append(1)
@@ -35,7 +35,7 @@ def rank(accident, arguments, printed):
         return parts(*given)
 
     if os.environ["RANK"] == "1":
-        loop._parts = harmed
+        loop._Passes._parts = harmed
     sys.exit(main(arguments))
 
 

@@ -56,7 +56,7 @@ def pairs(tau, training=TRAINING, stop_after=None):
     """Held-out losses, the first before any training; logits, weights and features of the network that tells agents
     apart; and the trajectories that passes read from disk, each time, with the bytes held at once."""
     curve, saved, rows_read = [], [], []
-    mean_loss, save, read = loop._mean_loss, Checkpoint.save, StreamedMinibatches._read
+    mean_loss, save, read = loop._Passes.mean_loss, Checkpoint.save, StreamedMinibatches._read
 
     def noted(*given):
         curve.append(mean_loss(*given))
@@ -73,7 +73,7 @@ def pairs(tau, training=TRAINING, stop_after=None):
         return read(self, block)
 
     prepared = oracle(training).prepare(tau)
-    with patch.object(loop, "_mean_loss", noted), patch.object(Checkpoint, "save", stopping):
+    with patch.object(loop._Passes, "mean_loss", noted), patch.object(Checkpoint, "save", stopping):
         try:
             with patch.object(StreamedMinibatches, "_read", counted):
                 fit = prepared.pairs()

@@ -79,7 +79,7 @@ def test_an_interrupted_fit_trains_the_other_heads_and_ends_the_same(tau, whole,
     assert all(path.stat().st_mtime_ns == kept[path] for path in finished), "what is finished is not written again"
 
     Count(monkeypatch, most=0)  # a third time nothing is left to be trained
-    monkeypatch.setattr(training, "_parts", _no_gradients(training._parts))
+    monkeypatch.setattr(training._Passes, "_parts", _no_gradients(training._Passes._parts))
     assert learned(fit(tau, tmp_path)) == undisturbed
     file = next((tmp_path / "heads").glob("*/*.pt"))
     file.write_bytes(file.read_bytes()[:-1])

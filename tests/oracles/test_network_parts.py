@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from craftrl.data.dataset import TrajectoryDataset  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.network.networks import PairNetwork  # noqa: E402
-from craftrl.oracles.network.parts import IGNORE, at_once, cross_entropy_parts  # noqa: E402
+from craftrl.oracles.network.parts import IGNORE, at_once, cross_entropy_parts, parts_of  # noqa: E402
 from craftrl.oracles.network.training import train  # noqa: E402
 from craftrl.oracles.network.trunks import channels_last, new_trunk  # noqa: E402
 
@@ -25,15 +25,15 @@ def gradients(module, parts):
     return total, [p.grad.clone() for p in module.parameters()]
 
 
-@pytest.mark.parametrize("size", [1, 3, 5, 50])
-def test_parts_add_up_to_the_mean_over_the_targets_that_are_there(size):
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 7])
+def test_parts_add_up_to_the_mean_over_the_targets_that_are_there(n_parts):
     torch.manual_seed(0)
     network = PairNetwork(new_trunk(None, (8, 8, 3), 32), 4, 2).eval()
     x, target = torch.rand(7, 4, 3, 8, 8), torch.randint(0, 2, (7, 3))
     target[0], target[1, 1:], target[6, 2] = IGNORE, IGNORE, IGNORE  # trajectories of several lengths
     whole = lambda: torch.nn.functional.cross_entropy(network.along(x).flatten(0, 1), target.flatten())  # noqa: E731
     loss, expected = gradients(network, [whole])
-    found, got = gradients(network, cross_entropy_parts(network.along, x, target, size))
+    found, got = gradients(network, cross_entropy_parts(network.along, x, target, n_parts))
     assert found == pytest.approx(loss, rel=1e-5)
     for a, b in zip(expected, got):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
@@ -51,16 +51,16 @@ def test_training_in_parts_takes_the_same_steps():
     target = (x[:, 0] > 0.2).long()
     training = Training(epochs=3, patience=3, batch=20, lr=1e-2, device="cpu")
 
-    def trained(size):
+    def trained(n_parts):
         torch.manual_seed(0)
         module = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
         loss = train(
-            module, lambda rows: cross_entropy_parts(module, x[rows], target[rows], size), training.split(90, "r"),
+            module, lambda rows: cross_entropy_parts(module, x[rows], target[rows], n_parts), training.split(90, "r"),
             training, "parts",
         )  # fmt: skip
         return loss, module
 
-    (whole, a), (parts, b) = trained(None), trained(6)
+    (whole, a), (parts, b) = trained(1), trained(4)
     assert parts == pytest.approx(whole, rel=1e-5)
     for p, q in zip(a.parameters(), b.parameters()):
         torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-5)
@@ -71,6 +71,13 @@ def test_large_frames_are_taken_a_few_at_a_time_on_a_cpu_alone():
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 4 * sizes[2] > 4 * sizes[3] >= 4
     assert at_once((54, 54, 3), GPU) == at_once((30,), CPU) == 4096
+
+
+def test_a_minibatch_of_images_has_two_parts_or_more_on_a_cpu_alone():
+    assert parts_of(60, 6, (18, 18, 3), CPU) == 2
+    assert parts_of(51, 20, (54, 54, 3), CPU) == 6
+    assert parts_of(1, 20, (54, 54, 3), CPU) == 1
+    assert parts_of(51, 20, (54, 54, 3), GPU) == parts_of(60, 6, (30,), CPU) == 1
 
 
 def test_what_is_read_does_not_depend_on_how_much_is_read_at_once():

@@ -16,6 +16,7 @@ from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import Head
 from craftrl.oracles.network.parts import at_once
 from craftrl.oracles.network.settings import Training
+from craftrl.oracles.network.side_by_side import read_each
 from craftrl.oracles.network.trunks import Trunk
 
 __all__ = ["NetworkEncoder", "TrunkEncoder", "inputs_of"]
@@ -66,10 +67,9 @@ class NetworkEncoder(TrunkEncoder):
         """States of observations that come as network inputs, some at a time."""
         return torch.cat(self.states(inputs)).cpu().numpy()
 
-    @torch.no_grad()
-    def states(self, inputs: Iterable[Tensor]) -> list[Tensor]:
-        """The same, part by part, on the device."""
-        return [self.head(self.trunk(part).float()).argmax(dim=1) for part in inputs]
+    def states(self, inputs: Iterable[Tensor], cores: int = 1) -> list[Tensor]:
+        """The same, part by part, on the device, by so many threads."""
+        return read_each(lambda part: self.head(self.trunk(part).float()).argmax(dim=1), inputs, cores)
 
     def of_features(self, z: NDArray[np.floating]) -> Ints:
         return self.classify(torch.from_numpy(z))

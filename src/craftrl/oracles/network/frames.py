@@ -21,7 +21,7 @@ from craftrl.errors import InvalidDataError
 from craftrl.oracles.network.allowance import allowed_bytes, check_room
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.order import ENOUGH, Layout
-from craftrl.oracles.network.parts import at_once
+from craftrl.oracles.network.parts import at_once, parts_of
 from craftrl.oracles.network.process_group import ranks_here
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
@@ -79,10 +79,9 @@ class Frames(Feed, ABC):
     def data(self) -> str:
         return self.ranks.from_first(lambda: whole_digest(self.tau))
 
-    @property
-    def rows_at_once(self) -> int | None:
-        """The same in whole trajectories; None on a GPU, where there is no reason to take a minibatch apart."""
-        return max(1, self.at_once // self.tau.H) if self.device.type == "cpu" else None
+    def parts_of(self, rows: Tensor) -> int:
+        """In how many parts a minibatch of these trajectories is computed."""
+        return parts_of(len(rows), self.tau.H, self.tau.obs_shape, self.device)
 
     @abstractmethod
     def batch(self, step: Tensor, row: Tensor) -> Tensor:

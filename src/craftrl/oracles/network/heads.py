@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,9 @@ from craftrl.data.ranks import digest, present
 from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.networks import Head
+from craftrl.oracles.network.parts import PARTS
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
+from craftrl.oracles.network.side_by_side import Map, cores_for, side_by_side
 from craftrl.oracles.network.training import ENOUGH
 from craftrl.oracles.network.trunks import Standardise
 
@@ -35,6 +38,7 @@ __all__ = ["Heads", "head_logits"]
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 BATCH = 4096  # held-out observations read at once
+APART = 2**16  # numbers in a minibatch from which on a CPU computes heads side by side
 NOWHERE = Finished(None)
 Rows = tuple[Ints, Ints]  # of training, and held out
 
@@ -112,24 +116,23 @@ class Heads:
         size = min(len(r[0]) for r in rows)
         n_chunks = max(1, size // training.batch_of(size))
         best = _Best(weights)
-        for epoch in range(training.epochs):
-            order = _as_tensor(
-                [training.rng(name, epoch, i).permutation(r[0])[:size] for i, r in enumerate(rows)], device
-            )
-            for i, index in enumerate(order.tensor_split(n_chunks, dim=1)):
-                share = (epoch + i / n_chunks) / training.epochs
-                optimiser.param_groups[0]["lr"] = training.lr * (0.5 + 0.5 * math.cos(math.pi * share))
+        with side_by_side(cores_for(training, device)) as map_:
+            apart = device.type == "cpu" and x[0].numel() * size // n_chunks >= APART
+            backward = partial(_backward_apart, map_) if apart else partial(_backward, training.precision(device))
+            for epoch in range(training.epochs):
+                order = _as_tensor(
+                    [training.rng(name, epoch, i).permutation(r[0])[:size] for i, r in enumerate(rows)], device
+                )
+                for i, index in enumerate(order.tensor_split(n_chunks, dim=1)):
+                    share = (epoch + i / n_chunks) / training.epochs
+                    optimiser.param_groups[0]["lr"] = training.lr * (0.5 + 0.5 * math.cos(math.pi * share))
+                    optimiser.zero_grad(set_to_none=True)
+                    backward(weights, x, target, index)
+                    optimiser.step()
                 with training.precision(device):
-                    logits = _logits(weights, x[index])
-                value = functional.cross_entropy(logits.float().flatten(0, 1), target[index].flatten())
-                optimiser.zero_grad(set_to_none=True)
-                (len(rows) * value).backward()
-                optimiser.step()
-            with torch.no_grad(), training.precision(device):
-                logits = torch.cat([_logits(weights, x[index]) for index in held.split(BATCH, 1)], 1)
-                loss = functional.cross_entropy(logits.float().transpose(1, 2), target[held], reduction="none").mean(1)
-            if best.after(loss, weights) >= training.patience_of(size):
-                break
+                    loss = _held_out_loss(weights, x, target, held)
+                if best.after(loss, weights) >= training.patience_of(size):
+                    break
         take_firsts(present(), best.weights)
         with torch.no_grad():
             for i, head in enumerate(heads):
@@ -183,6 +186,39 @@ def _logits(weights: Sequence[Tensor], x: Tensor) -> Tensor:
     w1, b1, w2, b2 = weights
     hidden = torch.baddbmm(b1[:, None], x, w1.transpose(1, 2)).relu()
     return torch.baddbmm(b2[:, None], hidden, w2.transpose(1, 2))
+
+
+def _backward(precision: torch.autocast, weights: Sequence[Tensor], x: Tensor, target: Tensor, index: Tensor) -> None:
+    """The gradients of a minibatch, rows (heads, m) of x, of all heads at once."""
+    with precision:
+        logits = _logits(weights, x[index])
+    value = functional.cross_entropy(logits.float().flatten(0, 1), target[index].flatten())
+    (len(index) * value).backward()
+
+
+def _backward_apart(map_: Map, weights: Sequence[Tensor], x: Tensor, target: Tensor, index: Tensor) -> None:
+    """The same, each head by itself and its rows in parts."""
+
+    def of_one(head: int, rows: Tensor) -> Sequence[Tensor]:
+        own = [w.detach()[head : head + 1].requires_grad_() for w in weights]
+        loss = functional.cross_entropy(_logits(own, x[rows][None])[0], target[rows], reduction="sum")
+        return torch.autograd.grad(loss / index.shape[1], own)
+
+    parts = [(head, rows) for head, of_head in enumerate(index) for rows in of_head.tensor_split(PARTS)]
+    found = map_(of_one, *zip(*parts))
+    sums = [torch.zeros_like(w) for w in weights]
+    for (head, _), gradients in zip(parts, found):
+        for total, gradient in zip(sums, gradients):
+            total[head : head + 1] += gradient
+    for w, total in zip(weights, sums):
+        w.grad = total
+
+
+@torch.no_grad()
+def _held_out_loss(weights: Sequence[Tensor], x: Tensor, target: Tensor, held: Tensor) -> Tensor:
+    """(heads,): the mean loss of each head on its held-out rows (heads, m)."""
+    logits = torch.cat([_logits(weights, x[index]) for index in held.split(BATCH, 1)], 1)
+    return functional.cross_entropy(logits.float().transpose(1, 2), target[held], reduction="none").mean(1)
 
 
 def _as_tensor(rows: Sequence[Ints], device: torch.device) -> Tensor:

@@ -2,8 +2,9 @@
 
 A C library gets large blocks of memory from the system, and gives them back as soon as they are freed. The system hands
 memory out page by page, each filled with zeros: with minibatches of 1,000 frames of 54 x 54 pixels that took as long as
-all arithmetic. Smaller blocks are kept and used again. So on a CPU a large minibatch is computed in parts whose
-gradients are added up; up to rounding that is the gradient of the whole.
+all arithmetic. Smaller blocks are kept and used again. And parts of a minibatch are computed side by side where there
+are cores for it (`side_by_side`). So on a CPU a minibatch of images is computed in two parts or more, whose gradients
+are added up; up to rounding that is the gradient of the whole.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["IGNORE", "Part", "at_once", "cross_entropy_parts", "keep_freed_memory"]
+__all__ = ["IGNORE", "Part", "at_once", "cross_entropy_parts", "keep_freed_memory", "parts_of"]
 
 Part = Callable[[], Tensor]
 IGNORE = -100  # the target of what is not there, left out by torch's cross entropy
 ON_GPU = 4096  # observations
 PIXELS, LEAST = 600_000, 16  # on a CPU: with 32 features for every four pixels, blocks of 19 MB; and observations
+PARTS = 2  # of a minibatch of images on a CPU, at least: with four, one core takes a fifth longer
 KEPT = 31 * 2**20  # bytes
 
 
@@ -30,6 +32,14 @@ def at_once(obs_shape: tuple[int, ...], device: torch.device) -> int:
     if device.type == "cuda" or len(obs_shape) == 1:
         return ON_GPU
     return int(np.clip(PIXELS // (obs_shape[0] * obs_shape[1]), LEAST, ON_GPU))
+
+
+def parts_of(n_rows: int, H: int, obs_shape: tuple[int, ...], device: torch.device) -> int:
+    """In how many parts a minibatch of so many trajectories is computed; one on a GPU, and of feature vectors."""
+    if device.type == "cuda" or len(obs_shape) == 1:
+        return 1
+    at_most = max(1, at_once(obs_shape, device) // H)
+    return min(n_rows, max(PARTS, -(-n_rows // at_most)))
 
 
 @cache
@@ -43,12 +53,12 @@ def keep_freed_memory() -> None:
 
 
 def cross_entropy_parts(
-    logits: Callable[[Tensor], Tensor], x: Tensor, target: Tensor, size: int | None, among: Tensor | None = None
+    logits: Callable[[Tensor], Tensor], x: Tensor, target: Tensor, n_parts: int = 1, among: Tensor | None = None
 ) -> Sequence[Part]:
-    """The mean cross entropy of `logits(x)` (n, ..., classes) and target (n, ...), in parts of so many rows.
+    """The mean cross entropy of `logits(x)` (n, ..., classes) and target (n, ...), in so many parts.
 
-    The parts add up to the mean over all targets but IGNORE; each is computed when it is called. None: one part.
-    Where x is a part of a minibatch, `among` are the targets of all of it, over which the mean is taken.
+    The parts add up to the mean over all targets but IGNORE; each is computed when it is called. Where x is a part of a
+    minibatch, `among` are the targets of all of it, over which the mean is taken.
     """
     n_targets = ((target if among is None else among) != IGNORE).sum().clamp_min(1)
 
@@ -56,4 +66,4 @@ def cross_entropy_parts(
         found = logits(x).flatten(0, -2).float()
         return functional.cross_entropy(found, target.flatten(), reduction="sum") / n_targets
 
-    return [partial(part, *rows) for rows in zip(x.split(size or len(x)), target.split(size or len(x)))]
+    return [partial(part, *rows) for rows in zip(x.tensor_split(n_parts), target.tensor_split(n_parts))]

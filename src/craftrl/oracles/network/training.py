@@ -6,7 +6,9 @@ import copy
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +25,7 @@ from craftrl.oracles.network.collectives import GradientSum, take_firsts, total
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.parts import Part, keep_freed_memory
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
+from craftrl.oracles.network.side_by_side import Map, cores_for, gradients, side_by_side, with_own_noise
 from craftrl.progress import progress_bar, tell
 
 __all__ = ["Loss", "train"]
@@ -68,9 +71,23 @@ def train(
     device = training.to_device()
     module.to(device)
     keep_freed_memory()
+    with side_by_side(cores_for(training, device, module)) as map_:
+        passes = _Passes(module, loss, training, device, map_)
+        return _train(passes, rows, name, per_row, chance, feed or Feed(), targets)
+
+
+def _train(
+    passes: _Passes,
+    rows: tuple[Ints, Ints],
+    name: str,
+    per_row: int,
+    chance: float | None,
+    feed: Feed,
+    targets: Ints | None,
+) -> float:
+    module, training, device = passes.module, passes.training, passes.device
     rows_train, rows_held = rows
     size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
-    feed = feed or Feed()
     ranks = feed.ranks
     optimiser = torch.optim.AdamW(
         module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
@@ -84,7 +101,7 @@ def train(
 
     def held_out() -> float:
         with feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))) as chunks:
-            return _mean_loss(module, loss, chunks, training, device)
+            return passes.mean_loss(chunks)
 
     at = _Progress()
     weights = copy.deepcopy(module.state_dict())
@@ -108,8 +125,7 @@ def train(
                 risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
                 optimiser.param_groups[0]["lr"] = training.lr * risen
                 optimiser.zero_grad(set_to_none=True)
-                for part in _parts(loss, chunk, chunks.whole(i), training, device):
-                    part.backward()
+                passes.backward(chunk, chunks.whole(i))
                 add_up_gradients()
                 optimiser.step()
                 average.update(window=len(chunks) / 2)
@@ -180,37 +196,61 @@ class _Progress:
         return _Progress(self.epoch + 1, self.at_chance, best, stale)
 
 
-@torch.no_grad()
-def _mean_loss(
-    module: nn.Module,
-    loss: Loss,
-    chunks: Minibatches,
-    training: Training,
-    device: torch.device,
-) -> float:
-    module.eval()
-    summed, n = 0.0, 0
-    for i, chunk in enumerate(chunks):
-        size = len(chunks.chunks[i])
-        summed += float(sum(_parts(loss, chunk, chunks.whole(i), training, device))) * size
-        n += size
-    return total(chunks.ranks, summed) / n
+@dataclass(frozen=True)
+class _Passes:
+    """The loss of a module over minibatches, forward and backward; `map_` computes the parts of one side by side."""
+
+    module: nn.Module
+    loss: Loss
+    training: Training
+    device: torch.device
+    map_: Map
+
+    def backward(self, rows: Tensor, of: Tensor | None) -> None:
+        """Add the gradients of a minibatch to those of the parameters."""
+        with _enough_memory():
+            parts = self._parts(rows, of)
+            if len(parts) == 1:
+                parts[0]().backward()
+            elif parts:
+                learned = [p for p in self.module.parameters() if p.requires_grad]
+                gradients(with_own_noise(parts), learned, self.map_)
+
+    def mean_loss(self, chunks: Minibatches) -> float:
+        """Over all rows, by the module as it is used."""
+        self.module.eval()
+        summed, n = 0.0, 0
+        with torch.no_grad(), _enough_memory():
+            for i, chunk in enumerate(chunks):
+                size = len(chunks.chunks[i])
+                parts = self._parts(chunk, chunks.whole(i))
+                summed += float(sum(self.map_(torch.no_grad()(_value), parts))) * size
+                n += size
+        return total(chunks.ranks, summed) / n
+
+    def _parts(self, rows: Tensor, of: Tensor | None) -> Sequence[Part]:
+        """The parts of one loss, under mixed precision."""
+        if not len(rows):  # other ranks have this minibatch to themselves
+            return []
+        where = [rows] if of is None else [rows, of]
+        with self.training.precision(self.device):
+            found = self.loss(*(index.to(self.device) for index in where))
+        return [lambda: found] if isinstance(found, Tensor) else [partial(self._computed, part) for part in found]
+
+    def _computed(self, part: Part) -> Tensor:
+        with self.training.precision(self.device):
+            return part()
 
 
-def _parts(loss: Loss, rows: Tensor, of: Tensor | None, training: Training, device: torch.device) -> Iterator[Tensor]:
-    """The parts of one loss, one after the other, under mixed precision; with a useful word where memory runs out."""
-    if not len(rows):  # other ranks have this minibatch to themselves
-        return
+def _value(part: Part) -> Tensor:
+    return part()
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """With a useful word where a GPU has none left."""
     try:
-        with training.precision(device):
-            found = loss(rows.to(device)) if of is None else loss(rows.to(device), of.to(device))
-        if isinstance(found, Tensor):
-            yield found
-            return
-        for part in found:
-            with training.precision(device):
-                value = part()
-            yield value
+        yield
     except torch.cuda.OutOfMemoryError as error:
         raise TrainingError("The GPU ran out of memory; lower Training(batch=...), or the trunk's width.") from error
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
+from craftrl.oracles.network.side_by_side import noise_like
 
 __all__ = [
     "Decorrelate",
@@ -77,7 +78,7 @@ class Standardise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         z = (x - self.mean) / self.scale
-        return z + self.noise * torch.randn_like(z) if self.training and self.noise else z
+        return z + self.noise * noise_like(z) if self.training and self.noise else z
 
 
 class Decorrelate(nn.Module):
@@ -109,7 +110,7 @@ class Decorrelate(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         z = (x - self.mean) @ self.turn
-        return z + self.noise * torch.randn_like(z) if self.training and self.noise else z
+        return z + self.noise * noise_like(z) if self.training and self.noise else z
 
 
 class Trunk(SavableModule):
@@ -117,10 +118,12 @@ class Trunk(SavableModule):
 
     dim        number of features
     map_shape  (channels, rows, columns) if the features are a map, flattened; else None
+    users_own  whether its layers are the user's
     """
 
     dim: int
     map_shape: tuple[int, int, int] | None = None
+    users_own = False
 
     def fit_input(self, x: Tensor) -> None:
         """Learn the scale of the inputs (n, *input), before any training."""
@@ -213,6 +216,8 @@ class VectorTrunk(Trunk):
 
 class OwnTrunk(Trunk):
     """A trunk of the user's own: no file holds its code, so that a saved model is loaded with it."""
+
+    users_own = True
 
     def __init__(self, module: nn.Module, output: tuple[int, ...]) -> None:
         super().__init__()
