@@ -18,6 +18,7 @@ import torch
 from measuring import write_rows
 
 from craftrl import CRAFT
+from craftrl.engine.threads import usable_threads
 from craftrl.envs import collect
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.network import NeuralOracle, Training
@@ -40,6 +41,7 @@ def measured(name: str, device: str) -> dict[str, Any]:
     bounds = population_assumptions(world, agents)
     training = Training(device=device, progress=False)
     oracle = NeuralOracle(training=training)
+    cores = f"{usable_threads()} cores"
     start = time.perf_counter()
     nu = max(bounds.nu.value, 10 / data.tau.n)
     model = CRAFT(oracle, alpha=1.0, eta=bounds.eta.value, nu=nu, stationary=True).fit(data.tau)
@@ -49,7 +51,7 @@ def measured(name: str, device: str) -> dict[str, Any]:
     floor = _frames_per_second(world, len(agents), training)
     return {
         "world": name,
-        "device": torch.cuda.get_device_name() if training.to_device().type == "cuda" else "cpu, one thread",
+        "device": torch.cuda.get_device_name() if training.to_device().type == "cuda" else f"cpu, {cores}",
         "videos": data.tau.n,
         "frames": data.tau.n * data.tau.H,
         "accuracy": round(float(np.mean(encoder_accuracy(model, fresh.tau.at, fresh.truth.states)[1:])), 4),

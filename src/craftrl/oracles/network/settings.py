@@ -42,9 +42,10 @@ class Training(Savable):
     warm_up            minibatches over which the rate rises to its full height: at once it may kill a network
     held_out           share of the trajectories kept for early stopping
     device             "cpu", "cuda", or "auto": a GPU if there is one
-    threads            of the CPU while a fit runs its networks; one is fastest for small networks, and results then do
-                       not depend on the machine's cores. Another number rounds differently, and so may give slightly
-                       different networks; None leaves it to torch, and so to the machine
+    threads            of torch on a CPU while a fit runs its networks. With one, the parts of a minibatch are computed
+                       side by side on the cores there are (the variable CRAFTRL_NUM_THREADS limits them), and results
+                       do not depend on how many. Another number rounds differently, and so may give slightly different
+                       networks; None leaves it to torch, and so to the machine
     memory             how much of the observations may be held in memory, in bytes or as "4GB"; None for a quarter of
                        the machine's memory, or of the GPU's if that is less. What is larger is read from disk while
                        the network trains, in windows of this size; several ranks divide each window
