@@ -120,3 +120,5 @@ def test_where_parts_are_one_threads(threads):
     assert cores_for(TRAINING, torch.device("cuda"), trunk) == 1
     assert cores_for(TRAINING.but(threads=None), CPU, trunk) == 1
     assert cores_for(TRAINING, CPU, new_trunk(OfTheUser(), (8, 8, 3), 32)) == 1
+    threads(64)
+    assert cores_for(TRAINING, CPU, trunk) == 8

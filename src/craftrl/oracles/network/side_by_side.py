@@ -24,6 +24,7 @@ from craftrl.engine.threads import ordered_map, usable_threads
 __all__ = ["Map", "cores_for", "gradients", "noise_like", "read_each", "side_by_side", "with_own_noise"]
 
 Map = Callable[..., Iterable[Any]]  # as `map` is: results in the order of what they are made of
+MOST = 8  # threads: each takes some 150 MB, and a minibatch has few parts
 
 
 class _Noise(threading.local):
@@ -40,7 +41,7 @@ def cores_for(training: Any, device: torch.device, *modules: nn.Module) -> int:
     which may draw noise, or keep something from one call to the next.
     """
     ours = not any(getattr(layer, "users_own", False) for module in modules for layer in module.modules())
-    return usable_threads() if device.type == "cpu" and training.threads == 1 and ours else 1
+    return min(usable_threads(), MOST) if device.type == "cpu" and training.threads == 1 and ours else 1
 
 
 @contextmanager
