@@ -18,11 +18,11 @@ import torch
 from measuring import write_rows
 
 from craftrl import CRAFT
-from craftrl.engine.threads import usable_threads
 from craftrl.envs import collect
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.networks import PairNetwork
+from craftrl.oracles.network.side_by_side import cores_for
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.trunks import new_trunk
 from craftrl.states.accuracy import encoder_accuracy
@@ -41,7 +41,7 @@ def measured(name: str, device: str) -> dict[str, Any]:
     bounds = population_assumptions(world, agents)
     training = Training(device=device, progress=False)
     oracle = NeuralOracle(training=training)
-    cores = f"{usable_threads()} cores"
+    cores = f"{cores_for(training, training.to_device())} threads"
     start = time.perf_counter()
     nu = max(bounds.nu.value, 10 / data.tau.n)
     model = CRAFT(oracle, alpha=1.0, eta=bounds.eta.value, nu=nu, stationary=True).fit(data.tau)

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from craftrl.data.dataset import TrajectoryDataset  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.network.networks import PairNetwork  # noqa: E402
-from craftrl.oracles.network.parts import IGNORE, at_once, cross_entropy_parts, parts_of  # noqa: E402
+from craftrl.oracles.network.parts import IGNORE, PARTS, at_once, cross_entropy_parts, parts_of  # noqa: E402
 from craftrl.oracles.network.training import train  # noqa: E402
 from craftrl.oracles.network.trunks import channels_last, new_trunk  # noqa: E402
 
@@ -73,11 +73,12 @@ def test_large_frames_are_taken_a_few_at_a_time_on_a_cpu_alone():
     assert at_once((54, 54, 3), GPU) == at_once((30,), CPU) == 4096
 
 
-def test_a_minibatch_of_images_has_two_parts_or_more_on_a_cpu_alone():
-    assert parts_of(60, 6, (18, 18, 3), CPU) == 2
+def test_in_how_many_parts_a_minibatch_is_computed():
+    assert [parts_of(n, 6, (18, 18, 3), CPU, PARTS) for n in (1, 2, 60, 700)] == [1, 2, 2, 3]
+    assert parts_of(60, 6, (18, 18, 3), CPU) == 1
     assert parts_of(51, 20, (54, 54, 3), CPU) == 6
-    assert parts_of(1, 20, (54, 54, 3), CPU) == 1
-    assert parts_of(51, 20, (54, 54, 3), GPU) == parts_of(60, 6, (30,), CPU) == 1
+    for elsewhere in (GPU, torch.device("mps")):
+        assert parts_of(51, 20, (54, 54, 3), elsewhere, PARTS) == 1
 
 
 def test_what_is_read_does_not_depend_on_how_much_is_read_at_once():

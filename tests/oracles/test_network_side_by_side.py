@@ -1,5 +1,8 @@
 """Parts of a minibatch side by side: the same weights to the last bit, whatever number of threads there is."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -8,16 +11,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from craftrl.data.dataset import TrajectoryDataset  # noqa: E402
-from craftrl.oracles.network import NeuralOracle, Training, heads  # noqa: E402
+from craftrl.oracles.network import NeuralOracle, Training, heads, parts  # noqa: E402
 from craftrl.oracles.network.heads import Heads  # noqa: E402
-from craftrl.oracles.network.side_by_side import (  # noqa: E402
-    cores_for,
-    gradients,
-    noise_like,
-    side_by_side,
-    with_own_noise,
-)
-from craftrl.oracles.network.trunks import Standardise, new_trunk  # noqa: E402
+from craftrl.oracles.network.noise import noise_like, with_own_noise  # noqa: E402
+from craftrl.oracles.network.side_by_side import cores_for, gradients, may_be_apart, side_by_side  # noqa: E402
+from craftrl.oracles.network.trunks import MapTrunk, Standardise, new_trunk  # noqa: E402
 
 CPU = torch.device("cpu")
 TRAINING = Training(epochs=2, plateau=0, batch=48, device="cpu", progress=False)
@@ -34,24 +32,27 @@ def tau():
     return TrajectoryDataset.from_arrays([rng.integers(0, 256, (40, 3, 8, 8, 3), dtype=np.uint8) for _ in range(2)])
 
 
-def weights(tau, **settings):
-    """Those of the log-odds and of small classifiers on them, and what is read of one step."""
-    prepared = NeuralOracle(dim=32, networks=1, training=TRAINING, **settings).prepare(tau)
-    network = prepared.pairs().networks[0]
-    fit = prepared.encode(2, np.arange(tau.n) % 3, 3)
-    values = [*network.state_dict().values(), *fit.encoder.head.state_dict().values(), prepared.features(2)]
-    return [value.detach().clone() for value in values], prepared.pairs().logits
+def learned(tau):
+    """All weights: of the log-odds, of small classifiers and of the one encoder; and what is read with them."""
+    prepared = NeuralOracle(dim=32, networks=1, training=TRAINING).prepare(tau)
+    labels = np.arange(tau.n * tau.H).reshape(tau.n, tau.H) % 3
+    step, shared = prepared.encode(2, labels[:, 1], 3).encoder, prepared.share(labels, 3, "shared").encoder
+    modules = prepared.pairs().networks[0], step.head, shared.trunk, shared.head
+    arrays = [value.numpy() for module in modules for value in module.state_dict().values()]
+    return [*arrays, prepared.features(2).numpy(), prepared.pairs().logits, prepared.read(shared, tau, 2)]
 
 
 def test_one_result_on_any_number_of_threads(tau, threads, monkeypatch):
+    """With more parts than threads: of minibatches, of what is read, and of small classifiers."""
     monkeypatch.setattr(heads, "APART", 1)
+    monkeypatch.setattr(parts, "PIXELS", 16 * 64)
     found = []
     for n in (1, 2, 3):
         threads(n)
-        found.append(weights(tau))
-    for others, logits in found[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(found[0][0], others))
-        np.testing.assert_array_equal(found[0][1], logits)
+        found.append(learned(tau))
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_each_part_has_noise_of_its_own_and_the_rest_has_torchs():
@@ -72,6 +73,13 @@ def test_gradients_are_added_to_those_that_are_there():
     gradients([lambda: weight.sum(), lambda: 2 * weight[0]], [weight, unused], map)
     assert weight.grad.tolist() == [4.0, 2.0]
     assert unused.grad is None
+
+
+def test_gradients_that_two_parameters_have_in_common_are_counted_once():
+    """torch gives both of them one tensor."""
+    both = [torch.nn.Parameter(torch.ones(2)) for _ in range(2)]
+    gradients([lambda: (both[0] + both[1]).square().sum()] * 2, both, map)
+    assert [parameter.grad.tolist() for parameter in both] == [[8.0, 8.0]] * 2
 
 
 def test_an_error_in_a_part_is_raised_where_it_was_asked_for():
@@ -96,29 +104,56 @@ def test_heads_apart_take_the_steps_of_heads_together(monkeypatch):
 
 
 class OfTheUser(torch.nn.Module):
-    """Keeps the threads in which it ran."""
+    """Keeps the threads in which it ran, and the sizes of what it was given."""
 
     def __init__(self):
         super().__init__()
-        self.layer, self.seen = torch.nn.Linear(8 * 8 * 3, 4), set()
+        self.layer, self.threads, self.sizes = torch.nn.Linear(8 * 8 * 3, 4), set(), set()
 
     def forward(self, x):
-        self.seen.add(threading.current_thread().name)
+        self.threads.add(threading.current_thread().name)
+        self.sizes.add(len(x))
         return self.layer(x.flatten(1))
 
 
-def test_a_trunk_of_the_users_runs_in_the_users_thread(tau, threads):
+def test_a_trunk_of_the_users_has_whole_minibatches_and_one_thread(tau, threads):
     threads(2)
     prepared = NeuralOracle(trunk=OfTheUser(), networks=1, training=TRAINING).prepare(tau)
-    assert prepared.pairs().networks[0].trunk.module.seen == {threading.current_thread().name}
+    seen = prepared.pairs().networks[0].trunk.module
+    assert seen.threads == {threading.current_thread().name}
+    assert 54 in seen.sizes  # 72 trajectories of three frames, in four minibatches
 
 
-def test_where_parts_are_one_threads(threads):
+def test_where_there_is_one_thread(threads):
     threads(2)
-    trunk = new_trunk(None, (8, 8, 3), 32)
-    assert cores_for(TRAINING, CPU, trunk) == 2
-    assert cores_for(TRAINING, torch.device("cuda"), trunk) == 1
-    assert cores_for(TRAINING.but(threads=None), CPU, trunk) == 1
-    assert cores_for(TRAINING, CPU, new_trunk(OfTheUser(), (8, 8, 3), 32)) == 1
+    assert cores_for(TRAINING, CPU) == 2
+    assert cores_for(TRAINING, torch.device("cuda")) == 1
+    assert cores_for(TRAINING.but(threads=None), CPU) == 1
     threads(64)
-    assert cores_for(TRAINING, CPU, trunk) == 8
+    assert cores_for(TRAINING, CPU) == 8
+
+
+def test_which_trunks_threads_may_share():
+    class Another(MapTrunk):
+        pass
+
+    assert may_be_apart(new_trunk(None, (8, 8, 3), 32))
+    others = new_trunk(OfTheUser(), (8, 8, 3), 32), new_trunk(None, (5,), 32), Another((8, 8, 3)), torch.nn.Identity()
+    assert not any(map(may_be_apart, others))
+
+
+NEW_THREADS = """
+import torch
+from threadpoolctl import threadpool_info
+from craftrl.oracles.network.side_by_side import read_each, side_by_side
+of_openmp = lambda _: {each["num_threads"] for each in threadpool_info() if "torch" in each["filepath"]}
+torch.set_num_threads(1)
+with side_by_side(2) as map_:
+    print(*set().union(*map_(of_openmp, range(4)), *read_each(of_openmp, range(4), 2)))
+"""
+
+
+def test_new_threads_keep_to_the_number_that_torch_was_told():
+    """OpenMP has a number for every thread, and begins with that of the machine, or of the environment."""
+    call, env = [sys.executable, "-c", NEW_THREADS], os.environ | {"OMP_NUM_THREADS": "2"}
+    assert subprocess.run(call, env=env, capture_output=True, text=True).stdout.split() == ["1"]

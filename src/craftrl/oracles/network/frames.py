@@ -21,10 +21,12 @@ from craftrl.errors import InvalidDataError
 from craftrl.oracles.network.allowance import allowed_bytes, check_room
 from craftrl.oracles.network.minibatches import Feed, Minibatches
 from craftrl.oracles.network.order import ENOUGH, Layout
-from craftrl.oracles.network.parts import at_once, parts_of
+from craftrl.oracles.network.parts import PARTS, at_once, parts_of
 from craftrl.oracles.network.process_group import ranks_here
 from craftrl.oracles.network.settings import Training
+from craftrl.oracles.network.side_by_side import may_be_apart
 from craftrl.oracles.network.streaming import DEVICE_SHARE, Stream, StreamedMinibatches, free_bytes
+from craftrl.oracles.network.trunks import Trunk
 
 __all__ = ["Frames", "HeldFrames", "StreamedFrames", "check_observations", "open_frames", "to_input"]
 
@@ -79,9 +81,10 @@ class Frames(Feed, ABC):
     def data(self) -> str:
         return self.ranks.from_first(lambda: whole_digest(self.tau))
 
-    def parts_of(self, rows: Tensor) -> int:
+    def parts_of(self, rows: Tensor, trunk: Trunk) -> int:
         """In how many parts a minibatch of these trajectories is computed."""
-        return parts_of(len(rows), self.tau.H, self.tau.obs_shape, self.device)
+        least = PARTS if may_be_apart(trunk) else 1
+        return parts_of(len(rows), self.tau.H, self.tau.obs_shape, self.device, least)
 
     @abstractmethod
     def batch(self, step: Tensor, row: Tensor) -> Tensor:

@@ -3,8 +3,8 @@
 A C library gets large blocks of memory from the system, and gives them back as soon as they are freed. The system hands
 memory out page by page, each filled with zeros: with minibatches of 1,000 frames of 54 x 54 pixels that took as long as
 all arithmetic. Smaller blocks are kept and used again. And parts of a minibatch are computed side by side where there
-are cores for it (`side_by_side`). So on a CPU a minibatch of images is computed in two parts or more, whose gradients
-are added up; up to rounding that is the gradient of the whole.
+are cores for it (`side_by_side`). So on a CPU a minibatch of images is computed in parts, whose gradients are added up;
+up to rounding that is the gradient of the whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["IGNORE", "Part", "at_once", "cross_entropy_parts", "keep_freed_memory", "parts_of"]
+__all__ = ["IGNORE", "PARTS", "Part", "at_once", "cross_entropy_parts", "keep_freed_memory", "parts_of"]
 
 Part = Callable[[], Tensor]
 IGNORE = -100  # the target of what is not there, left out by torch's cross entropy
@@ -29,17 +29,17 @@ KEPT = 31 * 2**20  # bytes
 
 def at_once(obs_shape: tuple[int, ...], device: torch.device) -> int:
     """How many observations are encoded at once, where that makes no difference but to the time it takes."""
-    if device.type == "cuda" or len(obs_shape) == 1:
+    if device.type != "cpu" or len(obs_shape) == 1:
         return ON_GPU
     return int(np.clip(PIXELS // (obs_shape[0] * obs_shape[1]), LEAST, ON_GPU))
 
 
-def parts_of(n_rows: int, H: int, obs_shape: tuple[int, ...], device: torch.device) -> int:
-    """In how many parts a minibatch of so many trajectories is computed; one on a GPU, and of feature vectors."""
-    if device.type == "cuda" or len(obs_shape) == 1:
+def parts_of(n_rows: int, H: int, obs_shape: tuple[int, ...], device: torch.device, least: int = 1) -> int:
+    """In how many parts a minibatch of so many trajectories is computed: one elsewhere than on a CPU."""
+    if device.type != "cpu":
         return 1
     at_most = max(1, at_once(obs_shape, device) // H)
-    return min(n_rows, max(PARTS, -(-n_rows // at_most)))
+    return min(n_rows, max(least, -(-n_rows // at_most)))
 
 
 @cache

@@ -75,7 +75,7 @@ def _loss(network: Classifier, frames: Frames, labels: Ints, n_states: int, agen
         x = frames.trajectories(rows)
         if table is None:
             among = None if of is None else target[of]
-            return cross_entropy_parts(logits, x, target[rows], frames.parts_of(rows), among)
+            return cross_entropy_parts(logits, x, target[rows], frames.parts_of(rows, network.trunk), among)
         found = logits(x).float()
         q = found.softmax(dim=-1)
         log_p = torch.einsum("nhs,hstk,nht->nhk", q[:, :-1], table, q[:, 1:]).clamp_min(1e-6).log()

@@ -23,9 +23,10 @@ from craftrl.oracles.network.averaging import WeightAverage
 from craftrl.oracles.network.checkpoints import Checkpoint
 from craftrl.oracles.network.collectives import GradientSum, take_firsts, total
 from craftrl.oracles.network.minibatches import Feed, Minibatches
+from craftrl.oracles.network.noise import with_own_noise
 from craftrl.oracles.network.parts import Part, keep_freed_memory
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
-from craftrl.oracles.network.side_by_side import Map, cores_for, gradients, side_by_side, with_own_noise
+from craftrl.oracles.network.side_by_side import Map, cores_for, gradients, may_be_apart, side_by_side
 from craftrl.progress import progress_bar, tell
 
 __all__ = ["Loss", "train"]
@@ -71,8 +72,9 @@ def train(
     device = training.to_device()
     module.to(device)
     keep_freed_memory()
-    with side_by_side(cores_for(training, device, module)) as map_:
-        passes = _Passes(module, loss, training, device, map_)
+    apart = may_be_apart(getattr(module, "trunk", module))
+    with side_by_side(cores_for(training, device) if apart else 1) as map_:
+        passes = _Passes(module, loss, training, device, map_ if apart else None)
         return _train(passes, rows, name, per_row, chance, feed or Feed(), targets)
 
 
@@ -198,23 +200,26 @@ class _Progress:
 
 @dataclass(frozen=True)
 class _Passes:
-    """The loss of a module over minibatches, forward and backward; `map_` computes the parts of one side by side."""
+    """The loss of a module over minibatches, forward and backward.
+
+    `map_` computes the parts of a minibatch side by side; None where they may not be.
+    """
 
     module: nn.Module
     loss: Loss
     training: Training
     device: torch.device
-    map_: Map
+    map_: Map | None
 
     def backward(self, rows: Tensor, of: Tensor | None) -> None:
         """Add the gradients of a minibatch to those of the parameters."""
         with _enough_memory():
             parts = self._parts(rows, of)
-            if len(parts) == 1:
-                parts[0]().backward()
-            elif parts:
-                learned = [p for p in self.module.parameters() if p.requires_grad]
-                gradients(with_own_noise(parts), learned, self.map_)
+            if self.map_ is not None and len(parts) > 1:
+                gradients(with_own_noise(parts), list(self.module.parameters()), self.map_)
+            else:
+                for part in parts:
+                    part().backward()
 
     def mean_loss(self, chunks: Minibatches) -> float:
         """Over all rows, by the module as it is used."""
@@ -224,7 +229,7 @@ class _Passes:
             for i, chunk in enumerate(chunks):
                 size = len(chunks.chunks[i])
                 parts = self._parts(chunk, chunks.whole(i))
-                summed += float(sum(self.map_(torch.no_grad()(_value), parts))) * size
+                summed += float(sum((self.map_ or map)(torch.no_grad()(_value), parts))) * size
                 n += size
         return total(chunks.ranks, summed) / n
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.network.side_by_side import noise_like
+from craftrl.oracles.network.noise import noise_like
 
 __all__ = [
     "Decorrelate",
@@ -118,12 +118,10 @@ class Trunk(SavableModule):
 
     dim        number of features
     map_shape  (channels, rows, columns) if the features are a map, flattened; else None
-    users_own  whether its layers are the user's
     """
 
     dim: int
     map_shape: tuple[int, int, int] | None = None
-    users_own = False
 
     def fit_input(self, x: Tensor) -> None:
         """Learn the scale of the inputs (n, *input), before any training."""
@@ -216,8 +214,6 @@ class VectorTrunk(Trunk):
 
 class OwnTrunk(Trunk):
     """A trunk of the user's own: no file holds its code, so that a saved model is loaded with it."""
-
-    users_own = True
 
     def __init__(self, module: nn.Module, output: tuple[int, ...]) -> None:
         super().__init__()
