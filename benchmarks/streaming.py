@@ -215,6 +215,7 @@ def measure(store: str, arguments: argparse.Namespace, folder: Path) -> dict[str
 
 
 def main() -> None:
+    os.environ.setdefault("CRAFTRL_NUM_THREADS", "1")  # the training thread's own time says what was worked
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", nargs="+", choices=STORES, default=("npy", "hdf5"))
     parser.add_argument("--n", type=int, default=4000, help="trajectories of both agents together, of ten frames")

@@ -44,9 +44,9 @@ def counted_minibatches() -> Iterator[list[int]]:
     from craftrl.oracles.network import training
 
     counted: list[int] = []
-    parts = training._parts
+    parts = training._Passes._parts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "_parts", lambda *given: counted.append(1) or parts(*given))
+        patch.setattr(training._Passes, "_parts", lambda *given: counted.append(1) or parts(*given))
         yield counted
 
 

@@ -62,8 +62,11 @@ def gradients(parts: Sequence[Callable[[], Tensor]], parameters: Sequence[nn.Par
 
     for found in map_(of_one, parts):
         for parameter, gradient in zip(parameters, found):
-            if gradient is not None:  # never in place: it may be another parameter's as well
-                parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+            if gradient is None:
+                continue
+            if parameter.grad is None:  # in memory as the parameter is, and its own: torch may give one to two of them
+                parameter.grad = torch.zeros_like(parameter)
+            parameter.grad += gradient
 
 
 def read_each(function: Callable[[Tensor], Tensor], inputs: Iterable[Tensor], n_threads: int = 1) -> list[Tensor]:
