@@ -126,7 +126,8 @@ def test_a_trunk_of_the_users_has_whole_minibatches_and_one_thread(tau, threads)
 
 def test_where_there_is_one_thread(threads):
     threads(2)
-    assert cores_for(TRAINING, CPU) == 2
+    assert cores_for(TRAINING, CPU) == cores_for(TRAINING, CPU, new_trunk(None, (8, 8, 3), 32)) == 2
+    assert cores_for(TRAINING, CPU, OfTheUser()) == 1
     assert cores_for(TRAINING, torch.device("cuda")) == 1
     assert cores_for(TRAINING.but(threads=None), CPU) == 1
     threads(64)

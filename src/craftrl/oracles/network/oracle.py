@@ -30,7 +30,7 @@ from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.process_group import begin, ranks_for
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.shared import fit_shared
-from craftrl.oracles.network.side_by_side import cores_for, may_be_apart, read_each
+from craftrl.oracles.network.side_by_side import cores_for, read_each
 from craftrl.oracles.network.starts import network_start_test, network_starts
 from craftrl.oracles.network.threads import with_own_threads
 from craftrl.oracles.network.trunks import Standardise, Trunk
@@ -281,17 +281,13 @@ class PreparedNetwork(PreparedOracle):
         networks = self.pairs().networks
         with torch.no_grad(), self.training.precision(self.frames.device), self.frames.at(h) as inputs:
             trunk = networks[number].trunk
-            z = inputs.gathered(read_each(trunk, inputs, self._cores(trunk)))
+            z = inputs.gathered(read_each(trunk, inputs, cores_for(self.training, self.frames.device, trunk)))
         steps, room = z.nbytes * self.tau.H, self._room()
         if number == 0 and steps > room:
             self._features.clear()
         if number == 0 or steps * len(networks) <= room:
             self._features[number, h] = z
         return z
-
-    def _cores(self, trunk: Trunk) -> int:
-        """How many threads read observations with this trunk."""
-        return cores_for(self.training, self.frames.device) if may_be_apart(trunk) else 1
 
     def _room(self) -> float:
         """How many bytes of features are kept, the same on all ranks: they must all need to read again, or none."""
@@ -322,7 +318,8 @@ class PreparedNetwork(PreparedOracle):
             states = firsts(self.frames.ranks, encoder.classify(self.features(h)))
         else:
             with self.training.precision(self.frames.device), self.frames.at(h) as inputs:
-                states = inputs.gathered(encoder.states(inputs, self._cores(encoder.trunk))).cpu().numpy()
+                cores = cores_for(self.training, self.frames.device, encoder.trunk)
+                states = inputs.gathered(encoder.states(inputs, cores)).cpu().numpy()
         return np.where(tau.present(h), states, -1)
 
     @with_own_threads

@@ -22,7 +22,7 @@ from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.parts import IGNORE, Part, cross_entropy_parts
 from craftrl.oracles.network.settings import Training, seeded
-from craftrl.oracles.network.side_by_side import cores_for, may_be_apart, read_each
+from craftrl.oracles.network.side_by_side import cores_for, read_each
 from craftrl.oracles.network.training import Loss, train
 from craftrl.oracles.network.trunks import new_trunk
 
@@ -171,7 +171,7 @@ def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Tra
     parts = [rows[i : i + size] for i in range(0, len(rows), size)]
     with training.precision(frames.device), frames.in_order(parts) as chunks:
         inputs = (frames.trajectories(r) for r in chunks if len(r))
-        cores = cores_for(training, frames.device) if may_be_apart(network.trunk) else 1
+        cores = cores_for(training, frames.device, network.trunk)
         return chunks.gathered(read_each(lambda x: network.along(x).double().cpu(), inputs, cores)).numpy()
 
 

@@ -37,9 +37,12 @@ def may_be_apart(trunk: nn.Module) -> bool:
     return type(trunk) is MapTrunk
 
 
-def cores_for(training: Training, device: torch.device) -> int:
-    """How many threads there are for parts: one on a GPU, and where torch has threads of its own (`threads`)."""
-    if device.type != "cpu" or training.threads != 1:
+def cores_for(training: Training, device: torch.device, trunk: nn.Module | None = None) -> int:
+    """How many threads there are for parts, of a trunk's work if one is given.
+
+    One on a GPU, where torch has threads of its own (`threads`), and for a trunk that must not be shared.
+    """
+    if device.type != "cpu" or training.threads != 1 or not (trunk is None or may_be_apart(trunk)):
         return 1
     return min(max(1, usable_threads() // ranks_here()), MOST)
 

@@ -72,9 +72,9 @@ def train(
     device = training.to_device()
     module.to(device)
     keep_freed_memory()
-    apart = may_be_apart(getattr(module, "trunk", module))
-    with side_by_side(cores_for(training, device) if apart else 1) as map_:
-        passes = _Passes(module, loss, training, device, map_ if apart else None)
+    trunk = getattr(module, "trunk", module)
+    with side_by_side(cores_for(training, device, trunk)) as map_:
+        passes = _Passes(module, loss, training, device, map_ if may_be_apart(trunk) else None)
         return _train(passes, rows, name, per_row, chance, feed or Feed(), targets)
 
 
@@ -225,11 +225,12 @@ class _Passes:
         """Over all rows, by the module as it is used."""
         self.module.eval()
         summed, n = 0.0, 0
+        value = torch.no_grad()(lambda part: part())
         with torch.no_grad(), _enough_memory():
             for i, chunk in enumerate(chunks):
                 size = len(chunks.chunks[i])
                 parts = self._parts(chunk, chunks.whole(i))
-                summed += float(sum((self.map_ or map)(torch.no_grad()(_value), parts))) * size
+                summed += float(sum((self.map_ or map)(value, parts))) * size
                 n += size
         return total(chunks.ranks, summed) / n
 
@@ -245,10 +246,6 @@ class _Passes:
     def _computed(self, part: Part) -> Tensor:
         with self.training.precision(self.device):
             return part()
-
-
-def _value(part: Part) -> Tensor:
-    return part()
 
 
 @contextmanager
