@@ -9,6 +9,7 @@ from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
 from craftrl.data.places import Place, place
+from craftrl.errors import InvalidParameterError
 from craftrl.reproduce.arguments import natural, positive
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ examples:
   craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model
   craftrl fit data.h5 --diagnose 10 --out model
   craftrl fit alice/ bob/ --resize 64 --out model
-  craftrl fit shards/ --backend ray --address HOST:6379 --out model
+  craftrl fit frames.h5 --oracle network --backend ray --address HOST:6379 --out model
 
 With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
 same command again goes on with that, or finds it done.
@@ -105,10 +106,7 @@ def main(args: argparse.Namespace) -> None:
     present().from_first(lambda: check_model_folder(args.out, args.force))
     on_ray = args.backend == "ray"
     if on_ray and args.oracle != "network":
-        from craftrl.cli.fit_shards import fit
-
-        fit(args)
-        return
+        raise InvalidParameterError("--backend ray trains networks; add --oracle network, or leave it out.")
     if not on_ray:
         refuse_cluster_options(args)
     store = present().from_first(lambda: _store(args))

@@ -38,14 +38,12 @@ class Plan:
     lines: tuple[str, ...]
 
 
-def planned(args: argparse.Namespace, tau: Any) -> Plan:
-    """From what was asked for and what the data is like: a `TrajectoryDataset`, or the `ShardedData` of a cluster."""
+def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
+    """From what was asked for and what the data is like."""
     H = well_reached(tau) if args.horizon is None else args.horizon
-    cut = first_steps(tau, H) if isinstance(tau, TrajectoryDataset) else tau.first_steps(H)
+    cut = first_steps(tau, H)
     oracle, why = _oracle(args, cut)
     on_ray = args.backend == "ray"
-    if on_ray and args.oracle != "network":
-        _check_counts(oracle, why)
     images = len(cut.obs_shape) == 3
     stationary = images if args.stationary is None else args.stationary
     scratch = None
@@ -83,16 +81,6 @@ def _encoders(stationary: bool, since_images: bool) -> str:
     if not stationary:
         return "an encoder for each step"
     return "one encoder for all steps" + ", as images mean the same at every step (or --no-stationary)" * since_images
-
-
-def _check_counts(oracle: Oracle, why: str) -> None:
-    from craftrl.oracles.counting import CountingOracle
-
-    if not isinstance(oracle, CountingOracle):
-        raise InvalidParameterError(
-            f"--backend ray counts, or trains a network if you add --oracle network; what learns here is {why}; fit "
-            "anything else on one machine."
-        )
 
 
 def _oracle(args: argparse.Namespace, tau: Any) -> tuple[Oracle, str]:

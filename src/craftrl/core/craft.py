@@ -5,9 +5,8 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,12 @@ from craftrl.core.clusters import Clusterer, heaviness_threshold
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
+from craftrl.core.labels import Labels, n_labels, renamed
 from craftrl.core.merging import state_of_cluster
 from craftrl.core.pairs import cluster_pairs
 from craftrl.core.saved import Savable
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PairFunction, PreparedOracle
 from craftrl.core.splitting import split_by_profile
-from craftrl.core.spread import Labels, Spread, below, n_labels, renamed
 from craftrl.core.trace import Cluster, Outcome, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -45,14 +44,13 @@ class Result:
     """What one run of Algorithm 2 returns, and everything that it decided.
 
     encoders  phi'_1..phi'_H
-    labels    int (n, H): the state of every trajectory at every step, -1 for unassigned; where trajectories lie
-              elsewhere, so do these: one `SpreadLabels` for each step
+    labels    int (n, H): the state of every trajectory at every step, -1 for unassigned
     f         f_1..f_{H-1} for new data, where the oracle keeps them
     n_starts  |S_1|
     """
 
     encoders: tuple[Encoder, ...]
-    labels: Any
+    labels: NDArray[np.int64]
     trace: Trace
     f: PairFunction | None = None
     n_starts: int = 1
@@ -80,7 +78,7 @@ def craft(
     """
     grid = Grid.from_bounds(bounds.alpha, bounds.eta)  # Lines 1-4
     f = prepared.log_odds(grid, coupling)  # Lines 9-10, for all h
-    labels: list[Labels] = [prepared.first_labels(tau) if start is None else start]  # Line 5
+    labels: list[Labels] = [np.zeros(tau.n, dtype=np.int64) if start is None else start]  # Line 5
     n_starts = n_states = n_labels(labels[0])
     first: Encoder = ConstantEncoder() if n_states == 1 else prepared.encode(1, labels[0], n_states).encoder
     encoders = [first]  # Line 6
@@ -94,13 +92,13 @@ def craft(
         step = _beside_chance(step, f, tau)
         if relabel and step.n_states:
             label = _relabelled(prepared, fit, tau, h + 1, step.n_states)
-        labels.append(prepared.held(label))
+        labels.append(label)
         encoders.append(fit.encoder)
         steps.append(step)
         told(h + 1, fit.encoder)
         n_states = step.n_states
     trace = Trace(grid, tuple(steps), f.models)
-    return Result(tuple(encoders), _side_by_side(labels), trace, f.f, n_starts)
+    return Result(tuple(encoders), np.stack(labels, axis=1).astype(np.int64), trace, f.f, n_starts)
 
 
 def _nobody(h: int, encoder: Encoder) -> None:
@@ -167,14 +165,7 @@ def _relabelled(prepared: PreparedOracle, fit: EncoderFit, tau: TrajectoryDatase
     label = prepared.read(fit.encoder, tau, h)
     if fit.unseen is not None:
         label = np.where(fit.unseen >= 0, fit.unseen, label)
-    return below(label, n_states)
-
-
-def _side_by_side(labels: Sequence[Labels]) -> Any:
-    """The labels of all steps: (n, H) in one array, unless they lie elsewhere."""
-    if isinstance(labels[0], Spread):
-        return tuple(labels)
-    return np.stack(labels, axis=1).astype(np.int64)
+    return np.where(label < n_states, label, -1)
 
 
 def _outcome(n_states: int, N_s: int | None) -> Outcome:

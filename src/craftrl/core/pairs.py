@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.clusters import Clusterer, FoundCluster, clusters_in_space, clusters_on_line
-from craftrl.core.spread import Labels, SpreadLabels, paired, renamed, tally
+from craftrl.core.labels import Labels, paired, renamed, tally
 
-__all__ = ["Kinds", "PairClusters", "cluster_pairs"]
+__all__ = ["PairClusters", "cluster_pairs"]
 
 
 @dataclass(frozen=True)
 class PairClusters:
     """The clusters of all predecessors at one step.
 
-    cluster   int (n,): the cluster of every trajectory's pair, -1 for none; where pairs are spread, so is this
+    cluster   int (n,): the cluster of every trajectory's pair, -1 for none
     clusters  in scan order, predecessor by predecessor
     spectra   |pred_succ[j]| of every predecessor: int (n_states, n_xi + 1), or the margins of the spectrum along
               each of its K-1 axes, (n_states, K-1, n_xi + 1), for more than two agents
@@ -31,20 +31,8 @@ class PairClusters:
     spectra: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Kinds:
-    """f_h on pairs that lie elsewhere: of which kind each is, and what f_h says of each kind.
-
-    kind  the kind of every trajectory's pair, -1 where there is none
-    bins  int16 (m, K-1): f_h on each kind
-    """
-
-    kind: SpreadLabels
-    bins: NDArray[np.int16]
-
-
 def cluster_pairs(
-    bins: NDArray[np.integer] | Kinds,
+    bins: NDArray[np.integer],
     label: Labels,
     n_states: int,
     grid_size: int,
@@ -61,8 +49,6 @@ def cluster_pairs(
 
     Paper: Lines 12-21
     """
-    if isinstance(bins, Kinds):
-        return _cluster_kinds(bins, label, n_states, grid_size, threshold, clusterer)
     if bins.shape[1] == 1:
         return _cluster_on_line(bins[:, 0], label, n_states, grid_size, threshold, clusterer)
     kinds, kind = np.unique(bins, axis=0, return_inverse=True)
@@ -92,25 +78,3 @@ def _cluster_on_line(
     cluster_of_cell = np.full((n_states + 1, grid_size + 1), -1, dtype=np.int64)
     cluster_of_cell[1:, 1:] = cluster_of
     return PairClusters(cluster_of_cell.ravel().take(cell), found, spectra)
-
-
-def _cluster_kinds(
-    pairs: Kinds, label: Labels, n_states: int, grid_size: int, threshold: float, clusterer: Clusterer
-) -> PairClusters:
-    """Pairs that lie elsewhere: their counts come from there, and the names of their clusters go there."""
-    m = len(pairs.bins)
-    of_pair = paired(label, pairs.kind, m)
-    counts = tally(of_pair, n_states * m).reshape(n_states, m)
-    if pairs.bins.shape[1] == 1:
-        spectra = np.zeros((n_states, grid_size), dtype=np.int64)
-        np.add.at(spectra.T, pairs.bins[:, 0], counts.T)
-        of_bin, found = clusters_on_line(spectra, threshold, clusterer)
-        cluster_of = of_bin[:, pairs.bins[:, 0]]
-    else:
-        bins, which = np.unique(pairs.bins, axis=0, return_inverse=True)
-        together = np.zeros((n_states, len(bins)), dtype=np.int64)
-        np.add.at(together.T, which.reshape(-1), counts.T)
-        of_bins, found, spectra = clusters_in_space(together, bins, grid_size, threshold, clusterer)
-        cluster_of = of_bins[:, which.reshape(-1)]
-    # Kinds that never occur are in no cluster: what is the same for all pairs is then made in the same way.
-    return PairClusters(renamed(of_pair, np.where(counts > 0, cluster_of, -1).ravel()), found, spectra)

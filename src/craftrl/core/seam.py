@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
+from craftrl.core.labels import Labels
 from craftrl.core.merging import Merged, merge_clusters
-from craftrl.core.spread import Labels
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
@@ -81,8 +81,7 @@ class CheckablePairFunction(PairFunction, Protocol):
 class LogOdds:
     """f_h on every pair of the dataset: all that clustering and merging see of Line 10.
 
-    bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair. Where
-             pairs lie elsewhere, one `Kinds` for each h
+    bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
     loss     float (H-1,): the mean loss of f_h per pair, in nats; on pairs that were not learned from, unless the class
              is finite
     models   one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
@@ -98,9 +97,9 @@ class LogOdds:
     p_value: NDArray[np.float64] | None = None
     f: PairFunction | None = None
 
-    def at(self, h: int) -> Any:
-        """f_h on every pair: the bins (n, K-1), or `Kinds` where pairs lie elsewhere."""
-        return self.bins[:, h - 1] if isinstance(self.bins, np.ndarray) else self.bins[h - 1]
+    def at(self, h: int) -> NDArray[np.int16]:
+        """f_h on every pair: the bins (n, K-1)."""
+        return self.bins[:, h - 1]
 
 
 @dataclass(frozen=True)
@@ -203,14 +202,6 @@ class PreparedOracle(ABC):
         An oracle that holds features or values of the observations in memory reads them there.
         """
         return read_states(encoder, tau, h)
-
-    def first_labels(self, tau: TrajectoryDataset) -> Labels:
-        """The state 0 for every trajectory: where all of them begin."""
-        return np.zeros(tau.n, dtype=np.int64)
-
-    def held(self, label: Labels) -> Labels:
-        """Labels that those of later steps are made from: an array as it is."""
-        return label
 
     def expect_several_starts(self) -> None:  # noqa: B027
         """Trajectories begin in several states: use nothing that rests on there being one."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds, Result
-from craftrl.core.spread import tallies
+from craftrl.core.labels import tally
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.evidence import evidence_of, pair_counts
 
@@ -92,7 +92,7 @@ def unnamed(codes: Iterable[Ints], n_states: Iterable[int]) -> float:
     codes that stand for no state, and the states that no code stands for.
     """
     total = 0.0
-    for visits, n in zip(tallies(list(codes)), n_states):
+    for visits, n in zip(map(tally, codes), n_states):
         total += int(visits[n:].sum()) / max(int(visits.sum()), 1)
         total += n - int((visits[:n] > 0).sum())
     return total

@@ -15,7 +15,6 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.arguments import check_whole
 from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Result
-from craftrl.core.encoders import encode_dataset
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_block, as_dataset
@@ -95,8 +94,7 @@ class CRAFT(Learner):
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
         With `stationary=True` and encoders that are trained: what the one encoder reads, but for observations that the
-        moves before and after show to be misread (docs/pixels.md). Not there where the model was fitted on shards,
-        with which labels stay (`craftrl.distributed`).
+        moves before and after show to be misread (docs/pixels.md).
     choices_
         What was left to the library: `Choice` records, each a sentence when printed.
     oracle_, bounds_
@@ -193,7 +191,7 @@ class CRAFT(Learner):
         tau = data.tau
         reading, asked = self._reading(oracle)
         free = [name for name in BOUNDS if getattr(self, name) == "auto"]
-        prepared = RememberingOracle(data.prepared(oracle), remember=bool(free) or self.stationary)
+        prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free) or self.stationary)
         asked = [_affordable(choice, prepared) for choice in asked]
         reading |= {choice.parameter: choice.value for choice in asked}
         starts, found = which_starts(start, data, prepared)
@@ -211,7 +209,7 @@ class CRAFT(Learner):
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, bounds
         self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
-        self._keep_labels(data.as_given(result.labels if shared is None else shared.labels))
+        self.labels_ = data.as_given(result.labels if shared is None else shared.labels)
         self._keep_encoders(result, shared)
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
@@ -280,7 +278,7 @@ class CRAFT(Learner):
         subject = Subject(
             encoders=tuple(self.encoders_),
             n_states=np.array(list(self.n_states_)),
-            labels=data.as_grouped(self.labels_) if hasattr(self, "labels_") else self._labels_read(data.tau),
+            labels=data.as_grouped(self.labels_),
             trace=self.trace_,
             bounds=self.bounds_,
             refit=self._refit,
@@ -302,17 +300,7 @@ class CRAFT(Learner):
     def sizes_fitted(self) -> tuple[int, int]:
         """How many trajectories the model was fitted to, and how many steps they have."""
         self._check_fitted()
-        if hasattr(self, "labels_"):
-            return self.labels_.shape[0], self.labels_.shape[1]
-        return sum(self.data_["trajectories"]), int(self.data_["steps"])
-
-    def _labels_read(self, tau: TrajectoryDataset) -> NDArray[np.int64]:
-        """The labels of a model that was fitted on shards, as its encoders read them: with `relabel`, the very ones."""
-        codes = encode_dataset(list(self.encoders_), tau)
-        labels = np.where(codes < np.array(list(self.n_states_)), codes, -1)
-        if self.n_states_[1] == 1:
-            labels[:, 0] = 0  # where every trajectory begins
-        return labels
+        return self.labels_.shape[0], self.labels_.shape[1]
 
     # -- the parts of fit ----------------------------------------------------------------------------------------
 
@@ -321,13 +309,6 @@ class CRAFT(Learner):
         advice = {choice.parameter: choice for choice in oracle.suits()}
         asked = [choice for name, choice in advice.items() if getattr(self, name) == "auto"]
         return {name: getattr(self, name) for name in advice} | {c.parameter: c.value for c in asked}, asked
-
-    def _keep_labels(self, labels: NDArray[np.int64] | None) -> None:
-        """Where trajectories lie elsewhere, their labels stay there, and those of an earlier fit go."""
-        if labels is not None:
-            self.labels_ = labels
-        elif hasattr(self, "labels_"):
-            del self.labels_
 
     def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
         """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from craftrl.core.spread import Labels, n_labels, paired, tallies
+from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.data.dataset import TrajectoryDataset
 
 __all__ = ["chained_evidence", "chained_loss", "evidence_of", "pair_counts", "shared_evidence"]
@@ -90,6 +90,6 @@ def _visits(before: Labels, after: Labels, agent: Ints, K: int) -> Labels:
 
 
 def _tables(visits: Sequence[Labels], K: int) -> list[Ints]:
-    counts = [np.append(found, np.zeros(-len(found) % K, dtype=np.int64)) for found in tallies(visits)]
+    counts = [np.append(found, np.zeros(-len(found) % K, dtype=np.int64)) for found in map(tally, visits)]
     tables = [found.reshape(-1, K) for found in counts]
     return [table[table.any(axis=1)] for table in tables]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.encoders import Encoder
-from craftrl.core.spread import Labels
+from craftrl.core.labels import Labels
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.bounds import (

@@ -20,10 +20,10 @@ from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import LEVEL, table_p_value
 from craftrl.core.grid import Grid
+from craftrl.core.labels import Labels, renamed
 from craftrl.core.limits import check_sums, too_many_for, widest_coupling
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
-from craftrl.core.spread import Labels, renamed
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import CountMemory, group_counts, pair_counts
@@ -161,6 +161,17 @@ class PreparedCounting(PreparedOracle):
         if h not in self._steps:
             self._steps[h] = self.oracle.evaluate(self.tau, h)
         return self._steps[h]
+
+    def n_encoders(self, h: int) -> int:
+        """|Phi_h|."""
+        return self.step(h).size
+
+    def group_counts(self, h: int, group: Labels, n_groups: int) -> NDArray[np.int64]:
+        """How often each encoder has each value on each group of trajectories at h: (n_groups, |Phi_h|, N_s).
+
+        `group` (n,) names each trajectory's group, -1 for none.
+        """
+        return group_counts(self.step(h), group, n_groups)
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Exact ERM over Phi_h x Phi_{h+1} x (N_s^2 -> Xi) for every h: ties to the first pair of encoders."""

@@ -20,7 +20,6 @@ from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.merging import Merged
 from craftrl.core.seam import Coupling, EncoderFit, LogOdds, PreparedOracle, Profiles, Separation
-from craftrl.core.spread import Labels
 from craftrl.core.starts import StartTest
 from craftrl.core.trace import OracleUse
 from craftrl.data.dataset import TrajectoryDataset
@@ -98,12 +97,6 @@ class RememberingOracle(PreparedOracle):
 
     def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
         return self.prepared.instead_of(coupling)
-
-    def first_labels(self, tau: TrajectoryDataset) -> Labels:
-        return self.prepared.first_labels(tau)
-
-    def held(self, label: Labels) -> Labels:
-        return self.prepared.held(label)
 
     def expect_several_starts(self) -> None:
         self.prepared.expect_several_starts()

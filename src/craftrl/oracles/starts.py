@@ -18,10 +18,10 @@ from scipy.special import logsumexp, xlogy
 
 from craftrl.core.evidence import LEVEL, shares_loss, table_p_value
 from craftrl.core.grid import Grid
-from craftrl.core.spread import Labels, renamed, tally
+from craftrl.core.labels import Labels, renamed, tally
 from craftrl.core.starts import StartTest
 from craftrl.engine.counting import pair_counts
-from craftrl.engine.spread_step import Step
+from craftrl.engine.packing import PackedStep
 from craftrl.oracles.chain import shortest_tiled
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def counted_starts(prepared: PreparedCounting) -> Labels:
     chance, counted as the test above counts it.
     """
     if counted_start_test(prepared).p_beyond > LEVEL:
-        return prepared.first_labels(prepared.tau)
+        return np.zeros(prepared.tau.n, dtype=np.int64)
     prepared.expect_several_starts()
     steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
     path = shortest_tiled(prepared.engine.loss_tiles(steps, GRID))[0]
@@ -65,7 +65,7 @@ def counted_starts(prepared: PreparedCounting) -> Labels:
     return renamed(values, np.where(occurs, np.cumsum(occurs) - 1, -1))
 
 
-def _first_p_value(step: Step) -> float:
+def _first_p_value(step: PackedStep) -> float:
     """Of the encoder of x_1 whose values differ most between agents, corrected for the choice."""
     counts = np.zeros((step.size, step.N_s, len(step.counts)), dtype=np.int64)
     counts[:, 1:] = step.value_counts.transpose(2, 1, 0)
@@ -73,7 +73,7 @@ def _first_p_value(step: Step) -> float:
     return min(table_p_value(table, step.size) for table in counts)
 
 
-def _split_ratio(prepared: PreparedCounting, first: Step, second: Step, turn: int) -> tuple[float, float]:
+def _split_ratio(prepared: PreparedCounting, first: PackedStep, second: PackedStep, turn: int) -> tuple[float, float]:
     """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
     seen, unseen = ([step.half(half, prepared.seed) for step in (first, second)] for half in (1 - turn, turn))
     [(i, j)] = prepared.engine.best_pairs(seen, GRID)
@@ -97,7 +97,7 @@ def _predicted(trained: Ints, tested: Ints) -> float:
     return float(logsumexp([(tested * log_p).sum() for log_p in each]) - np.log(len(each)))
 
 
-def _best_alone(step: Step) -> float:
+def _best_alone(step: PackedStep) -> float:
     """The log-likelihood of the agents by the best encoder of x_2, each with its best table on these very data."""
     counts = np.zeros((step.N_s, len(step.counts), step.size))
     counts[1:] = step.value_counts.transpose(1, 0, 2)
