@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.arguments import check_whole
 from craftrl.core.clusters import Clusterer, find_clusters
 from craftrl.core.craft import Result
-from craftrl.core.seam import Coupling
+from craftrl.core.oracle import Coupling
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_block, as_dataset
 from craftrl.diagnostics import Diagnosis, Subject, diagnose

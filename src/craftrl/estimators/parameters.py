@@ -8,7 +8,7 @@ import numpy as np
 
 from craftrl.arguments import shown
 from craftrl.core.grid import check_alpha, check_eta, check_nu
-from craftrl.core.seam import COUPLINGS
+from craftrl.core.oracle import COUPLINGS
 from craftrl.errors import InvalidParameterError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.seam import PreparedOracle
+from craftrl.core.learned import PreparedLearned
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.fused_states import FusedState, fused_states
 from craftrl.estimators.misread import corrected
@@ -28,7 +28,7 @@ PASSES = 3  # a state that is more than two is parted once in each
 
 
 def part_fused(
-    prepared: PreparedOracle, shared: Shared, tau: TrajectoryDataset, nu: float, one_start: bool = True
+    prepared: PreparedLearned, shared: Shared, tau: TrajectoryDataset, nu: float, one_start: bool = True
 ) -> Shared:
     """The same states, but for those that are two and that an encoder can tell apart: these are two."""
     parting = _Parting(prepared, tau, nu, one_start)
@@ -45,7 +45,7 @@ def part_fused(
 class _Parting:
     """Encoders that are asked to tell guesses apart, all on one dataset."""
 
-    prepared: PreparedOracle
+    prepared: PreparedLearned
     tau: TrajectoryDataset
     nu: float
     one_start: bool

@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from craftrl.core.craft import Bounds, Result
 from craftrl.core.encoders import Encoder
-from craftrl.core.seam import PreparedOracle
+from craftrl.core.learned import PreparedLearned
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.bounds import lowered
 from craftrl.estimators.evidence import shared_evidence
@@ -73,7 +73,7 @@ class Turn:
 
 
 def share_over_time(
-    prepared: PreparedOracle,
+    prepared: PreparedLearned,
     firsts: Sequence[tuple[Bounds, Result]],
     tau: TrajectoryDataset,
     again: Callable[[Bounds, NDArray[np.int64]], Result],
@@ -120,7 +120,13 @@ def share_over_time(
 
 
 def _share(
-    prepared: PreparedOracle, result: Result, tau: TrajectoryDataset, nu: float, name: str, one_start: bool, slips: bool
+    prepared: PreparedLearned,
+    result: Result,
+    tau: TrajectoryDataset,
+    nu: float,
+    name: str,
+    one_start: bool,
+    slips: bool,
 ) -> Shared:
     """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
 
@@ -174,7 +180,7 @@ def _found(matching: Matching) -> Bools:
 
 
 def read_states(
-    prepared: PreparedOracle, encoder: Encoder, tau: TrajectoryDataset, n_states: int, one_start: bool
+    prepared: PreparedLearned, encoder: Encoder, tau: TrajectoryDataset, n_states: int, one_start: bool
 ) -> NDArray[np.int64]:
     """The states of all observations, -1 where the encoder names none; from one start, at h = 1 that of most."""
     read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)

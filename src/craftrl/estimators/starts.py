@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.labels import Labels, n_labels
-from craftrl.core.seam import PreparedOracle
+from craftrl.core.oracle import PreparedOracle
 from craftrl.data.inputs import Grouped
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError

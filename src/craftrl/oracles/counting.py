@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_room_in_memory, is_whole, shown
-from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import LEVEL, table_p_value
 from craftrl.core.grid import Grid
@@ -92,7 +91,7 @@ class CountingOracle(Oracle):
             Choice(
                 "coupling", "markov", "the class is finite, and codes that form a Markov chain need the least data."
             ),
-            Choice("clusterer", find_clusters, "the paper's scan: log-odds of a finite class take few values."),
+            Choice("clusterer", "scan", "the paper's scan: log-odds of a finite class take few values."),
             Choice("relabel", True, RELABEL),
         )
 
@@ -311,12 +310,12 @@ class PreparedCounting(PreparedOracle):
         index, state_of, loss = best_relabelling(counts)
         return EncoderFit(self.oracle.encoder(h, index, state_of), loss)
 
-    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Labels:
+    def read(self, encoder: Encoder, h: int) -> Labels:
         """From the values that are packed already; observations are not read again."""
         if isinstance(encoder, ConstantEncoder):
             return renamed(self.step(h).nothing().values(0), np.array([encoder.state]))
         if not isinstance(encoder, ValueEncoder) or (encoder.h != h and not self.oracle.same_at_all_steps):
-            return super().read(encoder, tau, h)
+            return super().read(encoder, h)
         return renamed(self.step(h).values(encoder.index), encoder.state_of)
 
     def expect_several_starts(self) -> None:
@@ -348,7 +347,7 @@ class CountedSeparation:
 
     counts: NDArray[np.int64]
 
-    def loss(self, new: int, state: Sequence[int]) -> float:
+    def __call__(self, new: int, state: Sequence[int]) -> float:
         """`losses.separation_loss` of the two, compiled.
 
         Paper: Line 25
