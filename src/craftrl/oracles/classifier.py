@@ -72,6 +72,8 @@ class ClassifierOracle(Oracle):
         averaged, which steadies it; takes as many times longer.
     """
 
+    shares_over_time = True
+
     def __init__(
         self, classifier: BaseEstimator, folds: int = 3, calibrate: bool = True, seed: int = 0, repeats: int = 4
     ) -> None:
@@ -205,7 +207,7 @@ class PreparedClassifier(PreparedLearned):
 
         Paper: Line 25, Equation 17
         """
-        rows = np.flatnonzero((cluster >= 0) & self.tau.present(h))
+        rows: Ints = np.flatnonzero((cluster >= 0) & self.tau.present(h))
         rows = np.random.default_rng(self.seed).permutation(rows)  # so that the first of any cluster are a fair sample
         x, cluster = self._vectors(h)[rows], cluster[rows]
 
