@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from craftrl.core.pairs import cluster_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl.core import clusters
 from craftrl.core.clusters import find_clusters, heaviness_threshold
-from craftrl.core.pairs import cluster_pairs
 from craftrl.core.valleys import Valleys
 
 

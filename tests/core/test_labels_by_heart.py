@@ -1,10 +1,10 @@
 """Relabelling takes labels that an encoder may know by heart from encoders that never saw them."""
 
 import numpy as np
+from craftrl.core.seam import EncoderFit, LogOdds, PreparedOracle
 
 from craftrl.core.craft import Bounds, craft
 from craftrl.core.encoders import ConstantEncoder
-from craftrl.core.seam import EncoderFit, LogOdds, PreparedOracle
 from craftrl.core.valleys import Valleys
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 

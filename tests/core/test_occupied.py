@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from craftrl.core.occupied import near_pairs, scan_occupied
+from craftrl.core.pairs import cluster_pairs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +14,6 @@ from craftrl.core import losses
 from craftrl.core.clusters import find_clusters, neighbourhood
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, log_loss
-from craftrl.core.occupied import near_pairs, scan_occupied
-from craftrl.core.pairs import cluster_pairs
 from craftrl.core.valleys import Valleys
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from craftrl.core.seam import PreparedOracle
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import craftrl
 from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, TrajectoryDataset
-from craftrl.core.seam import PreparedOracle
 from craftrl.core.starts import StartTest
 from craftrl.envs import BitsExBMDP
 from craftrl.errors import InvalidDataError, InvalidParameterError

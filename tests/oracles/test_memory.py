@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from craftrl.core.seam import PreparedOracle
+from craftrl.oracles.memory import RememberingOracle
 
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, FiniteOracle, Mixed
 from craftrl.core.craft import Bounds, craft
 from craftrl.core.grid import Grid
-from craftrl.core.seam import PreparedOracle
 from craftrl.engine.counting import CountMemory
 from craftrl.engine.engine import Engine
 from craftrl.estimators import runs as all_runs
-from craftrl.oracles.memory import RememberingOracle
 from random_worlds import random_problem
 from shipped import BOUNDS, ORACLES, data, fitted, rows_of
 
