@@ -39,6 +39,7 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
     check_parameters(oracle)
     before = snapshot(oracle)
     coupling = _check_description(oracle)
+    _check_separation(oracle, tau)
     cut = [x[: max(1, len(x) - 1)] if i % 3 == 0 else x for i, x in enumerate(_trajectories(tau))]
     shortened = TrajectoryDataset.from_episodes([cut[tau.agent_slice(k)] for k in range(tau.K)])
     three_agents = tau.select(np.arange(tau.n), np.arange(tau.n) % 3)
@@ -51,7 +52,6 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
             _check_learned(prepared, coupling, oracle)
         if some is tau:
             _check_order_of_asking(prepared, oracle.prepare(tau), coupling)
-    _check_separation(oracle, tau)
     must(
         snapshot(oracle) == before,
         f"{type(oracle).__name__}.prepare must change no parameter; it changed one; work on a clone of it.",
