@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from craftrl.core.seam import EncoderFit, LogOdds, PreparedOracle
-from craftrl.oracles.probabilities import SCATTERED, to_bins
 from measuring import write_rows
 from numpy.typing import NDArray
 
@@ -25,6 +24,7 @@ from craftrl import CRAFT, TrajectoryDataset
 from craftrl.envs.collection import sample_latent_paths
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.base import Oracle
+from craftrl.oracles.learned import SCATTERED, to_bins
 from craftrl.states.accuracy import accuracy
 
 Ints = NDArray[np.integer]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from craftrl.core.seam import LogOdds
-from craftrl.oracles.probabilities import to_bins
+from craftrl.oracles.learned import to_bins
 from feature_world import feature_data
 from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression

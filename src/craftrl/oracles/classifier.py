@@ -262,28 +262,22 @@ class PreparedClassifier(PreparedLearned):
         Columns of noise may steady a classifier. So both must also beat x_2 beside the x_1 of another trajectory,
         which has as many columns: the harder of the two comparisons counts.
         """
-        there = self.tau.present(2)
+        there, folds = self.tau.present(2), self.folds
         agent, x, x_next = self.tau.agent[there], self._vectors(1)[there], self._vectors(2)[there]
         other = np.random.default_rng(self.seed).permutation(x)
-        right = np.arange(len(agent)), agent
-        both, *rest = (
-            self._of_agents(pair, agent)[right] for pair in (np.hstack([x, x_next]), x_next, np.hstack([other, x_next]))
-        )
+
+        def of_agents(x: Floats) -> Floats:
+            return self._calibrated(self.clones.held_out(x, agent, self.tau.K, folds)[1], agent)[0]
+
+        pairs = np.hstack([x, x_next]), x_next, np.hstack([other, x_next])
+        both, *rest = (of_agents(pair)[np.arange(len(agent)), agent] for pair in pairs)
         gains = [both - without for without in rest]
-        gain = min(gains, key=np.mean)
-        told = float(both.mean()) + chance_loss(agent)
-        return StartTest(self._first_p_value(x, agent), max(map(paired_p_value, gains)), float(gain.mean()), told)
-
-    def _first_p_value(self, x: Floats, agent: Ints) -> float:
-        """Of classifiers of x_1 alone: fold by fold, since folds that train one another are not independent."""
-        log_p = self._of_agents(x, agent)
-        fold_of = stratified_folds(agent, self.folds, np.random.default_rng(self.seed))
-        by_fold = [held_out_p_value(log_p[fold_of == fold], agent[fold_of == fold]) for fold in range(self.folds)]
-        return min(1.0, self.folds * min(by_fold))
-
-    def _of_agents(self, x: Floats, agent: Ints) -> Floats:
-        """Calibrated log-probabilities of the agents, from classifiers that did not see the trajectory."""
-        return self._calibrated(self.clones.held_out(x, agent, self.tau.K, self.folds)[1], agent)[0]
+        gain, told = min(gains, key=np.mean), float(both.mean()) + chance_loss(agent)
+        # Of x_1 alone fold by fold: folds that train one another are not independent.
+        first, fold_of = of_agents(x), stratified_folds(agent, folds, np.random.default_rng(self.seed))
+        by_fold = [held_out_p_value(first[fold_of == k], agent[fold_of == k]) for k in range(folds)]
+        p_first = min(1.0, folds * min(by_fold))
+        return StartTest(p_first, max(map(paired_p_value, gains)), float(gain.mean()), told)
 
     def _vectors(self, h: int) -> Floats:
         return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)

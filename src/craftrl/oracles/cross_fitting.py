@@ -82,7 +82,6 @@ class Clones:
         self.classifier = classifier
         self.seed = seed
         self.replaced = 0
-        self._works: set[int] = set()  # with so many features
 
     def bare(self) -> BaseEstimator:
         """A clone; what it would draw at random is drawn from the oracle's seed, unless it has one of its own."""
@@ -117,35 +116,32 @@ class Clones:
         try:
             return _fitted(x, label, make, ask)
         except FAILURES as error:
-            self._note(error, x, label)
+            if not self.replaced:
+                self._tell(error, x, label)
+            self.replaced += 1
         try:
             return _fitted(x, label, linear_discriminant, ask)
         except FAILURES:
             return DummyClassifier(strategy="prior").fit(x, label)
 
-    def _note(self, error: Exception, x: Floats, label: Ints) -> None:
-        """Count and warn where the rows are too few; refuse a classifier that no rows are enough for."""
+    def _tell(self, error: Exception, x: Floats, label: Ints) -> None:
+        """Warn that rows were too few, or refuse a classifier that no rows are enough for."""
         name, d = type(self.classifier).__name__, x.shape[1]
-        if d not in self._works:
-            plenty = int(np.clip(4 * d, 200, 2000))
-            rows = np.random.default_rng(self.seed).normal(size=(plenty, d))
-            try:
-                _fitted(rows, np.arange(plenty) % 2, self.with_probabilities, "predict_proba")
-            except FAILURES as always:
-                raise InvalidParameterError(
-                    f"classifier must be one that learns; {name} fails on {plenty} rows of {d} random features, too: "
-                    f"{_first_line(always)}; mend it or give another one."
-                ) from always
-            self._works.add(d)
-        if not self.replaced:
-            warnings.warn(
-                f"{name} could not learn {len(np.unique(label))} classes from {len(x)} rows ({_first_line(error)}): a "
-                "linear discriminant takes its place here, and wherever else it fails; record more trajectories, or "
-                "give a classifier that takes fewer.",
-                AssumptionWarning,
-                stacklevel=2,
-            )
-        self.replaced += 1
+        plenty = np.random.default_rng(self.seed).normal(size=(min(max(4 * d, 200), 2000), d))
+        try:
+            _fitted(plenty, np.arange(len(plenty)) % 2, self.with_probabilities, "predict_proba")
+        except FAILURES as always:
+            raise InvalidParameterError(
+                f"classifier must be one that learns; {name} fails on {len(plenty)} rows of {d} random features, too: "
+                f"{_first_line(always)}; mend it or give another one."
+            ) from always
+        warnings.warn(
+            f"{name} could not learn {len(np.unique(label))} classes from {len(x)} rows ({_first_line(error)}): a "
+            "linear discriminant takes its place here, and wherever else it fails; record more trajectories, or give a "
+            "classifier that takes fewer.",
+            AssumptionWarning,
+            stacklevel=2,
+        )
 
     def held_out(
         self, x: Floats, label: Ints, n_classes: int, folds: int, all_rows: bool = True, make: Maker | None = None
