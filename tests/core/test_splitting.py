@@ -1,10 +1,9 @@
 """Clusters of two successors are taken apart by their profiles; strays of one successor come back in merging."""
 
 import numpy as np
-from craftrl.core.pairs import PairClusters
-from craftrl.core.seam import Profiles
 
-from craftrl.core.clusters import FoundCluster
+from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.core.learned import Profiles
 from craftrl.core.splitting import split_by_profile
 
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from craftrl.core.seam import LogOdds
-from craftrl.oracles.learned import to_bins
 from feature_world import feature_data
 from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +12,9 @@ from sklearn.tree import DecisionTreeClassifier
 import craftrl
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, InvalidDataError, InvalidParameterError, Mixed
 from craftrl.core.grid import Grid
+from craftrl.core.seam import LogOdds
 from craftrl.oracles.counting import PreparedCounting
+from craftrl.oracles.learned import to_bins
 from shipped import BOUNDS, ORACLES, data, fitted, network, own_trunk, rows_of
 
 GRID = Grid.from_bounds(1.0, 0.05)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from craftrl.core.seam import PreparedOracle
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import craftrl
 from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, TrajectoryDataset
+from craftrl.core.seam import PreparedOracle
 from craftrl.core.starts import StartTest
 from craftrl.envs import BitsExBMDP
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -104,7 +104,7 @@ def test_agents_that_begin_in_different_states_are_told_from_the_first_observati
     assert "The agents' first observations differ" in next(test.warnings())
 
 
-@pytest.mark.parametrize("coupling", ["independent", "chain", "posterior", "markov", "tied"])
+@pytest.mark.parametrize("coupling", ["independent", "chain", "markov"])
 def test_starts_that_are_named_are_learned_from_although_a_mimic_fits_as_well(coupling):
     x, agent, s = bits(2000, [0.5, 0.5], seed=1)
     rows = np.random.default_rng(0).permutation(len(x))  # in any order

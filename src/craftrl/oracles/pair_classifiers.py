@@ -172,7 +172,7 @@ class ClassifierLogOdds(Savable):
         H, K = x.shape[1], self.shift.shape[1]
         found = np.empty((len(x), H - 1, K - 1))
         for h in range(1, H):
-            z = pair_features(x[:, h - 1], x[:, h], h / H if self.together else None)
+            z = pair_features(x[:, h - 1], x[:, h], h / (len(self.scale) + 1) if self.together else None)
             said = [clone.log_p(z, K) for clone in self.clones[0 if self.together else h - 1]]
             log_p = np.mean(said, axis=0) * self.scale[h - 1] + self.shift[h - 1]
             found[:, h - 1] = log_p[:, :1] - log_p[:, 1:]
