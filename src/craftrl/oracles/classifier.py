@@ -186,7 +186,7 @@ class PreparedClassifier(PreparedLearned):
         """
         n_states = int(label.max(initial=-1)) + 1
         if self._last_profiles.get(h, (b"",))[0] != label.tobytes():
-            rows = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
+            rows: Ints = np.flatnonzero((label >= 0) & self.tau.present(h + 1))
             if not 0 < len(rows) * n_states <= MOST_PROFILES:
                 return rows[:0], np.empty((0, 0, self.tau.K))
             rng, scale = np.random.default_rng([self.seed, h]), self._calibration[0]

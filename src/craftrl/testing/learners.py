@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from craftrl.testing.claims import about, can_be_pickled, check_parameters, must
 __all__ = ["check_learner"]
 
 Ints = NDArray[np.integer]
-Fit = Callable[..., Learner]  # a learner, and which rows in which order
+Fit = Callable[[Learner, Ints, Ints], Learner]  # a learner to rows in this order, and the agents of all rows
 
 
 def check_learner(learner: Learner, x: Any, agent: Any = None, **fit_arguments: Any) -> None:
@@ -39,89 +40,75 @@ def check_learner(learner: Learner, x: Any, agent: Any = None, **fit_arguments: 
     check_parameters(learner)
     grouped = as_dataset(x, agent)
     tau = grouped.tau
-    steps = [tau.at(h) for h in range(1, tau.H + 1)]
-    rows = [np.stack([x_h[i] for x_h in steps[:length]]) for i, length in enumerate(tau.lengths)]
-    whole = np.stack(rows) if tau.all_present else None
+    whole = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
     further = {name: grouped.as_grouped(np.asarray(value)) for name, value in fit_arguments.items()}
 
-    def fit(model: Learner, chosen: Ints = np.arange(tau.n), agent: Ints = tau.agent) -> Learner:  # noqa: B008
-        """Fitted to these rows, in this order; what it warns of the data is not the question here."""
-        given: Any = [rows[i] for i in chosen] if whole is None else whole[chosen]
+    def fit(model: Learner, rows: Ints, agent: Ints) -> Learner:
+        """What it warns of the data is not the question here."""
+        given: Any = whole[rows] if tau.all_present else [whole[i, : tau.lengths[i]] for i in rows]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AssumptionWarning)
-            return model.fit(given, agent[chosen], **{name: value[chosen] for name, value in further.items()})
+            return model.fit(given, agent[rows], **{name: value[rows] for name, value in further.items()})
 
-    model = _check_fit(clone(learner), fit, tau)
+    model = clone(learner)
+    _check_fit(model, fit, tau)
     states = _check_encoders(model, tau)
     _check_labels(model, tau)
     _check_again(model, fit, states, tau)
     _check_copies(model, states, tau)
-    _check_refusals(clone(learner), model, fit, steps, further)
+    _check_refusals(clone(learner), model, fit, whole, further)
 
 
 @about("A fit to this data")
-def _check_fit(model: Learner, fit: Fit, tau: TrajectoryDataset) -> Learner:
+def _check_fit(model: Learner, fit: Fit, tau: TrajectoryDataset) -> None:
     """Nothing is answered before; `fit` returns the learner, changes no parameter, and keeps results and no data."""
-    name, before = type(model).__name__, snapshot(model.get_params(deep=False))
+    parameters = model.get_params(deep=False)
+    before = snapshot(parameters)
     with refused(NotFittedError, "transform before fit"):
         model.transform(tau)
     with refused(NotFittedError, "encode before fit"):
         model.encode(tau.at(1), 1)
-    must(fit(model) is model, f"{name}.fit must return the learner itself; it returns something else.")
-    parameters = model.get_params(deep=False)
-    must(snapshot(parameters) == before, f"{name}.fit must change no parameter; it changed one; work on a clone of it.")
+    must(fit(model, np.arange(tau.n), tau.agent) is model, "fit must return the learner itself; it returns another.")
+    after = snapshot(model.get_params(deep=False))
+    must(after == before, "fit must change no parameter; it changed one; work on a clone of it.")
     for key, value in vars(model).items():
-        must(
-            key in parameters or (key.endswith("_") and not key.startswith("_")),
-            f"What {name}.fit learns must have names that end in `_`; it sets `{key}`.",
-        )
+        named = key in parameters or (key.endswith("_") and not key.startswith("_"))
+        must(named, f"What fit learns must have names that end in `_`; it sets `{key}`.")
         observed = isinstance(value, np.ndarray) and value.ndim > 2 and value.shape[2:] == tau.obs_shape
-        must(
-            not isinstance(value, TrajectoryDataset) and not observed,
-            f"{name}.fit must keep no data; `{key}` holds observations.",
-        )
-    return model
+        must(not isinstance(value, TrajectoryDataset) and not observed, f"fit must keep no data; `{key}` does.")
 
 
 @about("The states of all steps")
 def _check_encoders(model: Learner, tau: TrajectoryDataset) -> Ints:
     """One encoder per step, from 1 on; `transform`, which is returned, is `encode` step by step."""
-    name = type(model).__name__
-    must(len(model.encoders_) == tau.H, f"{name}.encoders_ must have {tau.H} entries; it has {len(model.encoders_)}.")
+    must(len(model.encoders_) == tau.H, f"encoders_ must have {tau.H} entries; it has {len(model.encoders_)}.")
     with refused(CraftError, "encoders_[0], since steps count from 1,"):
         model.encoders_[0]
-    must(
-        model.obs_shape_ == tau.obs_shape,
-        f"{name}.obs_shape_ must be that of the data, {tau.obs_shape}; it is {model.obs_shape_}.",
-    )
+    shape = model.obs_shape_
+    must(shape == tau.obs_shape, f"obs_shape_ must be that of the data, {tau.obs_shape}; it is {shape}.")
     states = model.transform(tau)
     must(states.shape == (tau.n, tau.H), f"transform must return shape {(tau.n, tau.H)}; it returns {states.shape}.")
     for h in range(1, tau.H + 1):
         code = model.encode(tau.at(h), h)
-        must(
-            code.shape == (tau.n,) and code.dtype.kind in "iu" and code.min() >= 0,
-            f"encode must return one state of 0 or more for each observation; at h = {h} it does not.",
-        )
-        must(
-            np.array_equal(states[:, h - 1], np.where(tau.present(h), code, -1)),
-            f"transform must be encode step by step, and -1 where a trajectory is over; at h = {h} it is not.",
-        )
+        ok = code.shape == (tau.n,) and code.dtype.kind in "iu" and code.min() >= 0
+        must(ok, f"encode must return one state of 0 or more for each observation; at h = {h} it does not.")
+        same = np.array_equal(states[:, h - 1], np.where(tau.present(h), code, -1))
+        must(same, f"transform must be encode, and -1 where a trajectory is over; at h = {h} it is not.")
     return states
 
 
 @about("labels_ and n_states_")
 def _check_labels(model: Any, tau: TrajectoryDataset) -> None:
     """`labels_` and `n_states_`, where the learner has them."""
-    counts = getattr(model, "n_states_", None)
+    counts, labels = getattr(model, "n_states_", None), getattr(model, "labels_", None)
     must(counts is None or len(counts) == tau.H, f"n_states_ must have {tau.H} entries; it is {counts}.")
-    labels = getattr(model, "labels_", None)
     if labels is None:
         return
     must(labels.shape == (tau.n, tau.H), f"labels_ must have shape {(tau.n, tau.H)}; it has {labels.shape}.")
     for h in range(1, tau.H + 1):
-        top = max(getattr(model, "n_states_total_", model.n_states_[h]), 1)
+        top = max(getattr(model, "n_states_total_", model.n_states_[h]), 1) - 1
         low, high = labels[:, h - 1].min(), labels[:, h - 1].max()
-        must(low >= -1 and high < top, f"labels_ at h = {h} must be in -1..{top - 1}; they are in {low}..{high}.")
+        must(low >= -1 and high <= top, f"labels_ at h = {h} must be in -1..{top}; they are in {low}..{high}.")
         over = labels[~tau.present(h), h - 1]
         must((over == -1).all(), f"labels_ must be -1 where a trajectory is over; at h = {h} some are not.")
 
@@ -129,22 +116,16 @@ def _check_labels(model: Any, tau: TrajectoryDataset) -> None:
 @about("A second fit")
 def _check_again(model: Learner, fit: Fit, states: Ints, tau: TrajectoryDataset) -> None:
     """The same data gives the same, also with the rows of the agents mixed: each row's where the row was."""
-    must(
-        np.array_equal(fit(model).transform(tau), states),
-        f"{type(model).__name__} fitted twice to the same data must say the same; it differs; seed whatever is random.",
-    )
+    same = np.array_equal(fit(model, np.arange(tau.n), tau.agent).transform(tau), states)
+    must(same, "A learner fitted twice to the same data must say the same; it differs; seed whatever is random.")
     mixed = np.random.default_rng(0).permutation(tau.agent)
     rows = np.argsort(np.argsort(mixed, kind="stable"))  # each agent's rows keep their order
-    other = fit(clone(model), rows)
-    must(
-        np.array_equal(other.transform(tau), states),
-        "The result must not depend on how the rows of the agents are interleaved; it does.",
-    )
-    if (labels := getattr(model, "labels_", None)) is not None:
-        must(
-            np.array_equal(vars(other)["labels_"], labels[rows]),
-            "labels_ must have the rows in the order given to fit; they are in another.",
-        )
+    other = fit(clone(model), rows, tau.agent)
+    same = np.array_equal(other.transform(tau), states)
+    must(same, "The result must not depend on how the rows of the agents are interleaved; it does.")
+    if hasattr(model, "labels_"):
+        same = np.array_equal(vars(other)["labels_"], model.labels_[rows])
+        must(same, "labels_ must have the rows in the order given to fit; they are in another.")
 
 
 def _check_copies(model: Any, states: Ints, tau: TrajectoryDataset) -> None:
@@ -154,34 +135,31 @@ def _check_copies(model: Any, states: Ints, tau: TrajectoryDataset) -> None:
         with about("A pickle of a fitted learner, as of a fresh one,"):
             copies["a pickle round trip"] = pickle.loads(pickle.dumps(model))
     with tempfile.TemporaryDirectory() as folder, about("A model that is saved and loaded"):
-        try:
-            model.save(Path(folder) / "model")
-        except InvalidParameterError:  # it says that it cannot
-            pass
-        else:
+        path = Path(folder) / "model"
+        with suppress(InvalidParameterError):  # it says that it cannot be saved
+            model.save(path)
+        if path.exists():
             try:
-                copies["save and load"] = load(Path(folder) / "model")
+                copies["save and load"] = load(path)
             except InvalidParameterError:  # functions or modules of the user's own, which come with the oracle
-                copies["save and load"] = load(Path(folder) / "model", oracle=getattr(model, "oracle_", None))
-    name = type(model).__name__
+                copies["save and load"] = load(path, oracle=getattr(model, "oracle_", None))
     for how, copy in copies.items():
-        must(np.array_equal(copy.transform(tau), states), f"{name} must say the same after {how}; it differs.")
+        must(np.array_equal(copy.transform(tau), states), f"A learner must say the same after {how}; it differs.")
         with np.printoptions(legacy="1.25"):  # which prints numbers of NumPy's as Python's own
-            must(repr(clone(copy)) == repr(clone(model)), f"{name} must be the same after {how}; it is {copy!r:.100}.")
+            must(repr(clone(copy)) == repr(clone(model)), f"A learner must be the same after {how}; it is {copy!r}.")
 
 
 def _check_refusals(
-    fresh: Learner, model: Learner, fit: Fit, steps: Sequence[NDArray[Any]], further: dict[str, Any]
+    fresh: Learner, model: Learner, fit: Fit, whole: NDArray[Any], further: dict[str, NDArray[Any]]
 ) -> None:
     """Bad input is refused in one sentence."""
-    n, trajectories = len(steps[0]), np.stack(steps, axis=1)
-    strange = np.zeros((2, len(steps), *steps[0].shape[1:], 3), dtype=steps[0].dtype)
+    n, strange = len(whole), np.stack([whole[:2]] * 3, axis=-1)
     with refused(InvalidDataError, "fit with one agent only"):
-        fit(fresh, agent=np.zeros(n, dtype=np.int64))
+        fit(fresh, np.arange(n), np.zeros(n, dtype=np.int64))
     with refused(InvalidDataError, "fit with labels of another length"):
-        fresh.fit(trajectories, np.arange(n - 1) % 2, **further)
+        fresh.fit(whole, np.arange(n - 1) % 2, **further)
     with refused(InvalidDataError, "fit with one array and no labels"):
-        fresh.fit(trajectories, **further)
+        fresh.fit(whole, **further)
     with refused(InvalidDataError, "encode with observations of another shape"):
         model.encode(strange[:, 0], 1)
     with refused(InvalidDataError, "transform with observations of another shape"):
