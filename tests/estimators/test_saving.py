@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 import torch
+from craftrl.core.seam import EncoderFit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
@@ -15,7 +16,6 @@ from sklearn.tree import DecisionTreeClassifier
 import craftrl
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidParameterError, Valleys, baselines
 from craftrl.core.encoders import ConstantEncoder
-from craftrl.core.seam import EncoderFit
 from craftrl.oracles.counting import PreparedCounting
 from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, own_trunk, rows_of
 
