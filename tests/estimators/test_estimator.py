@@ -122,7 +122,8 @@ def test_relabelling_leaves_no_trajectory_behind():
 def test_bounds_may_be_chosen_from_the_data(toy):
     world, data = toy
     model = CRAFT(CoordinateOracle()).fit(data.tau)
-    assert [model.encoders_[h].feature for h in range(2, 9)] == [world.controllable_feature(h) for h in range(2, 9)]
+    right = [world.feature_accuracy(h)[model.encoders_[h].feature] for h in range(2, 9)]
+    assert min(right) > 0.99
     assert model.alpha == "auto"
     assert 0 < model.bounds_.nu <= 1
 
