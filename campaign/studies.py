@@ -10,8 +10,8 @@ from typing import Any
 from unittest import mock
 
 from campaign.bench import Bench
+from craftrl.cli.reproduce import available_studies
 from craftrl.reproduce import runner
-from craftrl.reproduce.catalogue import available_studies
 
 __all__ = ["STUDIES", "Enough", "a_few_runs", "study_words"]
 

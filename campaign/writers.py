@@ -24,11 +24,11 @@ import numpy as np
 
 from campaign.commands import actions_of
 from craftrl.cli import COMMANDS as ALL
+from craftrl.cli.reproduce import available_studies
 from craftrl.cli.theory import COMMANDS as THEORY
 from craftrl.data import TrajectoryDataset
 from craftrl.data.places import place
-from craftrl.reproduce.catalogue import available_studies
-from craftrl.reproduce.study import Study
+from craftrl.paper.sweep import Study
 
 __all__ = ["COMMANDS", "ON_RAY", "PATIENCE", "Command", "Stage", "contents", "finish", "start", "unlisted"]
 

@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from lemmas import corrupted_example
+
 from campaign.bench import Bench
 from campaign.recipes.small import (
     begun,
@@ -25,7 +27,6 @@ from craftrl.data.ranks import ALONE
 from craftrl.distributed import LocalExecutor
 from craftrl.envs.gym import ExBMDPEnv, NumberedActions
 from craftrl.planning import Curve, Imitator
-from craftrl.theory import corrupted_example
 
 __all__ = ["HELD"]
 

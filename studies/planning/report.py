@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import estimate, grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Row, estimate
 from studies.cells import Cell, markdown_table
 from studies.planning.spec import NAMES
+from studies.statistics import grouped
 
 __all__ = ["CHANCE", "SOURCES", "cells", "curves_of", "format_report", "label", "needed", "report"]
 
@@ -63,10 +64,10 @@ def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
 
 
 def _plain(values: Sequence[float]) -> dict[str, float]:
-    """Mean and 95% interval over seeds; of two seeds, whose interval says nothing, the two values."""
+    """Mean and 95% interval over seeds; where seeds are too few for one, their least and largest value."""
     e = estimate(values)
-    low, high = (e.low, e.high) if e.n > 2 else (min(values), max(values))
-    return {"mean": e.mean, "low": max(0.0, low), "high": high}
+    low, high = e.interval or (min(values), max(values))
+    return {"mean": e.mean, "low": low, "high": high}
 
 
 def needed(labels: Sequence[int], success: Sequence[float]) -> int | None:

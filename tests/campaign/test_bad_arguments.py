@@ -9,7 +9,7 @@ from campaign.calls import public_calls
 from campaign.commands import _one_sentence
 from campaign.recipes.uses import TRAINED
 from craftrl import envs
-from craftrl.reproduce.catalogue import available_studies
+from craftrl.cli.reproduce import available_studies
 
 # What trains networks, draws pages or starts a Ray takes too long here.
 LEFT_OUT = (

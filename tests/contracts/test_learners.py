@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, baselines
-from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
+from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
 from craftrl.testing import check_learner
 from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, rows_of
 

@@ -18,7 +18,7 @@ from craftrl.data.places import place
 from craftrl.data.raw import Reader
 from craftrl.data.truth import read_true_states, truth_path
 from craftrl.envs import record
-from craftrl.reproduce.runner import run_sweep
+from craftrl.paper.sweep import run_sweep
 from s3_server import keys
 from stored import M, fitted, same
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from craftrl.reproduce.folder import row_key
 
 from craftrl import progress
+from craftrl.paper.sweep import run_sweep
 from craftrl.progress import COMPILED, COMPILING, shown, shown_where, tell, watched
 from craftrl.reproduce import runner
-from craftrl.reproduce.folder import row_key
-from craftrl.reproduce.runner import run_sweep
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
 

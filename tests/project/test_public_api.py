@@ -3,14 +3,14 @@
 import subprocess
 import sys
 
+import craftrl.baselines
+import craftrl.theory
 import pytest
 
 import craftrl
-import craftrl.baselines
 import craftrl.envs
 import craftrl.importing
 import craftrl.oracles
-import craftrl.theory
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_everything_promised_is_there(module):
 
 def test_the_first_names():
     from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
-    from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
     from craftrl.envs import BitsExBMDP
+    from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
 
     assert all((CRAFT, CoordinateOracle, FiniteOracle, DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation))
     assert BitsExBMDP(30, 128, 0).H == 30

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from craftrl.reproduce.dask_cluster import joined_dask
+from craftrl.reproduce.workers import Workers
 
 from craftrl.cli import main
 from craftrl.distributed.ray_executor import RayExecutor
 from craftrl.distributed.versions import check_versions, versions_elsewhere
 from craftrl.errors import AssumptionWarning, ClusterError, CraftError, InvalidParameterError
-from craftrl.reproduce.dask_cluster import joined_dask
-from craftrl.reproduce.runner import run_sweep, seed_of
-from craftrl.reproduce.workers import Workers
+from craftrl.paper.sweep import run_sweep, seed_of
 
 
 @dataclass(frozen=True)

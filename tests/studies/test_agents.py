@@ -10,8 +10,8 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
-from craftrl.reproduce.chance import toy_chance
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
+from craftrl.paper.table1 import toy_chance
 from studies.agents.report import cells, format_cells, worst_rows
 from studies.agents.run import agents_of, run_one
 from studies.agents.spec import AGENTS, FULL_TOTALS, KINDS, Run, sweep

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from craftrl.reproduce.catalogue import available_studies
-from craftrl.reproduce.study import Study
+from craftrl.cli.reproduce import available_studies
+from craftrl.paper.sweep import Study
 
 STUDIES = Path(__file__).parents[2] / "studies"
 FOLDERS = sorted(readme.parent.name for readme in STUDIES.glob("*/README.md"))

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from craftrl.arguments import positive
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.reproduce.arguments import positive
 
 if TYPE_CHECKING:
     from craftrl.data.places import Place

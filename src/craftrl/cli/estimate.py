@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from craftrl.reproduce.arguments import positive
+from craftrl.arguments import positive
 
 __all__ = ["add_arguments", "main"]
 

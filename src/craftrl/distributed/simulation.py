@@ -32,7 +32,7 @@ def simulated_round(
     cluster: Cluster,
     rates: Rates,
     work: float = 0.0,
-    stragglers: Stragglers = Stragglers(),  # noqa: B008  frozen
+    stragglers: Stragglers = Stragglers(),
     seed: int = 0,
 ) -> float:
     """Seconds until the driver has the sum of all shards' answers of `n_bytes`.

@@ -63,7 +63,7 @@ class CRAFT(Learner):
     nu
         Lower bound on the share of trajectories that visit any possible pair of states at a step. Typical: 0.01 to 0.2.
         Too large a value drops rare states. With all three bounds true and enough data, every encoder is accurate
-        with high probability (Theorem 3.1; `craftrl.theory.sample_size` says how much is enough). "auto" chooses
+        with high probability (Theorem 3.1; `craftrl.paper.sample_size` says how much is enough). "auto" chooses
         a bound from the data alone, as the one whose encoders best tell the agents apart (docs/bounds.md).
     coupling
         How the encoders behind the log-odds of all steps are chosen. "independent": each pair of steps by itself, as in

@@ -7,9 +7,9 @@ import numpy as np
 from craftrl.core.encoders import ValueEncoder
 from craftrl.diagnostics import Diagnosis, cluster_gaps
 from craftrl.estimators.craft import CRAFT
+from craftrl.paper import empirical_assumptions
 from craftrl.report.sample import Sample
 from craftrl.report.tables import Table
-from craftrl.theory import empirical_assumptions
 
 __all__ = ["assumptions", "steps"]
 
