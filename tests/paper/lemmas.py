@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from craftrl.core.clusters import heaviness_threshold
 from craftrl.core.grid import Grid
+from craftrl.paper.theorem import visits_for_one_error
 
 Floats = NDArray[np.float64]
 
@@ -207,7 +208,7 @@ def recursive_step_sample_size(
 
     Paper: Lemma C.6
     """
-    return erm_spread_sample_size(grid, nu=nu, epsilon=epsilon, delta=delta / 2, class_size=class_size, N_s=N_s)
+    return math.ceil(visits_for_one_error(grid, nu, delta, class_size, N_s) / epsilon**2)
 
 
 def recursive_step_epsilon(n: int, grid: Grid, *, nu: float, delta: float, class_size: int, N_s: int) -> float:
@@ -215,7 +216,7 @@ def recursive_step_epsilon(n: int, grid: Grid, *, nu: float, delta: float, class
 
     It means something only where `recursive_step_holds`.
     """
-    return erm_spread_epsilon(n, grid, nu=nu, delta=delta / 2, class_size=class_size, N_s=N_s)
+    return math.sqrt(visits_for_one_error(grid, nu, delta, class_size, N_s) / n)
 
 
 # -- Sections 3.1 and 3.1.1: DRAFT --------------------------------------------------------------------------------

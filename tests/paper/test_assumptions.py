@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lemmas import pi_emp
 
 from craftrl.envs import BitsExBMDP, HistoryPolicy, MarkovPolicy, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -148,14 +147,6 @@ class TestEmpirical:
         found = empirical_assumptions(agent, states)
         assert (found.eta.value, found.eta.states, found.eta.agents) == (0.0, (0, 1), (1, 0))
         assert found.alpha.value == math.inf
-
-    def test_pi_emp_is_a_row_of_frequencies_per_agent_and_state(self) -> None:
-        agent = np.array([0, 0, 0, 0, 1])
-        states = np.array([[0, 1, 0], [0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 1, 0]])
-        first, second = pi_emp(agent, states)
-        np.testing.assert_allclose(first[:, 0], [[1 / 4, 3 / 4], [0, 1]])
-        np.testing.assert_allclose(second[0], [[0, 1], [1 / 3, 2 / 3]])
-        assert np.isnan(second[1, 0]).all()
 
     def test_a_readable_account(self) -> None:
         world = BitsExBMDP(3, 4)

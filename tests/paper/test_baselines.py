@@ -6,7 +6,7 @@ from scipy.stats import entropy
 
 from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation, observation
+from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation, baselines
 from craftrl.states.accuracy import accuracy_by_step
 
 
@@ -77,7 +77,7 @@ def test_draft_refuses_what_it_cannot_do(toy):
 def test_a_table_of_pairs_that_is_read_in_parts_gives_the_same(toy, monkeypatch):
     _, data = toy
     whole = PairedObservation(CoordinateOracle()).fit(data.tau)
-    monkeypatch.setattr(observation, "AT_ONCE", 1)
+    monkeypatch.setattr(baselines, "AT_ONCE", 1)
     parts = PairedObservation(CoordinateOracle()).fit(data.tau)
     for ours, theirs in zip(parts.candidates_, whole.candidates_):
         assert [getattr(e, "index", None) for e in ours] == [getattr(e, "index", None) for e in theirs]

@@ -10,8 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from lemmas import encoding_epsilon, encoding_sample_size, mean_shift_bound, separation_margin, separation_sample_size
 
-from craftrl.errors import InvalidParameterError
-
 DELTA = 0.1
 TRIALS = 500
 
@@ -132,19 +130,3 @@ class TestEncoding:
         m = epsilon * n / 8
         bound = math.sqrt(2 * N * math.log(2 * class_size / delta) / (n - m)) + 4 * m / n
         assert bound <= epsilon * (1 + 1e-12)
-
-
-def test_bad_input() -> None:
-    with pytest.raises(InvalidParameterError, match="m must be a whole number of at least 0; m = -1"):
-        separation_sample_size(delta=0.1, class_size=2, m=-1)
-    with pytest.raises(InvalidParameterError, match="n must be a whole number of at least 6"):
-        separation_margin(5, delta=0.1, class_size=2, m=5)
-    with pytest.raises(InvalidParameterError, match="N must be a whole number of at least 1"):
-        encoding_sample_size(epsilon=0.1, delta=0.1, class_size=2, N=0)
-    with pytest.raises(InvalidParameterError, match="size must be a whole number of at least 1"):
-        mean_shift_bound(0, 0)
-    with pytest.raises(InvalidParameterError, match=r"n must be a whole number of at least 1; n = 1\.5 was given"):
-        encoding_epsilon(1.5, delta=0.1, class_size=2, N=2)  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameterError, match=r"n must be a whole number of at least 10+\.\.\."):
-        separation_margin(5, delta=0.1, class_size=2, m=10**400)
-    assert encoding_epsilon(1e3, delta=0.1, class_size=2, N=2) > 0  # type: ignore[arg-type]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from lemmas import corrupted_example, draft_epsilon, draft_loss, draft_loss_from_accuracy, draft_sample_size
-
-from craftrl.errors import CraftError, InvalidParameterError
 
 DELTA = 0.1
 TRIALS = 500
@@ -107,21 +104,3 @@ class TestCorruptedExample:
         assert example.p_A @ (example.phi_star == 0) == pytest.approx(0.7)
         assert example.p_B @ (example.phi_star == 0) == pytest.approx(0.4)
         assert example.Q @ (example.D_bad > 0) == 0
-
-    @pytest.mark.parametrize(("gamma_A", "gamma_B", "bad"), [(0.4, 0.7, 0.1), (0.7, 0.4, 0.35), (0.7, 0.4, 0)])
-    def test_bad_input(self, gamma_A: float, gamma_B: float, bad: float) -> None:
-        with pytest.raises(InvalidParameterError, match="The example needs gamma_B < gamma_A"):
-            corrupted_example(gamma_A, gamma_B, bad)
-
-    @pytest.mark.parametrize("phi", [None, "x", [[0, 1]], [np.nan] * 6])
-    def test_encoders_that_are_none(self, phi: Any) -> None:
-        with pytest.raises(CraftError, match="phi must"):
-            corrupted_example(0.7, 0.4, 0.1).error(phi)
-        with pytest.raises(CraftError, match=r"phi.* must"):
-            draft_loss(phi, np.full(6, 1 / 6), np.full(6, 1 / 6))
-
-    def test_a_loss_of_what_is_no_encoder(self) -> None:
-        with pytest.raises(InvalidParameterError, match=r"phi must be 0 or 1 for each x"):
-            draft_loss([0, 5], [0.5, 0.5], [0.5, 0.5])
-        with pytest.raises(InvalidParameterError, match="must not be negative"):
-            draft_loss([0, 1], [2, -1], [0.5, 0.5])

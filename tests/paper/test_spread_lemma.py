@@ -18,7 +18,6 @@ from lemmas import (
 )
 
 from craftrl.core.grid import Grid
-from craftrl.errors import InvalidParameterError
 
 DELTA = 0.1
 TRIALS = 400
@@ -158,25 +157,3 @@ class TestFormulas:
         low, high = enclosing_bins([1.0, math.e**2, 1.5], [1.0, 1.0, 1.0], grid_with(2.0, 2))
         assert low.tolist() == [1, 2, 1]
         assert high.tolist() == [1, 2, 2]
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"epsilon": 0.0}, r"epsilon must lie in \(0, 1\]"),
-            ({"delta": 1.0}, r"delta must lie in \(0, 1\)"),
-            ({"nu": 0.0}, r"nu must lie in \(0, 1\]"),
-            ({"class_size": 0}, "class_size must be a whole number of at least 1"),
-            ({"N_s": 0}, "N_s must be a whole number of at least 1"),
-        ],
-    )
-    def test_bad_input(self, change: dict, message: str) -> None:
-        good = {"nu": 0.1, "epsilon": 0.3, "delta": 0.05, "class_size": 2, "N_s": 2}
-        with pytest.raises(InvalidParameterError, match=message):
-            erm_spread_sample_size(Grid.from_bounds(1.0, 0.2), **{**good, **change})
-
-    def test_ratios_beyond_the_grid(self) -> None:
-        grid = grid_with(1.0, 2)
-        with pytest.raises(InvalidParameterError, match="lower eta"):
-            enclosing_bins(10, 1, grid)
-        with pytest.raises(InvalidParameterError, match="samples of both agents"):
-            enclosing_bins(1, 0, grid)

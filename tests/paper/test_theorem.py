@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lemmas import encoding_sample_size, recursive_step_holds, separation_sample_size, step_epsilon
+from lemmas import encoding_sample_size, recursive_step_holds, separation_sample_size
 
 from craftrl.core.grid import Grid
 from craftrl.errors import InvalidParameterError
@@ -68,7 +68,7 @@ def test_practice_is_far_from_the_theorem() -> None:
 @given(problems, st.floats(0.001, 1))
 def test_the_induction_meets_the_conditions_of_every_step(problem: dict, epsilon_0: float) -> None:
     H, nu = problem["H"], problem["nu"]
-    epsilon = step_epsilon(epsilon_0, H=H, nu=nu, nu_prime=problem["nu_prime"])
+    epsilon = sample_size(epsilon_0=epsilon_0, **problem).epsilon
     epsilon *= 1 - 1e-9  # epsilon + beta = q_thresh is allowed, and is a matter of rounding
     for h in {1, 2, H // 2, H - 1} & set(range(1, H)):
         assert recursive_step_holds(epsilon=epsilon, beta=(h - 1) * epsilon, nu=nu, h=h, H=H)
@@ -110,9 +110,20 @@ def test_an_infinite_alpha_is_as_good_as_one() -> None:
         ({"nu": 1.5}, "nu must lie in"),
         ({"nu_prime": 0.1}, r"nu_prime must lie in \[nu, 1\]"),
         ({"H": 1}, "H must be a whole number of at least 2"),
+        ({"class_size": 0}, "class_size must be a whole number of at least 1"),
+        ({"N_s": 1.5}, r"N_s must be a whole number of at least 1; N_s = 1\.5 was given"),
+        ({"alpha": "x"}, "alpha must be a positive number"),
+        ({"nu": 1e-200, "nu_prime": 1.0}, "must stay within what floats hold"),
+        ({"class_size": 10**400}, "must stay within what floats hold"),
         ({"delta": 0.0}, "delta must lie in"),
     ],
 )
 def test_bad_input(change: dict, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         sample_size(**{"epsilon_0": 0.1, **TOY, **change})
+
+
+def test_a_number_of_trajectories_that_is_none() -> None:
+    for n in (0, 1.5, None, math.nan):
+        with pytest.raises(InvalidParameterError, match="n must be a whole number of at least 1"):
+            guaranteed_epsilon(n, **TOY)  # type: ignore[arg-type]

@@ -112,12 +112,12 @@ def run_sweep(
         raise InvalidParameterError(
             "A sweep needs at least one run, each with settings of its own; none, or two that are the same, were given."
         )
-    new = not folder.exists()
-    _claim(folder, _manifest(name, settings_list, keys))
-    path = folder / "rows.jsonl"
-    done = _finished_rows(path, settings_list[0])
-    todo = [settings for settings, key in zip(settings_list, keys) if key not in done]
+    new, path = not folder.exists(), folder / "rows.jsonl"
+    done: dict[str, Row] = {}
     try:
+        _claim(folder, _manifest(name, settings_list, keys))
+        done = _finished_rows(path, settings_list[0])
+        todo = [settings for settings, key in zip(settings_list, keys) if key not in done]
         if todo:
             _write_rows(path, [done[key] for key in keys if key in done])  # without a line that a kill cut short
             start = len(keys) - len(todo)
@@ -131,7 +131,7 @@ def run_sweep(
         if new and not done:  # settings that no run can take would be in the way of better ones
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-                (folder / "settings.json").unlink()
+                (folder / "settings.json").unlink(missing_ok=True)
                 folder.rmdir()
         raise
     rows = [done[key] for key in keys]

@@ -173,8 +173,10 @@ def toy_chance(rows: Sequence[Row]) -> float:
 
     No run is needed for it: a world follows from `horizon`, `n_features` and `seed` of a row.
     """
+    import numpy as np
+
     worlds = sorted({(row["horizon"], row["n_features"], row["seed"]) for row in rows})
-    return sum(_chance_of_world(*world) for world in worlds) / len(worlds)
+    return float(np.mean([_chance_of_world(*world) for world in worlds]))
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from craftrl.cli.parser import CommandParser
+from craftrl.cli.reproduce import StudyCommand
 from craftrl.data.files import write_json
 from craftrl.errors import MissingDependencyError
 from craftrl.paper.sweep import Later, Row, Study, seed_of
@@ -62,7 +63,7 @@ COINS = Study(
 
 
 def reproduce(study: Study, *argv: str) -> None:
-    args = CommandParser(command=study).parse_args(["--quiet", *argv])
+    args = CommandParser(command=StudyCommand(study)).parse_args(["--quiet", *argv])
     args.main(args)
 
 
@@ -71,7 +72,7 @@ def test_a_study_runs_reports_draws_and_says_where(tmp_path: Path, capsys: pytes
     written = f"Written to {tmp_path}: heads.json, heads.png and one row per run."
     assert capsys.readouterr().out == f"3 heads in 3 tosses\n\n{written}\n"
     assert json.loads((tmp_path / "heads.json").read_text()) == {"heads": 3, "tosses": 3}
-    assert {p.name for p in tmp_path.iterdir()} == {"heads.json", "heads.png", "rows", "rows.jsonl", "settings.json"}
+    assert {p.name for p in tmp_path.iterdir()} == {"heads.json", "heads.png", "rows.jsonl", "settings.json"}
     assert json.loads((tmp_path / "settings.json").read_text())["study"] == "coins"
 
 
@@ -93,7 +94,7 @@ def test_seeds_that_are_asked_for_are_run_with_full_too(tmp_path: Path) -> None:
 
 def test_help_has_options_and_examples() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    COINS.add_arguments(parser)
+    StudyCommand(COINS).add_arguments(parser)
     text = parser.format_help()
     assert "8 seeds and patience" in text
     assert "(default: 3, 8 with --full)" in " ".join(text.split())
