@@ -136,7 +136,8 @@ def table_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             gain = estimate([row["accuracy"]["tied"] - row["accuracy"]["markov"] for row in mine], least=-1.0)
             chance = 100 * float(np.mean([row["chance"] for row in mine]))
             cells = [f"{mean:.1f} ({worst:.0f})" for mean, worst in means]
-            cells += [f"{100 * gain.mean:+.1f} ± {100 * half_of(gain):.1f}", f"{chance:.1f}"]
+            interval = f" ± {100 * half_of(gain):.1f}" if gain.interval else ""
+            cells += [f"{100 * gain.mean:+.1f}{interval}", f"{chance:.1f}"]
             lines.append(f"| {' | '.join([name, str(size), str(len(mine)), *cells])} |")
     return lines
 

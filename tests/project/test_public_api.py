@@ -3,19 +3,18 @@
 import subprocess
 import sys
 
-import craftrl.baselines
-import craftrl.theory
 import pytest
 
 import craftrl
 import craftrl.envs
 import craftrl.importing
 import craftrl.oracles
+import craftrl.paper
 
 
 @pytest.mark.parametrize(
     "module",
-    [craftrl, craftrl.baselines, craftrl.envs, craftrl.importing, craftrl.oracles, craftrl.theory],
+    [craftrl, craftrl.envs, craftrl.importing, craftrl.oracles, craftrl.paper],
 )
 def test_everything_promised_is_there(module):
     for name in module.__all__:
