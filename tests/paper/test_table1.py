@@ -58,18 +58,18 @@ def test_cells_stand_beside_the_paper() -> None:
     assert len(table) == 9
     for cell in table:
         assert cell.published == PUBLISHED[cell.technique, cell.size]
-        assert cell.mean == pytest.approx(cell.published)
-        assert cell.interval[0] < cell.mean < cell.interval[1]
-        assert cell.difference_in_standard_errors == pytest.approx(0, abs=1e-6)
-        assert cell.mean_without_h1 == pytest.approx(cell.mean - 0.01)
+        assert cell.accuracy.mean == pytest.approx(cell.published)
+        assert cell.accuracy.low < cell.accuracy.mean < cell.accuracy.high
+        assert cell.apart == pytest.approx(0, abs=1e-6)
+        assert cell.accuracy_from_2.mean == pytest.approx(cell.accuracy.mean - 0.01)
 
 
 def test_a_bound_is_met_from_above_and_missed_from_below() -> None:
-    above = next(c for c in cells(paper_rows(0.0008)) if c.published_is_lower_bound)
-    below = next(c for c in cells(paper_rows(-0.01)) if c.published_is_lower_bound)
-    assert above.difference_in_standard_errors == 0
-    assert below.difference_in_standard_errors is not None
-    assert below.difference_in_standard_errors < -2
+    above = next(c for c in cells(paper_rows(0.0008)) if c.is_bound)
+    below = next(c for c in cells(paper_rows(-0.01)) if c.is_bound)
+    assert above.apart == 0
+    assert below.apart is not None
+    assert below.apart < -2
 
 
 def test_agreement_names_the_cells_that_do_not() -> None:
@@ -99,7 +99,7 @@ def test_single_states_and_steps_without_a_state_have_lines_of_their_own() -> No
     table = cells(paper_rows())
     assert format_states(table).count("80.00 / 60.00") == 9
     assert "85.00" in format_table(table, 0.705).splitlines()[5]
-    assert [cell.no_state_half for cell in table] == pytest.approx([0.85] * 3 + [None] * 6)
+    assert [cell.accuracy_no_state_half is None for cell in table] == [False] * 3 + [True] * 6
 
 
 @pytest.mark.parametrize("seeds", [5, 6, 12])
@@ -109,18 +109,17 @@ def test_no_interval_leaves_the_possible(seeds: int) -> None:
     rows = [row(t, n, seed, values[seed]) for t in NAMES for n, values in of_sizes.items() for seed in range(seeds)]
     table = cells(rows)
     for cell in table:
-        assert cell.interval is not None
-        assert 0 <= cell.interval[0] < cell.mean < cell.interval[1] <= 1
-    assert (table[0].interval[1], table[1].interval[0]) == (1, 0)
+        assert 0 <= cell.accuracy.low < cell.accuracy.mean < cell.accuracy.high <= 1
+    assert (table[0].accuracy.high, table[1].accuracy.low) == (1, 0)
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 4])
 def test_few_seeds_have_no_interval_and_the_table_says_so(seeds: int) -> None:
     table = cells([row(t, 500, seed, 0.9 + 0.02 * seed) for t in NAMES for seed in range(seeds)])
-    assert all(cell.interval is None and cell.difference_in_standard_errors is None for cell in table)
+    assert all(cell.accuracy.interval is None and cell.apart is None for cell in table)
     assert "[" not in format_table(table, 0.705).splitlines()[2]
     assert agreement(table) == f"Too few seeds for intervals, and for a comparison with the paper: {seeds} of 5."
-    assert table_json(table, 0.705, "")["cells"][0]["interval"] is None
+    assert table_json(table, 0.705, "")["cells"][0]["accuracy"]["low"] is None
 
 
 def test_a_step_without_a_state_reads_the_first_coordinate_and_may_be_counted_as_half() -> None:
@@ -211,7 +210,7 @@ def test_the_committed_tables_follow_from_their_rows() -> None:
         known = json.loads((STUDIES / study / "table.json").read_text())
         again = table_json(table, toy_chance(committed(study)), known["command"])
         assert json.loads(json.dumps(again)) == known
-        assert all(cell.seeds == seeds for cell in table)
+        assert all(cell.accuracy.n == seeds for cell in table)
     assert agreement(table).startswith("9 of 9 cells")
 
 
@@ -221,12 +220,12 @@ def test_chance_single_states_and_lost_steps_stand_on_the_page_as_in_the_tables(
         known = json.loads((STUDIES / study / "table.json").read_text())
         share = f"{100 * known['chance']:.1f}"
         assert f"| chance: a random feature | {share} | | {share} | | {share} | |" in page
-        for cell in (cell for cell in known["cells"] if cell["no_state_half"] is not None):
-            low, high = map(percent, cell["no_state_half_interval"])
-            assert f"| {percent(cell['no_state_half'])} [{low}, {high}] | " in page
+        for cell in (cell for cell in known["cells"] if cell["accuracy_no_state_half"] is not None):
+            mean, low, high = (percent(cell["accuracy_no_state_half"][name]) for name in ("mean", "low", "high"))
+            assert f"| {mean} [{low}, {high}] | " in page
     for technique, name in NAMES.items():  # of the 200 seeds
         mine = [cell for cell in known["cells"] if cell["technique"] == technique]
-        cells_of = " | ".join(f"{percent(c['state_mean'])} / {percent(c['state_worst'])}" for c in mine)
+        cells_of = " | ".join(f"{percent(c['state_mean']['mean'])} / {percent(c['state_worst']['mean'])}" for c in mine)
         assert f"| {name} | {cells_of} |" in page
 
 

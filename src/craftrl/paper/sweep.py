@@ -147,9 +147,6 @@ def seed_of(*parts: int | str) -> np.random.SeedSequence:
     return np.random.SeedSequence(int.from_bytes(digest[:16], "big"))
 
 
-# -- runs and rows -----------------------------------------------------------------------------------------------
-
-
 def _carried_out(run_one: RunOne, todo: Sequence[Any], workers: int) -> Iterator[tuple[str, str]]:
     """Key and row of every run, each as soon as it ended."""
     if workers == 1:
@@ -197,17 +194,11 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-# -- whose folder it is ------------------------------------------------------------------------------------------
-
-
 def _manifest(name: str, settings_list: Sequence[Any], keys: Sequence[str]) -> dict[str, Any]:
     """The study, the library's version, and of each setting all values that occur."""
-    given = [json.loads(json.dumps(asdict(settings), default=plain_value)) for settings in settings_list]
-    values: dict[str, list[Any]] = {field: [] for field in given[0]}
-    for settings in given:
-        for field, value in settings.items():
-            if value not in values[field]:
-                values[field].append(value)
+    given = [asdict(settings) for settings in settings_list]
+    texts = {field: dict.fromkeys(json.dumps(of[field], default=plain_value) for of in given) for field in given[0]}
+    values = {field: [json.loads(text) for text in different] for field, different in texts.items()}
     key = hashlib.sha256("".join(sorted(keys)).encode()).hexdigest()[:16]
     return {"study": name, "craftrl": __version__, "settings": values, "runs": len(keys), "key": key}
 
@@ -246,9 +237,6 @@ def _short(values: Any) -> str:
     """A list of values as text: 0, 1, 2, .., 19."""
     shown = [str(v) for v in (values if isinstance(values, list) else [values])]
     return ", ".join(shown if len(shown) <= 5 else [*shown[:3], "..", shown[-1]])
-
-
-# -- means over seeds --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

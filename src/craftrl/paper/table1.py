@@ -12,13 +12,12 @@ import argparse
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from craftrl.arguments import positive
 from craftrl.data.files import write_json
-from craftrl.paper.sweep import FEWEST, Row, Study, estimate, seed_of
+from craftrl.paper.sweep import FEWEST, Estimate, Row, Study, estimate, seed_of
 
 __all__ = ["CHANCE", "NAMES", "PUBLISHED", "STUDY", "Cell", "Run", "cells", "run_one", "sweep", "toy_chance"]
 
@@ -39,6 +38,7 @@ READING = (
 STATES = "Single states at h = 2..H, in percent: mean over states and steps / worst state of a run; means over seeds"
 NO_STATE = "CRAFT, 50% where no state"
 CHANCE = "chance: a random feature"
+MEASURES = ("accuracy", "accuracy_from_2", "state_mean", "state_worst", "accuracy_no_state_half")
 
 
 @dataclass(frozen=True)
@@ -106,66 +106,47 @@ def run_one(run: Run) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One technique at one size: means over seeds with 95% intervals, and the paper's number beside them.
-
-    published                      the paper's accuracy, where it has this cell
-    difference_in_standard_errors  ours minus the paper's, over the standard error of that difference; 0 where a bound
-                                   holds, None where seeds are too few or do not differ
-    state_mean, state_worst        accuracy of single states, averaged over states and h = 2..H; in the worst state at
-                                   the worst step of a run
-    no_state_half                  of CRAFT: the accuracy if a step at which it found no state counts as 1/2
-    """
+    """One technique at one size: the paper's accuracy, where it has this cell, and means over our seeds of what
+    `run_one` gives."""
 
     technique: str
     size: int
-    seeds: int
-    mean: float
-    interval: tuple[float, float] | None
-    standard_error: float
     published: float | None
-    published_is_lower_bound: bool
-    difference_in_standard_errors: float | None
-    mean_without_h1: float
-    state_mean: float
-    state_worst: float
-    no_state_half: float | None
-    no_state_half_interval: tuple[float, float] | None
+    accuracy: Estimate
+    accuracy_from_2: Estimate
+    state_mean: Estimate
+    state_worst: Estimate
+    accuracy_no_state_half: Estimate | None = None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the paper's number is a bound from below."""
+        return (self.technique, self.size) == LOWER_BOUND
+
+    @property
+    def apart(self) -> float | None:
+        """Ours minus the paper's, in standard errors of that difference; 0 where a bound holds.
+
+        The paper gives no deviation: its runs are taken to scatter as ours do. None where ours are too few for that.
+        """
+        ours = self.accuracy
+        error = ours.deviation * math.sqrt(1 / ours.n + 1 / SEEDS)
+        if self.published is None or ours.interval is None or error == 0:
+            return None
+        return 0.0 if self.is_bound and ours.mean > self.published else (ours.mean - self.published) / error
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """One cell per technique and size, in the table's order."""
-    sizes = sorted({row["size"] for row in rows})
-    return [_cell(technique, size, rows) for technique in NAMES for size in sizes]
-
-
-def _cell(technique: str, size: int, rows: Sequence[Row]) -> Cell:
-    mine = [row for row in rows if row["technique"] == technique and row["size"] == size]
-    measures = ("accuracy", "accuracy_from_2", "state_mean", "state_worst", "accuracy_no_state_half")
-    of = {name: estimate([row[name] for row in mine]) for name in measures if name in mine[0]}
-    ours, halved = of["accuracy"], of.get("accuracy_no_state_half")
-    in_paper = (mine[0]["horizon"], mine[0]["n_features"]) == (Run.horizon, Run.n_features)
-    published, is_bound = PUBLISHED.get((technique, size)) if in_paper else None, (technique, size) == LOWER_BOUND
-    # The paper gives no deviation: its runs are taken to scatter as ours do.
-    error = ours.deviation * math.sqrt(1 / ours.n + 1 / SEEDS)
-    apart = None
-    if published is not None and ours.n >= FEWEST and error > 0:
-        apart = 0.0 if is_bound and ours.mean > published else (ours.mean - published) / error
-    return Cell(
-        technique=technique,
-        size=size,
-        seeds=ours.n,
-        mean=ours.mean,
-        interval=ours.interval,
-        standard_error=ours.standard_error,
-        published=published,
-        published_is_lower_bound=is_bound,
-        difference_in_standard_errors=apart,
-        mean_without_h1=of["accuracy_from_2"].mean,
-        state_mean=of["state_mean"].mean,
-        state_worst=of["state_worst"].mean,
-        no_state_half=halved.mean if halved else None,
-        no_state_half_interval=halved.interval if halved else None,
-    )
+    found = []
+    for technique in NAMES:
+        for size in sorted({row["size"] for row in rows}):
+            mine = [row for row in rows if (row["technique"], row["size"]) == (technique, size)]
+            in_paper = (mine[0]["horizon"], mine[0]["n_features"]) == (Run.horizon, Run.n_features)
+            published = PUBLISHED.get((technique, size)) if in_paper else None
+            of = {name: estimate([row[name] for row in mine]) for name in MEASURES if name in mine[0]}
+            found.append(Cell(technique, size, published, **of))
+    return found
 
 
 def toy_chance(rows: Sequence[Row]) -> float:
@@ -175,17 +156,11 @@ def toy_chance(rows: Sequence[Row]) -> float:
     """
     import numpy as np
 
-    worlds = sorted({(row["horizon"], row["n_features"], row["seed"]) for row in rows})
-    return float(np.mean([_chance_of_world(*world) for world in worlds]))
-
-
-@lru_cache(maxsize=1024)
-def _chance_of_world(horizon: int, n_features: int, seed: int) -> float:
     from craftrl.envs import BitsExBMDP
     from craftrl.paper.theorem import chance_accuracy
 
-    world = BitsExBMDP(horizon, n_features, seed)
-    return float(chance_accuracy(world, world.paper_policies()).mean())
+    worlds = [BitsExBMDP(*of) for of in sorted({(row["horizon"], row["n_features"], row["seed"]) for row in rows})]
+    return float(np.mean([chance_accuracy(world, world.paper_policies()).mean() for world in worlds]))
 
 
 def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
@@ -200,17 +175,18 @@ def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
 
 def table_json(table: Sequence[Cell], chance: float, command: str) -> dict[str, Any]:
     """The table as plain values; accuracies are shares, not percent."""
-    return {"command": command, "reading": READING, "chance": chance, "cells": [asdict(cell) for cell in table]}
+    plain = [{**asdict(cell), "standard_errors_apart": cell.apart} for cell in table]
+    return {"command": command, "reading": READING, "chance": chance, "cells": plain}
 
 
 def agreement(table: Sequence[Cell]) -> str:
     """How many cells agree with the paper, and which do not."""
-    if table[0].seeds < FEWEST:
-        return f"Too few seeds for intervals, and for a comparison with the paper: {table[0].seeds} of {FEWEST}."
-    judged = [(of, apart) for of in table if (apart := of.difference_in_standard_errors) is not None]
+    if (seeds := table[0].accuracy.n) < FEWEST:
+        return f"Too few seeds for intervals, and for a comparison with the paper: {seeds} of {FEWEST}."
+    judged = [(cell, cell.apart) for cell in table if cell.apart is not None]
     if not judged:
         return "The paper has no number for these cells."
-    far = [f"{NAMES[of.technique]} at {of.size} ({apart:+.1f})" for of, apart in judged if abs(apart) > 2]
+    far = [f"{NAMES[cell.technique]} at {cell.size} ({apart:+.1f})" for cell, apart in judged if abs(apart) > 2]
     text = f"{len(judged) - len(far)} of {len(judged)} cells lie within two standard errors of the paper's"
     return f"{text}; not: {', '.join(far)} (docs/reproduction.md says more)." if far else f"{text}."
 
@@ -218,23 +194,21 @@ def agreement(table: Sequence[Cell]) -> str:
 def format_table(table: Sequence[Cell], chance: float) -> str:
     """Aligned text: one line per technique and one of chance, one column per size."""
 
-    def text(mean: float, interval: tuple[float, float] | None, paper: str = "") -> str:
-        between = "[{:6.2f}, {:6.2f}]".format(*(100 * end for end in interval)) if interval else ""
-        return f"{100 * mean:6.2f} {between:16} {paper:>5}  "
+    def text(ours: Estimate, paper: str = "") -> str:
+        interval = "" if ours.interval is None else "[{:6.2f}, {:6.2f}]".format(*(100 * x for x in ours.interval))
+        return f"{100 * ours.mean:6.2f} {interval:16} {paper:>5}  "
 
     grid = {(" ", cell.size): "ours [95% interval] paper" for cell in table}
     for cell in table:
-        paper = f"{'>' * cell.published_is_lower_bound}{100 * cell.published:.1f}" if cell.published else ""
-        grid[cell.technique, cell.size] = text(cell.mean, cell.interval, paper)
-    for cell in table:
-        if cell.no_state_half is not None:
-            grid[NO_STATE, cell.size] = text(cell.no_state_half, cell.no_state_half_interval)
-    return _aligned(grid | {(CHANCE, cell.size): f"{100 * chance:6.2f}" for cell in table})
+        paper = f"{'>' * cell.is_bound}{100 * cell.published:.1f}" if cell.published else ""
+        grid[cell.technique, cell.size] = text(cell.accuracy, paper)
+    halved = {(NO_STATE, c.size): text(c.accuracy_no_state_half) for c in table if c.accuracy_no_state_half}
+    return _aligned(grid | halved | {(CHANCE, cell.size): f"{100 * chance:6.2f}" for cell in table})
 
 
 def format_states(table: Sequence[Cell]) -> str:
     """The same for single states."""
-    shares = {(c.technique, c.size): f"{100 * c.state_mean:6.2f} / {100 * c.state_worst:5.2f}" for c in table}
+    shares = {(c.technique, c.size): f"{100 * c.state_mean.mean:6.2f} / {100 * c.state_worst.mean:5.2f}" for c in table}
     return f"{STATES}\n\n{_aligned(shares)}"
 
 
@@ -259,11 +233,12 @@ def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
         axes = figure.subplots()
         for cell in table:
             x = sizes.index(cell.size) + 0.22 * (list(NAMES).index(cell.technique) - 1)
-            low, high = cell.interval or (cell.mean, cell.mean)
-            error = [[100 * (cell.mean - low)], [100 * (high - cell.mean)]]
+            mean = cell.accuracy.mean
+            low, high = cell.accuracy.interval or (mean, mean)
+            error = [[100 * (mean - low)], [100 * (high - mean)]]
             marker, colour = style[cell.technique]
             label = NAMES[cell.technique] if cell.size == sizes[0] else None
-            axes.errorbar(x, 100 * cell.mean, yerr=error, fmt=marker, color=colour, capsize=3, label=label)
+            axes.errorbar(x, 100 * mean, yerr=error, fmt=marker, color=colour, capsize=3, label=label)
             if cell.published is not None:
                 axes.plot(x + 0.07, 100 * cell.published, "D", mfc="white", mec=INK, ms=4.5, zorder=3)
         chance_line(axes, toy_chance(rows), CHANCE)
@@ -272,7 +247,7 @@ def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
         axes.set_xlim(-0.5, len(sizes) - 0.5)
         axes.set_xlabel("trajectories per agent")
         axes.set_ylabel("encoder accuracy, mean over h (%)")
-        axes.set_title(f"Table 1: mean and 95% interval over {table[0].seeds} seeds", loc="left")
+        axes.set_title(f"Table 1: mean and 95% interval over {table[0].accuracy.n} seeds", loc="left")
         axes.grid(axis="y", alpha=0.25)
         figure.legend(loc="outside right center")
 
