@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
             cell[f"{kind}_needed"] = needed(first["labels"], [e["mean"] for e in found])
     for name in ("accuracy", "n_states"):
         if name in first:
-            cell[name] = _plain([row[name] for row in mine])
+            cell[name] = _plain([row[name] for row in mine], most=math.inf if name == "n_states" else 1.0)
     if "agreement" in first:
         cell["agreement"] = {name: _plain([row["agreement"][name] for row in mine]) for name in first["agreement"]}
     if "steps_needed" in first:
@@ -63,9 +64,9 @@ def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
     return cell
 
 
-def _plain(values: Sequence[float]) -> dict[str, float]:
+def _plain(values: Sequence[float], most: float = 1.0) -> dict[str, float]:
     """Mean and 95% interval over seeds; where seeds are too few for one, their least and largest value."""
-    e = estimate(values)
+    e = estimate(values, most=most)
     low, high = e.interval or (min(values), max(values))
     return {"mean": e.mean, "low": low, "high": high}
 

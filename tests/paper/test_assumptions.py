@@ -133,6 +133,20 @@ class TestEmpirical:
         assert found.eta.value == 1 / 2
         assert found.alpha.value == 0.0
 
+    def test_trajectories_that_are_over_are_not_counted_as_lost(self) -> None:
+        rng = np.random.default_rng(0)
+        long, agent = rng.integers(0, 2, (60, 4)), np.arange(60) % 2
+        alone = values(empirical_assumptions(agent, long))
+        clips = np.concatenate([rng.integers(0, 2, (4000, 2)), np.full((4000, 2), -1)], axis=1)
+        both, agents = np.concatenate([long, clips]), np.concatenate([agent, np.arange(4000) % 2])
+        lengths = np.repeat([4, 2], [60, 4000])
+        beside = values(empirical_assumptions(agents, both, lengths=lengths))
+        assert beside["nu"] == pytest.approx(alone["nu"], rel=0.5)
+        assert beside["nu"] > 10 * values(empirical_assumptions(agents, both))["nu"]
+        for odd in (lengths[:-1], lengths - 2, 4):
+            with pytest.raises(InvalidDataError, match="lengths must be one integer of at least 1 for each of 4060"):
+                empirical_assumptions(agents, both, lengths=odd)
+
     def test_pairs_that_nobody_visited_count_if_the_dynamics_allow_them(self) -> None:
         world = BitsExBMDP(2, 2)
         agent, states = np.array([0, 1]), np.array([[0, 0], [0, 0]])

@@ -42,4 +42,4 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.data.truth import read_true_states
 
     tau = TrajectoryDataset.open(args.data)
-    print(empirical_assumptions(tau.agent, read_true_states(args.truth, tau)))
+    print(empirical_assumptions(tau.agent, read_true_states(args.truth, tau), lengths=tau.lengths))

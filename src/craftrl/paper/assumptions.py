@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_kind, check_whole
+from craftrl.arguments import check_kind, check_whole, shown
 from craftrl.data.labels import as_array, as_labels
 from craftrl.envs.exbmdp import ExBMDP, check_tables, reachable_states
 from craftrl.envs.policies import MarkovPolicy
@@ -82,7 +82,7 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Visits:
-    """Visits as shares of all trajectories; lists over h, entry h-1 belonging to h.
+    """Visits as shares of all trajectories that go on so long; lists over h, entry h-1 belonging to h.
 
     pairs     |D*_k(s_h, s_{h+1})| / |tau| for each agent k, shape (K, |S_h|, |S_{h+1}|), for h in 1..H-1
     possible  the pairs that the coverage assumption speaks of, shape (|S_h|, |S_{h+1}|)
@@ -104,10 +104,12 @@ def empirical_assumptions(
     *,
     n_agents: int | None = None,
     possible: Sequence[ArrayLike] | None = None,
+    lengths: ArrayLike | None = None,
 ) -> Assumptions:
     """alpha, eta, nu and nu' of labelled data: `agent` (n,) and `states` (n, H), -1 for an unknown state.
 
-    Shares are taken of all n trajectories, as in the paper, so unknown labels can only lower nu and nu'.
+    Shares are taken of all trajectories that go on so long, which in the paper are all n: `lengths` (n,) says how many
+    steps each has, where they differ. Unknown labels can only lower nu and nu'.
     Data alone cannot tell a pair that is impossible from one that nobody happened to visit: only visited pairs
     count, unless `possible` (what `possible_pairs(world)` returns) names the others, which make nu zero.
 
@@ -134,7 +136,14 @@ def empirical_assumptions(
             f"There must be at least two agents, numbered below n_agents; labels up to {int(k.max())} and "
             f"n_agents = {K} were given; the assumptions compare agents."
         )
-    return _worst_case(_counted(k, s, K, None if possible is None else _allowed(possible, s.shape[1])))
+    n_steps = np.full(len(k), s.shape[1]) if lengths is None else as_labels("lengths", lengths)
+    if n_steps.shape != k.shape or n_steps.min() < 1:
+        raise InvalidDataError(
+            f"lengths must be one integer of at least 1 for each of {len(k)} trajectories; {shown(lengths)} was given."
+        )
+    present = np.arange(s.shape[1]) < n_steps[:, None]
+    allowed = None if possible is None else _allowed(possible, s.shape[1])
+    return _worst_case(_counted(k, np.where(present, s, -1), K, allowed, present.sum(axis=0)))
 
 
 def population_assumptions(
@@ -210,15 +219,15 @@ def _allowed(possible: Sequence[ArrayLike], H: int) -> list[Bools]:
     return allowed
 
 
-def _counted(k: Ints, s: Ints, K: int, allowed: list[Bools] | None) -> Visits:
-    """Visits counted from labels; a state of -1 is unknown and counts nowhere."""
-    n, H = s.shape
+def _counted(k: Ints, s: Ints, K: int, allowed: list[Bools] | None, n: Ints) -> Visits:
+    """Visits counted from labels, of the n[h-1] trajectories that have a step h; a state of -1 counts nowhere."""
+    H, n = s.shape[1], np.maximum(n, 1)
     sizes = [max(int(s_h.max()) + 1, 1) for s_h in s.T]
     if allowed is not None:
         named = [len(table) for table in allowed] + [allowed[-1].shape[1]]
         sizes = [max(size, n_states) for size, n_states in zip(sizes, named)]
-    pairs = [count_visits(k, s[:, h - 1], s[:, h], sizes=(K, sizes[h - 1], sizes[h])) / n for h in range(1, H)]
-    singles = [count_visits(s_h, sizes=(size,)) / n for s_h, size in zip(s.T, sizes)]
+    pairs = [count_visits(k, s[:, h - 1], s[:, h], sizes=(K, sizes[h - 1], sizes[h])) / n[h] for h in range(1, H)]
+    singles = [count_visits(s_h, sizes=(size,)) / n_h for s_h, size, n_h in zip(s.T, sizes, n)]
     possible = [table.sum(axis=0) > 0 for table in pairs]
     present = [share > 0 for share in singles]
     for h, table in enumerate(allowed or [], start=1):
