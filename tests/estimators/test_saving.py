@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 import torch
+from craftrl.core.seam import EncoderFit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
@@ -15,7 +16,6 @@ from sklearn.tree import DecisionTreeClassifier
 import craftrl
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidParameterError, Valleys
 from craftrl.core.encoders import ConstantEncoder
-from craftrl.core.seam import EncoderFit
 from craftrl.oracles.counting import PreparedCounting
 from craftrl.paper import baselines
 from shipped import BOUNDS, ORACLES, fitted, rows_of

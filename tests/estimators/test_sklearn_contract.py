@@ -29,7 +29,6 @@ from craftrl import (
     CoordinateOracle,
     FiniteOracle,
     InvalidParameterError,
-    Mixed,
     NeuralOracle,
     NotFittedError,
     Training,
@@ -103,11 +102,11 @@ def test_parameters_are_reached_through_all_layers():
         model = clone(pipeline).set_params(**setting)["craft"]
         assert (model.oracle.n_values, model.nu) == (setting["craft__oracle__n_values"], setting["craft__nu"])
     assert pipeline["craft"].oracle.n_values == 2
-    deep = CRAFT(Mixed(CoordinateOracle(), CoordinateOracle(), ClassifierOracle(tree())))
-    deep.set_params(oracle__encoding__classifier__max_depth=7)
-    assert deep.oracle.encoding.classifier.max_depth == 7
+    deep = CRAFT(ClassifierOracle(tree()))
+    deep.set_params(oracle__classifier__max_depth=7)
+    assert deep.oracle.classifier.max_depth == 7
     with pytest.raises(ValueError, match="Invalid parameter 'n_values' for estimator ClassifierOracle"):
-        deep.set_params(oracle__encoding__n_values=2)
+        deep.set_params(oracle__n_values=2)
 
 
 def test_fits_run_in_other_processes_and_come_back_by_pickle():
@@ -163,11 +162,8 @@ DIFFERENT = [
 def test_oracles_are_equal_if_their_parameters_are():
     for one, other in EQUAL:
         assert one == other
-        assert Mixed(one, one, one) == Mixed(other, one, other)
     for one, other in DIFFERENT:
         assert one != other
-        if not isinstance(other, str):
-            assert Mixed(one, one, one) != Mixed(one, one, other)
 
 
 def test_a_classifier_that_is_given_stays_unfitted():

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from lemmas import recursive_step_epsilon, recursive_step_holds, recursive_step_sample_size
 
-from craftrl.core.clusters import find_clusters, heaviness_threshold
+from craftrl.core.clusters import heaviness_threshold, scan
 from craftrl.core.grid import Grid
 from craftrl.core.merging import merge_clusters
 
@@ -87,11 +87,12 @@ def errors_after_one_step(labelled: np.ndarray, bins: np.ndarray) -> float:
     predecessors: list[int] = []
     for s_pred in (0, 1):
         spectrum = np.bincount(bins.ravel(), labelled[s_pred].ravel(), minlength=GRID.size)
-        cluster_of_bin = find_clusters(spectrum, heaviness_threshold(STEP, H, NU, n))
-        for c in range(cluster_of_bin.max() + 1):
-            clusters.append(labelled[s_pred] * (cluster_of_bin[bins] == c))
+        occupied = np.flatnonzero(spectrum)
+        threshold = heaviness_threshold(STEP, H, NU, n)
+        for members, _ in scan(occupied[:, None], spectrum[occupied], threshold, GRID.size):
+            clusters.append(labelled[s_pred] * np.isin(bins, occupied[members]))
             predecessors.append(s_pred)
-    states, _ = merge_clusters(predecessors, CountSeparation(clusters))
+    states, _ = merge_clusters(predecessors, CountSeparation(clusters).loss)
     if len(states) != 2:
         return 1.0
     right = np.array([[sum(clusters[c] for c in members)[:, s].sum() for s in (0, 1)] for members in states])

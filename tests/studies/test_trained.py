@@ -12,7 +12,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedErr
 from craftrl.oracles.network import Training  # noqa: E402
 from craftrl.states.accuracy import accuracy  # noqa: E402
 from craftrl.states.agreement import accuracy_by_group  # noqa: E402
-from craftrl.testing import check_learner  # noqa: E402
 from studies import latent_action, objectives  # noqa: E402
 from studies.latent_action import _LatentActions  # noqa: E402
 from studies.objectives import _MultiStepInverse  # noqa: E402
@@ -137,5 +136,7 @@ def test_states_need_a_network_that_was_trained(data):
 
 
 def test_a_rival_keeps_the_contract_of_learners(data):
+    from craftrl.testing import check_learner
+
     x = np.stack([data.tau.at(h) for h in (1, 2, 3)], axis=1)
     check_learner(objectives.Autoencoder([1, 2, 3], dim=8, training=TRAINING), x, data.tau.agent)

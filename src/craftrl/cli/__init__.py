@@ -26,7 +26,6 @@ COMMANDS = {
     "import": ("craftrl.cli.import_", "read recordings of several agents, in any known format, into one store"),
     "inspect": ("craftrl.cli.inspect", "what a store holds, and what may be wrong with it"),
     "fit": ("craftrl.cli.fit", "learn encoders of the controllable state from trajectories"),
-    "estimate": ("craftrl.cli.estimate", "time, memory and cost of a fit, before it is started"),
     "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
     "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
     "render": ("craftrl.cli.render", "draw the learned state into a video of trajectories"),
@@ -44,7 +43,6 @@ examples:
   craftrl import alice/ bob/ --out data.h5
   craftrl inspect data.h5
   craftrl fit data.h5 --out model
-  craftrl estimate shards/ --nodes 4
   craftrl evaluate model data.h5 --truth data.truth.npz
   craftrl theory assumptions --world bits
 

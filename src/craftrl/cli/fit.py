@@ -10,6 +10,7 @@ from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
 from craftrl.data.places import Place, place
+from craftrl.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset
@@ -25,7 +26,7 @@ examples:
   craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model
   craftrl fit data.h5 --diagnose 10 --out model
   craftrl fit alice/ bob/ --resize 64 --out model
-  craftrl fit shards/ --backend ray --address HOST:6379 --out model
+  craftrl fit frames.h5 --oracle network --backend ray --address HOST:6379 --out model
 
 With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
 same command again goes on with that, or finds it done.
@@ -60,11 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=bound, default="auto", help=f"{meaning}, or auto (default)")
     parser.add_argument(
         "--coupling",
-        choices=["auto", "independent", "chain", "posterior", "markov", "tied"],
+        choices=["auto", "independent", "chain", "markov"],
         default="auto",
         help="independent is the paper's; the others choose all steps' encoders at once and need less data, markov the "
-        "least: its states say all that there is to know of the next ones; tied, less still, is for agents that do the "
-        "same at every step",
+        "least",
     )
     parser.add_argument(
         "--relabel", choices=RELABEL, default="auto", help="read states off each encoder once it is trained (auto: yes)"
@@ -105,10 +105,7 @@ def main(args: argparse.Namespace) -> None:
     present().from_first(lambda: check_model_folder(args.out, args.force))
     on_ray = args.backend == "ray"
     if on_ray and args.oracle != "network":
-        from craftrl.cli.fit_shards import fit
-
-        fit(args)
-        return
+        raise InvalidParameterError("--backend ray trains networks; add --oracle network, or leave it out.")
     if not on_ray:
         refuse_cluster_options(args)
     store = present().from_first(lambda: _store(args))
@@ -136,7 +133,6 @@ def main(args: argparse.Namespace) -> None:
 def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
     """The estimator that was asked for."""
     from craftrl import CRAFT
-    from craftrl.estimators.parameters import check_parameters
 
     model = CRAFT(
         plan.oracle,
@@ -145,7 +141,7 @@ def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
         relabel=RELABEL[args.relabel],
         stationary=plan.stationary,
     )
-    check_parameters(model)
+    model.check_parameters()
     return model
 
 

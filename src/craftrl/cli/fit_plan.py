@@ -14,7 +14,7 @@ from craftrl.data.horizon import first_steps, well_reached
 from craftrl.data.places import Place
 from craftrl.data.ranks import present
 from craftrl.errors import InvalidParameterError
-from craftrl.estimators.choices import choose_oracle
+from craftrl.estimators.choices import choose_oracle, one_encoder_for
 from craftrl.oracles.base import Oracle
 
 __all__ = ["Plan", "planned"]
@@ -38,15 +38,13 @@ class Plan:
     lines: tuple[str, ...]
 
 
-def planned(args: argparse.Namespace, tau: Any) -> Plan:
-    """From what was asked for and what the data is like: a `TrajectoryDataset`, or the `ShardedData` of a cluster."""
+def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
+    """From what was asked for and what the data is like."""
     H = well_reached(tau) if args.horizon is None else args.horizon
-    cut = first_steps(tau, H) if isinstance(tau, TrajectoryDataset) else tau.first_steps(H)
+    cut = first_steps(tau, H)
     oracle, why = _oracle(args, cut)
     on_ray = args.backend == "ray"
-    if on_ray and args.oracle != "network":
-        _check_counts(oracle, why)
-    images = len(cut.obs_shape) == 3
+    images = bool(one_encoder_for(oracle, cut).value)
     stationary = images if args.stationary is None else args.stationary
     scratch = None
     where = ""
@@ -83,16 +81,6 @@ def _encoders(stationary: bool, since_images: bool) -> str:
     if not stationary:
         return "an encoder for each step"
     return "one encoder for all steps" + ", as images mean the same at every step (or --no-stationary)" * since_images
-
-
-def _check_counts(oracle: Oracle, why: str) -> None:
-    from craftrl.oracles.counting import CountingOracle
-
-    if not isinstance(oracle, CountingOracle):
-        raise InvalidParameterError(
-            f"--backend ray counts, or trains a network if you add --oracle network; what learns here is {why}; fit "
-            "anything else on one machine."
-        )
 
 
 def _oracle(args: argparse.Namespace, tau: Any) -> tuple[Oracle, str]:

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.labels import Labels, renamed, tally
 from craftrl.core.saved import Savable
-from craftrl.core.spread import Labels, renamed, tallies
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError
 
@@ -153,8 +153,8 @@ def named_states(codes: Ints, n_states: Iterable[int]) -> NDArray[np.int64]:
 
 def named_by_step(codes: Sequence[Labels], n_states: Iterable[int]) -> list[Labels]:
     """The same for the codes of each step by themselves."""
-    named = []
-    for code, visits, n in zip(codes, tallies(codes), n_states):
+    named: list[Labels] = []
+    for code, visits, n in zip(codes, map(tally, codes), n_states):
         commonest = int(visits[:n].argmax()) if n and len(visits) else 0
         own = np.arange(len(visits))
         named.append(renamed(code, np.where(own < n, own, commonest)))

@@ -38,10 +38,6 @@ class Grouped:
     rows: NDArray[np.integer]
     names: tuple[Any, ...]
 
-    def prepared(self, oracle: Any) -> Any:
-        """An oracle's three training problems, posed on this dataset."""
-        return oracle.prepare(self.tau)
-
     def described(self) -> dict[str, Any]:
         """Sizes, shape, type and fingerprint, as plain values."""
         return described(self.tau)

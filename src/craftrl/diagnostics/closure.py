@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from craftrl.core.spread import Labels, n_labels, paired, renamed, tally
+from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.given import check_codes, prepare_probe
 from craftrl.engine.counting import group_counts

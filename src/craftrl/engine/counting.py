@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.grid import Grid
+from craftrl.core.labels import Labels
 from craftrl.core.losses import best_bins
-from craftrl.core.spread import Labels, Spread, summed
 from craftrl.engine.bins import BinSearch
 from craftrl.engine.packing import LANES, PackedStep, Words, pack_groups
-from craftrl.engine.spread_step import Step
 
 __all__ = [
     "TILE_BYTES",
@@ -55,17 +54,17 @@ class CountMemory:
         self._kept: dict[tuple[int, ...], NDArray[np.int32]] = {}
         self._lock = threading.Lock()
 
-    def look_up(self, *what: Step | slice) -> NDArray[np.int32] | None:
+    def look_up(self, *what: PackedStep | slice) -> NDArray[np.int32] | None:
         return self._kept.get(_identity(what))
 
-    def keep(self, counts: NDArray[np.int32], *what: Step | slice) -> None:
+    def keep(self, counts: NDArray[np.int32], *what: PackedStep | slice) -> None:
         with self._lock:
             if counts.nbytes <= self.left:
                 self.left -= counts.nbytes
                 self._kept[_identity(what)] = counts
 
 
-def _identity(what: tuple[Step | slice, ...]) -> tuple[int, ...]:
+def _identity(what: tuple[PackedStep | slice, ...]) -> tuple[int, ...]:
     parts = [(part.start, part.stop) if isinstance(part, slice) else (id(part),) for part in what]
     return tuple(number for part in parts for number in part)
 
@@ -85,7 +84,6 @@ def count_planes(p: Words, q: Words, segments: Int64, scratch: NDArray[np.int32]
     return counts
 
 
-@summed
 def inner_counts(
     step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice, scratch: NDArray[np.int32] | None = None
 ) -> NDArray[np.int32]:
@@ -93,13 +91,14 @@ def inner_counts(
     return count_planes(step_h.planes[:, rows], step_next.planes[:, columns], step_h.segments, scratch)
 
 
-@summed
 def _counts_among(step_h: PackedStep, step_next: PackedStep, rows: slice) -> Int64:
     """Each agent's counts of the values >= 1 of encoders of x_h where x_{h+1} exists."""
     return step_next.value_counts_among(step_h.planes[:, rows])
 
 
-def pair_counts(step_h: Step, step_next: Step, rows: slice = slice(None), columns: slice = slice(None)) -> Int64:
+def pair_counts(
+    step_h: PackedStep, step_next: PackedStep, rows: slice = slice(None), columns: slice = slice(None)
+) -> Int64:
     """How often each agent shows each pair of values of each pair of encoders: (I, J, N_s, N_s, K).
 
     `rows` and `columns` choose encoders of Phi_h and Phi_{h+1}. A pair counts where x_{h+1} exists.
@@ -115,7 +114,7 @@ def pair_counts(step_h: Step, step_next: Step, rows: slice = slice(None), column
     return counts.transpose(3, 4, 1, 2, 0)
 
 
-def margins(step_h: Step, step_next: Step, rows: slice, columns: slice) -> tuple[Int64, Int64]:
+def margins(step_h: PackedStep, step_next: PackedStep, rows: slice, columns: slice) -> tuple[Int64, Int64]:
     """Each agent's counts of the values >= 1 of the encoders on either side, over the pairs that exist."""
     if np.array_equal(step_h.totals, step_next.totals):
         p_counts = step_h.value_counts[..., rows]
@@ -124,7 +123,7 @@ def margins(step_h: Step, step_next: Step, rows: slice, columns: slice) -> tuple
     return p_counts, step_next.value_counts[..., columns]
 
 
-def row_tiles(step_h: Step, step_next: Step, tile_bytes: int = TILE_BYTES) -> Iterator[slice]:
+def row_tiles(step_h: PackedStep, step_next: PackedStep, tile_bytes: int = TILE_BYTES) -> Iterator[slice]:
     """Rows of the matrix of losses, so many at a time that they take half of tile_bytes."""
     n_rows = max(1, tile_bytes // (16 * step_next.size))
     for start in range(0, step_h.size, n_rows):
@@ -132,8 +131,8 @@ def row_tiles(step_h: Step, step_next: Step, tile_bytes: int = TILE_BYTES) -> It
 
 
 def pair_losses(
-    step_h: Step,
-    step_next: Step,
+    step_h: PackedStep,
+    step_next: PackedStep,
     grid: Grid,
     rows: slice = slice(None),
     tile_bytes: int = TILE_BYTES,
@@ -159,14 +158,14 @@ def pair_losses(
             inner = inner_counts(step_h, step_next, some, columns, scratch)
             if counts is not None:
                 counts.keep(inner, step_h, step_next, some, columns)
-            elif scratch is None and not isinstance(step_h, Spread):  # the first chunk is the largest
+            elif scratch is None:  # the first chunk is the largest
                 scratch = inner.ravel()
         search.losses(inner, *margins(step_h, step_next, some, columns), step_next.totals, out)
     return losses
 
 
 def chunks(
-    step_h: Step, step_next: Step, rows: slice, compiled: bool = True, n_bytes: int = TILE_BYTES // 2
+    step_h: PackedStep, step_next: PackedStep, rows: slice, compiled: bool = True, n_bytes: int = TILE_BYTES // 2
 ) -> Iterator[tuple[slice, slice]]:
     """Rows and columns of encoders to count together: their planes fit the cache, their counts n_bytes."""
     from craftrl.engine.count_kernel import ROWS, WORD_CHUNK
@@ -175,8 +174,6 @@ def chunks(
     pair_bytes = 4 * K * cells if compiled else 128 * K * cells
     widest = min(WORD_CHUNK, int(np.diff(step_h.segments).max()))
     n_columns = CACHE_BYTES // (8 * widest * max(1, step_next.N_s - 1))
-    if isinstance(step_next, Spread):  # no cache is like that of another machine, and every question takes its time
-        n_columns = step_next.size
     n_columns = max(ROWS, min(n_columns, step_next.size, n_bytes // (pair_bytes * ROWS)))
     n_rows = max(ROWS, n_bytes // (pair_bytes * n_columns) // ROWS * ROWS)
     start, stop, _ = rows.indices(step_h.size)
@@ -186,8 +183,8 @@ def chunks(
 
 
 def best_in_rows(
-    step_h: Step,
-    step_next: Step,
+    step_h: PackedStep,
+    step_next: PackedStep,
     grid: Grid,
     rows: slice,
     tile_bytes: int = TILE_BYTES,
@@ -199,7 +196,6 @@ def best_in_rows(
     return int(losses[i, j]), rows.indices(step_h.size)[0] + i, j
 
 
-@summed
 def group_counts(step: PackedStep, group: Labels, n_groups: int) -> Int64:
     """Every encoder's value counts on each group of trajectories (-1: in none): (n_groups, |Phi|, N_s)."""
     groups = pack_groups(group, n_groups, step.counts) & step.present

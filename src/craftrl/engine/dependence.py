@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, xlogy
 
 from craftrl.core.losses import FIXED_POINT
-from craftrl.core.spread import summed
 from craftrl.engine.counting import TILE_BYTES, Int64, count_planes, pair_counts
 from craftrl.engine.packing import PackedStep
-from craftrl.engine.spread_step import Step
 
 __all__ = ["LEVEL", "agent_dependence", "chance_ratios", "dependence", "likely_dependence", "n_log_n"]
 
@@ -28,7 +26,7 @@ LEVEL = 0.1  # how often the largest of all ratios that are compared exceeds its
 Ints = NDArray[np.integer]
 
 
-def agent_dependence(given: Step, others: Step, tile_bytes: int = TILE_BYTES) -> Int64:
+def agent_dependence(given: PackedStep, others: PackedStep, tile_bytes: int = TILE_BYTES) -> Int64:
     """What some encoder of `others` says about the agent once the value of encoder i of `given` is known: (I,).
 
     The largest log-likelihood ratio over `others`, less what chance allows it, in fixed point; at least 0.
@@ -44,9 +42,9 @@ def agent_dependence(given: Step, others: Step, tile_bytes: int = TILE_BYTES) ->
 
 
 def dependence(
-    given: Step,
-    others: Step,
-    target: Step,
+    given: PackedStep,
+    others: PackedStep,
+    target: PackedStep,
     wanted: NDArray[np.bool_] | None = None,
     tile_bytes: int = TILE_BYTES,
 ) -> Int64:
@@ -71,7 +69,6 @@ def dependence(
     return worst
 
 
-@summed
 def _triple_counts(
     given: PackedStep, others: PackedStep, target: PackedStep, some: slice, wanted: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], tuple[NDArray[np.int32], ...]]:
@@ -89,7 +86,7 @@ def _triple_counts(
     return wv, tuple(triples)
 
 
-def likely_dependence(given: Step, others: Step, target: Step, tile_bytes: int = TILE_BYTES) -> Int64:
+def likely_dependence(given: PackedStep, others: PackedStep, target: PackedStep, tile_bytes: int = TILE_BYTES) -> Int64:
     """A lower bound of `dependence` for all pairs of encoders: (I, J).
 
     For each target only that one of `others` is tried which it depends on most by itself, so that the two of them are
@@ -115,21 +112,21 @@ def _joint(partners: PackedStep, target: PackedStep) -> NDArray[np.uint64]:
     return (partners.planes[:, None] & planes).reshape(W * V, *planes.shape[1:])
 
 
-@summed
 def _joint_margins(partners: PackedStep, target: PackedStep) -> Int64:
     """How often each agent shows each two values >= 1 of each target and its partner: (K, W, V, 1, J)."""
     counts = target.value_counts_among(_joint(partners, target))
     return counts.reshape(len(counts), partners.N_s - 1, target.N_s - 1, 1, target.size)
 
 
-@summed
 def _joint_counts(given: PackedStep, partners: PackedStep, target: PackedStep, rows: slice) -> NDArray[np.int32]:
     """The same for these and some encoders of `given`: (K, U, W, V, I, J)."""
     inner = _inner_counts(given.planes[:, rows], _joint(partners, target), target)
     return inner.reshape(*inner.shape[:2], partners.N_s - 1, target.N_s - 1, *inner.shape[3:])
 
 
-def _most_dependent(others: Step, target: Step, table: Int64, allowed: Int64, tile_bytes: int) -> NDArray[np.intp]:
+def _most_dependent(
+    others: PackedStep, target: PackedStep, table: Int64, allowed: Int64, tile_bytes: int
+) -> NDArray[np.intp]:
     """For each target the encoder of `others` that it depends on most, given the agent alone: (J,)."""
     best, which = np.full(target.size, np.iinfo(np.int64).min), np.zeros(target.size, dtype=np.intp)
     for rows in _slices(others.size, tile_bytes // (16 * len(others.counts) * others.N_s * target.N_s * target.size)):
@@ -175,7 +172,7 @@ def _by_agent(counts: Int64) -> Int64:
     return counts.transpose(4, 2, 3, 0, 1)
 
 
-def _allowed(given: Step, others: Step, target: Step) -> Int64:
+def _allowed(given: PackedStep, others: PackedStep, target: PackedStep) -> Int64:
     return chance_ratios(len(given.counts) * given.N_s * (others.N_s - 1) * (target.N_s - 1), others.size)
 
 

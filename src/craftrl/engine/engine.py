@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_whole, shown
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import TILE_BYTES, CountMemory, best_in_rows, pair_losses, row_tiles
-from craftrl.engine.spread_step import Step
+from craftrl.engine.packing import PackedStep
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 from craftrl.errors import InvalidParameterError
 
@@ -57,7 +57,9 @@ class Engine:
         """The same for questions so small that threads would not pay: here, one after the other."""
         return list(map(function, items))
 
-    def best_pairs(self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None = None) -> list[tuple[int, int]]:
+    def best_pairs(
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
+    ) -> list[tuple[int, int]]:
         """For each two consecutive steps the pair of encoders with the least loss, ties to the first.
 
         `counts`, if given, keeps what was counted for the next grid; the GPU counts faster than it could look up.
@@ -66,7 +68,7 @@ class Engine:
         """
         if self.device != "cpu":
             gpu = self._on_gpu(grid)
-            return [gpu.best_pair(*two) for two in pairwise(steps)]  # type: ignore[arg-type]  # planes are here
+            return [gpu.best_pair(*two) for two in pairwise(steps)]
         tasks = [
             (h, rows) for h, two in enumerate(pairwise(steps)) for rows in row_tiles(*two, tile_bytes=self.tile_bytes)
         ]
@@ -76,24 +78,24 @@ class Engine:
         return [(i, j) for _, i, j in best]
 
     def _best_in_tile(
-        self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None, task: tuple[int, slice]
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None, task: tuple[int, slice]
     ) -> tuple[int, int, int]:
         h, rows = task
         return best_in_rows(steps[h], steps[h + 1], grid, rows, self.tile_bytes, counts)
 
     def all_losses(
-        self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None = None
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
     ) -> Iterator[NDArray[np.int64]]:
         """The losses of all pairs of encoders of each two consecutive steps, one matrix after the other."""
         if self.device != "cpu":
             gpu = self._on_gpu(grid)
-            return (gpu.pair_losses(*two) for two in pairwise(steps))  # type: ignore[arg-type]
+            return (gpu.pair_losses(*two) for two in pairwise(steps))
         return self.map(
             lambda two: pair_losses(*two, grid, tile_bytes=self.tile_bytes, counts=counts), list(pairwise(steps))
         )
 
     def loss_tiles(
-        self, steps: Sequence[Step], grid: Grid, counts: CountMemory | None = None
+        self, steps: Sequence[PackedStep], grid: Grid, counts: CountMemory | None = None
     ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """The same matrices in tiles: the number of the matrix, its first row in this tile, and some rows of it.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from craftrl.core.encoders import named_by_step
-from craftrl.core.spread import Labels, tallies
+from craftrl.core.labels import Labels, tally
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import speaks
@@ -40,7 +40,7 @@ def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool, lost:
     """Say what speaks against the states, in one warning; `lost`: steps at which labels have run out (`run_out`)."""
     told = failed_assumptions(trace, may_chain, exact) + ([_lost(lost)] if lost else [])
     if told and speaks():
-        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=5)
+        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=4)
 
 
 def failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> list[str]:
@@ -62,7 +62,7 @@ def run_out(labels: Any, tau: TrajectoryDataset, relabel: bool) -> list[int]:
     again: a trajectory that falls between clusters is then lost for good, and over many steps nearly all do."""
     if relabel:
         return []
-    named = tallies(list(labels.T) if isinstance(labels, np.ndarray) else list(labels))
+    named = [tally(label) for label in labels.T]
     there = [int(tau.running(h).sum()) for h in range(1, tau.H + 1)]
     kept = [visits.sum() / n for visits, n in zip(named, there) if n]
     last = next((i for i, share in enumerate(reversed(kept)) if share >= 0.5), len(kept))

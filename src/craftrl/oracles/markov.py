@@ -28,8 +28,7 @@ from craftrl.core.grid import Grid
 from craftrl.engine.counting import CountMemory
 from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
 from craftrl.engine.engine import Engine
-from craftrl.engine.packing import LANES
-from craftrl.engine.spread_step import Step
+from craftrl.engine.packing import LANES, PackedStep
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain
 
@@ -122,13 +121,13 @@ class MarkovChain:
         self.settled[h][block] = True
 
 
-def dear(codes: Sequence[Step]) -> str | None:
+def dear(codes: Sequence[PackedStep]) -> str | None:
     """What a Markov chain over these encoders costs, in words, if that is too much for a default."""
     seconds, n_bytes = _cost(codes)
     return in_words(seconds, n_bytes) if seconds > LONG or n_bytes > LARGE else None
 
 
-def check_cost(codes: Sequence[Step], at_most: float = TOO_LONG) -> None:
+def check_cost(codes: Sequence[PackedStep], at_most: float = TOO_LONG) -> None:
     """Refuse what nobody would wait for, more than `at_most` seconds of one core, or what no memory would hold."""
     seconds, n_bytes = _cost(codes)
     if seconds > at_most or n_bytes > TOO_LARGE:
@@ -141,7 +140,7 @@ def check_cost(codes: Sequence[Step], at_most: float = TOO_LONG) -> None:
     check_room_in_memory("What is kept of all pairs of encoders", n_bytes, "use coupling='chain', or fewer encoders")
 
 
-def _cost(codes: Sequence[Step]) -> tuple[float, int]:
+def _cost(codes: Sequence[PackedStep]) -> tuple[float, int]:
     """Seconds on one core and bytes, roughly: bounds for all pairs of encoders, and one round of settling them."""
     pairs = [a.size * b.size for a, b in pairwise(codes)]
     triples = sum(pair + AT_ONCE**2 * b.size for pair, b in zip(pairs, codes[1:]))

@@ -18,10 +18,10 @@ from scipy.special import logsumexp, xlogy
 
 from craftrl.core.evidence import LEVEL, shares_loss, table_p_value
 from craftrl.core.grid import Grid
-from craftrl.core.spread import Labels, renamed, tally
+from craftrl.core.labels import Labels, renamed, tally
 from craftrl.core.starts import StartTest
 from craftrl.engine.counting import pair_counts
-from craftrl.engine.spread_step import Step
+from craftrl.engine.packing import PackedStep
 from craftrl.oracles.chain import shortest_tiled
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = ["counted_start_test", "counted_starts"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 GRID = Grid.from_bounds(0.5, 0.05)  # on which the pair of encoders is chosen
+SEED = 0  # of the halves
 PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone counts for, against a cell's own
 
 
@@ -56,8 +57,8 @@ def counted_starts(prepared: PreparedCounting) -> Labels:
     chance, counted as the test above counts it.
     """
     if counted_start_test(prepared).p_beyond > LEVEL:
-        return prepared.first_labels(prepared.tau)
-    prepared.expect_several_starts()
+        return np.zeros(prepared.tau.n, dtype=np.int64)
+    prepared = prepared.from_any_start()
     steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
     path = shortest_tiled(prepared.engine.loss_tiles(steps, GRID))[0]
     values = steps[0].values(int(path[0]))
@@ -65,7 +66,7 @@ def counted_starts(prepared: PreparedCounting) -> Labels:
     return renamed(values, np.where(occurs, np.cumsum(occurs) - 1, -1))
 
 
-def _first_p_value(step: Step) -> float:
+def _first_p_value(step: PackedStep) -> float:
     """Of the encoder of x_1 whose values differ most between agents, corrected for the choice."""
     counts = np.zeros((step.size, step.N_s, len(step.counts)), dtype=np.int64)
     counts[:, 1:] = step.value_counts.transpose(2, 1, 0)
@@ -73,9 +74,9 @@ def _first_p_value(step: Step) -> float:
     return min(table_p_value(table, step.size) for table in counts)
 
 
-def _split_ratio(prepared: PreparedCounting, first: Step, second: Step, turn: int) -> tuple[float, float]:
+def _split_ratio(prepared: PreparedCounting, first: PackedStep, second: PackedStep, turn: int) -> tuple[float, float]:
     """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
-    seen, unseen = ([step.half(half, prepared.seed) for step in (first, second)] for half in (1 - turn, turn))
+    seen, unseen = ([step.half(half, SEED) for step in (first, second)] for half in (1 - turn, turn))
     [(i, j)] = prepared.engine.best_pairs(seen, GRID)
     here = slice(i, i + 1), slice(j, j + 1)
     trained, tested = (pair_counts(steps[0], steps[1], *here)[0, 0] for steps in (seen, unseen))
@@ -97,7 +98,7 @@ def _predicted(trained: Ints, tested: Ints) -> float:
     return float(logsumexp([(tested * log_p).sum() for log_p in each]) - np.log(len(each)))
 
 
-def _best_alone(step: Step) -> float:
+def _best_alone(step: PackedStep) -> float:
     """The log-likelihood of the agents by the best encoder of x_2, each with its best table on these very data."""
     counts = np.zeros((step.N_s, len(step.counts), step.size))
     counts[1:] = step.value_counts.transpose(1, 0, 2)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from craftrl.core.grid import Grid
 from craftrl.engine.counting import CountMemory, pair_counts
 from craftrl.engine.dependence import chance_ratios
-from craftrl.engine.spread_step import Step
+from craftrl.engine.packing import PackedStep
 from craftrl.engine.tying import TiedPair, labellings, log_table, pooled
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.chain import shortest_chain
@@ -163,7 +163,7 @@ def _shortest_of(paths: Iterable[_Path | None]) -> _Path:
     return min((path for path in paths if path is not None), key=lambda path: path.cost)
 
 
-def check_tied_cost(codes: Sequence[Step]) -> None:
+def check_tied_cost(codes: Sequence[PackedStep]) -> None:
     """Refuse what nobody would wait for, or what no memory would hold: every labelling of every encoder is tried."""
     N_s, K = codes[-1].N_s, len(codes[-1].counts)
     pairs, labels = sum(a.size * b.size for a, b in pairwise(codes)), math.factorial(N_s) ** 2
