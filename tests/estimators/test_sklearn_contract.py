@@ -32,9 +32,9 @@ from craftrl import (
     NeuralOracle,
     NotFittedError,
     Training,
-    baselines,
 )
-from shipped import BOUNDS, ORACLES, TRAINING, Bit, fitted, network, own_trunk, rows_of, tree
+from craftrl.paper import baselines
+from shipped import BOUNDS, ORACLES, Bit, fitted, network, own_trunk, rows_of, tree
 
 OF_PARAMETERS = [
     "check_do_not_raise_errors_in_init_or_set_params",
@@ -60,7 +60,6 @@ LEARNERS = {
     "PairedObservation": lambda: baselines.PairedObservation(CoordinateOracle()),
     "DRAFT": lambda: baselines.DRAFT(CoordinateOracle()),
     "RecursiveDRAFT": lambda: baselines.RecursiveDRAFT(CoordinateOracle()),
-    "Autoencoder": lambda: baselines.Autoencoder([1, 2], training=TRAINING),
 }
 SUBJECTS = LEARNERS | {name: make for name, (_, make) in ORACLES.items()}
 

@@ -44,7 +44,6 @@ KINDS = {
         "oracles.network.settings": "Training",
         "oracles.pair_functions": "ClassifierLogOdds FiniteLogOdds",
         "estimators.matching": "Matching",
-        "baselines.trained": "NearestCentre",
     }.items()
     for name in names.split()
 }
