@@ -14,9 +14,9 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.estimators.bounds import Tried, search_bounds
 from craftrl.estimators.evidence import chained_loss
 from craftrl.oracles.base import Coupling
-from craftrl.reproduce.runner import seed_of
+from craftrl.paper import population_assumptions
+from craftrl.paper.sweep import seed_of
 from craftrl.states.accuracy import population_summary
-from craftrl.theory import population_assumptions
 from studies.bounds.spec import AGENTS, COUPLINGS, GRID, STARTS, Run, grid_name
 
 __all__ = ["Trial", "run_one"]

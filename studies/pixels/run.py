@@ -17,8 +17,8 @@ from craftrl.envs.collection import collect
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.base import Oracle, PreparedOracle
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.reproduce.runner import seed_of
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
+from craftrl.paper.sweep import seed_of
 from studies.pixels.spec import Run
 from studies.rivals import FEWEST_PAIRS, Data, Fitted, fit_craft, fit_rival, scores
 from studies.techniques import RIVALS

@@ -56,6 +56,17 @@ def test_nothing_is_learned_where_there_is_nothing_to_learn(data):
     assert (f.p_value > 0.01).all()
 
 
+def test_classifiers_are_trained_once_for_all_grids(data, monkeypatch):
+    times, fit = [], Clones.fit
+    monkeypatch.setattr(Clones, "fit", lambda self, *given: times.append(1) or fit(self, *given))
+    prepared = ClassifierOracle(TREE, folds=2, repeats=1).prepare(data.tau)
+    prepared.log_odds(GRID, "independent")
+    once = len(times)
+    assert once == 2 * 4  # for each of two folds one of all steps, and one of each of three
+    prepared.log_odds(Grid.from_bounds(0.5, 0.1), "independent")
+    assert len(times) == once
+
+
 def test_separation_and_encoding(data):
     bound = ClassifierOracle(LogisticRegression()).prepare(data.tau)
     s = data.truth.states[:, 3]

@@ -79,11 +79,11 @@ def fit_by_step(
         if not free:
             return Fitted(run, bounds, (), codes)
         path = [_index(encoder) for encoder in run.encoders]
-        nats = chained_evidence(codes.T, tau) * n_pairs + (_not_closed(path, prepared) if coupling == "markov" else 0.0)
+        nats = chained_evidence(codes.T, tau) * n_pairs + _not_closed(path, prepared)
         score = round(nats, 6), _unnamed(codes, run.n_states)  # equal encoders tie, whatever their states are called
         if score < best:
             best, found = score, Fitted(run, bounds, (), codes)
-        if score[1] == 0 and path == _path(run.trace):
+        if score[1] == 0 and coupling != "independent" and path == _path(run.trace):
             break  # these encoders are the best chain there is, and their values the states
         if len(run.trace.outcomes().get("too many states", ())) > tau.H / 2:
             break  # lower bounds find even more

@@ -46,7 +46,6 @@ KINDS = {
         "oracles.pair_classifiers": "ClassifierLogOdds",
         "oracles.pair_functions": "FiniteLogOdds",
         "estimators.matching": "Matching",
-        "baselines.trained": "NearestCentre",
     }.items()
     for name in names.split()
 }

@@ -14,7 +14,7 @@ from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
 from craftrl.oracles.coordinates import CoordinateOracle
 from craftrl.oracles.functions import FiniteOracle
-from craftrl.theory import sample_size
+from craftrl.paper import sample_size
 
 __all__ = ["ERRORS", "FAILURE", "Guarantee", "guarantee"]
 
