@@ -29,7 +29,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import SVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, InvalidParameterError
+from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, InvalidParameterError, load
 from craftrl.oracles.cross_fitting import Clones
 
 BOUNDS = {"alpha": 1.0, "eta": 0.05, "nu": 0.05}
@@ -158,3 +158,13 @@ def test_agents_that_differ_are_told_apart_by_all_trajectories_and_not_by_a_part
     x = np.stack([np.zeros(300), moved], axis=1)[..., None] + rng.normal(0, 0.1, (300, 2, 2))
     model = CRAFT(DecisionTreeClassifier(max_depth=2), **BOUNDS).fit(x, np.repeat([0, 1], 150))
     assert model.trace_.steps[0].p_value < 1e-12
+
+
+def test_what_took_a_classifiers_place_is_saved_with_the_model(tmp_path):
+    x, agent = few(60)
+    with pytest.warns(AssumptionWarning, match="could not learn"):
+        model = CRAFT(QuadraticDiscriminantAnalysis(), **BOUNDS).fit(x, agent)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert np.array_equal(again.transform(x), model.transform(x))
+    assert np.allclose(again.f_(x), model.f_(x))
