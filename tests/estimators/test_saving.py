@@ -1,21 +1,48 @@
-"""Models as folders: the same model comes back, whatever its oracle, without pickle."""
+"""Models as files: the same model comes back, whatever its oracle, without pickle."""
 
+import importlib
 import json
 import pickle
+import pkgutil
+import subprocess
+import sys
 import warnings
 from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import craftrl
-from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidParameterError, Valleys, baselines
-from craftrl.core.encoders import ConstantEncoder
+from craftrl import (
+    CRAFT,
+    AssumptionWarning,
+    ClassifierOracle,
+    CoordinateOracle,
+    InvalidDataError,
+    InvalidParameterError,
+    Valleys,
+    baselines,
+)
+from craftrl.core.saved import Savable
 from craftrl.core.seam import EncoderFit
+from craftrl.estimators.base import Learner
 from craftrl.oracles.counting import PreparedCounting
 from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, own_trunk, rows_of
 
@@ -83,6 +110,30 @@ def test_every_kind_of_model_comes_back(name, stationary, tmp_path):
     if stationary:
         assert same(again.matching_, model.matching_)
         assert np.array_equal(again.encode(x[:, 1]), model.encode(x[:, 1]))
+
+
+CLASSIFIERS = [
+    RandomForestClassifier(5, random_state=0),
+    ExtraTreesClassifier(5, random_state=0),
+    GradientBoostingClassifier(n_estimators=3, random_state=0),
+    HistGradientBoostingClassifier(max_iter=5, random_state=0),
+    KNeighborsClassifier(5, algorithm="kd_tree"),
+    KNeighborsClassifier(5, algorithm="ball_tree", metric="manhattan"),
+    KNeighborsClassifier(5, algorithm="brute"),
+    make_pipeline(StandardScaler(), PCA(2), QuadraticDiscriminantAnalysis(reg_param=0.5)),
+    SVC(),
+    GaussianNB(),
+    MLPClassifier(8, solver="lbfgs", random_state=0),
+]
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda kind: type(kind).__name__)
+def test_classifiers_of_all_kinds_come_back(classifier, tmp_path):
+    x, agent = rows_of("features")
+    model = fitted(CRAFT(ClassifierOracle(classifier, folds=2, deals=1, calibrate=False), **BOUNDS), x, agent)
+    again = round_trip(model, tmp_path)
+    assert np.array_equal(again.transform(x), model.transform(x))
+    assert np.array_equal(again.f_(x), model.f_(x))
 
 
 def test_a_loaded_model_is_fitted_again_as_it_was(tmp_path):
@@ -175,10 +226,10 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
 
     x, agent = rows_of("bits")
     model = fitted(CRAFT(Own(), **BOUNDS), x, agent)
-    with pytest.raises(InvalidParameterError, match="kinds that files can hold; function is none"):
+    with pytest.raises(InvalidParameterError, match="of kinds that files can hold; function is none"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InvalidParameterError, match=r"must be one of CRAFT, .*; Sub is not"):
+    with pytest.raises(InvalidParameterError, match="of kinds that files can hold; Sub is none"):
         fitted(type("Sub", (CRAFT,), {})(**BOUNDS), x, agent).save(tmp_path / "model")
 
 
@@ -205,10 +256,60 @@ def test_a_classifier_that_no_file_can_hold_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_folder_holds_text_and_numbers_only(tmp_path):
+def test_any_path_is_the_file_itself_and_any_reader_of_safetensors_opens_it(tmp_path):
     model = fitted(CRAFT(ORACLES["network of vectors"][1](), **BOUNDS), *rows_of("features"))
-    model.save(tmp_path / "model")
-    assert sorted(file.name for file in (tmp_path / "model").iterdir()) == ["arrays.safetensors", "config.json"]
-    content = json.loads((tmp_path / "model" / "config.json").read_text())
+    model.save(tmp_path / "new folder" / "model.safetensors")
+    model.save_pretrained(tmp_path / "model")
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == [
+        "model",
+        "new folder/model.safetensors",
+    ]
+    with safe_open(tmp_path / "model", "numpy") as file:
+        content = json.loads(file.metadata()["craftrl"])
+        weights = [file.get_tensor(name) for name in file.keys()]  # noqa: SIM118
     assert (content["model"], content["craftrl"]) == ("CRAFT", craftrl.__version__)
-    assert isinstance(model.encoders_[1], ConstantEncoder)
+    assert any(np.array_equal(array, value) for value in weights_of(model) for array in weights)
+    assert type(CRAFT.from_pretrained(tmp_path / "model")) is CRAFT
+    with pytest.raises(InvalidDataError, match="must hold a DRAFT; it holds a CRAFT"):
+        baselines.DRAFT.from_pretrained(tmp_path / "model")
+
+
+def weights_of(model):
+    return [value.numpy() for value in model.encoders_[2].trunk.state_dict().values() if value.ndim == 2]
+
+
+def test_the_same_model_is_the_same_file(tmp_path):
+    model = fitted(CRAFT(CoordinateOracle(), **BOUNDS), *rows_of("bits"))
+    model.save(tmp_path / "one")
+    craftrl.load(tmp_path / "one").save(tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+LOADED = """
+import sys, craftrl
+from craftrl.core.saved import Savable
+from craftrl.estimators.base import Learner
+from craftrl.estimators.saving import _class
+craftrl.load(sys.argv[1])
+assert "torch" not in sys.modules
+for name in sys.argv[3].split():
+    assert _class(Learner if name in sys.argv[2].split() else Savable, name).__name__ == name
+"""
+
+
+def test_files_find_every_class_of_the_package_and_torch_waits_until_a_network_needs_it(tmp_path):
+    for module in pkgutil.walk_packages(craftrl.__path__, "craftrl."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    learners, savable = ({cls.__name__ for cls in _subclasses(base)} for base in (Learner, Savable))
+    assert {"CRAFT", "DRAFT"} <= learners
+    assert {"CoordinateEncoder", "NetworkEncoder", "Training"} <= savable
+    fitted(CRAFT(CoordinateOracle(), **BOUNDS), *rows_of("bits")).save(tmp_path / "model")
+    names = " ".join(learners), " ".join(learners | savable)
+    subprocess.run([sys.executable, "-c", LOADED, str(tmp_path / "model"), *names], check=True)
+
+
+def _subclasses(base):
+    found = [cls for cls in base.__subclasses__() if cls.__module__.startswith("craftrl.")]
+    assert len({cls.__name__ for cls in found}) == len(found)
+    return {*found, *(each for cls in found for each in _subclasses(cls))}

@@ -13,6 +13,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from craftrl._version import __version__
 from craftrl.arguments import shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.saved import Savable
-from craftrl.data.files import check_new, check_writable, replacing, told_plainly
+from craftrl.data.files import check_new, check_writable, written_whole
 from craftrl.data.places import Place, source, target
 from craftrl.data.remote import Remote
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
@@ -41,6 +42,7 @@ Kind = TypeVar("Kind")
 FORMAT_VERSION = 1
 METADATA = "craftrl"  # the key of the JSON in the header
 NO_CHECKSUM = "0" * 64
+SEQUENCES: dict[str, Any] = {"by_step": ByStep, "tuple": tuple, "list": list}
 MOST_ENTRIES = 2**28  # of one observation
 UNSAVED = "network_"  # the objective that a baseline was trained with; its trunk is in the encoders
 # Where the classes are that a file may name. The last ones need torch, and are imported if no other has the name.
@@ -56,16 +58,11 @@ MODULES = (
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted learner to a file, whole or not at all; see `Learner.save`."""
     where = check_model_path(path, overwrite)
-    if not _is_ours(model):
-        raise InvalidParameterError(
-            f"A model to save must be a learner of craftrl; {type(model).__name__} is a class of yours; save its "
-            "encoders yourself."
-        )
-    for encoder in model.encoders_:  # a model that could not encode when it is loaded is not saved in the first place
-        if not (isinstance(encoder, Savable) and _is_ours(encoder)):
+    for part in (model, *model.encoders_):  # what could not encode when it is loaded is not saved in the first place
+        if not (isinstance(part, (Learner, Savable)) and _is_ours(part)):
             raise InvalidParameterError(
-                "A model can be saved if all its encoders are of kinds that files can hold; "
-                f"{type(encoder).__name__} is none; save its encoders yourself, with pickle."
+                f"A model can be saved if it and its encoders are of kinds that files can hold; {type(part).__name__} "
+                "is none; save its encoders yourself, with pickle."
             )
     writer = _Writer()
     learned = {name: value for name, value in vars(model).items() if name.endswith("_") and name != UNSAVED}
@@ -80,12 +77,17 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
     }
     data = tensor_bytes(writer.tensors, {METADATA: json.dumps(content)})
     data = data.replace(NO_CHECKSUM.encode(), hashlib.sha256(data).hexdigest().encode(), 1)
-    with told_plainly(where, "model"):
-        if isinstance(where, Remote) and not overwrite:
-            _put_new(where, data)
-        else:
-            with replacing(where, "model") as temporary:
-                temporary.write_bytes(data)
+    if isinstance(where, Remote) and not overwrite:
+        try:
+            where.write_new(data)
+        except FileExistsError as error:
+            raise InvalidParameterError(
+                f"Only one may write to a name; {where} was written by somebody else meanwhile, and is as they left "
+                "it; choose another name."
+            ) from error
+    else:
+        with written_whole(where, "model") as temporary:
+            temporary.write_bytes(data)
 
 
 def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted: Sequence[str] = ()) -> Any:
@@ -100,8 +102,7 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     if not (isinstance(trusted, (list, tuple, set)) and all(isinstance(name, str) for name in trusted)):
         raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
     where = source("The model", path)
-    data = _bytes_of(where)
-    content = _content(where, data)
+    data, content = _read(where)
     if content.get("format_version") != FORMAT_VERSION:
         raise InvalidDataError(
             f"{where} was saved by craftrl {content.get('craftrl')} in format {content.get('format_version')}; this is "
@@ -118,9 +119,10 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     except CraftError:
         raise
     except Exception as error:
+        reason = str(error) if isinstance(error, ValueError) else repr(error)
         raise InvalidDataError(
-            f"A model must be as save wrote it; {where} was cut short or altered ({type(error).__name__}: "
-            f"{' '.join(str(error).split()):.200}); save or copy it again."
+            f"A model must be as save wrote it; {where} was cut short or altered ({' '.join(reason.split()):.200}); "
+            "save or copy it again."
         ) from error
     return model
 
@@ -132,48 +134,24 @@ def check_model_path(path: str | os.PathLike[str], overwrite: bool) -> Place:
     check_writable(where.parent)
     if where.exists():
         try:
-            _content(where, _bytes_of(where))
+            _read(where)
         except InvalidDataError as error:
             raise InvalidParameterError(f"{where} exists and is no model of craftrl; choose another name.") from error
     return where
 
 
-# -- the file ----------------------------------------------------------------------------------------------------
-
-
-def _bytes_of(where: Place) -> bytes:
+def _read(where: Place) -> tuple[bytes, dict[str, Any]]:
+    """All bytes of a file, and the JSON of the model in it, before its checksum was looked at."""
     try:
-        return where.read_bytes()
-    except OSError as error:
-        reason = "is a folder" if where.is_dir() else f"cannot be read ({error.strerror or error})"
+        data = where.read_bytes()
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        return data, dict(json.loads(header["__metadata__"][METADATA]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = "is a folder" if where.is_dir() else "is of another kind, or was cut short or altered"
+        reason = "is not there" if isinstance(error, FileNotFoundError) else reason
         raise InvalidDataError(
             f"A model must be a file that save or craftrl fit has written; {where} {reason}; check the name."
         ) from error
-
-
-def _content(where: Place, data: bytes) -> dict[str, Any]:
-    """The JSON of a model, before its checksum was looked at."""
-    try:
-        header = data[8 : 8 + int.from_bytes(data[:8], "little")]
-        return dict(json.loads(json.loads(header)["__metadata__"][METADATA]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidDataError(
-            f"A model must be a file that save or craftrl fit has written; {where} is of another kind, or was cut "
-            "short or altered; check the name."
-        ) from error
-
-
-def _put_new(where: Remote, data: bytes) -> None:
-    try:
-        where.write_new(data)
-    except FileExistsError as error:
-        raise InvalidParameterError(
-            f"Only one may write to a name; {where} was written by somebody else meanwhile, and is as they left it; "
-            "choose another name."
-        ) from error
-
-
-# -- values ------------------------------------------------------------------------------------------------------
 
 
 class _Writer:
@@ -191,15 +169,12 @@ class _Writer:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            return {"array": self._tensor(_narrowed(value))}
+            return {"array": self._tensor(value)}
         if isinstance(value, Savable) and _is_ours(value):
             return {"object": self._object(value)}
-        if isinstance(value, ByStep):
-            return {"by_step": [self.plain(item) for item in value]}
-        if isinstance(value, tuple):
-            return {"tuple": [self.plain(item) for item in value]}
-        if isinstance(value, list):
-            return [self.plain(item) for item in value]
+        for name, kind in SEQUENCES.items():
+            if isinstance(value, kind):
+                return {name: [self.plain(item) for item in value]}
         if isinstance(value, dict):
             return {"dict": [[self.plain(name), self.plain(item)] for name, item in value.items()]}
         if isinstance(value, BaseEstimator) and not isinstance(value, Savable):
@@ -209,6 +184,9 @@ class _Writer:
         return {"unsaved": repr(value)[:200]}
 
     def _tensor(self, array: NDArray[Any]) -> str:
+        """Its name; integers take the smallest type that holds them, and are int64 again when they are read."""
+        if array.dtype.kind == "i" and array.size:
+            array = array.astype(np.min_scalar_type(min(-1, int(array.min()), -1 - int(array.max()))))
         name = str(len(self.tensors))
         self.tensors[name] = np.ascontiguousarray(array)
         return name
@@ -221,25 +199,17 @@ class _Writer:
         return self._number[id(value)][0]
 
 
-def _narrowed(value: NDArray[Any]) -> NDArray[Any]:
-    """Integers in the smallest type that holds them; read back they are the same numbers."""
-    if value.dtype.kind != "i" or not value.size:
-        return value
-    low, high = int(value.min()), int(value.max())
-    return value.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high), np.int8))
-
-
+@dataclass
 class _Reader:
     """The inverse of `_Writer`; any exception means that the file is not what that has written."""
 
-    def __init__(
-        self, objects: Any, tensors: dict[str, NDArray[Any]], oracle: Oracle | None, trusted: Sequence[str]
-    ) -> None:
-        self.objects = objects
-        self.tensors = tensors
-        self.oracle = oracle
-        self.trusted = trusted
-        self.given = that_encodes(oracle)
+    objects: list[dict[str, Any]]
+    tensors: dict[str, NDArray[Any]]
+    oracle: Oracle | None
+    trusted: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.given = that_encodes(self.oracle)
         self._made: dict[int, Any] = {}
 
     def model(self, content: dict[str, Any]) -> Learner:
@@ -262,20 +232,16 @@ class _Reader:
             self.given = that_encodes(self.oracle)
 
     def value(self, plain: Any) -> Any:
-        if isinstance(plain, list):
-            return [self.value(item) for item in plain]
         if not isinstance(plain, dict):
             return plain
         ((tag, content),) = plain.items()
-        if tag == "array":  # integers are widened again: sums of small types would overflow
+        if tag == "array":
             array = self.tensors[content]
             return array.astype(np.int64) if array.dtype.kind == "i" else array
         if tag == "object":
             return self._object(content)
-        if tag == "by_step":
-            return ByStep([self.value(item) for item in content])
-        if tag == "tuple":
-            return tuple(self.value(item) for item in content)
+        if tag in SEQUENCES:
+            return SEQUENCES[tag]([self.value(item) for item in content])
         if tag == "dict":
             return {self.value(name): self.value(item) for name, item in content}
         if tag == "estimator":
@@ -320,9 +286,6 @@ class Unsaved:
         return f"Unsaved({self.was})"
 
 
-# -- classes -----------------------------------------------------------------------------------------------------
-
-
 def _is_ours(value: object) -> bool:
     return type(value).__module__.startswith("craftrl.")
 
@@ -341,9 +304,6 @@ def _subclasses(cls: type[Kind]) -> Iterator[type[Kind]]:
     for each in cls.__subclasses__():
         yield each
         yield from _subclasses(each)
-
-
-# -- what was loaded ---------------------------------------------------------------------------------------------
 
 
 def _give_back(model: Any, oracle: Oracle) -> None:

@@ -13,7 +13,6 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
@@ -95,8 +94,8 @@ def _check(part: Any) -> None:
         part.memory = None  # the folder of a pipeline's cache: what is there would be read with pickle
     if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
         tree = part.tree_
+        _must(tree.node_count == tree.capacity and tree.n_features == part.n_features_in_, "a tree of another size")
         nodes = tree.__getstate__()["nodes"]
-        _must(len(nodes) == tree.node_count and tree.n_features == part.n_features_in_, "a tree of another size")
         inner = nodes["left_child"] != -1
         _check_nodes(inner, nodes["left_child"], nodes["right_child"], nodes["feature"], tree.n_features)
     if isinstance(part, (BaseForest, BaseGradientBoosting)) and hasattr(part, "estimators_"):
@@ -109,14 +108,14 @@ def _check(part: Any) -> None:
         for predictor in (p for stage in part._predictors for p in stage):
             _check_predictor(predictor, part.n_features_in_, np.asarray(part._bin_mapper.is_categorical_))
     if isinstance(part, NeighborsBase) and hasattr(part, "_fit_X"):
+        n = part.n_samples_fit_
+        _must(part._fit_X.shape == (n, part.n_features_in_), "neighbours of another size")
         if part._tree is not None:  # made again from the data, as `fit` makes it
-            kind = type(part._tree)
-            given = part.effective_metric_params_
-            part._tree = kind(part._fit_X, part.leaf_size, metric=part.effective_metric_, **given)
-        _must(part.n_samples_fit_ == part._fit_X.shape[0], "neighbours of another number")
+            metric = {"metric": part.effective_metric_, **part.effective_metric_params_}
+            part._tree = type(part._tree)(part._fit_X, part.leaf_size, **metric)
         if hasattr(part, "classes_"):
-            ok = part._y.shape == (part.n_samples_fit_,) and np.isin(part._y, np.arange(len(part.classes_))).all()
-            _must(ok, "neighbours of other classes")
+            known = part._y.shape == (n,) and np.isin(part._y, np.arange(len(part.classes_))).all()
+            _must(known, "neighbours of other classes")
     if isinstance(part, BaseLibSVM) and hasattr(part, "support_vectors_"):
         n, k = len(part.support_), len(part._n_support)
         pairs = k * (k - 1) // 2
@@ -125,8 +124,6 @@ def _check(part: Any) -> None:
         _must(part._dual_coef_.shape == (k - 1, n) and len(part._intercept_) == pairs, "coefficients of another size")
         _must(len(part._probA) == len(part._probB) and len(part._probA) in (0, pairs), "probabilities of another size")
         _must(0 <= min(part.support_, default=0) <= max(part.support_, default=0) < part.shape_fit_[0], "no such rows")
-    if issparse(part):
-        part.check_format(full_check=True)
 
 
 def _check_predictor(predictor: Any, n_features: int, categorical: np.ndarray) -> None:
@@ -135,18 +132,17 @@ def _check_predictor(predictor: Any, n_features: int, categorical: np.ndarray) -
     _check_nodes(inner, nodes["left"], nodes["right"], nodes["feature_idx"], n_features)
     split = nodes[inner & (nodes["is_categorical"] != 0)]
     _must(categorical.shape == (n_features,) and bits.shape[1] == 8, "categories of another size")
-    _must(bool(categorical[split["feature_idx"]].all() and (split["bitset_idx"] < len(bits)).all()), "no such category")
+    _must(categorical[split["feature_idx"]].all() and (split["bitset_idx"] < len(bits)).all(), "no such category")
 
 
 def _check_nodes(inner: np.ndarray, left: np.ndarray, right: np.ndarray, feature: np.ndarray, n_features: int) -> None:
     """Children come after their parents, so that every way through the tree ends, and within the tree."""
     here, n = np.flatnonzero(inner), len(inner)
     for child in (left[inner].astype(np.int64), right[inner].astype(np.int64)):
-        _must(n > 0 and bool(((here < child) & (child < n)).all()), "a tree with branches that lead out of it")
-    tested = feature[inner].astype(np.int64)
-    _must(bool(((tested >= 0) & (tested < n_features)).all()), "a tree that reads other observations")
+        _must(n > 0 and ((here < child) & (child < n)).all(), "a tree with branches that lead out of it")
+    _must(np.isin(feature[inner], np.arange(n_features)).all(), "a tree that reads other observations")
 
 
-def _must(holds: bool, what: str) -> None:
+def _must(holds: bool | np.bool, what: str) -> None:
     if not holds:
         raise ValueError(f"a classifier has {what}")
