@@ -61,7 +61,7 @@ def test_fit_replaces_nothing_but_a_model_and_that_on_request(
     before = data.read_bytes()
     for force in ([], ["--force"]):
         message = complaint(capsys, "fit", str(data), *BOUNDS, *force, "--out", str(data))
-        assert "data.h5 exists and is no model of ours; choose another name." in message
+        assert "data.h5 exists and is no model of craftrl; choose another name." in message
         assert "is no model of ours" in complaint(capsys, "fit", str(data), *force, "--out", str(tmp_path))
     assert data.read_bytes() == before
     out = ["--out", str(tmp_path / "model")]

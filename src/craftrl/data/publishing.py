@@ -1,9 +1,9 @@
 """Folders in a store, whole or not there: parts first, and last the index that names them.
 
-A store cannot rename a folder. So a folder is what its index says, a manifest or a config.json, which appears in one
-request. Every part bears a piece of its checksum in its name: other content has another name, so that two writers never
-write into one another's parts, and the same content written again replaces itself. Parts that no index names are of a
-writer that was killed. Nobody reads them, and the next writer removes them.
+A store cannot rename a folder. So a folder is what its index says, a manifest, which appears in one request. Every part
+bears a piece of its checksum in its name: other content has another name, so that two writers never write into one
+another's parts, and the same content written again replaces itself. Parts that no index names are of a writer that was
+killed. Nobody reads them, and the next writer removes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from craftrl.errors import InvalidParameterError, RemoteError
 __all__ = ["Publication", "publishing", "taken"]
 
 # Parts, and what a store that renames files still had under a temporary name.
-PART = re.compile(r".+\.[0-9a-f]{12}\.(npz|npy|safetensors|skops)|\..+\.[0-9a-f]{8}\.tmp")
+PART = re.compile(r".+\.[0-9a-f]{12}\.(npz|npy)|\..+\.[0-9a-f]{8}\.tmp")
 
 
 def taken(where: Place) -> bool:

@@ -24,7 +24,7 @@ from safetensors.numpy import save as tensor_bytes
 from sklearn.base import BaseEstimator
 
 from craftrl._version import __version__
-from craftrl.arguments import shown
+from craftrl.arguments import check_flag, shown
 from craftrl.core.clusters import find_clusters
 from craftrl.core.saved import Savable
 from craftrl.data.files import check_new, check_writable, written_whole
@@ -130,25 +130,33 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
 def check_model_path(path: str | os.PathLike[str], overwrite: bool) -> Place:
     """Where a model is to be put; raises, before any work is done, where it cannot be. Only a model is replaced."""
     where = target("The model", path)
-    check_new(where, "model", overwrite)
-    check_writable(where.parent)
+    check_flag("overwrite", overwrite)
+    check_new(where, "model", replace=True)  # neither a link nor a folder
     if where.exists():
         try:
             _read(where)
         except InvalidDataError as error:
             raise InvalidParameterError(f"{where} exists and is no model of craftrl; choose another name.") from error
+        check_new(where, "model", overwrite)
+    check_writable(where.parent)
     return where
 
 
 def _read(where: Place) -> tuple[bytes, dict[str, Any]]:
     """All bytes of a file, and the JSON of the model in it, before its checksum was looked at."""
     try:
+        if where.is_dir():
+            raise IsADirectoryError
         data = where.read_bytes()
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return data, dict(json.loads(header["__metadata__"][METADATA]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = "is a folder" if where.is_dir() else "is of another kind, or was cut short or altered"
-        reason = "is not there" if isinstance(error, FileNotFoundError) else reason
+        known = {
+            IsADirectoryError: "is a folder",
+            FileNotFoundError: "is not there",
+            PermissionError: "may not be read",
+        }
+        reason = known.get(type(error), "is of another kind, or was cut short or altered")
         raise InvalidDataError(
             f"A model must be a file that save or craftrl fit has written; {where} {reason}; check the name."
         ) from error
