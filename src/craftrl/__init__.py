@@ -19,10 +19,9 @@ from craftrl.errors import (
 )
 
 if TYPE_CHECKING:
-    from craftrl.core.valleys import Valleys
     from craftrl.data import TrajectoryDataset
     from craftrl.estimators import CRAFT, load
-    from craftrl.oracles import ClassifierOracle, CoordinateOracle, FiniteOracle, Mixed, NeuralOracle, Training
+    from craftrl.oracles import ClassifierOracle, CoordinateOracle, FiniteOracle, NeuralOracle, Training
 
 __all__ = [
     "CRAFT",
@@ -34,12 +33,10 @@ __all__ = [
     "InvalidDataError",
     "InvalidParameterError",
     "MissingDependencyError",
-    "Mixed",
     "NeuralOracle",
     "NotFittedError",
     "Training",
     "TrajectoryDataset",
-    "Valleys",
     "__version__",
     "load",
 ]
@@ -49,11 +46,9 @@ _HOME = {
     "ClassifierOracle": "craftrl.oracles",
     "CoordinateOracle": "craftrl.oracles",
     "FiniteOracle": "craftrl.oracles",
-    "Mixed": "craftrl.oracles",
     "NeuralOracle": "craftrl.oracles",
     "Training": "craftrl.oracles",
     "TrajectoryDataset": "craftrl.data",
-    "Valleys": "craftrl.core.valleys",
     "load": "craftrl.estimators",
 }
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from craftrl.core.losses import FIXED_POINT
-from craftrl.core.seam import Coupling
+from craftrl.core.oracle import Coupling
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 __all__ = ["check_counts", "check_sums", "sums_fit", "too_many_for", "widest_coupling"]

@@ -6,15 +6,12 @@ Paper: Algorithm 2, Lines 12-15 and 22-45
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.oracle import Separation
 from craftrl.core.trace import Comparison
-
-if TYPE_CHECKING:
-    from craftrl.core.seam import Separation
 
 __all__ = ["CHANCE_HALF", "Merged", "merge_clusters", "state_of_cluster"]
 
@@ -64,13 +61,13 @@ def _losses(
     """The number of each state, leaving out those in `but`, and L(g) of the cluster against it.
 
     One after the other, since the first that merges is the last that is needed and some oracles train for each; all at
-    once where the oracle can (`craftrl.core.seam.SeparationAtOnce`).
+    once where the oracle's answer has a method `losses` for that.
     """
     at_once = getattr(separation, "losses", None)
     known = None if at_once is None else at_once(new, states)
     for s, members in enumerate(states):
         if s not in but:
-            yield s, separation.loss(new, members) if known is None else float(known[s])
+            yield s, separation(new, members) if known is None else float(known[s])
 
 
 def state_of_cluster(states: Sequence[Sequence[int]], n_clusters: int) -> NDArray[np.int64]:

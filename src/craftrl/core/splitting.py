@@ -21,9 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import FoundCluster
-from craftrl.core.pairs import PairClusters
-from craftrl.core.seam import Profiles
+from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.core.learned import Profiles
 
 __all__ = ["split_by_profile"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_whole
 from craftrl.core.encoders import encode_dataset, named_states
-from craftrl.core.seam import CheckablePairFunction
+from craftrl.core.oracle import CheckablePairFunction
 from craftrl.core.trace import CONTRADICTED
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.closure import closure_test

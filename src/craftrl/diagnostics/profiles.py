@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, xlogy
 
-from craftrl.core.seam import CheckablePairFunction
+from craftrl.core.oracle import CheckablePairFunction
 from craftrl.diagnostics.closure import pearson_of_large
 from craftrl.states.visits import count_visits
 

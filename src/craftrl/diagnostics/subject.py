@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_kind
 from craftrl.core.craft import Bounds
 from craftrl.core.encoders import Encoder
-from craftrl.core.seam import PairFunction
+from craftrl.core.oracle import PairFunction
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError

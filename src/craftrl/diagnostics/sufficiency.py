@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from craftrl.arguments import check_kind, check_whole
-from craftrl.core.seam import CheckablePairFunction
+from craftrl.core.oracle import CheckablePairFunction
 from craftrl.core.trace import CONTRADICTED
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.labels import as_labels

@@ -29,7 +29,7 @@ from craftrl.errors import (
 )
 from craftrl.estimators.craft import CRAFT
 from craftrl.estimators.saving import load
-from craftrl.oracles.base import Oracle, that_tells_agents_apart
+from craftrl.oracles.base import Oracle
 
 __all__ = ["fit_networks_on_ray"]
 
@@ -125,7 +125,7 @@ def _trainer() -> Any:
 def _ranks(ray: Any, model: CRAFT, workers: int | None) -> Any:
     """How many ranks, and what each needs."""
     there = ray.cluster_resources()
-    training = getattr(that_tells_agents_apart(model.oracle), "training", None)
+    training = getattr(model.oracle, "training", None)
     gpus = 0 if getattr(training, "device", "auto") == "cpu" else int(there.get("GPU", 0))
     n = workers or gpus or int(there.get("CPU", 1))
     kind, room = ("GPUs", gpus) if gpus else ("cores", int(there.get("CPU", 0)))

@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -25,7 +25,6 @@ from sklearn.base import BaseEstimator
 
 from craftrl._version import __version__
 from craftrl.arguments import check_flag, shown
-from craftrl.core.clusters import find_clusters
 from craftrl.core.saved import Savable
 from craftrl.data.files import check_new, check_writable, written_whole
 from craftrl.data.places import Place, source, target
@@ -33,7 +32,7 @@ from craftrl.data.remote import Remote
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.sklearn_bytes import estimator_of, in_bytes
-from craftrl.oracles.base import Oracle, that_encodes, that_tells_agents_apart
+from craftrl.oracles.base import Oracle
 
 __all__ = ["FORMAT_VERSION", "check_model_path", "load", "save_model"]
 
@@ -187,8 +186,6 @@ class _Writer:
             return {"dict": [[self.plain(name), self.plain(item)] for name, item in value.items()]}
         if isinstance(value, BaseEstimator) and not isinstance(value, Savable):
             return {"estimator": self._tensor(np.frombuffer(in_bytes(value), dtype=np.uint8))}
-        if value is find_clusters:
-            return {"function": "find_clusters"}
         return {"unsaved": repr(value)[:200]}
 
     def _tensor(self, array: NDArray[Any]) -> str:
@@ -215,10 +212,7 @@ class _Reader:
     tensors: dict[str, NDArray[Any]]
     oracle: Oracle | None
     trusted: Sequence[str]
-
-    def __post_init__(self) -> None:
-        self.given = that_encodes(self.oracle)
-        self._made: dict[int, Any] = {}
+    made: dict[int, Any] = field(default_factory=dict)
 
     def model(self, content: dict[str, Any]) -> Learner:
         cls = _class(Learner, content["model"])
@@ -226,18 +220,13 @@ class _Reader:
         for name, value in content["learned"].items():
             if name.startswith("_") or not name.endswith("_"):
                 raise ValueError(f"a model learns nothing called {name!r}")
-            setattr(model, name, self.value(value) if name != "f_" else self._log_odds(value))
+            try:
+                setattr(model, name, self.value(value))
+            except InvalidParameterError:
+                if name != "f_":  # the log-odds: a model encodes without them too
+                    raise
+                model.f_ = Unsaved("log-odds with code of yours")
         return model
-
-    def _log_odds(self, value: Any) -> Any:
-        """f_1..f_{H-1}, which may come from another oracle than the encoders do; a model encodes without it too."""
-        self.given = that_tells_agents_apart(self.oracle)
-        try:
-            return self.value(value)
-        except InvalidParameterError:
-            return Unsaved("log-odds with code of yours")
-        finally:
-            self.given = that_encodes(self.oracle)
 
     def value(self, plain: Any) -> Any:
         if not isinstance(plain, dict):
@@ -254,18 +243,16 @@ class _Reader:
             return {self.value(name): self.value(item) for name, item in content}
         if tag == "estimator":
             return estimator_of(self.tensors[content].tobytes(), self.trusted)
-        if tag == "function" and content == "find_clusters":
-            return find_clusters
         if tag == "unsaved":
             return Unsaved(str(content))
         raise ValueError(f"there is no value {tag!r}")
 
     def _object(self, number: int) -> Any:
-        if number not in self._made:
+        if number not in self.made:
             saved = self.objects[number]
             parts = {name: self.value(part) for name, part in saved["parts"].items()}
-            self._made[number] = _class(Savable, saved["kind"]).restored(parts, self.given)
-        return self._made[number]
+            self.made[number] = _class(Savable, saved["kind"]).restored(parts, self.oracle)
+        return self.made[number]
 
 
 class UnsavedError(InvalidParameterError, AttributeError):

@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from craftrl.oracles.base import Choice, Encoder, EncoderFit, LogOdds, Mixed, Oracle, PreparedOracle, Separation
+from craftrl.oracles.base import Choice, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, Separation
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.coordinates import CoordinateOracle
 from craftrl.oracles.functions import FiniteOracle
@@ -22,7 +22,6 @@ __all__ = [
     "EncoderFit",
     "FiniteOracle",
     "LogOdds",
-    "Mixed",
     "NeuralOracle",
     "Oracle",
     "PreparedOracle",

@@ -15,13 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from craftrl.arguments import check_kind, shown
-from craftrl.core.clusters import find_clusters
+from craftrl.arguments import shown
 from craftrl.core.encoders import Encoder
-from craftrl.core.grid import Grid
+from craftrl.core.oracle import COUPLINGS, Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.saved import Savable
-from craftrl.core.seam import COUPLINGS, Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
-from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 
@@ -32,13 +29,10 @@ __all__ = [
     "Encoder",
     "EncoderFit",
     "LogOdds",
-    "Mixed",
     "Oracle",
     "PreparedOracle",
     "Separation",
     "check_data",
-    "that_encodes",
-    "that_tells_agents_apart",
 ]
 
 Ints = NDArray[np.integer]
@@ -69,6 +63,8 @@ class Oracle(BaseEstimator, Savable, ABC):
     Parameters are stored as given and checked by `prepare`; two oracles of one class with equal parameters are equal.
     """
 
+    shares_over_time: bool = False  # whether one encoder can be trained for all steps (`PreparedLearned.share`)
+
     @abstractmethod
     def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
         """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""
@@ -80,7 +76,7 @@ class Oracle(BaseEstimator, Savable, ABC):
         """
         return (
             Choice("coupling", "independent", "the paper's, which asks nothing more of an oracle."),
-            Choice("clusterer", find_clusters, "the paper's scan over heavy bins."),
+            Choice("clusterer", "scan", "the paper's scan over heavy bins."),
             Choice("relabel", True, RELABEL),
         )
 
@@ -121,100 +117,7 @@ class Oracle(BaseEstimator, Savable, ABC):
         return self.get_params(deep=False)
 
 
-class Mixed(Oracle):
-    """Each of the three questions answered by an oracle of its own; equal ones are prepared, and trained, once.
-
-    Parameters
-    ----------
-    log_odds, separation, encoding
-        The oracles that answer Line 10, Line 25 and Line 46.
-    """
-
-    def __init__(self, log_odds: Oracle, separation: Oracle, encoding: Oracle) -> None:
-        self.log_odds = log_odds
-        self.separation = separation
-        self.encoding = encoding
-
-    def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
-        given = self.parts()
-        prepared: list[PreparedOracle] = []
-        for i, oracle in enumerate(given):
-            twin = next((j for j in range(i) if given[j] == oracle), None)
-            prepared.append(oracle.prepare(tau) if twin is None else prepared[twin])
-        return _PreparedMixed(*prepared)
-
-    def parts(self) -> tuple[Oracle, Oracle, Oracle]:
-        """The three oracles: log-odds, separation, encoding."""
-        for name in ("log_odds", "separation", "encoding"):
-            check_kind(name, getattr(self, name), Oracle, "an oracle, such as CoordinateOracle()")
-        return self.log_odds, self.separation, self.encoding
-
-    def suits(self) -> tuple[Choice, ...]:
-        """What suits the oracle that gives the log-odds: clusters are read off those."""
-        return self.parts()[0].suits()
-
-    def refits(self) -> int:
-        return min(oracle.refits() for oracle in self.parts())
-
-    def shows(self) -> bool | None:
-        return next((wish for oracle in self.parts() if (wish := oracle.shows()) is not False), False)
-
-
 def check_data(tau: Any) -> None:
     """A dataset, or what stands for one whose trajectories lie elsewhere and has its sizes alone."""
     if isinstance(tau, type) or not hasattr(tau, "obs_shape"):
         raise InvalidParameterError(f"tau must be a TrajectoryDataset; {shown(tau)} was given.")
-
-
-def that_encodes(oracle: Any) -> Any:
-    """The oracle that answers Line 46: the oracle itself, or the last part of a `Mixed` one."""
-    while isinstance(oracle, Mixed):
-        oracle = oracle.encoding
-    return oracle
-
-
-def that_tells_agents_apart(oracle: Any) -> Any:
-    """The oracle that answers Line 10: the oracle itself, or the first part of a `Mixed` one."""
-    while isinstance(oracle, Mixed):
-        oracle = oracle.log_odds
-    return oracle
-
-
-class _PreparedMixed(PreparedOracle):
-    def __init__(self, log_odds: PreparedOracle, separation: PreparedOracle, encoding: PreparedOracle) -> None:
-        self._parts = log_odds, separation, encoding
-        self.N_s = encoding.N_s
-        self.seed = encoding.seed
-
-    def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
-        return self._parts[0].log_odds(grid, coupling)
-
-    def separation(self, h: int, cluster: Ints, n_clusters: int) -> Separation:
-        return self._parts[1].separation(h, cluster, n_clusters)
-
-    def encode(self, h: int, label: Ints, n_states: int) -> EncoderFit:
-        return self._parts[2].encode(h, label, n_states)
-
-    def keep_for_reuse(self) -> None:
-        for i, part in enumerate(self._parts):
-            if part not in self._parts[:i]:
-                part.keep_for_reuse()
-
-    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
-        return self._parts[0].instead_of(coupling)
-
-    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
-        return self._parts[2].read(encoder, tau, h)
-
-    def expect_several_starts(self) -> None:
-        for part in self._parts:
-            part.expect_several_starts()
-
-    def find_starts(self) -> Ints:
-        return self._parts[0].find_starts()
-
-    def test_start(self) -> StartTest | None:
-        return self._parts[0].test_start()
-
-    def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
-        return self._parts[2].share(labels, n_states, name)

@@ -21,12 +21,12 @@ from craftrl.arguments import check_flag, check_whole, shown
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
+from craftrl.core.learned import PreparedLearned, Profiles
 from craftrl.core.saved import Savable
-from craftrl.core.seam import Profiles
 from craftrl.core.starts import StartTest, paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, PreparedOracle, check_data
+from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, check_data
 from craftrl.oracles.pair_classifiers import (
     CALIBRATION_FOLDS,
     PairClassifiers,
@@ -78,6 +78,8 @@ class ClassifierOracle(Oracle):
         Of the folds, and of a classifier whose `random_state` is None.
     """
 
+    shares_over_time = True
+
     def __init__(self, classifier: Any, folds: int = 3, calibrate: bool = True, seed: int = 0, deals: int = 4) -> None:
         self.classifier = classifier
         self.folds = folds
@@ -118,7 +120,7 @@ class ClassifierOracle(Oracle):
             )
 
 
-class PreparedClassifier(PreparedOracle):
+class PreparedClassifier(PreparedLearned):
     """The three training problems on one dataset; each is fitted when asked for."""
 
     def __init__(self, oracle: ClassifierOracle, tau: TrajectoryDataset) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_room_in_memory, is_whole, shown
-from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import LEVEL, table_p_value
 from craftrl.core.grid import Grid
@@ -92,7 +92,7 @@ class CountingOracle(Oracle):
             Choice(
                 "coupling", "markov", "the class is finite, and codes that form a Markov chain need the least data."
             ),
-            Choice("clusterer", find_clusters, "the paper's scan: log-odds of a finite class take few values."),
+            Choice("clusterer", "scan", "the paper's scan: log-odds of a finite class take few values."),
             Choice("relabel", True, RELABEL),
         )
 
@@ -175,9 +175,9 @@ class PreparedCounting(PreparedOracle):
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Exact ERM over Phi_h x Phi_{h+1} x (N_s^2 -> Xi) for every h: ties to the first pair of encoders."""
-        return self._evaluated(self._encoder_pairs(grid, coupling), grid)
+        return self.evaluated(self._encoder_pairs(grid, coupling), grid)
 
-    def _evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
+    def evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
         """The best table for each chosen pair of encoders, and f_h on every pair of observations."""
         H, K = self.tau.H, self.tau.K
         counts = np.zeros((H - 1, self.N_s, self.N_s, K), dtype=np.int64)
@@ -268,7 +268,7 @@ class PreparedCounting(PreparedOracle):
             self._tied = TiedChain(self._markov_chain(chain))
         return self._tied
 
-    def instead_of(self, coupling: Coupling) -> tuple[Coupling, str] | None:
+    def affordable(self, coupling: Coupling) -> tuple[Coupling, str] | None:
         """What takes less time, or can add up the losses of so many observations."""
         cheaper: tuple[Coupling, str] | None = None
         if coupling == "markov" and (cost := dear(self._all_steps())) is not None:
@@ -311,17 +311,38 @@ class PreparedCounting(PreparedOracle):
         index, state_of, loss = best_relabelling(counts)
         return EncoderFit(self.oracle.encoder(h, index, state_of), loss)
 
-    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Labels:
+    def read(self, encoder: Encoder, h: int) -> Labels:
         """From the values that are packed already; observations are not read again."""
         if isinstance(encoder, ConstantEncoder):
             return renamed(self.step(h).nothing().values(0), np.array([encoder.state]))
         if not isinstance(encoder, ValueEncoder) or (encoder.h != h and not self.oracle.same_at_all_steps):
-            return super().read(encoder, tau, h)
+            return super().read(encoder, h)
         return renamed(self.step(h).values(encoder.index), encoder.state_of)
 
-    def expect_several_starts(self) -> None:
-        """A chain then begins with any encoder of x_1, not with the constant one."""
-        self._one_start, self._markov, self._tied = False, None, None
+    def from_any_start(self) -> PreparedCounting:
+        """The same for trajectories that begin in several states: a chain then begins with any encoder of x_1."""
+        other = copy(self)
+        other._one_start, other._markov, other._tied = False, None, None
+        return other
+
+    def values(self, h: int, index: int) -> Labels:
+        """The values (n,) of one encoder at h, -1 where a trajectory is over."""
+        return self.step(h).values(index)
+
+    def own_pair_counts(self, h: int) -> NDArray[np.int64]:
+        """How often each agent has each pair of values of each encoder at (h, h+1): (|Phi|, N_s, N_s, K)."""
+        first, second = self.step(h).among(self.step(h + 1)), self.step(h + 1)
+        each = (slice(i, i + 1) for i in range(first.size))
+        return np.stack([pair_counts(first, second, one, one)[0, 0] for one in each])
+
+    def chain_cost(self, indices: Sequence[int], grid: Grid, coupling: Coupling) -> float:
+        """What the coupling's own criterion charges for a chain of encoders, in nats."""
+        steps = self._all_steps()
+        chain = [self._start if i == CONSTANT else step.take(np.array([i])) for i, step in zip(indices, steps)]
+        if coupling == "markov":
+            one = MarkovChain(chain, steps, self.engine)
+            return log_loss(one.cheapest(one.charges(grid))[1])
+        return log_loss(sum(int(loss[0, 0]) for loss in self.engine.all_losses(chain, grid)))
 
     def find_starts(self) -> Labels:
         """The values of the encoder of x_1 in the best chain over all steps."""
@@ -348,7 +369,7 @@ class CountedSeparation:
 
     counts: NDArray[np.int64]
 
-    def loss(self, new: int, state: Sequence[int]) -> float:
+    def __call__(self, new: int, state: Sequence[int]) -> float:
         """`losses.separation_loss` of the two, compiled.
 
         Paper: Line 25

@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from craftrl.core.grid import Grid
-from craftrl.core.valleys import Valleys
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling
 
@@ -26,7 +25,7 @@ Floats = NDArray[np.float64]
 # What suits any oracle whose log-odds are learned, and so scatter about their true values.
 SCATTERED = (
     Choice("coupling", "independent", "classifiers and networks have no list of encoders to choose a chain from."),
-    Choice("clusterer", Valleys(), "learned log-odds scatter, and the paper's scan takes the scatter for states."),
+    Choice("clusterer", "valleys", "learned log-odds scatter, and the paper's scan takes the scatter for states."),
     Choice("relabel", True, RELABEL),
 )
 
@@ -95,7 +94,7 @@ class ClassifierSeparation:
         self._states.become(states)
         return self._states.losses(new)
 
-    def loss(self, new: int, state: Sequence[int]) -> float:
+    def __call__(self, new: int, state: Sequence[int]) -> float:
         of_new, union = self.rows[new], self._union(tuple(state))
         if not len(of_new) or not len(union.rows):
             return 0.0

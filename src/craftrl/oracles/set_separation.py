@@ -54,7 +54,7 @@ class SetSeparation:
         self.x, self.cluster = x[order], cluster[order]
         self._known: dict[tuple[int, ...], float] = {}
 
-    def loss(self, new: int, state: Sequence[int]) -> float:
+    def __call__(self, new: int, state: Sequence[int]) -> float:
         key = new, *state
         if key not in self._known:
             self._known[key] = self._loss(new, state)
@@ -68,7 +68,7 @@ class SetSeparation:
         loss = 1.0
         for maker in self.makers:
             held_out, log_p = self.held_out(maker, x, label)
-            loss = ClassifierSeparation(log_p, label[held_out], 2).loss(1, [0])
+            loss = ClassifierSeparation(log_p, label[held_out], 2)(1, [0])
             if loss <= CHANCE_HALF:
                 break
         return loss

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
-from craftrl.core.seam import PreparedOracle
+from craftrl.core.learned import PreparedLearned
 from craftrl.data.dataset import TrajectoryDataset
 
 __all__ = ["MOST", "REFERENCES", "group_profiles", "read_starts"]
@@ -48,12 +48,12 @@ def group_profiles(profiles: Floats) -> NDArray[np.int64]:
     return np.append(_joined(means), -1)[found]  # -1 picks the last
 
 
-def read_starts(prepared: PreparedOracle, label: Ints, tau: TrajectoryDataset) -> Ints:
+def read_starts(prepared: PreparedLearned, label: Ints, tau: TrajectoryDataset) -> Ints:
     """The starts of all trajectories, by an encoder trained on those that have a label (n,) already."""
     n_states = int(label.max()) + 1
     if n_states < 2:
         return np.zeros(tau.n, dtype=np.int64)
-    return prepared.read(prepared.encode(1, label, n_states).encoder, tau, 1)
+    return prepared.read(prepared.encode(1, label, n_states).encoder, 1)
 
 
 def _joined(means: Floats) -> NDArray[np.int64]:

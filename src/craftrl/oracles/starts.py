@@ -32,6 +32,7 @@ __all__ = ["counted_start_test", "counted_starts"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 GRID = Grid.from_bounds(0.5, 0.05)  # on which the pair of encoders is chosen
+SEED = 0  # of the halves
 PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone counts for, against a cell's own
 
 
@@ -57,7 +58,7 @@ def counted_starts(prepared: PreparedCounting) -> Labels:
     """
     if counted_start_test(prepared).p_beyond > LEVEL:
         return np.zeros(prepared.tau.n, dtype=np.int64)
-    prepared.expect_several_starts()
+    prepared = prepared.from_any_start()
     steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
     path = shortest_tiled(prepared.engine.loss_tiles(steps, GRID))[0]
     values = steps[0].values(int(path[0]))
@@ -75,7 +76,7 @@ def _first_p_value(step: PackedStep) -> float:
 
 def _split_ratio(prepared: PreparedCounting, first: PackedStep, second: PackedStep, turn: int) -> tuple[float, float]:
     """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
-    seen, unseen = ([step.half(half, prepared.seed) for step in (first, second)] for half in (1 - turn, turn))
+    seen, unseen = ([step.half(half, SEED) for step in (first, second)] for half in (1 - turn, turn))
     [(i, j)] = prepared.engine.best_pairs(seen, GRID)
     here = slice(i, i + 1), slice(j, j + 1)
     trained, tested = (pair_counts(steps[0], steps[1], *here)[0, 0] for steps in (seen, unseen))

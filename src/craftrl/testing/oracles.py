@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from craftrl.core.encoders import read_states
 from craftrl.core.grid import Grid
-from craftrl.core.seam import Coupling, LogOdds, PreparedOracle
+from craftrl.core.oracle import Coupling, LogOdds, PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Oracle

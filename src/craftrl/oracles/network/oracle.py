@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from craftrl.arguments import check_kind, check_number, check_whole
 from craftrl.core.grid import Grid
+from craftrl.core.learned import PreparedLearned
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import ALONE, Ranks
-from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, check_data
+from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, check_data
 from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.encoders import NetworkEncoder
@@ -82,6 +83,8 @@ class NeuralOracle(Oracle):
         classification loss.
     """
 
+    shares_over_time = True
+
     def __init__(
         self,
         trunk: nn.Module | None = None,
@@ -143,7 +146,7 @@ class NeuralOracle(Oracle):
         return {**super().saved(), "trunk": None}
 
 
-class PreparedNetwork(PreparedOracle):
+class PreparedNetwork(PreparedLearned):
     """The networks of one fit. They are trained when first needed, and at most once.
 
     Several ranks ask the same questions in the same order. They divide the training of networks and the reading of
@@ -310,17 +313,17 @@ class PreparedNetwork(PreparedOracle):
         return self._scale
 
     @with_own_threads
-    def read(self, encoder: Encoder, tau: TrajectoryDataset, h: int) -> Ints:
+    def read(self, encoder: Encoder, h: int) -> Ints:
         """From the features in memory for encoders on this very trunk, from the frames here for other networks."""
-        if not isinstance(encoder, NetworkEncoder) or tau is not self.tau:
-            return super().read(encoder, tau, h)
+        if not isinstance(encoder, NetworkEncoder):
+            return super().read(encoder, h)
         if encoder.trunk is self.trunk:
             states = firsts(self.frames.ranks, encoder.classify(self.features(h)))
         else:
             with self.training.precision(self.frames.device), self.frames.at(h) as inputs:
                 cores = cores_for(self.training, self.frames.device, encoder.trunk)
                 states = inputs.gathered(encoder.states(inputs, cores)).cpu().numpy()
-        return np.where(tau.present(h), states, -1)
+        return np.where(self.tau.present(h), states, -1)
 
     @with_own_threads
     def find_starts(self) -> Ints:

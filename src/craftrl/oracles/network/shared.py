@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from craftrl.core.seam import EncoderFit
+from craftrl.core.oracle import EncoderFit
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.network.encoders import NetworkEncoder
 from craftrl.oracles.network.frames import Frames
