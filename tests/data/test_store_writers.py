@@ -12,7 +12,6 @@ import craftrl
 from craftrl import InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.cli import main
 from craftrl.data.places import place
-from craftrl.data.remote import Remote
 from craftrl.data.shards import ShardWriter, read_manifest
 from craftrl.envs import BitsExBMDP, collect
 from s3_server import keys
@@ -113,17 +112,6 @@ def test_of_two_writers_at_once_the_second_is_refused_and_the_first_is_whole(s3,
 
 def _policies():
     return BitsExBMDP(horizon=H, n_features=M, seed=5).paper_policies()
-
-
-def test_of_two_who_save_a_model_at_once_one_is_refused(s3, tau, monkeypatch):
-    where, model = place("s3://bucket/twice/model"), fitted(tau)
-    monkeypatch.setattr(Remote, "exists", lambda self: False)  # both have looked before either wrote
-    model.save(where)
-    before = where.read_bytes()
-    with pytest.raises(InvalidParameterError, match="written by somebody else meanwhile, and is as they left it"):
-        craftrl.CRAFT(craftrl.CoordinateOracle(2), alpha=0.9, eta=0.2, nu=0.1).fit(tau).save(where)
-    assert where.read_bytes() == before
-    assert keys(s3, "twice/") == ["twice/model"]
 
 
 def test_a_model_in_a_store_is_the_file_that_it_is_on_a_disk(s3, tau, tmp_path):

@@ -28,7 +28,6 @@ from craftrl.arguments import check_flag, shown
 from craftrl.core.saved import Savable
 from craftrl.data.files import check_new, check_writable, written_whole
 from craftrl.data.places import Place, source, target
-from craftrl.data.remote import Remote
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.sklearn_bytes import estimator_of, in_bytes
@@ -76,17 +75,8 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
     }
     data = tensor_bytes(writer.tensors, {METADATA: json.dumps(content)})
     data = data.replace(NO_CHECKSUM.encode(), hashlib.sha256(data).hexdigest().encode(), 1)
-    if isinstance(where, Remote) and not overwrite:
-        try:
-            where.write_new(data)
-        except FileExistsError as error:
-            raise InvalidParameterError(
-                f"Only one may write to a name; {where} was written by somebody else meanwhile, and is as they left "
-                "it; choose another name."
-            ) from error
-    else:
-        with written_whole(where, "model") as temporary:
-            temporary.write_bytes(data)
+    with written_whole(where, "model") as temporary:
+        temporary.write_bytes(data)
 
 
 def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted: Sequence[str] = ()) -> Any:
