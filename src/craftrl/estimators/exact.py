@@ -26,7 +26,7 @@ from craftrl.core.oracle import Coupling
 from craftrl.core.trace import Cluster, StepTrace, Trace
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, settings
-from craftrl.estimators.evidence import agents_evidence
+from craftrl.estimators.evidence import agents_evidence, chained_evidence
 from craftrl.oracles.base import Choice
 from craftrl.oracles.counting import CONSTANT, PreparedCounting
 from craftrl.progress import tell
@@ -34,6 +34,7 @@ from craftrl.progress import tell
 __all__ = ["Fitted", "fit_by_step", "fit_stationary"]
 
 ALPHA, ETA = 0.25, 0.05  # of the grid on which chains of encoders are compared
+ONE_START = 5.0  # nats, and as many as the choice among all encoders may be worth by chance
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def fit_by_step(
     tau = prepared.tau
     free = [name for name in BOUNDS if name not in known]
     grid = Grid.from_bounds(ALPHA, settings(tau, {"eta": ETA})[0].eta)
+    n_pairs = int((tau.lengths - 1).sum())
     best = np.inf, np.inf
     tried = 0
     for bounds in settings(tau, known):
@@ -77,11 +79,16 @@ def fit_by_step(
         if not free:
             return Fitted(run, bounds, (), codes)
         path = [_index(encoder) for encoder in run.encoders]
-        score = prepared.chain_cost(path, grid, coupling), _unnamed(codes, run.n_states)
+        nats = chained_evidence(codes.T, tau) * n_pairs
+        if coupling == "markov":  # and what its codes leave out, or depend on beside each other
+            nats += prepared.chain_cost(path, grid, "markov") - prepared.chain_cost(path, grid, "chain")
+        score = nats, _unnamed(codes, run.n_states)
         if score < best:
             best, found = score, Fitted(run, bounds, (), codes)
         if score[1] == 0 and path == _path(run.trace):
             break  # these encoders are the best chain there is, and their values the states
+        if len(run.trace.outcomes().get("too many states", ())) > tau.H / 2:
+            break  # lower bounds find even more
     why = f"of {tried} settings tried, its encoders are the best chain ({best[0]:.1f} nats)."
     choices = tuple(Choice(name, getattr(found.bounds, name), why) for name in free)
     return Fitted(found.result, found.bounds, choices, found.codes)
@@ -91,6 +98,9 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     """One encoder for all steps: of all in the class the one whose values best tell the agents apart.
 
     An agent's habits may be other ones at each step, or the same at all of them: the better account of the two counts.
+    A code that mimics the state, s XOR a coin that was tossed once, tells the agents apart as well as the state does. But
+    where all trajectories begin in one state, its first value is a coin: an encoder with one first value is taken unless
+    another is better by more than chance.
     Bounds have no part in the choice; they are those of the grid that its log-odds are rounded to.
     """
     tau = prepared.tau
@@ -102,8 +112,14 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     counts = ask("sharing", _own_pairs, prepared)  # (H-1, |Phi|, N_s, N_s, K)
     by_step = agents_evidence(counts, tau).sum(axis=(0, 2, 3))
     pooled = agents_evidence(counts.sum(axis=0), tau).sum(axis=(1, 2))
-    nats = np.minimum(by_step, pooled) / max(int(counts[:, 0].sum()), 1)
+    nats = np.minimum(by_step, pooled)
     index = int(np.argmin(nats))
+    from_one_start = np.flatnonzero((counts[0].sum(axis=(2, 3)) > 0).sum(axis=1) == 1)
+    if len(from_one_start):
+        other = from_one_start[np.argmin(nats[from_one_start])]
+        if nats[other] - nats[index] < ONE_START + np.log(len(nats)):
+            index = int(other)
+    nats /= max(int(counts[:, 0].sum()), 1)
     bounds = settings(tau, known)[0]
     values = np.stack([prepared.values(h, index) for h in range(1, tau.H + 1)], axis=1)
     occurs = tally(values.ravel(), prepared.N_s) > 0
