@@ -261,7 +261,7 @@ BOOSTING = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2, random
     ],
 )
 def test_no_index_in_a_classifier_leads_out_of_its_arrays(classifier, change, tmp_path):
-    oracle = ClassifierOracle(classifier, folds=2, deals=1, calibrate=False)
+    oracle = ClassifierOracle(classifier, folds=2, calibrate=False)
     model = fitted(CRAFT(oracle, **BOUNDS), *rows_of("features"))
     model.save(tmp_path / "model")
     alter_estimators(tmp_path / "model", lambda estimator: hasattr(estimator, "classes_") and change(estimator))
@@ -271,7 +271,7 @@ def test_no_index_in_a_classifier_leads_out_of_its_arrays(classifier, change, tm
 
 def test_a_loaded_search_tree_is_made_from_the_data_and_not_from_the_file(tmp_path):
     x, agent = rows_of("features")
-    oracle = ClassifierOracle(KNeighborsClassifier(3, algorithm="kd_tree"), folds=2, deals=1, calibrate=False)
+    oracle = ClassifierOracle(KNeighborsClassifier(3, algorithm="kd_tree"), folds=2, calibrate=False)
     model = fitted(CRAFT(oracle, **BOUNDS), x, agent)
     model.save(tmp_path / "model")
 
@@ -292,7 +292,7 @@ def test_no_file_says_where_the_next_fit_writes(saved, tmp_path):
     again = craftrl.load(tmp_path / "network of vectors")
     assert again.oracle.training.checkpoints is None
     cached = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3), memory=str(tmp_path / "theirs"))
-    oracle = ClassifierOracle(cached, folds=2, deals=1, calibrate=False)
+    oracle = ClassifierOracle(cached, folds=2, calibrate=False)
     fitted(CRAFT(oracle, **BOUNDS), x, agent).save(tmp_path / "pipeline")
     shutil.rmtree(tmp_path / "theirs")
     fitted(again, x, agent)

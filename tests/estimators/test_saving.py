@@ -122,14 +122,14 @@ CLASSIFIERS = [
     make_pipeline(StandardScaler(), PCA(2), QuadraticDiscriminantAnalysis(reg_param=0.5)),
     SVC(),
     GaussianNB(),
-    MLPClassifier(8, solver="lbfgs", random_state=0),
+    MLPClassifier(8, early_stopping=True, max_iter=1000, random_state=0),
 ]
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda kind: type(kind).__name__)
 def test_classifiers_of_all_kinds_come_back(classifier, tmp_path):
     x, agent = rows_of("features")
-    model = fitted(CRAFT(ClassifierOracle(classifier, folds=2, deals=1, calibrate=False), **BOUNDS), x, agent)
+    model = fitted(CRAFT(ClassifierOracle(classifier, folds=2, calibrate=False), **BOUNDS), x, agent)
     again = round_trip(model, tmp_path)
     assert np.array_equal(again.transform(x), model.transform(x))
     assert np.array_equal(again.f_(x), model.f_(x))
