@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from craftrl.distributed.ray_executor import RayExecutor
 
 from craftrl.cli import main
+from craftrl.distributed.ray_executor import RayExecutor
 from craftrl.distributed.versions import check_versions, versions_elsewhere
 from craftrl.errors import AssumptionWarning, ClusterError, CraftError, InvalidParameterError
 from craftrl.reproduce.dask_cluster import joined_dask

@@ -316,7 +316,8 @@ def _check(model: Learner, try_it: bool) -> None:
         raise ValueError(f"obs_shape_ must be positive integers, and is {shape}")
     if hasattr(model, "labels_"):
         labels, top = model.labels_, max([*model.n_states_, getattr(model, "n_states_total_", 0)])
-        if labels.shape[1:] != (len(encoders),) or labels.min(initial=0) < -1 or labels.max(initial=-1) >= top:
+        in_range = labels.dtype.kind == "i" and labels.min(initial=0) >= -1 and labels.max(initial=-1) < top
+        if not in_range or labels.shape[1:] != (len(encoders),):
             raise ValueError(f"labels_ must name states below {top} at {len(encoders)} steps")
     for encoder in {id(encoder): encoder for encoder in encoders}.values() if try_it else ():
         states = encoder(np.zeros((1, *shape)))
