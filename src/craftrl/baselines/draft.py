@@ -15,7 +15,6 @@ from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
-from craftrl.engine import group_counts
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
@@ -75,7 +74,7 @@ class DRAFT(_BinaryTwoAgents):
                 f"DRAFT is for trajectories of two steps; these have {tau.H}; use RecursiveDRAFT or CRAFT."
             )
         mine = np.where(tau.present(2), tau.agent, -1)
-        index, flipped = best_split(group_counts(prepared.step(2), mine, 2))
+        index, flipped = best_split(prepared.group_counts(2, mine, 2))
         phi = self.oracle.encoder(2, index, np.array([1, 0] if flipped else [0, 1]))
         self.encoders_ = ByStep([ConstantEncoder(), phi])
         self.n_states_ = ByStep([1, 2])
@@ -127,9 +126,9 @@ class RecursiveDRAFT(_BinaryTwoAgents):
 
     def _split(self, prepared: PreparedCounting, h: int, label: Ints, n_states: int) -> tuple[Ints, list[int]]:
         """Each state's trajectories in two halves by x_{h+1}: the half of each trajectory, and whose half it is."""
-        tau, step = prepared.tau, prepared.step(h + 1)
+        tau = prepared.tau
         usable = (label >= 0) & tau.present(h + 1)
-        counts = group_counts(step, np.where(usable, 2 * label + tau.agent, -1), 2 * n_states)
+        counts = prepared.group_counts(h + 1, np.where(usable, 2 * label + tau.agent, -1), 2 * n_states)
         half = np.full(tau.n, -1, dtype=np.int64)
         predecessors: list[int] = []
         for s in range(n_states):
@@ -138,7 +137,7 @@ class RecursiveDRAFT(_BinaryTwoAgents):
                 continue
             index, flipped = best_split(mine)
             rows = usable & (label == s)
-            value = step.values(index)[rows] ^ int(flipped)
+            value = prepared.values(h + 1, index)[rows] ^ int(flipped)
             for bit in np.unique(value):
                 half[np.flatnonzero(rows)[value == bit]] = len(predecessors)
                 predecessors.append(s)

@@ -17,7 +17,6 @@ from scipy.special import xlogy
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.losses import FIXED_POINT
 from craftrl.data.inputs import as_dataset
-from craftrl.engine import group_counts, pair_counts
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
 from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
@@ -58,7 +57,7 @@ class SingleObservation(Learner):
         return self
 
     def _best(self, prepared: PreparedCounting, h: int) -> Encoder:
-        counts = group_counts(prepared.step(h), prepared.tau.agent, prepared.tau.K)  # (K, |Phi|, N_s)
+        counts = prepared.group_counts(h, prepared.tau.agent, prepared.tau.K)  # (K, |Phi|, N_s)
         index = int(np.argmax(mutual_information(np.moveaxis(counts, 0, -1))))
         return self.oracle.encoder(h, index, np.arange(self.oracle.n_values))
 
@@ -95,12 +94,11 @@ class PairedObservation(Learner):
 
     def _best(self, prepared: PreparedCounting, h: int) -> tuple[int, int]:
         """The first pair of encoders with the most information; some rows of the table of all pairs at a time."""
-        before, after = prepared.step(h), prepared.step(h + 1)
-        cells = after.size * prepared.N_s**2 * prepared.tau.K
+        cells = prepared.n_encoders(h + 1) * prepared.N_s**2 * prepared.tau.K
         at_once = max(1, AT_ONCE // cells)
         best = (0, 0, np.iinfo(np.int64).min)
-        for first in range(0, before.size, at_once):
-            counts = pair_counts(before, after, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
+        for first in range(0, prepared.n_encoders(h), at_once):
+            counts = prepared.pair_counts(h, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
             information = mutual_information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
             i, j = divmod(int(np.argmax(information)), information.shape[1])
             if information[i, j] > best[2]:

@@ -61,11 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=bound, default="auto", help=f"{meaning}, or auto (default)")
     parser.add_argument(
         "--coupling",
-        choices=["auto", "independent", "chain", "posterior", "markov", "tied"],
+        choices=["auto", "independent", "chain", "markov"],
         default="auto",
         help="independent is the paper's; the others choose all steps' encoders at once and need less data, markov the "
-        "least: its states say all that there is to know of the next ones; tied, less still, is for agents that do the "
-        "same at every step",
+        "least",
     )
     parser.add_argument(
         "--relabel", choices=RELABEL, default="auto", help="read states off each encoder once it is trained (auto: yes)"
@@ -134,7 +133,6 @@ def main(args: argparse.Namespace) -> None:
 def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
     """The estimator that was asked for."""
     from craftrl import CRAFT
-    from craftrl.estimators.parameters import check_parameters
 
     model = CRAFT(
         plan.oracle,
@@ -143,7 +141,7 @@ def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
         relabel=RELABEL[args.relabel],
         stationary=plan.stationary,
     )
-    check_parameters(model)
+    model.check_parameters()
     return model
 
 

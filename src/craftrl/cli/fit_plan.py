@@ -14,7 +14,7 @@ from craftrl.data.horizon import first_steps, well_reached
 from craftrl.data.places import Place
 from craftrl.data.ranks import present
 from craftrl.errors import InvalidParameterError
-from craftrl.estimators.choices import choose_oracle
+from craftrl.estimators.choices import choose_oracle, one_encoder_for
 from craftrl.oracles.base import Oracle
 
 __all__ = ["Plan", "planned"]
@@ -44,7 +44,7 @@ def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
     cut = first_steps(tau, H)
     oracle, why = _oracle(args, cut)
     on_ray = args.backend == "ray"
-    images = len(cut.obs_shape) == 3
+    images = bool(one_encoder_for(oracle, cut).value)
     stationary = images if args.stationary is None else args.stationary
     scratch = None
     where = ""

@@ -53,7 +53,7 @@ class OracleCalls:
         if key in self._answers:
             self._answers.move_to_end(key)
             self._use[question] = OracleUse(question, use.asked + 1, use.reused + 1, use.seconds)
-            return self._answers[key][0]  # type: ignore[no-any-return]
+            return self._answers[key][0]
         tell(question, args[0] if args and isinstance(args[0], int) else None)
         start = time.perf_counter()
         answer = method(*args, **kwargs)

@@ -106,7 +106,8 @@ def craft(
         found, strays = _clusters(h, before, n_before, f, prepared, grid, threshold, clusterer, ask)  # Lines 12-21
         merged, comparisons = _merged(h + 1, found, strays, prepared, ask)  # Lines 22-45
         state_of = state_of_cluster(merged, len(found.clusters))
-        label, n_states = renamed(found.cluster, state_of[:-1]), len(merged)
+        label: Labels = renamed(found.cluster, state_of[:-1])
+        n_states = len(merged)
         fit = ask("encoding", prepared.encode, h + 1, label, n_states)  # Line 46
         assigned = int((label >= 0).sum()) / max(int(tau.running(h + 1).sum()), 1)
         steps.append(

@@ -125,7 +125,7 @@ class PreparedOracle(ABC):
 
     @abstractmethod
     def separation(self, h: int, cluster: Labels, n_clusters: int) -> Separation:
-        """A function that tells sets of observations x_h apart (Line 25); `cluster` (n,) is each one's set, -1 for none.
+        """A function that tells sets of observations x_h apart (Line 25); `cluster` (n,) has each one's, -1 for none.
 
         All clusters of the step are given at once, so that one training run can serve every comparison.
         """

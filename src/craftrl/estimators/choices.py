@@ -16,9 +16,9 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.classifier import ClassifierOracle
-from craftrl.oracles.coordinates import CoordinateOracle
+from craftrl.oracles.finite import CoordinateOracle
 
-__all__ = ["ORACLES", "choose_oracle", "describe"]
+__all__ = ["ORACLES", "choose_oracle", "describe", "one_encoder_for"]
 
 ORACLES = ("auto", "coordinates", "classifier", "network")
 MOST_VALUES = 16  # integers with more values than this are measurements, not candidates for states
@@ -39,6 +39,13 @@ def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Cho
         f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "
         f"{', '.join(map(repr, ORACLES))}; {shown(given)} was given."
     )
+
+
+def one_encoder_for(oracle: Oracle, tau: TrajectoryDataset) -> Choice:
+    """Whether one encoder serves all steps, unless the user says."""
+    if len(tau.obs_shape) == 3 and oracle.shares_over_time:
+        return Choice("stationary", True, "images mean the same at every step.")
+    return Choice("stationary", False, "each step has an encoder of its own, as in the paper.")
 
 
 def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:

@@ -5,33 +5,37 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 
-from craftrl.arguments import check_whole
-from craftrl.core.clusters import Clusterer, find_clusters
-from craftrl.core.craft import Result
-from craftrl.core.oracle import Coupling
+from craftrl.arguments import check_whole, shown
+from craftrl.core.calls import OracleCalls
+from craftrl.core.craft import CLUSTERERS, ClustererName
+from craftrl.core.grid import check_alpha, check_eta, check_nu
+from craftrl.core.labels import Labels, n_labels
+from craftrl.core.learned import PreparedLearned
+from craftrl.core.oracle import COUPLINGS, Coupling, PreparedOracle
+from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import as_block, as_dataset
+from craftrl.data.inputs import Grouped, as_block, as_dataset
+from craftrl.data.labels import plain_array
 from craftrl.diagnostics import Diagnosis, Subject, diagnose
 from craftrl.diagnostics.resamples import MOST_RESAMPLES
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.estimators.choices import choose_oracle
+from craftrl.estimators.bounds import BOUNDS
+from craftrl.estimators.choices import choose_oracle, one_encoder_for
+from craftrl.estimators.exact import Fitted, fit_by_step, fit_stationary
+from craftrl.estimators.learned import Runs
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.outcomes import exact_and_independent, run_out, warn_of_failed_assumptions
-from craftrl.estimators.parameters import BOUNDS, check_parameters
-from craftrl.estimators.runs import Runs, state_counts, why_taken
+from craftrl.estimators.outcomes import run_out, tested, warn_of_failed_assumptions
 from craftrl.estimators.sharing import Shared
-from craftrl.estimators.starts import which_starts
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle, check_counting
-from craftrl.oracles.memory import RememberingOracle
+from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
 
 if TYPE_CHECKING:
@@ -62,38 +66,37 @@ class CRAFT(Learner):
     nu
         Lower bound on the share of trajectories that visit any possible pair of states at a step. Typical: 0.01 to 0.2.
         Too large a value drops rare states. With all three bounds true and enough data, every encoder is accurate
-        with high probability (Theorem 3.1; `craftrl.theory.sample_size` says how much is enough). "auto" chooses
-        a bound from the data alone, as the one whose encoders best tell the agents apart (docs/bounds.md).
+        with high probability (Theorem 3.1; `craftrl.paper.sample_size` says how much is enough). "auto" chooses
+        a bound from the data alone (docs/bounds.md).
     coupling
         How the encoders behind the log-odds of all steps are chosen. "independent": each pair of steps by itself, as in
-        the paper. "chain": all steps at once, which needs a third of the data or so (docs/chain.md). "posterior": all
-        chains weighed. "markov": a chain whose codes depend on nothing but the code before and the agent, as states do;
-        it needs the least data of all that suit any agents (docs/markov.md). "tied": the same with one table of moves
-        for all steps, for agents whose habits do not change over time; it needs less data still and takes the longest.
-        All but the first need a finite class. "auto" asks the oracle, and takes "chain" where "markov" would take
-        minutes.
+        the paper. "chain": all steps at once, which needs a third of the data or so (docs/chain.md). "markov": a chain
+        whose codes depend on nothing but the code before and the agent, as states do; it needs the least data
+        (docs/markov.md). The last two need a finite class. "auto" takes "markov" for finite classes, "chain" where
+        "markov" would take minutes, and "independent" for all other oracles.
     clusterer
-        Reads clusters off a spectrum of log-odds: `craftrl.core.clusters.find_clusters`, the paper's scan, or
-        `Valleys()` for log-odds that scatter. "auto" asks the oracle.
+        How clusters are read off a spectrum of log-odds: "scan", the paper's scan over heavy bins, or "valleys" for
+        log-odds that scatter. "auto" takes "scan" for finite classes and "valleys" for oracles that train.
     relabel
         Whether the trajectories' states at h+1 are read off phi'_{h+1} once it is trained, rather than off the
         clusters. The paper does not: without it, a trajectory that falls between the clusters is lost for good.
         "auto" is True for all oracles of this package.
     stationary
         True if an observation means the same at every step: then one encoder is learned for all of them, and
-        `encode(x)` needs no h.
+        `encode(x)` needs no h. "auto" takes True for images and False for everything else.
 
     Attributes
     ----------
     encoders_, n_states_
         phi'_h and |S_h|, indexed from h = 1.
     encoder_, n_states_total_, matching_
-        With `stationary=True`: the one encoder, how many states it tells apart, and how those of the steps were
-        matched; `n_states_[h]` then counts those that at least half of nu of the trajectories are in at h, or an eighth
-        where CRAFT found the state at this very step. At h = 1 there is one.
+        With one encoder for all steps: the encoder, how many states it tells apart and, for oracles that train, how
+        the states of the steps were matched; `n_states_[h]` then counts those that trajectories are in at h. For
+        oracles that train these are at least half of nu of the trajectories still running, or an eighth where CRAFT
+        found the state at this very step.
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
-        With `stationary=True` and encoders that are trained: what the one encoder reads, but for observations that the
+        With one encoder for all steps that is trained: what it reads, but for observations that the
         moves before and after show to be misread (docs/pixels.md).
     choices_
         What was left to the library: `Choice` records, each a sentence when printed.
@@ -130,9 +133,9 @@ class CRAFT(Learner):
         eta: float | Auto = "auto",
         nu: float | Auto = "auto",
         coupling: Coupling | Auto = "auto",
-        clusterer: Clusterer | Auto = "auto",
+        clusterer: ClustererName | Auto = "auto",
         relabel: bool | Auto = "auto",
-        stationary: bool = False,
+        stationary: bool | Auto = "auto",
     ) -> None:
         self.oracle = oracle
         self.alpha = alpha
@@ -146,7 +149,16 @@ class CRAFT(Learner):
     @classmethod
     def paper(cls, oracle: Oracle | str = "coordinates", *, alpha: float, eta: float, nu: float) -> Self:
         """Algorithm 2 to the letter: known bounds, each step's encoders by themselves, the scan, no relabelling."""
-        return cls(oracle, alpha=alpha, eta=eta, nu=nu, coupling="independent", clusterer=find_clusters, relabel=False)
+        return cls(
+            oracle,
+            alpha=alpha,
+            eta=eta,
+            nu=nu,
+            coupling="independent",
+            clusterer="scan",
+            relabel=False,
+            stationary=False,
+        )
 
     def fit(
         self,
@@ -163,12 +175,11 @@ class CRAFT(Learner):
         start  names or numbers, one per trajectory: those with one name begin in one state. "find" lets the oracle find
                out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
         """
-        check_parameters(self)
+        self.check_parameters()
         return self._learn(as_dataset(x, agent), start, judged=True)
 
-    def _learn(self, data: Any, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
-        """`fit` on data in one form, `Grouped` or what stands for it; `judged`: whether what was learned is tested, and
-        warned of."""
+    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
+        """`fit` on data in one form; `judged`: whether what was learned is tested, and warned of."""
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -177,51 +188,49 @@ class CRAFT(Learner):
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
         with shown_where(oracle.shows(), tau.H):
-            return self._learn_by(oracle, chosen, data, start, judged)
+            prepared = oracle.prepare(tau)
+            ask = OracleCalls(remember=isinstance(prepared, PreparedLearned))
+            reading = self._reading(oracle, prepared, tau)
+            starts, found = _starts(start, data, prepared, ask)
+            if isinstance(prepared, PreparedCounting) and starts is not None:
+                prepared = prepared.from_any_start()
+            fitted, shared = self._fitted(prepared, reading, starts, ask)
+            trace = fitted.result.trace
+            if judged:
+                trace = _tested(trace, fitted, prepared, starts, ask)
+        # Everything is learned: only now are earlier results replaced.
+        self.oracle_, self.bounds_ = oracle, fitted.bounds
+        self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
+        self._keep_encoders(fitted, shared, data)
+        self.f_ = fitted.result.f
+        self.trace_ = replace(trace, oracle_use=ask.use)
+        self.choices_ = (*chosen, *fitted.choices, *reading.choices, *found)
+        if judged:
+            lost = [] if fitted.encoder is not None else run_out(fitted.result.labels, tau, reading.relabel)
+            exact = isinstance(prepared, PreparedCounting)
+            warn_of_failed_assumptions(self.trace_, exact and reading.coupling == "independent", exact, lost)
+        return self
 
-    def _learn_by(
-        self,
-        oracle: Oracle,
-        chosen: tuple[Choice, ...],
-        data: Any,
-        start: ArrayLike | Literal["find"] | None,
-        judged: bool,
-    ) -> Self:
-        """The same by this oracle."""
-        tau = data.tau
-        reading, asked = self._reading(oracle)
-        free = [name for name in BOUNDS if getattr(self, name) == "auto"]
-        prepared = RememberingOracle(oracle.prepare(tau), remember=bool(free) or self.stationary)
-        asked = [_affordable(choice, prepared) for choice in asked]
-        reading |= {choice.parameter: choice.value for choice in asked}
-        starts, found = which_starts(start, data, prepared)
-        known = {name: float(getattr(self, name)) for name in BOUNDS if name not in free}
-        runs = Runs(prepared, tau, known, free, {**reading, "start": starts})
+    def _fitted(
+        self, prepared: PreparedOracle, reading: _Reading, starts: Labels | None, ask: OracleCalls
+    ) -> tuple[Fitted, Shared | None]:
+        """Run Algorithm 2 as often as it takes: finite classes are exact, all other oracles train."""
+        known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
+        how = known, reading.coupling, reading.clusterer, reading.relabel, starts, ask
+        if isinstance(prepared, PreparedCounting):
+            if reading.stationary:
+                return fit_stationary(prepared, known, ask), None
+            return fit_by_step(prepared, *how), None
+        runs = Runs(prepared, *how)
         tried = runs.tried()
         result, bounds = tried[0].result, tried[0].bounds
         assert result is not None, "the best run came to its end"
-        shared: Shared | None = None
-        if self.stationary:
-            turn = runs.shared(tried)
-            result, shared, bounds = turn.result, turn.shared, turn.bounds
-        start_test = prepared.test_start() if judged and starts is None else None
-        trace = runs.tested(result, shared) if judged else result.trace
-        # Everything is learned: only now are earlier results replaced.
-        self.oracle_, self.bounds_ = oracle, bounds
-        self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
-        self.labels_ = data.as_given(result.labels if shared is None else shared.labels)
-        self._keep_encoders(result, shared)
-        if shared is not None:
-            self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
-        self.f_ = result.f
-        self.trace_ = replace(trace, oracle_use=prepared.use, start=start_test)
-        self.choices_ = (*chosen, *(why_taken(name, tried, bounds) for name in free), *asked, *found)
-        if judged:
-            lost = run_out(result.labels, tau, bool(reading["relabel"]))
-            warn_of_failed_assumptions(
-                self.trace_, exact_and_independent(oracle, reading), runs.counting is not None, lost
-            )
-        return self
+        if not reading.stationary:
+            return Fitted(result, bounds, runs.why(tried, bounds), result.labels), None
+        turn = runs.shared(tried)
+        shared = turn.shared
+        choices = runs.why(tried, turn.bounds)
+        return Fitted(turn.result, turn.bounds, choices, shared.labels, shared.encoder), shared
 
     def log_odds(self, x: Any) -> NDArray[np.float64]:
         """f_h(x_h, x_{h+1}) of trajectories that may be new: how much likelier agent 0 is than each other agent.
@@ -302,38 +311,110 @@ class CRAFT(Learner):
         self._check_fitted()
         return self.labels_.shape[0], self.labels_.shape[1]
 
-    # -- the parts of fit ----------------------------------------------------------------------------------------
+    def check_parameters(self) -> None:
+        """Raise where a parameter means nothing; the oracle checks its own when it is prepared."""
+        for name, check in {"alpha": check_alpha, "eta": check_eta, "nu": check_nu}.items():
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                check(value)
+            elif value != "auto":
+                raise InvalidParameterError(f"{name} must be a number or 'auto'; {shown(value)} was given.")
+        for name, names in {"coupling": COUPLINGS, "clusterer": tuple(CLUSTERERS)}.items():
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in ("auto", *names):
+                known = ", ".join(map(repr, ("auto", *names)))
+                raise InvalidParameterError(f"{name} must be one of {known}; {shown(value)} was given.")
+        for name in ("relabel", "stationary"):
+            value = getattr(self, name)
+            if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
+                raise InvalidParameterError(f"{name} must be True, False or 'auto'; {shown(value)} was given.")
 
-    def _reading(self, oracle: Oracle) -> tuple[dict[str, Any], list[Choice]]:
-        """How the oracle's answers are read: what the user says, else what the oracle says; and those choices."""
+    def _reading(self, oracle: Oracle, prepared: PreparedOracle, tau: TrajectoryDataset) -> _Reading:
+        """How the oracle's answers are read: what the user says, else what suits the oracle and the data."""
         advice = {choice.parameter: choice for choice in oracle.suits()}
-        asked = [choice for name, choice in advice.items() if getattr(self, name) == "auto"]
-        return {name: getattr(self, name) for name in advice} | {c.parameter: c.value for c in asked}, asked
+        if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(advice["coupling"].value)):
+            advice["coupling"] = Choice("coupling", *other)
+        advice["stationary"] = one_encoder_for(oracle, tau)
+        asked = {name: choice for name, choice in advice.items() if getattr(self, name) == "auto"}
+        values = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
+        return _Reading(**values, choices=tuple(asked.values()))
 
-    def _keep_encoders(self, result: Result, shared: Shared | None) -> None:
-        """Encoders and numbers of states as attributes; those of an earlier fit of the other kind go."""
+    def _keep_encoders(self, fitted: Fitted, shared: Shared | None, data: Grouped) -> None:
+        """Encoders, labels and numbers of states as attributes; those of an earlier fit of the other kind go."""
         for name in ("encoder_", "n_states_total_", "matching_"):
             if hasattr(self, name):
                 delattr(self, name)
-        if shared is None:
-            self.encoders_ = ByStep(result.encoders)
-            self.n_states_ = ByStep(state_counts(result))
-            return
-        self.encoder_ = shared.encoder
-        self.encoders_ = ByStep([shared.encoder for _ in result.encoders])
-        self.n_states_ = ByStep(shared.n_at.tolist())
-        self.n_states_total_ = shared.n_states
+        result = fitted.result
+        self.labels_ = data.as_given(result.labels if fitted.encoder is None else fitted.codes)
+        self.n_states_ = ByStep(result.n_states)
+        self.encoders_ = ByStep(result.encoders)
+        if fitted.encoder is not None:
+            self.encoder_ = fitted.encoder
+            self.encoders_ = ByStep([fitted.encoder for _ in result.encoders])
+            self.n_states_total_ = n_labels(fitted.codes)
+        if shared is not None:
+            self.n_states_ = ByStep(shared.n_at.tolist())
+            self.n_states_total_ = shared.n_states
+            self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
 
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
         known = {name: getattr(self.bounds_, name) for name in BOUNDS}
         again = clone(self).set_params(oracle=clone(self.oracle_), **known)
         # Where starts were given, those of a sample are read off.
-        start = self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None
+        several = self.n_states_[1] > 1 and not hasattr(self, "encoder_")
+        start = self.encoders_[1](sample.at(1)) if several else None
         return again._learn(as_dataset(sample, None), start, judged=False)
 
 
-def _affordable(choice: Choice, prepared: RememberingOracle) -> Choice:
-    """What suits the oracle in general, or what to take instead on this dataset."""
-    instead = prepared.instead_of(choice.value) if choice.parameter == "coupling" else None
-    return choice if instead is None else Choice("coupling", *instead)
+@dataclass(frozen=True)
+class _Reading:
+    """How an oracle's answers are read, and what of that was left to the library."""
+
+    coupling: Coupling
+    clusterer: ClustererName
+    relabel: bool
+    stationary: bool
+    choices: tuple[Choice, ...]
+
+
+def _starts(
+    start: ArrayLike | Literal["find"] | None, data: Grouped, prepared: PreparedOracle, ask: OracleCalls
+) -> tuple[Labels | None, tuple[Choice, ...]]:
+    """Numbers (n,) for the starts in the order of the dataset, None where all are one; and what was found, if asked."""
+    if start is None:
+        return None, ()
+    if isinstance(start, str) and start == "find":
+        found = None
+        if isinstance(prepared, (PreparedCounting, PreparedLearned)):
+            found = ask("starts", prepared.find_starts)
+        if found is None:
+            raise InvalidParameterError(
+                f"start='find' needs an oracle that can group first observations; {type(prepared).__name__} cannot; "
+                "name the starts yourself."
+            )
+        n_starts = n_labels(found)
+        why = "so many groups of first observations differ in their log-odds beside any second one."
+        return found if n_starts > 1 else None, (Choice("start", n_starts, why),)
+    array = plain_array(start)
+    given = np.empty((0, 0)) if array is None else array
+    missing = given.dtype.kind not in "biufSU" or (given.dtype.kind == "f" and np.isnan(given).any())
+    if given.shape != (data.tau.n,) or missing:
+        raise InvalidDataError(
+            f"start must be 'find' or name the start of each of {data.tau.n} trajectories; shape {given.shape} of "
+            f"{given.dtype} was given."
+        )
+    numbers = data.as_grouped(np.unique(given, return_inverse=True)[1].reshape(-1))
+    return numbers if n_labels(numbers) > 1 else None, ()
+
+
+def _tested(trace: Trace, fitted: Fitted, prepared: PreparedOracle, starts: Labels | None, ask: OracleCalls) -> Trace:
+    """The trace with tests of the states, by every function of a finite class, and of one start state."""
+    if isinstance(prepared, PreparedCounting):
+        n_states = fitted.result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * prepared.tau.H
+        trace = tested(trace, list(fitted.codes.T), n_states, prepared)
+        if fitted.encoder is not None:
+            return trace  # which needs no common start
+    if starts is None and isinstance(prepared, (PreparedCounting, PreparedLearned)):
+        trace = replace(trace, start=ask("start", prepared.test_start))
+    return trace

@@ -1,7 +1,8 @@
-"""How well states tell the agents apart: what runs of CRAFT are compared by, in nats per pair; no ground truth enters.
+"""How well states tell the agents apart: one score, the Dirichlet evidence of the agents given neighbouring states.
 
-All are lengths of a description of the agents given the states: that of tables, and what it takes to tell their
-entries. More states tell more and cost more, and the shortest description is the one to take.
+The chances of the agents in each pair of neighbouring states have a Dirichlet prior about the agents' shares. Minus the
+log-probability of the agents is then a closed form of counts. More states tell more and cost more: each pair of states
+costs as much as its own visits can teach, about (K-1)/2 times the logarithm of their number. No ground truth enters.
 """
 
 from __future__ import annotations
@@ -11,85 +12,55 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln
 
 from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.data.dataset import TrajectoryDataset
 
-__all__ = ["chained_evidence", "chained_loss", "evidence_of", "pair_counts", "shared_evidence"]
+__all__ = ["agents_evidence", "chained_evidence", "pair_tables", "shared_evidence"]
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
-PRIOR_VISITS = 0.5  # of each agent, in a pair of codes, before any was counted
+PRIOR_VISITS = 0.5  # of each agent, in a pair of states, before any was counted
 
 
-def chained_loss(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
-    """How badly the encoders of all steps together tell the agents apart, in nats per pair; lower is better.
-
-    `codes` are the states of all trajectories at h = 1, 2, ..., as the encoders read them, -1 where one is over. The
-    log-loss of the agent given (phi_h, phi_{h+1}), summed over h, each pair of codes with its best prediction, plus
-    (K-1)/2 ln n for each pair of codes that occurs (the Bayesian information criterion), so that states split for
-    nothing do not pay. No ground truth enters. It is for encoders of a finite class, which were themselves chosen for
-    telling the agents apart.
-    """
-    total, n_pairs = 0.0, 0
-    for counts in pair_counts(codes, tau):
-        visits = counts.sum(axis=1)
-        total += xlogy(visits, visits).sum() - xlogy(counts, counts).sum()
-        total += (tau.K - 1) / 2 * np.log(max(tau.n, 2)) * int((visits > 0).sum())
-        n_pairs += int(visits.sum())
-    return float(total / n_pairs)
+def agents_evidence(counts: Ints, tau: TrajectoryDataset) -> Floats:
+    """Minus the log-probability in nats of the agents in each pair of states: counts (..., K) to (...)."""
+    prior = PRIOR_VISITS * tau.K * tau.counts / tau.n
+    visits = counts.sum(axis=-1)
+    total = gammaln(visits + prior.sum()) - gammaln(prior.sum())
+    return np.asarray(total - (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1))
 
 
-def chained_evidence(codes: Iterable[Ints], tau: TrajectoryDataset) -> float:
-    """The same for encoders that were trained on states and never saw an agent: a milder price for each pair of codes.
-
-    Minus the log-probability of the agents given the codes, in nats per pair, where the chances of each pair of codes
-    have a Dirichlet prior about the agents' shares, worth half a visit per agent: a pair of codes costs as much as its
-    own visits can teach, about (K-1)/2 times the logarithm of their number.
-    """
-    return _evidence_per_pair(pair_counts(codes, tau), tau)
+def chained_evidence(codes: Iterable[Labels], tau: TrajectoryDataset) -> float:
+    """Of the states of all trajectories at h = 1, 2, ..., -1 where one is over, in nats per pair; lower is better."""
+    return _per_pair(pair_tables(codes, tau), tau)
 
 
-def shared_evidence(labels: Ints, tau: TrajectoryDataset) -> float:
-    """The same for the states (n, H) that one encoder reads, which mean the same at all steps.
+def shared_evidence(labels: Labels, tau: TrajectoryDataset) -> float:
+    """The same for states (n, H) that mean the same at all steps.
 
     An agent's habits may be other ones at each step, or the same at all of them; what counts is the better account of
-    the two. Habits that stay are learned from all steps together, so that each pair of states is paid for once:
-    with few trajectories that is what makes a state worth its price that only differs a little from another one.
+    the two. Habits that stay are learned from all steps together, so that each pair of states is paid for once: with
+    few trajectories that is what makes a state worth its price that only differs a little from another one.
     """
-    tables = pair_counts(labels.T, tau), _pair_counts_of_all_steps(labels, tau)
-    return min(_evidence_per_pair(each, tau) for each in tables)
+    n_states = n_labels(labels)
+    before, after = labels[:, :-1].T.ravel(), labels[:, 1:].T.ravel()
+    agent = np.tile(tau.agent, labels.shape[1] - 1)
+    pooled = tally(paired(paired(before, after, n_states), agent, tau.K), n_states**2 * tau.K).reshape(-1, tau.K)
+    return min(_per_pair(tables, tau) for tables in (pair_tables(labels.T, tau), [pooled]))
 
 
-def _evidence_per_pair(tables: Sequence[Ints], tau: TrajectoryDataset) -> float:
-    return sum(evidence_of(counts, tau) for counts in tables) / sum(int(counts.sum()) for counts in tables)
+def pair_tables(codes: Iterable[Labels], tau: TrajectoryDataset) -> list[NDArray[np.int64]]:
+    """For each step, how often every agent had every pair of neighbouring states: (pairs, K)."""
+    tables = []
+    for s, s_next in pairwise(codes):
+        n_pairs = n_labels(s) * n_labels(s_next)
+        visits = paired(paired(s, s_next, n_labels(s_next)), tau.agent, tau.K)
+        tables.append(tally(visits, n_pairs * tau.K).reshape(n_pairs, tau.K))
+    return tables
 
 
-def evidence_of(counts: Ints, tau: TrajectoryDataset) -> float:
-    """The same in nats, for one table: how often every agent had every pair of codes, (pairs of codes, K)."""
-    prior = PRIOR_VISITS * tau.K * np.bincount(tau.agent, minlength=tau.K) / tau.n
-    visits = counts.sum(axis=1)
-    total = (gammaln(visits + prior.sum()) - gammaln(prior.sum())).sum()
-    return float(total - (gammaln(counts + prior) - gammaln(prior)).sum())
-
-
-def pair_counts(codes: Iterable[Labels], tau: TrajectoryDataset) -> list[Ints]:
-    """For each step, how often every agent had every pair of codes that occurs (pairs, K)."""
-    return _tables([_visits(s, s_next, tau.agent, tau.K) for s, s_next in pairwise(codes)], tau.K)
-
-
-def _pair_counts_of_all_steps(labels: Ints, tau: TrajectoryDataset) -> list[Ints]:
-    """The same over all steps, as one table: `labels` (n, H) mean the same at each."""
-    before, after = np.concatenate(labels.T[:-1]), np.concatenate(labels.T[1:])
-    return _tables([_visits(before, after, np.tile(tau.agent, labels.shape[1] - 1), tau.K)], tau.K)
-
-
-def _visits(before: Labels, after: Labels, agent: Ints, K: int) -> Labels:
-    """One label for each pair of codes and agent."""
-    return paired(paired(before, after, n_labels(after)), agent, K)
-
-
-def _tables(visits: Sequence[Labels], K: int) -> list[Ints]:
-    counts = [np.append(found, np.zeros(-len(found) % K, dtype=np.int64)) for found in map(tally, visits)]
-    tables = [found.reshape(-1, K) for found in counts]
-    return [table[table.any(axis=1)] for table in tables]
+def _per_pair(tables: Sequence[NDArray[np.int64]], tau: TrajectoryDataset) -> float:
+    total = sum(float(agents_evidence(counts, tau).sum()) for counts in tables)
+    return total / max(sum(int(counts.sum()) for counts in tables), 1)

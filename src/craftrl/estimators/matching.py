@@ -30,7 +30,7 @@ __all__ = ["Matching", "match_states"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-Read = Callable[[Encoder, TrajectoryDataset, int], Ints]
+Read = Callable[[Encoder, int], Ints]
 OVERLAP = 0.75  # nodes whose words overlap by more than this are one state
 DECISIVE = 0.85  # a node whose observations the encoders agree on less than this may be two states in one
 STRANGE = 0.5  # an indecisive node that overlaps less with every state is heard after all; so is the start state
@@ -64,15 +64,15 @@ def match_states(
 ) -> Matching:
     """Match the states of steps 2..H, and label every observation of the dataset with what comes out.
 
-    `encoders` are phi'_1..phi'_H and `labels` (n, H) the states of each step, -1 for unassigned; `read(phi, tau, h)`
-    is what an encoder says of all observations at h. No training is needed. Without `one_start`, the observations at
+    `encoders` are phi'_1..phi'_H and `labels` (n, H) the states of each step, -1 for unassigned; `read(phi, h)` is
+    what an encoder says of all observations at h. No training is needed. Without `one_start`, the observations at
     h = 1 are decoded as all others are.
     """
     rows = np.sort(np.random.default_rng(seed).permutation(tau.n)[:SAMPLE])
     nodes = [(h, int(s)) for h in range(2, tau.H + 1) for s in np.unique(labels[rows, h - 1]) if s >= 0]
     if not nodes:
         return Matching(0, (), np.zeros((0, 0)), np.zeros(0, dtype=np.int64), np.full(labels.shape, -1))
-    readings = [{k: read(encoders[k - 1], tau, h) for k in dict(nodes)} for h in range(1, tau.H + 1)]
+    readings = [{k: read(encoders[k - 1], h) for k in dict(nodes)} for h in range(1, tau.H + 1)]
     step = np.array([h for h, _ in nodes])
     counts = np.empty((len(nodes), len(nodes)))  # [a, (k, s)]: how many of a's observations phi'_k calls s
     members = np.empty(len(nodes))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.calls import OracleCalls
 from craftrl.core.learned import PreparedLearned
-from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.fused_states import FusedState, fused_states
 from craftrl.estimators.misread import corrected
 from craftrl.estimators.sharing import Shared, read_states
@@ -27,13 +27,11 @@ READ = 0.75  # share of the held-out visits of each part that an encoder must re
 PASSES = 3  # a state that is more than two is parted once in each
 
 
-def part_fused(
-    prepared: PreparedLearned, shared: Shared, tau: TrajectoryDataset, nu: float, one_start: bool = True
-) -> Shared:
+def part_fused(prepared: PreparedLearned, shared: Shared, nu: float, one_start: bool, ask: OracleCalls) -> Shared:
     """The same states, but for those that are two and that an encoder can tell apart: these are two."""
-    parting = _Parting(prepared, tau, nu, one_start)
+    parting = _Parting(prepared, nu, one_start, ask)
     for number in range(1, PASSES + 1):
-        guesses = fused_states(shared.labels, tau.agent)
+        guesses = fused_states(shared.labels, prepared.tau.agent)
         parted = parting.confirmed(shared, guesses, f"parted-{number}") if guesses else None
         if parted is None:
             break
@@ -46,13 +44,14 @@ class _Parting:
     """Encoders that are asked to tell guesses apart, all on one dataset."""
 
     prepared: PreparedLearned
-    tau: TrajectoryDataset
     nu: float
     one_start: bool
+    ask: OracleCalls
 
     def confirmed(self, shared: Shared, guesses: Sequence[FusedState], name: str) -> Shared | None:
         """With the guesses that an encoder confirms; None if it confirms none."""
-        held_out = np.random.default_rng(self.prepared.seed).permutation(self.tau.n) < self.tau.n // 2
+        n = self.prepared.tau.n
+        held_out = np.random.default_rng(self.prepared.seed).permutation(n) < n // 2
         trial = self.trained(shared, guesses, ~held_out, name)
         read = [
             guess
@@ -61,9 +60,9 @@ class _Parting:
         ]
         if not read:
             return None
-        best = self.trained(shared, read, np.ones(self.tau.n, dtype=bool), f"{name}-confirmed")
+        best = self.trained(shared, read, np.ones(n, dtype=bool), f"{name}-confirmed")
         best = replace(best, labels=corrected(best.labels, best.n_states))
-        return replace(best, n_at=best.at_step(self.nu).sum(axis=0))
+        return replace(best, n_at=best.at_step(self.nu, self.prepared.tau).sum(axis=0))
 
     def trained(self, shared: Shared, guesses: Sequence[FusedState], chosen: NDArray[np.bool_], name: str) -> Shared:
         """One encoder whose last states are the second parts of the guesses, told of those in `chosen` trajectories."""
@@ -75,9 +74,9 @@ class _Parting:
         if self.one_start:
             told[:, 0] = shared.labels[:, 0]
         n_states = shared.n_states + len(guesses)
-        encoder = self.prepared.share(told, n_states, name).encoder
+        encoder = self.ask("sharing", self.prepared.share, told, n_states, name).encoder
         found = np.concatenate([shared.found, shared.found[[guess.state for guess in guesses]]])
-        labels = read_states(self.prepared, encoder, self.tau, n_states, self.one_start)
+        labels = read_states(self.prepared, encoder, n_states, self.one_start, self.ask)
         return replace(shared, encoder=encoder, labels=labels, n_states=n_states, found=found)
 
 

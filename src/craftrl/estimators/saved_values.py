@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import find_clusters
 from craftrl.core.saved import Savable
 from craftrl.estimators.base import ByStep
 from craftrl.estimators.skops_files import is_foreign_estimator, write_estimator
@@ -32,25 +31,23 @@ KINDS = {
         "core.grid": "Grid",
         "core.starts": "StartTest",
         "core.trace": "Cluster Comparison OracleUse StepTrace Trace",
-        "core.valleys": "Valleys",
-        "oracles.base": "Choice Mixed",
+        "oracles.base": "Choice",
         "oracles.classifier": "ClassifierEncoder ClassifierOracle",
-        "oracles.coordinates": "CoordinateOracle",
-        "oracles.counting": "FinitePairModel",
-        "oracles.functions": "FiniteEncoder FiniteOracle",
+        "oracles.counting": "FiniteLogOdds FinitePairModel",
+        "oracles.finite": "CoordinateOracle FiniteEncoder FiniteOracle",
         "oracles.network.encoders": "NetworkEncoder",
         "oracles.network.log_odds": "NetworkLogOdds",
         "oracles.network.networks": "Head PairNetwork",
         "oracles.network.trunks": "MapTrunk OwnTrunk VectorTrunk",
         "oracles.network.oracle": "NeuralOracle",
         "oracles.network.settings": "Training",
-        "oracles.pair_functions": "ClassifierLogOdds FiniteLogOdds",
+        "oracles.pair_functions": "ClassifierLogOdds",
         "estimators.matching": "Matching",
         "baselines.trained": "NearestCentre",
     }.items()
     for name in names.split()
 }
-FUNCTIONS: dict[str, Any] = {"find_clusters": find_clusters}
+FUNCTIONS: dict[str, Any] = {}
 
 
 def can_be_saved(value: Any) -> bool:

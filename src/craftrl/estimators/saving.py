@@ -22,7 +22,7 @@ from craftrl.estimators.loaded_values import Altered, Unsaved, ValueReader
 from craftrl.estimators.model_folders import CONFIG, FORMAT_VERSION, checked_files, model_target, own_name, write_folder
 from craftrl.estimators.saved_checks import check_loaded
 from craftrl.estimators.saved_values import ValueWriter, can_be_saved
-from craftrl.oracles.base import Oracle, that_encodes, that_tells_agents_apart
+from craftrl.oracles.base import Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     content = _read_config(folder)
     try:
         with checked_files(folder, content) as files:
-            reader = ValueReader(files, content["objects"], that_encodes(oracle), types)
+            reader = ValueReader(files, content["objects"], oracle, types)
             model = _model(content, reader, oracle)
         if oracle is not None:
             _give_back(model, oracle)
@@ -129,13 +129,13 @@ def _model(content: dict[str, Any], reader: ValueReader, oracle: Oracle | None) 
 
 def _log_odds(value: Any, reader: ValueReader, oracle: Oracle | None) -> Any:
     """f_1..f_{H-1}, which may come from another oracle than the encoders do; a model encodes without it too."""
-    reader.given = that_tells_agents_apart(oracle)
+    reader.given = oracle
     try:
         return reader.value(value)
     except InvalidParameterError:
         return Unsaved("log-odds with code of yours")
     finally:
-        reader.given = that_encodes(oracle)
+        reader.given = oracle
 
 
 def _give_back(model: Any, oracle: Oracle) -> None:

@@ -9,17 +9,18 @@ step, and CRAFT runs again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import Bounds, Result
 from craftrl.core.encoders import Encoder
+from craftrl.core.labels import Labels
 from craftrl.core.learned import PreparedLearned
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.estimators.bounds import lowered
 from craftrl.estimators.evidence import shared_evidence
 from craftrl.estimators.matching import Matching, match_states
 from craftrl.estimators.misread import corrected
@@ -32,6 +33,7 @@ TURNS = 6  # how often CRAFT runs at most, each time with the states of the one 
 AGREED = 0.99  # share of the states on which a run and its one encoder agree, from which on CRAFT does not run again
 ROUNDS = 2  # how often the encoder is trained at most, each time on the labels that the last one reads
 LOWERED, FINER = ("nu", "eta", "alpha"), 4.0  # bounds that may be lowered once states are shared, and by what factor
+LEAST = {"alpha": 0.05, "eta": 0.005, "nu": 0.001}  # below which a bound says nothing
 SETTLED = 0.995  # share of the labels that an encoder reads as it was told, from which on it is not trained again
 
 
@@ -54,9 +56,9 @@ class Shared:
     found: Bools
     matching: Matching
 
-    def at_step(self, nu: float) -> Bools:
+    def at_step(self, nu: float, tau: TrajectoryDataset) -> Bools:
         """(n_states, H): whether the state is one of the step's."""
-        return _at_step(self.labels, self.found, nu)
+        return _at_step(self.labels, self.found, nu, tau)
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,10 @@ class Turn:
 def share_over_time(
     prepared: PreparedLearned,
     firsts: Sequence[tuple[Bounds, Result]],
-    tau: TrajectoryDataset,
     again: Callable[[Bounds, NDArray[np.int64]], Result],
-    free: Collection[str] = (),
-    one_start: bool = True,
-    slips: bool = True,
+    free: Collection[str],
+    one_start: bool,
+    ask: OracleCalls,
 ) -> Turn:
     """One encoder for all steps, and the run of CRAFT that it comes from.
 
@@ -89,8 +90,7 @@ def share_over_time(
     The one encoder knows the states of h better than step h itself did, and from better states of h the log-odds show
     better ones of h+1. So where the two disagree CRAFT runs `again` with the states that the one encoder reads, and
     the states of that run are shared in turn. The run whose states tell the agents apart best is kept. With
-    `one_start` all labels at h = 1 are one state. With `slips` encoders may misread single observations, which the
-    moves correct.
+    `one_start` all labels at h = 1 are one state.
 
     The bounds named in `free` were chosen for steps that stand alone. With the states of all steps behind it, a step
     may do with less: where steps and encoder disagreed, such bounds are lowered as long as that tells the agents
@@ -98,19 +98,21 @@ def share_over_time(
     """
 
     def turn(bounds: Bounds, result: Result, name: str) -> Turn:
-        shared = _share(prepared, result, tau, bounds.nu, f"shared-{name}", one_start, slips)
-        return Turn(bounds, result, shared, shared_evidence(shared.labels, tau))
+        shared = _share(prepared, result, bounds.nu, f"shared-{name}", one_start, ask)
+        return Turn(bounds, result, shared, shared_evidence(shared.labels, prepared.tau))
 
-    last = best = min((turn(*first, f"1-of-run-{i}") for i, first in enumerate(_different(firsts), start=1)), key=_loss)
+    last = best = min(
+        (turn(*first, f"1-of-run-{i}") for i, first in enumerate(_different(firsts, prepared.tau), start=1)), key=_loss
+    )
     for number in range(2, TURNS + 1):
-        if _agreement(last.result.labels, last.shared.labels) >= AGREED:
+        if _agreement(last.result.labels, last.shared.labels, prepared.tau) >= AGREED:
             return best
         before, last = last, turn(last.bounds, again(last.bounds, last.shared.labels), str(number))
         best = min(best, last, key=_loss)
-        if _agreement(before.shared.labels, last.shared.labels) >= SETTLED:
+        if _agreement(before.shared.labels, last.shared.labels, prepared.tau) >= SETTLED:
             break
     for name in (name for name in LOWERED if name in free):
-        while (lower := lowered(best.bounds, name, FINER)) != best.bounds:
+        while (lower := _lowered(best.bounds, name)) != best.bounds:
             known = best.shared.labels
             last = turn(lower, again(lower, known), f"{name}-{getattr(lower, name):.4g}")
             if last.loss >= best.loss:
@@ -120,46 +122,52 @@ def share_over_time(
 
 
 def _share(
-    prepared: PreparedLearned,
-    result: Result,
-    tau: TrajectoryDataset,
-    nu: float,
-    name: str,
-    one_start: bool,
-    slips: bool,
+    prepared: PreparedLearned, result: Result, nu: float, name: str, one_start: bool, ask: OracleCalls
 ) -> Shared:
     """Match the states of all steps, train one encoder on them, read the labels off it, and repeat.
 
     A state without support is dropped before each training (`_supported`). With `one_start` all labels at h = 1 are
-    one state. With `slips` the labels are those that the moves leave (`corrected`).
+    one state.
     """
-    matching = match_states(result.encoders, result.labels, tau, prepared.read, prepared.seed, one_start)
+    tau = prepared.tau
+
+    def read(encoder: Encoder, h: int) -> Labels:
+        return ask("reading", prepared.read, encoder, h)
+
+    matching = match_states(result.encoders, result.labels, tau, read, prepared.seed, one_start)
     found = _found(matching)
-    labels: NDArray[np.int64] = corrected(matching.labels, len(found)) if slips else matching.labels
+    labels: NDArray[np.int64] = corrected(matching.labels, len(found))
     for turn in range(1, ROUNDS + 1):
-        labels, found = _supported(labels, found, nu)
-        encoder = prepared.share(labels, len(found), f"{name}-{turn}-of-{ROUNDS}").encoder
-        read = read_states(prepared, encoder, tau, len(found), one_start)
-        told, labels = labels, corrected(read, len(found)) if slips else read
-        if (labels == told).mean() >= SETTLED:
+        labels, found = _supported(labels, found, nu, tau)
+        encoder = ask("sharing", prepared.share, labels, len(found), f"{name}-{turn}-of-{ROUNDS}").encoder
+        said = read_states(prepared, encoder, len(found), one_start, ask)
+        told, labels = labels, corrected(said, len(found))
+        there = np.arange(tau.H) < tau.lengths[:, None]
+        if (labels == told)[there].mean() >= SETTLED:
             break
-    return Shared(encoder, labels, len(found), _at_step(labels, found, nu).sum(axis=0), found, matching)
+    return Shared(encoder, labels, len(found), _at_step(labels, found, nu, tau).sum(axis=0), found, matching)
+
+
+def _lowered(bounds: Bounds, name: str) -> Bounds:
+    """The same with one bound divided by FINER, within what a bound can say; those that are lower stay."""
+    value = getattr(bounds, name)
+    return replace(bounds, **{name: min(value, max(value / FINER, LEAST[name]))})
 
 
 def _loss(turn: Turn) -> float:
     return turn.loss
 
 
-def _different(runs: Sequence[tuple[Bounds, Result]]) -> list[tuple[Bounds, Result]]:
+def _different(runs: Sequence[tuple[Bounds, Result]], tau: TrajectoryDataset) -> list[tuple[Bounds, Result]]:
     """The runs, without those whose states are those of an earlier one."""
     kept: list[tuple[Bounds, Result]] = []
     for bounds, result in runs:
-        if all(_agreement(result.labels, other.labels) < AGREED for _, other in kept):
+        if all(_agreement(result.labels, other.labels, tau) < AGREED for _, other in kept):
             kept.append((bounds, result))
     return kept
 
 
-def _agreement(by_step: NDArray[np.int64], shared: NDArray[np.int64]) -> float:
+def _agreement(by_step: NDArray[np.int64], shared: NDArray[np.int64], tau: TrajectoryDataset) -> float:
     """The share of observations whose state at their step is, mostly, the one that the shared encoder reads."""
     agreed = 0
     for own, common in zip(by_step.T, shared.T):
@@ -167,7 +175,7 @@ def _agreement(by_step: NDArray[np.int64], shared: NDArray[np.int64]) -> float:
         table = count_visits(own[known], common[known], sizes=(own.max(initial=0) + 1, common.max(initial=0) + 1))
         rows, columns = linear_sum_assignment(table, maximize=True)
         agreed += table[rows, columns].sum()
-    return float(agreed / by_step.size)
+    return float(agreed / tau.lengths.sum())
 
 
 def _found(matching: Matching) -> Bools:
@@ -180,10 +188,10 @@ def _found(matching: Matching) -> Bools:
 
 
 def read_states(
-    prepared: PreparedLearned, encoder: Encoder, tau: TrajectoryDataset, n_states: int, one_start: bool
+    prepared: PreparedLearned, encoder: Encoder, n_states: int, one_start: bool, ask: OracleCalls
 ) -> NDArray[np.int64]:
     """The states of all observations, -1 where the encoder names none; from one start, at h = 1 that of most."""
-    read = np.stack([prepared.read(encoder, tau, h) for h in range(1, tau.H + 1)], axis=1)
+    read = np.stack([ask("reading", prepared.read, encoder, h) for h in range(1, prepared.tau.H + 1)], axis=1)
     labels = np.where(read < n_states, read, -1).astype(np.int64)
     if not one_start:
         return labels
@@ -197,17 +205,24 @@ def _visits(labels: NDArray[np.int64], n_states: int) -> NDArray[np.int64]:
     return np.stack([count_visits(label, sizes=(n_states,)) for label in labels.T], axis=1)
 
 
-def _at_step(labels: NDArray[np.int64], found: Bools, nu: float) -> Bools:
+def _present(tau: TrajectoryDataset) -> NDArray[np.int64]:
+    """(H,): how many trajectories are still running at each step."""
+    return np.array([int(tau.running(h).sum()) for h in range(1, tau.H + 1)])
+
+
+def _at_step(labels: NDArray[np.int64], found: Bools, nu: float, tau: TrajectoryDataset) -> Bools:
     """(n_states, H): whether the state is one of the step's.
 
-    Half of nu of the trajectories are enough by themselves. Where CRAFT found it, an eighth of nu will do, which is
-    what Line 19 asks of a bin at the last step.
+    Half of nu of the trajectories that are still running are enough by themselves. Where CRAFT found it, an eighth of
+    nu will do, which is what Line 19 asks of a bin at the last step.
     """
     visits = _visits(labels, len(found))
-    return visits >= np.maximum(np.where(found, nu / 8, nu / 2) * len(labels), 1)
+    return visits >= np.maximum(np.where(found, nu / 8, nu / 2) * _present(tau), 1)
 
 
-def _supported(labels: NDArray[np.int64], found: Bools, nu: float) -> tuple[NDArray[np.int64], Bools]:
+def _supported(
+    labels: NDArray[np.int64], found: Bools, nu: float, tau: TrajectoryDataset
+) -> tuple[NDArray[np.int64], Bools]:
     """Labels and `found` (n_states, H) without the states that lack support, renumbered; one state where none is left.
 
     A state that is rare at each step may be common over all of them, and one that is reached late may be seen at one
@@ -215,11 +230,12 @@ def _supported(labels: NDArray[np.int64], found: Bools, nu: float) -> tuple[NDAr
     nu of them are in it at the steps, all together, at which CRAFT found it, and it was found at two steps or at the
     one where it is mostly visited. What one step found, and others see as often but did not find, is spurious.
     """
-    visits = _visits(labels, len(found))
+    visits, present = _visits(labels, len(found)), np.maximum(_present(tau), 1)
     at_found = (visits * found).sum(axis=1)
     confirmed = (found.sum(axis=1) > 1) | (2 * at_found >= visits.sum(axis=1))
-    enough = (at_found >= max(nu / 8 * len(labels), 1)) & confirmed
-    kept = enough | (visits.max(axis=1, initial=0) >= max(nu / 2 * len(labels), 1))
+    share_found = (visits / present * found).sum(axis=1)
+    enough = (share_found >= nu / 8) & (at_found >= 1) & confirmed
+    kept = enough | ((visits >= np.maximum(nu / 2 * present, 1)).any(axis=1))
     if not kept.any():
         return np.zeros_like(labels), np.ones((1, labels.shape[1]), dtype=bool)
     number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)

@@ -19,7 +19,7 @@ def summary(model: CRAFT) -> str:
     """Choices, one line per step, and the oracle's share of the work; see `CRAFT.summary`."""
     lines = [f"Chosen: {sentence}" for sentence in describe(model.choices_)]
     lines += ["" for _ in lines[:1]] + _steps(model)
-    if model.stationary:
+    if hasattr(model, "encoder_"):
         n = model.n_states_total_
         told = f"tells {n} states apart" if n > 1 else "knows one state only"
         lines.append(f"One encoder for all steps {told}.")

@@ -63,6 +63,8 @@ class Oracle(BaseEstimator, Savable, ABC):
     Parameters are stored as given and checked by `prepare`; two oracles of one class with equal parameters are equal.
     """
 
+    shares_over_time: bool = False  # whether one encoder can be trained for all steps (`PreparedLearned.share`)
+
     @abstractmethod
     def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
         """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""

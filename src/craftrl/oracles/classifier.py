@@ -78,6 +78,8 @@ class ClassifierOracle(Oracle):
         Of the folds, and of a classifier whose `random_state` is None.
     """
 
+    shares_over_time = True
+
     def __init__(self, classifier: Any, folds: int = 3, calibrate: bool = True, seed: int = 0, deals: int = 4) -> None:
         self.classifier = classifier
         self.folds = folds

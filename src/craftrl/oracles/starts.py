@@ -25,7 +25,7 @@ from craftrl.engine.packing import View
 from craftrl.oracles.couplings import chain_views, shortest_path
 
 if TYPE_CHECKING:
-    from craftrl.oracles.finite import PreparedCounting
+    from craftrl.oracles.counting import PreparedCounting
 
 __all__ = ["counted_start_test", "counted_starts"]
 

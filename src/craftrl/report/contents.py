@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from craftrl._version import __version__
-from craftrl.core.clusters import find_clusters
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import describe
 from craftrl.estimators.craft import CRAFT
@@ -97,8 +96,8 @@ def contents(
         pairs=tuple(pairs_of_agents(model)),
         thresholds=tuple(float(step.threshold) for step in model.trace_),
         bin_width=float(model.trace_.grid.xi),
-        scan=_clusterer(model) is find_clusters,
-        stationary=bool(model.stationary),
+        scan=_clusterer(model) == "scan",
+        stationary=hasattr(model, "encoder_"),
         tables={table.name: table.cut(MOST_ROWS, _weight(table)) for table in tables},
         gallery=pictures,
         entries=described,
@@ -108,7 +107,7 @@ def contents(
     )
 
 
-def _clusterer(model: CRAFT) -> Any:
+def _clusterer(model: CRAFT) -> str:
     """What read the clusters: the one given, or the one chosen."""
     return {choice.parameter: choice.value for choice in model.choices_}.get("clusterer", model.clusterer)
 
@@ -123,7 +122,7 @@ def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entrie
 
 def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
     yield "Oracle (what learned)", repr(model.oracle_)
-    yield "Encoders", "one for all steps" if model.stationary else "one for each step"
+    yield "Encoders", "one for all steps" if hasattr(model, "encoder_") else "one for each step"
     known = getattr(model, "data_", None)
     if known is not None:
         counts = ", ".join(f"{name}: {n:,}" for name, n in zip(agent_names(model), known["trajectories"]))

@@ -51,7 +51,7 @@ def groups(model: CRAFT, sample: Sample) -> list[Group]:
     """Every state that was seen, in order."""
     H = sample.tau.H
     found = []
-    for h in [None] if model.stationary else range(1, H + 1):
+    for h in [None] if hasattr(model, "encoder_") else range(1, H + 1):
         codes = sample.codes if h is None else sample.codes[:, h - 1 : h]
         seen = codes >= 0
         there = np.array([seen[sample.agent == k].sum() for k in range(sample.tau.K)])

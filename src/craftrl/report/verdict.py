@@ -73,7 +73,7 @@ def _found(model: CRAFT) -> str:
         counts = ", ".join(f"{_states(k)} at {_at(steps)}" for k, steps in runs)
     else:
         counts = f"between {min(model.n_states_)} and {_states(max(model.n_states_))} at each of the {H} steps"
-    whole = f"{_states(model.n_states_total_)} in all: " if model.stationary else ""
+    whole = f"{_states(model.n_states_total_)} in all: " if hasattr(model, "encoder_") else ""
     return f"CRAFT found {whole}{counts}. It was given {n:,} trajectories of {len(model.agents_)} agents."
 
 

@@ -83,6 +83,8 @@ class NeuralOracle(Oracle):
         classification loss.
     """
 
+    shares_over_time = True
+
     def __init__(
         self,
         trunk: nn.Module | None = None,

@@ -1,0 +1,218 @@
+"""Fits of finite classes: Algorithm 2 with bounds that are given or chosen, and one encoder for all steps.
+
+Bounds are chosen by the encoders that come out: of the settings tried, the one whose encoders are the best chain by the
+coupling's own criterion (`PreparedCounting.chain_cost`). For `stationary=True` nothing is searched: one encoder serves
+all steps, and the class is finite, so each is scored by how well its values at neighbouring steps tell the agents
+apart, and the best one's values are the states.
+
+Paper: Algorithm 2, for finite hypothesis classes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.calls import OracleCalls
+from craftrl.core.craft import Bounds, ClustererName, Result, craft
+from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
+from craftrl.core.evidence import shares_loss
+from craftrl.core.grid import Grid
+from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
+from craftrl.core.oracle import Coupling
+from craftrl.core.trace import Cluster, StepTrace, Trace
+from craftrl.errors import InvalidParameterError
+from craftrl.estimators.bounds import BOUNDS, settings
+from craftrl.estimators.evidence import agents_evidence, chained_evidence
+from craftrl.oracles.base import Choice
+from craftrl.oracles.counting import CONSTANT, PreparedCounting
+from craftrl.progress import tell
+
+__all__ = ["Fitted", "fit_by_step", "fit_stationary"]
+
+ALPHA, ETA = 0.25, 0.05  # of the grid on which chains of encoders are compared
+ONE_START = 5.0  # nats, and as many as the choice among all encoders may be worth by chance
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit has learned.
+
+    result   of Algorithm 2; with one encoder for all steps, what it would record of its states
+    bounds   that were used
+    choices  what was left to the library
+    codes    int (n, H): what the encoders say of every trajectory, -1 where one is over
+    encoder  the one for all steps, None where each step has its own
+    """
+
+    result: Result
+    bounds: Bounds
+    choices: tuple[Choice, ...]
+    codes: NDArray[np.int64]
+    encoder: Encoder | None = None
+
+
+def fit_by_step(
+    prepared: PreparedCounting,
+    known: Mapping[str, float],
+    coupling: Coupling,
+    clusterer: ClustererName,
+    relabel: bool,
+    start: Labels | None,
+    ask: OracleCalls,
+) -> Fitted:
+    """Algorithm 2, at the bounds that are known or, where some are not, at the best of nine settings."""
+    tau = prepared.tau
+    free = [name for name in BOUNDS if name not in known]
+    grid = Grid.from_bounds(ALPHA, settings(tau, {"eta": ETA})[0].eta)
+    n_pairs = int((tau.lengths - 1).sum())
+    best = np.inf, np.inf
+    tried = 0
+    for bounds in settings(tau, known):
+        tell("run")
+        tried += 1
+        run = craft(prepared, bounds, coupling=coupling, clusterer=clusterer, relabel=relabel, start=start, ask=ask)
+        codes = _codes(run, prepared, ask)
+        if not free:
+            return Fitted(run, bounds, (), codes)
+        path = [_index(encoder) for encoder in run.encoders]
+        nats = chained_evidence(codes.T, tau) * n_pairs
+        if coupling == "markov":  # and what its codes leave out, or depend on beside each other
+            nats += prepared.chain_cost(path, grid, "markov") - prepared.chain_cost(path, grid, "chain")
+        score = nats, _unnamed(codes, run.n_states)
+        if score < best:
+            best, found = score, Fitted(run, bounds, (), codes)
+        if score[1] == 0 and path == _path(run.trace):
+            break  # these encoders are the best chain there is, and their values the states
+        if len(run.trace.outcomes().get("too many states", ())) > tau.H / 2:
+            break  # lower bounds find even more
+    why = f"of {tried} settings tried, its encoders are the best chain ({best[0]:.1f} nats)."
+    choices = tuple(Choice(name, getattr(found.bounds, name), why) for name in free)
+    return Fitted(found.result, found.bounds, choices, found.codes)
+
+
+def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: OracleCalls) -> Fitted:
+    """One encoder for all steps: of all in the class the one whose values best tell the agents apart.
+
+    An agent's habits may be other ones at each step, or the same at all of them: the better account of the two counts.
+    A code that mimics the state, s XOR a coin that was tossed once, tells the agents apart as well as the state does. But
+    where all trajectories begin in one state, its first value is a coin: an encoder with one first value is taken unless
+    another is better by more than chance.
+    Bounds have no part in the choice; they are those of the grid that its log-odds are rounded to.
+    """
+    tau = prepared.tau
+    if not prepared.oracle.same_at_all_steps:
+        raise InvalidParameterError(
+            "stationary=True needs one class of encoders for all steps; this oracle has one for each h; give "
+            "FiniteOracle a list of functions."
+        )
+    counts = ask("sharing", _own_pairs, prepared)  # (H-1, |Phi|, N_s, N_s, K)
+    by_step = agents_evidence(counts, tau).sum(axis=(0, 2, 3))
+    pooled = agents_evidence(counts.sum(axis=0), tau).sum(axis=(1, 2))
+    nats = np.minimum(by_step, pooled)
+    index = int(np.argmin(nats))
+    from_one_start = np.flatnonzero((counts[0].sum(axis=(2, 3)) > 0).sum(axis=1) == 1)
+    if len(from_one_start):
+        other = from_one_start[np.argmin(nats[from_one_start])]
+        if nats[other] - nats[index] < ONE_START + np.log(len(nats)):
+            index = int(other)
+    nats /= max(int(counts[:, 0].sum()), 1)
+    bounds = settings(tau, known)[0]
+    values = np.stack([prepared.values(h, index) for h in range(1, tau.H + 1)], axis=1)
+    occurs = tally(values.ravel(), prepared.N_s) > 0
+    state_of = np.where(occurs, np.cumsum(occurs) - 1, np.cumsum(~occurs) + occurs.sum() - 1)
+    labels = renamed(values, state_of)
+    encoder = prepared.oracle.encoder(1, index, state_of)
+    result = _as_recorded(prepared, index, labels, bounds, encoder)
+    others = np.delete(nats, index)
+    beside = f"; {others.min():.4f} by the next best" if len(others) else ""
+    choices = [
+        Choice(
+            "encoder",
+            index,
+            f"of {len(nats)}, its values tell the agents apart best ({nats[index]:.4f} nats per pair{beside}).",
+        )
+    ]
+    why = "with stationary=True bounds decide nothing but the grid on which log-odds are shown."
+    choices += [Choice(name, getattr(bounds, name), why) for name in BOUNDS if name not in known]
+    return Fitted(result, bounds, tuple(choices), labels, encoder)
+
+
+def _own_pairs(prepared: PreparedCounting) -> NDArray[np.int64]:
+    return np.stack([prepared.own_pair_counts(h) for h in range(1, prepared.tau.H)])
+
+
+def _as_recorded(
+    prepared: PreparedCounting, index: int, labels: NDArray[np.int64], bounds: Bounds, encoder: Encoder
+) -> Result:
+    """The states that an encoder's values are, in the records of Algorithm 2: every move is a cluster of its own."""
+    tau = prepared.tau
+    grid = Grid.from_bounds(bounds.alpha, bounds.eta)
+    f = prepared.evaluated([(index, index)] * (tau.H - 1), grid)
+    n_states = n_labels(labels)
+    steps = []
+    for h in range(1, tau.H):
+        before, after, bins = labels[:, h - 1], labels[:, h], f.bins[:, h - 1]
+        moves = tally(paired(before, after, n_states), n_states**2)
+        spectra = np.zeros((n_states, tau.K - 1, grid.size), dtype=np.int64)
+        clusters = []
+        for move in np.flatnonzero(moves):
+            s, s_next = divmod(int(move), n_states)
+            at = bins[np.argmax((before == s) & (after == s_next))]
+            spectra[s, np.arange(tau.K - 1), at] += moves[move]
+            clusters.append(Cluster(s, tuple((int(j), int(j)) for j in at), int(moves[move]), s_next))
+        n_next = int((tally(after) > 0).sum())
+        steps.append(
+            StepTrace(
+                h=h,
+                threshold=0.0,
+                spectra=spectra[:, 0] if tau.K == 2 else spectra,
+                clusters=tuple(clusters),
+                comparisons=(),
+                n_states=n_next,
+                assigned=1.0,
+                outcome="ok" if n_next > 1 else "one state",
+                f_loss=float(f.loss[h - 1]),
+                encoder_loss=0.0,
+                chance=shares_loss(tau.running(h + 1)),
+                p_value=None if f.p_value is None else float(f.p_value[h - 1]),
+            )
+        )
+    n_starts = int((tally(labels[:, 0]) > 0).sum())
+    return Result((encoder,) * tau.H, labels, Trace(grid, tuple(steps), f.models), f.f, n_starts)
+
+
+def _codes(run: Result, prepared: PreparedCounting, ask: OracleCalls) -> NDArray[np.int64]:
+    read = [ask("reading", prepared.read, encoder, h) for h, encoder in enumerate(run.encoders, start=1)]
+    return np.stack(read, axis=1).astype(np.int64)
+
+
+def _index(encoder: Encoder) -> int:
+    """The encoder's number in its class."""
+    if isinstance(encoder, ConstantEncoder):
+        return CONSTANT
+    assert isinstance(encoder, ValueEncoder), "encoders of a finite class are its members"
+    return encoder.index
+
+
+def _path(trace: Trace) -> list[int]:
+    """The encoders that the log-odds read, where all steps have one each."""
+    return [trace.models[0].i, *(model.j for model in trace.models)]
+
+
+def _unnamed(codes: Labels, n_states: Sequence[int]) -> float:
+    """How far the states that CRAFT found are from those that its encoders read; 0 where they are the same.
+
+    An encoder has a value for every observation, also where CRAFT found fewer states than it has values: it may be
+    right by luck, but the user is told of fewer states. Counted are, summed over steps, the share of codes that stand
+    for no state, and the states that no code stands for.
+    """
+    total = 0.0
+    for code, n in zip(codes.T, n_states):
+        visits = tally(code, n)
+        total += int(visits[n:].sum()) / max(int(visits.sum()), 1)
+        total += n - int((visits[:n] > 0).sum())
+    return total
