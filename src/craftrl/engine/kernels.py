@@ -136,23 +136,45 @@ def _common(a, b):
 
 
 @compiled
+def _common_of_two(a, b, c, d):
+    """The same for a and b with c and d: four counts for four words, each of which is read once."""
+    ac = ad = bc = bd = np.int64(0)
+    for w in range(len(a)):
+        from_a, from_b, from_c, from_d = a[w], b[w], c[w], d[w]
+        ac += _popcount(from_a & from_c)
+        ad += _popcount(from_a & from_d)
+        bc += _popcount(from_b & from_c)
+        bd += _popcount(from_b & from_d)
+    return ac, ad, bc, bd
+
+
+@compiled
 def count_pairs(p, q, segments, out):
     """out[k, u, v, i, j]: the bits that p[u, i] and q[v, j] have in common in segment k of the words.
 
     p (U, I, W) and q (V, J, W) are bit planes; segments (K + 1,) bounds the agents' words; out is int32.
     """
+    (U, I), (V, J) = p.shape[:2], q.shape[:2]
     out[:] = 0
-    chunk = max(64, CACHE_WORDS // max(q.shape[0] * q.shape[1], 1))
+    chunk = max(64, CACHE_WORDS // max(V * J, 1))
     for k in range(len(segments) - 1):
         for first in range(segments[k], segments[k + 1], chunk):
             stop = min(first + chunk, segments[k + 1])
-            for u in range(p.shape[0]):
-                for i in range(p.shape[1]):
-                    mine = p[u, i, first:stop]
-                    for v in range(q.shape[0]):
-                        row = out[k, u, v, i]
-                        for j in range(q.shape[1]):
-                            row[j] += _common(mine, q[v, j, first:stop])
+            for u in range(U):
+                for i in range(0, I, 2):
+                    other = min(i + 1, I - 1)  # the last one again where their number is odd
+                    a, b = p[u, i, first:stop], p[u, other, first:stop]
+                    for v in range(V):
+                        for j in range(0, J, 2):
+                            last = min(j + 1, J - 1)
+                            ac, ad, bc, bd = _common_of_two(a, b, q[v, j, first:stop], q[v, last, first:stop])
+                            out[k, u, v, i, j] += ac
+                            if last > j:
+                                out[k, u, v, i, last] += ad
+                            if other > i:
+                                out[k, u, v, other, j] += bc
+                            if last > j and other > i:
+                                out[k, u, v, other, last] += bd
 
 
 @compiled
