@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.labels import Labels
-from craftrl.data.dataset import BLOCK_BYTES, ArraySteps, Steps, TrajectoryDataset
+from craftrl.data.dataset import BLOCK_BYTES, Steps, TrajectoryDataset
 from craftrl.errors import InvalidDataError
 
 __all__ = ["NOTHING", "Packed", "Share", "View", "Words", "pack_coordinates", "pack_functions"]
@@ -33,7 +33,7 @@ class Share:
     """Some trajectories of a dataset: of each agent a run of consecutive ones.
 
     steps    where the observations lie
-    runs     for each agent where its trajectories begin and end among those of `steps`
+    runs     for each agent where its trajectories begin and end among all
     lengths  int (n,): how many steps each of them has
     first    for each agent how many of its trajectories come before these in the whole dataset
     """
@@ -45,17 +45,12 @@ class Share:
 
     @classmethod
     def of(cls, tau: TrajectoryDataset, number: int = 0, out_of: int = 1) -> Share:
-        """One of `out_of` equal parts of a dataset; of an array, a copy of these trajectories alone."""
+        """One of `out_of` equal parts of a dataset."""
         bounds = [(number * int(n) // out_of, (number + 1) * int(n) // out_of) for n in tau.counts]
         begin = [tau.agent_slice(k).start for k in range(tau.K)]
         runs = tuple((b + start, b + stop) for b, (start, stop) in zip(begin, bounds))
         lengths = np.concatenate([tau.lengths[slice(*run)] for run in runs])
-        steps = tau.steps
-        if isinstance(steps, ArraySteps) and out_of > 1:
-            steps = ArraySteps(np.concatenate([steps.array[:, slice(*run)] for run in runs], axis=1))
-            ends = list(accumulate(stop - start for start, stop in bounds))
-            runs = tuple(zip([0, *ends], ends))
-        return cls(steps, runs, lengths, tuple(start for start, _ in bounds))
+        return cls(tau.steps, runs, lengths, tuple(start for start, _ in bounds))
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:

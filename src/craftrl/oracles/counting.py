@@ -8,6 +8,7 @@ Paper: Lines 9-10, 25, 46; Appendix A
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
@@ -26,7 +27,7 @@ from craftrl.core.labels import Labels, renamed
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
-from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 from craftrl.engine.counting import Counter
 from craftrl.engine.packing import Packed, Share, View, Words
 from craftrl.engine.parts import Parts
@@ -56,6 +57,7 @@ __all__ = [
 
 Ints = NDArray[np.integer]
 MOST_VALUES = 2**15  # values are kept as 16-bit integers
+RAY = re.compile(r"auto|local|[^\s/@]+:\d{1,5}")
 MOST_COUNTED = 2**31  # trajectories of one agent: counts of pairs are 32-bit integers
 
 
@@ -109,7 +111,7 @@ class CountingOracle(Oracle):
                 f"{shown(self.n_values)} was given; it is the most values that an encoder may take."
             )
         usable_threads(self.n_threads)
-        if self.ray is not None and not isinstance(self.ray, str):
+        if self.ray is not None and not (isinstance(self.ray, str) and RAY.fullmatch(self.ray)):
             raise InvalidParameterError(
                 f"ray must be HOST:PORT, 'auto', 'local' or None; {shown(self.ray)} was given; None counts here."
             )
@@ -320,7 +322,7 @@ class PreparedCounting(PreparedOracle):
 
 
 def _parts(oracle: CountingOracle, tau: TrajectoryDataset) -> Parts:
-    if oracle.ray is None:
+    if oracle.ray is None or isinstance(tau.steps, ArraySteps):  # what is in this process's memory is counted here
         return Parts(tau, oracle.pack)
     from craftrl.engine.ray_parts import RayParts
 

@@ -39,8 +39,8 @@ class CoordinateOracle(CountingOracle):
         Count on at most so many threads; None: on all cores. Results do not depend on it.
     ray
         Count on a Ray cluster, one part of the data on each core: "HOST:6379"; "auto" for the cluster that this process
-        or machine belongs to; "local" for a Ray that is started on this machine. Results are the same as here. Every
-        machine reads its part of a dataset that was opened from disk, so the path must lead to it there too.
+        or machine belongs to; "local" for a Ray that is started on this machine. Results are the same as here. The data
+        must be a dataset on disk, at a path that leads to it on every machine; arrays in memory are counted here.
 
     Notes
     -----
