@@ -30,7 +30,8 @@ STEEP = 8  # least second difference of the softplus table with which rounding c
 MOST_BINS = 256  # of a grid whose every bin is tried; beyond, NumPy's two neighbours are faster
 MOST_ENTRIES = 2**20  # of the tables for more than two agents; beyond, NumPy does without them
 
-Int32, Int64 = NDArray[np.int32], NDArray[np.int64]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
 Tile = tuple[int, int, Int64]
 """Some rows of the losses of two neighbouring steps: the number of the matrix, the first row, the rows."""
 
