@@ -20,7 +20,9 @@ from measuring import write_rows
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, TrajectoryDataset
-from craftrl.core.seam import EncoderFit, LogOdds, PreparedOracle
+from craftrl.core.learned import PreparedLearned
+from craftrl.core.oracle import EncoderFit, LogOdds
+from craftrl.core.starts import StartTest
 from craftrl.envs.collection import sample_latent_paths
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.base import Oracle
@@ -40,6 +42,8 @@ WORLDS: dict[str, dict[str, Any]] = {
 class StandIn(Oracle):
     """Answers as a well-trained network would, from observations (n, 1) that are the true states."""
 
+    shares_over_time = True
+
     def prepare(self, tau: TrajectoryDataset) -> PreparedStandIn:
         return PreparedStandIn(tau)
 
@@ -47,10 +51,11 @@ class StandIn(Oracle):
         return SCATTERED
 
 
-class PreparedStandIn(PreparedOracle):
+class PreparedStandIn(PreparedLearned):
     """The true states (H, n), and log-odds (n, H-1) with noise."""
 
     def __init__(self, tau: TrajectoryDataset) -> None:
+        self.tau = tau
         self.states = np.stack([tau.at(h)[:, 0].astype(np.int64) for h in range(1, tau.H + 1)])
         self.n_states = int(self.states.max()) + 1
         rng = np.random.default_rng(0)
@@ -65,6 +70,12 @@ class PreparedStandIn(PreparedOracle):
 
     def log_odds(self, grid: Any, coupling: Any) -> LogOdds:
         return LogOdds(to_bins(self.f, grid), self.loss)
+
+    def log_odds_given(self, h: int, label: Ints, f: LogOdds, grid: Any) -> NDArray[np.int16]:
+        return f.bins[:, h - 1]
+
+    def test_start(self) -> StartTest:
+        return StartTest(1.0, 1.0, 0.0, 0.0)
 
     def separation(self, h: int, cluster: Ints, n_clusters: int) -> _Overlap:
         cell = np.where(cluster >= 0, cluster, n_clusters) * self.n_states + self.states[h - 1]
@@ -102,7 +113,7 @@ class _Overlap:
         self.table = table
         self.scores = np.broadcast_to(np.float64(0), (len(table), n_rows))  # its size counts, and no memory
 
-    def loss(self, new: int, state: Sequence[int]) -> float:
+    def __call__(self, new: int, state: Sequence[int]) -> float:
         return float(self.losses(new, [state])[0])
 
     def losses(self, new: int, states: Sequence[Sequence[int]]) -> NDArray[np.float64]:

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from craftrl import CRAFT
 from craftrl.envs.collection import collect
 from craftrl.envs.pixels import PixelsExBMDP
+from craftrl.paper import population_assumptions
 from craftrl.states.accuracy import encoder_accuracy, state_accuracies_by_step, state_summary
-from craftrl.theory import population_assumptions
 
 OUT = Path(__file__).parent / "results" / "feature_vectors.json"
 NOISE = 1 / 8

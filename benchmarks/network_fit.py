@@ -25,8 +25,8 @@ from craftrl.oracles.network.networks import PairNetwork
 from craftrl.oracles.network.side_by_side import cores_for
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.oracles.network.trunks import new_trunk
+from craftrl.paper import population_assumptions
 from craftrl.states.accuracy import encoder_accuracy
-from craftrl.theory import population_assumptions
 
 WORLDS: dict[str, dict[str, Any]] = {
     "small": {"horizon": 6, "size": 3, "n_walkers": 2, "layout": "open", "n": 3000},

@@ -94,7 +94,7 @@ class Bench:
 
     @cached_property
     def single(self) -> Any:
-        from craftrl.baselines import SingleObservation
+        from craftrl.paper import SingleObservation
 
         return SingleObservation(CoordinateOracle()).fit(self.x, self.tau.agent)
 

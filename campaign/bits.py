@@ -95,7 +95,7 @@ def _shards(out: Path, workers: int) -> None:
 
 def _single(out: Path, workers: int) -> None:
     from craftrl import CoordinateOracle
-    from craftrl.baselines import SingleObservation
+    from craftrl.paper import SingleObservation
 
     SingleObservation(CoordinateOracle()).fit(_data()).save(out)
 

@@ -10,8 +10,8 @@ from typing import Any
 from unittest import mock
 
 from campaign.bench import Bench
-from craftrl.reproduce import runner
-from craftrl.reproduce.catalogue import available_studies
+from craftrl.cli.reproduce import available_studies
+from craftrl.paper import sweep
 
 __all__ = ["STUDIES", "Enough", "a_few_runs", "study_words"]
 
@@ -69,14 +69,14 @@ def _played(bench: Bench) -> Path:
 @contextmanager
 def a_few_runs(name: str) -> Iterator[None]:
     """Within the block, a sweep of many runs of this study ends with Enough after the first."""
-    run_all = runner._run_all
+    carried_out = sweep._carried_out
 
-    def first(todo: Any, *given: Any) -> None:
+    def first(run_one: Any, todo: Any, workers: int) -> Iterator[tuple[str, str]]:
         if name in LONG:
             raise Enough
-        run_all(todo if len(todo) <= FEW else todo[:1], *given)
+        yield from carried_out(run_one, todo if len(todo) <= FEW else todo[:1], workers)
         if len(todo) > FEW:
             raise Enough
 
-    with mock.patch.object(runner, "_run_all", first), mock.patch("studies.games.data.EPISODES", EPISODES):
+    with mock.patch.object(sweep, "_carried_out", first), mock.patch("studies.games.data.EPISODES", EPISODES):
         yield

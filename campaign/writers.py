@@ -24,11 +24,10 @@ import numpy as np
 
 from campaign.commands import actions_of
 from craftrl.cli import COMMANDS as ALL
+from craftrl.cli.reproduce import StudyCommand, available_studies
 from craftrl.cli.theory import COMMANDS as THEORY
 from craftrl.data import TrajectoryDataset
 from craftrl.data.places import place
-from craftrl.reproduce.catalogue import available_studies
-from craftrl.reproduce.study import Study
 
 __all__ = ["COMMANDS", "ON_RAY", "PATIENCE", "Command", "Stage", "contents", "finish", "start", "unlisted"]
 
@@ -139,8 +138,7 @@ def _commands() -> Iterator[tuple[str, Any]]:
             yield from ((f"theory {rest}", import_module(where)) for rest, (where, _) in THEORY.items())
         elif name == "reproduce":
             for study, (where, _) in available_studies().items():
-                command = "reproduce STUDY" if isinstance(where, Study) else f"reproduce {study}"
-                yield command, where if isinstance(where, Study) else import_module(where)
+                yield "reproduce STUDY" if isinstance(where, StudyCommand) else f"reproduce {study}", where
         else:
             yield name, _module(name)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from craftrl.reproduce.folder import Row
-from craftrl.reproduce.statistics import estimate
+from craftrl.paper.sweep import Row, estimate
 
 __all__ = ["HEAD", "ONE_STATE", "Cell", "cell", "markdown_table", "one_state", "states_right", "text"]
 
@@ -23,7 +22,7 @@ def cell(settings: Cell, mine: Sequence[Row]) -> Cell:
         **settings,
         "seeds": e.n,
         "accuracy": e.mean,
-        "interval": [e.low, e.high],
+        "interval": e.interval,
         "accuracies": [row["accuracy"] for row in mine],
         **{name: sum(row[name] for row in mine) / e.n for name in MEANS},
         "steps": len(mine[0]["n_states"]) - 1,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from craftrl import CRAFT, baselines
+from craftrl import CRAFT
 from craftrl.core.craft import Bounds
 from craftrl.core.evidence import chance_loss
 from craftrl.envs.collection import Collection
@@ -27,6 +27,9 @@ from craftrl.oracles.network.settings import TrainingError
 from craftrl.oracles.network.threads import cpu_threads
 from craftrl.states.accuracy import accuracy, encoder_accuracy, state_accuracies
 from craftrl.states.visits import count_visits
+from studies import objectives
+from studies.latent_action import LatentAction
+from studies.trained import TrainedBaseline
 
 __all__ = ["FEWEST_PAIRS", "Data", "Fitted", "best_rate", "fit_craft", "fit_rival", "scores"]
 
@@ -37,13 +40,13 @@ PROBED = 20_000  # frames whose true states the linear probe learns from
 WIDEST = 256  # features that the probe reads; of more, it reads so many principal components
 FEWEST_FRAMES = 20  # held-out frames of a state at a step, below which its own accuracy is not scored
 CLASSES = {
-    "autoencoder": baselines.Autoencoder,
-    "contrastive": baselines.TemporalContrastive,
-    "forward": baselines.ForwardPrediction,
-    "latent-action": baselines.LatentAction,
-    "single": baselines.SingleFrame,
-    "paired": baselines.PairedFrames,
-    "ac-state": baselines.ACState,
+    "autoencoder": objectives.Autoencoder,
+    "contrastive": objectives.TemporalContrastive,
+    "forward": objectives.ForwardPrediction,
+    "latent-action": LatentAction,
+    "single": objectives.SingleFrame,
+    "paired": objectives.PairedFrames,
+    "ac-state": objectives.ACState,
 }
 
 
@@ -128,7 +131,7 @@ def fit_rival(technique: str, data: Data, training: Training, rates: Sequence[fl
 
 def best_rate(
     technique: str, data: Data, training: Training, rates: Sequence[float]
-) -> tuple[baselines.TrainedBaseline, float, dict[float, float]]:
+) -> tuple[TrainedBaseline, float, dict[float, float]]:
     """The rival without its states, of the rate with the best held-out loss; that rate; and the loss of each."""
     tried = {lr: _trained(technique, data, training.but(lr=lr)) for lr in rates}
     losses = {lr: np.inf if rival is None else rival.held_out_loss_ for lr, rival in tried.items()}
@@ -139,7 +142,7 @@ def best_rate(
     return best, lr, losses
 
 
-def _trained(technique: str, data: Data, training: Training) -> baselines.TrainedBaseline | None:
+def _trained(technique: str, data: Data, training: Training) -> TrainedBaseline | None:
     """The rival without its states; None where the loss did not stay finite at this rate."""
     rival = CLASSES[technique](data.n_states, training=training)
     try:
@@ -148,7 +151,7 @@ def _trained(technique: str, data: Data, training: Training) -> baselines.Traine
         return None
 
 
-def _cluster(rival: baselines.TrainedBaseline, data: Data) -> bool:
+def _cluster(rival: TrainedBaseline, data: Data) -> bool:
     """Cluster raw and standardised features, keep what is closer to the truth; whether that is the latter."""
     found = []
     for standardise in (False, True):

@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 import torch
 from feature_world import feature_data
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import RidgeClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import AssumptionWarning, ClassifierOracle, CoordinateOracle, FiniteOracle, Mixed, NeuralOracle, Training
+from craftrl import AssumptionWarning, ClassifierOracle, CoordinateOracle, FiniteOracle, NeuralOracle, Training
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.1}
@@ -81,12 +81,4 @@ ORACLES = {
     "network of vectors": ("features", network),
     "network of images": ("images", network),
     "network with a trunk of one's own": ("features", lambda: network(trunk=own_trunk())),
-    "mixed": (
-        "features",
-        lambda: Mixed(network(), ClassifierOracle(LogisticRegression(), folds=2), ClassifierOracle(tree(), folds=2)),
-    ),
-    "mixed with functions": (
-        "bits",
-        lambda: Mixed(CoordinateOracle(), CoordinateOracle(), FiniteOracle([Bit(i) for i in range(6)])),
-    ),
 }

@@ -25,7 +25,6 @@ from craftrl.data.ranks import ALONE
 from craftrl.distributed import LocalExecutor
 from craftrl.envs.gym import ExBMDPEnv, NumberedActions
 from craftrl.planning import Curve, Imitator
-from craftrl.theory import corrupted_example
 
 __all__ = ["HELD"]
 
@@ -33,7 +32,7 @@ __all__ = ["HELD"]
 HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.CRAFT": lambda b: copy.deepcopy(b.model),
     "craftrl.TrajectoryDataset": lambda b: b.tau,
-    "craftrl.baselines.SingleObservation": lambda b: copy.deepcopy(b.single),
+    "craftrl.paper.SingleObservation": lambda b: copy.deepcopy(b.single),
     "craftrl.states.graph.LatentGraph": lambda b: b.graph,
     "craftrl.core.grid.Grid": lambda b: Grid.from_bounds(1, 0.2),
     "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
@@ -54,5 +53,4 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.planning.Planner": lambda b: planner(b),
     "craftrl.planning.TabularQ": lambda b: table(b),
     "craftrl.states.latent_actions.LatentActions": lambda b: latent(),
-    "craftrl.theory.CorruptedExample": lambda b: corrupted_example(0.7, 0.3, 0.1),
 }

@@ -10,10 +10,7 @@ RECORDS: dict[str, str] = {
     **dict.fromkeys(
         [
             "craftrl.oracles.Choice",
-            "craftrl.theory.Assumptions",
-            "craftrl.theory.Attained",
-            "craftrl.theory.CorruptedExample",
-            "craftrl.theory.SampleSize",
+            "craftrl.paper.Assumptions",
             "craftrl.diagnostics.AgentPairs",
             "craftrl.diagnostics.AgentShares",
             "craftrl.diagnostics.Closure",
@@ -44,7 +41,6 @@ RECORDS: dict[str, str] = {
     ),
     **dict.fromkeys(["craftrl.core.grid.Grid"], "Grid.from_bounds makes it"),
     **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
-    **dict.fromkeys(["craftrl.baselines.TrainedBaseline"], "what trained baselines have in common; each is tried"),
     **dict.fromkeys(["craftrl.distributed.RayExecutor.*"], "each needs a Ray and handles of it; tests try them"),
     **dict.fromkeys(["craftrl.data.remote.Remote.*"], "what the library reads and writes places with"),
     **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),

@@ -24,7 +24,6 @@ __all__ = [
     "halves",
     "latent",
     "network_job",
-    "no_actions",
     "planner",
     "ring",
     "second",
@@ -153,11 +152,6 @@ def gym_world() -> Any:
 
     agents = (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2
     return GymWorld(environment, lambda env: 0, 2, [0, 1], 4, agents)
-
-
-def no_actions(b: Bench) -> Any:
-    """One action at every step of every trajectory."""
-    return np.zeros((len(b.x), b.x.shape[1] - 1), dtype=int)
 
 
 def subject(b: Bench) -> Any:

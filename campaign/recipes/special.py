@@ -15,16 +15,16 @@ from campaign.recipes.small import (
     episode,
     gym_world,
     habits,
-    no_actions,
     ring,
     states_shown,
     subject,
     task,
     tensor,
 )
-from craftrl import CRAFT, CoordinateOracle, baselines
+from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import MarkovPolicy, violations
 from craftrl.importing import Recording
+from craftrl.paper import baselines
 
 __all__ = ["SPECIAL"]
 
@@ -33,13 +33,10 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.CRAFT.diagnose", "agent"): lambda b: b.tau.agent,
     ("craftrl.CRAFT.diagnose", "n_resamples"): lambda b: 1,
     ("craftrl.CRAFT.encode", "h"): lambda b: 2,
-    **{(f"craftrl.baselines.{name}.fit", "agent"): lambda b: b.tau.agent for name in baselines.__all__},
-    ("craftrl.baselines.DRAFT.fit", "x"): lambda b: b.x[:, :2],
-    ("craftrl.baselines.ACState.fit", "actions"): lambda b: no_actions(b),
-    ("craftrl.baselines.ACState.train", "actions"): lambda b: no_actions(b),
-    ("craftrl.baselines.ACState.features", "x"): lambda b: b.tau.at(2),
-    ("craftrl.baselines.SingleObservation.encode", "h"): lambda b: 2,
-    ("craftrl.baselines.SingleObservation.from_pretrained", "path"): lambda b: b.saved_single,
+    **{(f"craftrl.paper.{name}.fit", "agent"): lambda b: b.tau.agent for name in baselines.__all__},
+    ("craftrl.paper.DRAFT.fit", "x"): lambda b: b.x[:, :2],
+    ("craftrl.paper.SingleObservation.encode", "h"): lambda b: 2,
+    ("craftrl.paper.SingleObservation.from_pretrained", "path"): lambda b: b.saved_single,
     ("craftrl.plots.spectra.draw_schematic", "path"): lambda b: b.new(".png"),
     ("craftrl.importing.Agent", "episodes"): lambda b: [episode(b.x[0])],
     ("craftrl.importing.Agent", "format"): lambda b: "walks",
@@ -67,7 +64,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.load", "path"): lambda b: b.saved,
     ("craftrl.CRAFT.from_pretrained", "path"): lambda b: b.saved,
     ("craftrl.CRAFT.encode", "x"): lambda b: b.tau.at(2),
-    ("craftrl.baselines.SingleObservation.encode", "x"): lambda b: b.tau.at(2),
+    ("craftrl.paper.SingleObservation.encode", "x"): lambda b: b.tau.at(2),
     ("craftrl.TrajectoryDataset.open", "path"): lambda b: b.stored,
     ("craftrl.TrajectoryDataset.from_episodes", "agents"): lambda b: [list(b.x[:60]), list(b.x[60:])],
     ("craftrl.TrajectoryDataset.select", "agent"): lambda b: b.tau.agent[40:80],
@@ -145,10 +142,4 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "workers"): lambda b: 1,
     ("craftrl.data.ranks.Ranks.every", "value"): lambda b: 1,
     ("craftrl.data.ranks.Ranks.from_first", "function"): lambda b: lambda: 1,
-    ("craftrl.theory.encoding_sample_size", "m"): lambda b: 0,
-    ("craftrl.theory.encoding_epsilon", "m"): lambda b: 0,
-    ("craftrl.theory.separation_margin", "m"): lambda b: 0,
-    ("craftrl.theory.separation_sample_size", "m"): lambda b: 0,
-    ("craftrl.theory.recursive_step_holds", "epsilon"): lambda b: 0.001,
-    ("craftrl.theory.recursive_step_holds", "h"): lambda b: 2,
 }

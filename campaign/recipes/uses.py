@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from campaign.bench import Bench
-from campaign.recipes.small import agent, environment, episode, few_epochs, no_actions, states_shown
-from craftrl import CRAFT, CoordinateOracle, NeuralOracle, baselines
+from campaign.recipes.small import agent, environment, episode, few_epochs, states_shown
+from craftrl import CRAFT, CoordinateOracle, NeuralOracle
 from craftrl.distributed.cost import estimate
 from craftrl.distributed.job import Cluster, Job
 from craftrl.distributed.rates import Rates
@@ -17,9 +17,6 @@ from craftrl.envs import collect
 from craftrl.importing import Agent, import_data
 
 __all__ = ["USES"]
-
-# Baselines that train a network.
-TRAINED = [name for name in baselines.__all__ if issubclass(getattr(baselines, name), baselines.TrainedBaseline)]
 
 USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.CRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
@@ -31,11 +28,10 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.NeuralOracle": lambda b, oracle: _fit(b, _quick(oracle)),
     "craftrl.Training": lambda b, training: _fit(b, NeuralOracle(dim=8, networks=1, training=training)),
     "craftrl.Valleys": lambda b, clusterer: _fit(b, CoordinateOracle(), clusterer=clusterer),
-    "craftrl.baselines.DRAFT": lambda b, model: model.fit(b.x[:, :2], b.tau.agent),
-    "craftrl.baselines.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
-    "craftrl.baselines.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
-    "craftrl.baselines.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
-    **{f"craftrl.baselines.{name}": lambda b, model: _trained(b, model) for name in TRAINED},
+    "craftrl.paper.DRAFT": lambda b, model: model.fit(b.x[:, :2], b.tau.agent),
+    "craftrl.paper.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.paper.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
+    "craftrl.paper.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.distributed.RayExecutor": lambda b, executor: _summed(executor),
     "craftrl.distributed.job.Cluster": lambda b, cluster: estimate(Job(10**6), cluster, Rates.shipped()),
     "craftrl.distributed.job.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
@@ -75,10 +71,6 @@ def _summed(executor: Any) -> Any:
 
 def _quick(trained: Any) -> Any:
     return trained if trained.training is not None else trained.set_params(training=few_epochs())
-
-
-def _trained(b: Bench, model: Any) -> Any:
-    return _quick(model).fit(b.x, b.tau.agent, no_actions(b))
 
 
 def _fit(b: Bench, oracle: Any, **given: Any) -> Any:

@@ -5,6 +5,7 @@ Every check raises InvalidParameterError in one sentence: what must hold, what w
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import re
@@ -30,11 +31,14 @@ __all__ = [
     "is_number",
     "is_url",
     "is_whole",
+    "natural",
+    "positive",
     "shown",
 ]
 
 MOST = 2**63 - 1  # what NumPy, torch and file formats take as a whole number
 LONGEST_NAME = 255  # bytes in one part of a path, on every common file system
+DIGITS = 18  # of a whole number on the command line: 64 bits hold these
 WIDTH = 80  # letters of a value in a message
 # A scheme has two letters at least: C:// is a drive. pathlib makes one slash of two.
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+://")
@@ -102,6 +106,24 @@ def check_method(name: str, value: Any, method: str, what: str) -> None:
     """An object with this method, which `what` describes; texts and classes are none, whatever they can do."""
     if isinstance(value, (str, type)) or not callable(getattr(value, method, None)):
         raise _wrong(name, what, value, "")
+
+
+def natural(text: str) -> int:
+    """A whole number of at least 0 on the command line: seeds, and counts of what may be absent."""
+    return _whole(text, 0)
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1 on the command line."""
+    return _whole(text, 1)
+
+
+def _whole(text: str, least: int) -> int:
+    digits = text.isascii() and text.isdigit()  # of which int reads 4300 at most
+    if not digits or len(text) > DIGITS or int(text) < least:
+        limit = f", below 10**{DIGITS}" if digits and len(text) > DIGITS else ""
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}{limit}; {text!r} was given")
+    return int(text)
 
 
 def is_url(value: Any) -> bool:

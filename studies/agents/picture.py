@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from craftrl.paper.sweep import Row
+from craftrl.paper.table1 import CHANCE, toy_chance
 from craftrl.plots.style import COLOURS, INK, chance_line, picture
-from craftrl.reproduce.chance import CHANCE, toy_chance
-from craftrl.reproduce.folder import Row
 from studies.agents.report import Cell, cells
 from studies.agents.spec import KINDS
+from studies.statistics import half_of
 
 __all__ = ["draw", "draw_cells"]
 
@@ -29,7 +30,7 @@ def draw_cells(table: Sequence[Cell], chance: float, path: Path) -> None:
                 for coupling, line in (("chain", "-"), ("independent", ":")):
                     mine = [c for c in table if (c.kind, c.total, c.coupling, c.factor) == (kind, total, coupling, 1)]
                     mean = [100 * cell.accuracy.mean for cell in mine]
-                    half = [100 * (cell.accuracy.high - cell.accuracy.mean) for cell in mine]
+                    half = [100 * half_of(cell.accuracy) for cell in mine]
                     x = [cell.n_agents + 0.05 * (totals.index(total) - len(totals) / 2) for cell in mine]
                     axes.errorbar(x, mean, yerr=half, ls=line, marker="o", ms=3, lw=1.4, capsize=2, color=colour)
             chance_line(axes, chance, CHANCE if axes is panels[0] else None)

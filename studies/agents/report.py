@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.chance import CHANCE, toy_chance
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate, estimate_of, grouped, percent
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Estimate, Row, estimate
+from craftrl.paper.table1 import CHANCE, toy_chance
 from studies.agents.spec import COUPLINGS, KINDS
+from studies.statistics import estimate_of, grouped, percent, plus_minus
 
 __all__ = ["Cell", "cells", "cells_json", "format_cells", "report", "worst_rows"]
 
@@ -91,7 +92,7 @@ def _by_line(table: Sequence[Cell]) -> dict[tuple[str, int, str], list[Cell]]:
 
 
 def _accuracy(cell: Cell) -> str:
-    return cell.accuracy.percent()
+    return plus_minus(cell.accuracy)
 
 
 def _states(cell: Cell) -> str:

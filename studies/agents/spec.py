@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from craftrl.reproduce.study import Later, Study
+from craftrl.paper.sweep import Later, Study
 
 __all__ = [
     "AGENTS",

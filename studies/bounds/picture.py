@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from craftrl.paper.sweep import Row
+from craftrl.paper.table1 import CHANCE, toy_chance
 from craftrl.plots.style import BLUE, GREY, RED, chance_line, picture
-from craftrl.reproduce.chance import CHANCE, toy_chance
-from craftrl.reproduce.folder import Row
 from studies.bounds.report import Cell, cells
 from studies.bounds.spec import COUPLINGS
+from studies.statistics import half_of
 
 __all__ = ["draw", "draw_cells"]
 
@@ -37,7 +38,7 @@ def draw_cells(table: Sequence[Cell], chance: float, path: Path) -> None:
                 axes.plot(spread, wrong, ".", color=GREY, ms=4, alpha=0.7, label=label)
                 for shift, (choice, (name, marker, colour)) in zip((-0.27, 0.27), MARKS.items()):
                     of = next(c.accuracy for c in mine if c.choice == choice)
-                    half = 100 * (of.high - of.mean)
+                    half = 100 * half_of(of)
                     axes.errorbar(
                         x + shift,
                         100 * of.mean,

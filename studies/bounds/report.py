@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.chance import CHANCE, toy_chance
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate, grouped, percent
-from studies.bounds.spec import AGENTS, COUPLINGS, FACTORS, STARTS, grid_name
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Estimate, Row, estimate
+from craftrl.paper.table1 import CHANCE, toy_chance
+from studies.bounds.spec import AGENTS, COUPLINGS, FACTORS, grid_name
+from studies.statistics import grouped, percent, plus_minus
 
 __all__ = [
     "Cell",
@@ -62,7 +63,7 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
             by_seed = [row["accuracy"][coupling] for row in mine]
             for choice in by_seed[0]:
                 accuracy = estimate([seed[choice] for seed in by_seed])
-                less_true = estimate([seed[choice] - seed["true"] for seed in by_seed])
+                less_true = estimate([seed[choice] - seed["true"] for seed in by_seed], least=-1.0)
                 single = (_single(mine, name, coupling, choice) for name in ("state_mean", "state_worst"))
                 found.append(Cell(agents, size, coupling, choice, accuracy, less_true, *single))
     return found
@@ -96,21 +97,20 @@ def format_summary(table: Sequence[Cell]) -> str:
         mine = {c.choice: c for c in table if (c.agents, c.size, c.coupling) == (agents, size, coupling)}
         wrong = sorted(c.accuracy.mean for name, c in mine.items() if " x " in name)
         ahead = sum(mean >= mine["auto"].accuracy.mean for mean in wrong)
-        true, auto, less = (e.percent() for e in (mine["true"].accuracy, mine["auto"].accuracy, mine["auto"].less_true))
+        true, auto, less = map(plus_minus, (mine["true"].accuracy, mine["auto"].accuracy, mine["auto"].less_true))
         worst, median, best = (f"{100 * wrong[i]:.2f}" for i in (0, len(wrong) // 2, -1))
         lines.append(
             f"{agents:8} {size:5} {coupling:12} {true:>14} {auto:>14} {less:>15}  "
             f"{worst}, {median}, {best}; {ahead} of {len(wrong)}"
         )
         lines += [f"  worst state of a run: {_worst(mine)}"] if mine["true"].state_worst else []
-        lines += [f"  {name}: {mine[name].accuracy.percent()}" for name in STARTS if name in mine]
     return "\n".join(lines)
 
 
 def _worst(cells_of: dict[str, Cell]) -> str:
     """The worst state's accuracy, for the two choices that matter most."""
     worst = {choice: cells_of[choice].state_worst for choice in ("true", "auto")}
-    return ", ".join(f"{choice} {of.percent().strip()}" for choice, of in worst.items() if of)
+    return ", ".join(f"{choice} {plus_minus(of).strip()}" for choice, of in worst.items() if of)
 
 
 def worst_rows(table: Sequence[Cell]) -> list[str]:
@@ -131,6 +131,6 @@ def format_grid(table: Sequence[Cell], size: int, coupling: str, agents: str = n
     for alpha in FACTORS:
         lines.append(f"  alpha x {alpha:g}".ljust(14) + "".join(f"nu x {nu:g}".rjust(16) for nu in FACTORS))
         for eta in FACTORS:
-            cells_of_row = (mine[grid_name((alpha, eta, nu))].percent().rjust(16) for nu in FACTORS)
+            cells_of_row = (plus_minus(mine[grid_name((alpha, eta, nu))]).rjust(16) for nu in FACTORS)
             lines.append(f"    eta x {eta:g}".ljust(14) + "".join(cells_of_row))
     return "\n".join(lines)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate, grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Estimate, Row, estimate
+from studies.statistics import grouped, plus_minus
 
 __all__ = ["Cell", "cells", "format_cells", "report"]
 
@@ -68,7 +69,7 @@ def format_cells(table: Sequence[Cell]) -> str:
     for cell in (cell for cell in table if not cell.twin):
         twin = twins.get((cell.kind, cell.size, cell.coupling))
         lines.append(
-            f"{cell.kind:10} {cell.size:5,} {cell.coupling:12} {cell.alpha:6.2f} {cell.accuracy.percent():>14} "
-            f"{100 * cell.state_worst:6.1f} {cell.warned:7.0%} {twin.accuracy.percent() if twin else '':>14}".rstrip()
+            f"{cell.kind:10} {cell.size:5,} {cell.coupling:12} {cell.alpha:6.2f} {plus_minus(cell.accuracy):>14} "
+            f"{100 * cell.state_worst:6.1f} {cell.warned:7.0%} {plus_minus(twin.accuracy) if twin else '':>14}".rstrip()
         )
     return "\n".join(lines)

@@ -13,15 +13,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from craftrl.core.seam import Coupling
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
-from craftrl.core.seam import Coupling
 from craftrl.envs import collect
-from craftrl.reproduce.runner import seed_of
+from craftrl.paper import population_assumptions
+from craftrl.paper.sweep import seed_of
 from craftrl.states.accuracy import confusion
-from craftrl.theory import population_assumptions
 from studies.efficiency.scores import by_measure, of_fit, of_samples
 from studies.efficiency.spec import EXCESS, Run
 from studies.efficiency.worlds import make_agents, make_world

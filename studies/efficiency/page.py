@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from craftrl.reproduce.statistics import Estimate, estimate, percent
+from craftrl.paper.sweep import Estimate, estimate
 from studies.efficiency.report import Curve
 from studies.efficiency.spec import EXCESS, OTHERS, WORLDS
+from studies.statistics import half_of, percent
 
 __all__ = [
     "BEFORE_CLUSTERING",
@@ -108,7 +109,7 @@ def state_rows(found: Sequence[Curve]) -> list[str]:
 def _gain(found: Sequence[Curve], world: str, method: str, other: str) -> str:
     """The difference of two methods on the same data, seed by seed."""
     ours, theirs = (next(c for c in found if (c.world, c.method) == (world, name)) for name in (method, other))
-    gains = [estimate([a - b for a, b in zip(*two)]) for two in zip(ours.seeds, theirs.seeds)]
+    gains = [estimate([a - b for a, b in zip(*two)], least=-1.0) for two in zip(ours.seeds, theirs.seeds)]
     return _line("Markov chain less chain, both relabelled, same data", (_cell(gain, signed=True) for gain in gains))
 
 
@@ -117,7 +118,7 @@ def _line(title: str, cells: Iterable[str]) -> str:
 
 
 def _cell(of: Estimate, signed: bool = False) -> str:
-    mean, half = 100 * of.mean, 100 * (of.high - of.mean)
+    mean, half = 100 * of.mean, 100 * half_of(of)
     sign = "+" if signed and round(mean, 1) > 0 else ""
     if half >= 0.05:
         return f"{sign}{mean:.1f} ± {half:.1f}"

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from craftrl.paper.sweep import Row
+from craftrl.paper.table1 import CHANCE, PUBLISHED
 from craftrl.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, RED, chance_line, picture
-from craftrl.reproduce.chance import CHANCE
-from craftrl.reproduce.folder import Row
-from craftrl.reproduce.table1.spec import PUBLISHED
 from studies.efficiency.report import Curve, chance_of_worlds, curves
 from studies.efficiency.spec import EXCESS, WORLDS
 
@@ -55,7 +54,7 @@ def draw_curves(found: Sequence[Curve], chance: Mapping[str, float], path: Path)
         for axes, world in zip(panels, worlds):
             _draw(axes, [curve for curve in found if curve.world == world], chance[world], SHOWN)
             axes.set_title(WORLDS[world], loc="left")
-        sizes, published = zip(*((n, p.accuracy) for (method, n), p in PUBLISHED.items() if method == "craft"))
+        sizes, published = zip(*((n, p) for (method, n), p in PUBLISHED.items() if method == "craft"))
         panels[0].plot(sizes, [100 * p for p in published], "D", mfc="white", mec=INK, ms=5, label="paper, Table 1")
         panels[0].set_ylabel("encoder accuracy, mean over h (%)")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -81,17 +80,19 @@ def _draw(axes: Axes, found: Sequence[Curve], chance: float, shown: dict[str, tu
     chance_line(axes, chance, CHANCE)
     for method, (label, colour, line) in shown.items():
         for curve in (curve for curve in found if curve.method == method):
-            mean, low, high = ([100 * getattr(a, part) for a in curve.accuracy] for part in ("mean", "low", "high"))
             axes.plot(
                 curve.sizes,
-                mean,
+                [100 * a.mean for a in curve.accuracy],
                 ls=line,
                 marker="" if method in YARDSTICKS else "o",
                 ms=3.5,
                 color=colour,
                 label=label,
             )
-            axes.fill_between(curve.sizes, low, high, color=colour, alpha=0.15, lw=0)
+            low, high = zip(*(a.interval or (a.mean, a.mean) for a in curve.accuracy))
+            axes.fill_between(
+                curve.sizes, [100 * x for x in low], [100 * x for x in high], color=colour, alpha=0.15, lw=0
+            )
     axes.set_xscale("log")
     axes.set_xticks(found[0].sizes, [f"{size:,}" for size in found[0].sizes], fontsize=8)
     axes.minorticks_off()

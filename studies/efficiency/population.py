@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from craftrl.envs import BitsExBMDP, MarkovPolicy
-from craftrl.theory.visits import population_visits
+from craftrl.paper.assumptions import population_visits
 
 __all__ = [
     "aliased_chain",

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.reproduce.chance import CHANCE
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate
-from craftrl.theory import chance_accuracy
+from craftrl.data.files import write_json
+from craftrl.paper import chance_accuracy
+from craftrl.paper.sweep import Estimate, Row, estimate
+from craftrl.paper.table1 import CHANCE
 from studies.efficiency.population import limits
 from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, NAMES, OTHERS, WORLDS, Run
 from studies.efficiency.worlds import make_agents, make_world
+from studies.statistics import half_of
 
 __all__ = ["Curve", "chance_of_worlds", "curves", "curves_json", "format_curves", "gain_over_independent", "report"]
 
@@ -109,7 +110,7 @@ def gain_over_independent(found: Sequence[Curve], method: str, world: str = "pap
     """Accuracy less that of the paper's CRAFT on the same data, for each size: paired, seed by seed."""
     by_method = {curve.method: curve for curve in found if curve.world == world}
     pairs = zip(by_method[method].seeds, by_method["independent"].seeds)
-    return tuple(estimate([ours - theirs for ours, theirs in zip(*two)]) for two in pairs)
+    return tuple(estimate([ours - theirs for ours, theirs in zip(*two)], least=-1.0) for two in pairs)
 
 
 def curves_json(found: Sequence[Curve]) -> list[dict[str, Any]]:
@@ -171,4 +172,4 @@ def _gain_lines(found: Sequence[Curve], world: str) -> list[str]:
 
 
 def _text(of: Estimate) -> str:
-    return f"{100 * of.mean:6.2f} ±{100 * (of.high - of.mean):4.1f}"
+    return f"{100 * of.mean:6.2f} ±{100 * half_of(of):4.1f}"

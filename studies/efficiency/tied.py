@@ -21,10 +21,10 @@ from scipy.special import expit, logit
 from craftrl import CoordinateOracle
 from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
-from craftrl.reproduce.runner import seed_of
-from craftrl.reproduce.statistics import estimate
-from craftrl.theory import chance_accuracy, population_assumptions
+from craftrl.paper import chance_accuracy, population_assumptions
+from craftrl.paper.sweep import estimate, seed_of
 from studies.efficiency.population import Agents, sticky_agents
+from studies.statistics import half_of
 
 __all__ = ["ROWS", "WORLDS", "restless_agents", "run_one", "runs", "table_lines", "wavering_agents"]
 
@@ -133,10 +133,11 @@ def table_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for size in sizes:
             mine = [row for row in rows if (row["world"], row["size"]) == (name, size)]
             means = [(_percent(mine, "accuracy", key), _percent(mine, "worst", key)) for key in ("markov", "tied")]
-            gain = estimate([100 * (row["accuracy"]["tied"] - row["accuracy"]["markov"]) for row in mine])
+            gain = estimate([row["accuracy"]["tied"] - row["accuracy"]["markov"] for row in mine], least=-1.0)
             chance = 100 * float(np.mean([row["chance"] for row in mine]))
             cells = [f"{mean:.1f} ({worst:.0f})" for mean, worst in means]
-            cells += [f"{gain.mean:+.1f} ± {gain.high - gain.mean:.1f}", f"{chance:.1f}"]
+            interval = f" ± {100 * half_of(gain):.1f}" if gain.interval else ""
+            cells += [f"{100 * gain.mean:+.1f}{interval}", f"{chance:.1f}"]
             lines.append(f"| {' | '.join([name, str(size), str(len(mine)), *cells])} |")
     return lines
 

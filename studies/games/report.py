@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Row
 from studies.cells import HEAD, ONE_STATE, Cell, cell, markdown_table, one_state, text
 from studies.games.spec import NAMES
+from studies.statistics import grouped
 
 __all__ = ["cells", "format_table", "markdown", "report"]
 

@@ -13,7 +13,7 @@ from craftrl import CRAFT
 from craftrl.core.craft import Bounds
 from craftrl.envs.collection import Collection
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.theory.visits import empirical_visits
+from craftrl.states.visits import count_visits
 from studies.games.data import read
 from studies.games.spec import Run
 from studies.rivals import FEWEST_PAIRS, Data, Fitted, fit_craft, fit_rival, scores
@@ -67,7 +67,8 @@ def bounds_of(train: Collection) -> Bounds:
     """
     n = train.tau.n
     alphas, etas = [1.0], [0.5]
-    for pairs in empirical_visits(train.tau.agent, train.truth.states).pairs:  # (K, |S_h|, |S_{h+1}|), shares
+    for h in range(1, train.tau.H):
+        pairs = count_visits(train.tau.agent, *train.truth.states[:, h - 1 : h + 1].T) / n  # (K, |S_h|, |S_{h+1}|)
         often = n * pairs.sum(axis=0) >= FREQUENT
         share = pairs[:, often] / pairs.sum(axis=0)[often]
         etas.append(share.min(initial=0.5))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from craftrl.arguments import positive
 from craftrl.data.places import target
 from craftrl.errors import require
-from craftrl.reproduce.arguments import positive
-from craftrl.reproduce.study import Later, Study
+from craftrl.paper.sweep import Later, Study
 from studies.techniques import RATES, RIVALS
 
 __all__ = ["NAMES", "STUDY", "WORLDS", "Run", "sweep"]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Row
+from studies.statistics import grouped
 
 __all__ = ["beside_known", "counts", "group_of", "report"]
 

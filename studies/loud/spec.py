@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from craftrl.reproduce.study import Later, Study
+from craftrl.paper.sweep import Later, Study
 
 __all__ = ["FULL_SEEDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
 

@@ -8,8 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from craftrl.paper.sweep import Row
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
-from craftrl.reproduce.folder import Row
 from studies.cells import ONE_STATE
 from studies.pixels.report import cells
 from studies.pixels.spec import NAMES, Run

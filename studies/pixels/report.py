@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Row
 from studies.cells import ONE_STATE, Cell, cell
 from studies.pixels.spec import NAMES
+from studies.statistics import grouped
 
 __all__ = ["cells", "format_table", "label", "report", "table_json"]
 

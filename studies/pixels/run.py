@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from craftrl import CRAFT
-from craftrl.core.clusters import find_clusters
 from craftrl.core.craft import Bounds
-from craftrl.core.valleys import Valleys
 from craftrl.data import TrajectoryDataset
 from craftrl.envs.collection import collect
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.base import Oracle, PreparedOracle
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.reproduce.runner import seed_of
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
+from craftrl.paper.sweep import seed_of
 from studies.pixels.spec import Run
 from studies.rivals import FEWEST_PAIRS, Data, Fitted, fit_craft, fit_rival, scores
 from studies.techniques import RIVALS
@@ -94,7 +92,7 @@ def craft_of(run: Run, data: Data) -> CRAFT:
         _Reused(_prepared(replace(run, technique="craft", bounds=""), folds, weight)),
         **(vars(data.bounds) if run.bounds == "true" else {}),
         relabel=run.technique != "craft-no-relabel",
-        clusterer=find_clusters if run.technique == "craft-scan" else Valleys(),
+        clusterer="scan" if run.technique == "craft-scan" else "valleys",
         stationary=run.technique not in ("craft-steps", "craft-no-relabel", "craft-scan"),
     )
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from craftrl.reproduce.folder import Row
+from craftrl.paper.sweep import Row
 from studies.cells import HEAD, ONE_STATE, markdown_table, one_state, text
 from studies.pixels.report import cells, label
 

@@ -21,8 +21,8 @@ from craftrl.envs import GymWorld, MultiMazeExBMDP, PixelsExBMDP, collect, make_
 from craftrl.envs.collection import Collection, GroundTruth
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import require
-from craftrl.reproduce.runner import seed_of
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
+from craftrl.paper.sweep import seed_of
 from studies.games.data import read
 from studies.planning.spec import GAMES, Run
 from studies.rivals import FEWEST_PAIRS, Data

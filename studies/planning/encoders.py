@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl import CRAFT, FiniteOracle
-from craftrl.baselines.trained import NearestCentre, TrainedBaseline
 from craftrl.core.encoders import Encoder
 from craftrl.data import TrajectoryDataset
 from craftrl.oracles.network import NeuralOracle, Training
@@ -25,6 +24,7 @@ from studies.planning.arenas import Arena
 from studies.planning.spec import GAMES, Run
 from studies.rivals import best_rate
 from studies.techniques import RIVALS
+from studies.trained import NearestCentre, TrainedBaseline
 
 __all__ = ["OneEncoder", "TrueStates", "accuracy_of", "fitted", "training_of"]
 

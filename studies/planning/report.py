@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import estimate, grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Row, estimate
 from studies.cells import Cell, markdown_table
 from studies.planning.spec import NAMES
+from studies.statistics import grouped
 
 __all__ = ["CHANCE", "SOURCES", "cells", "curves_of", "format_report", "label", "needed", "report"]
 
@@ -52,7 +54,7 @@ def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
             cell[f"{kind}_needed"] = needed(first["labels"], [e["mean"] for e in found])
     for name in ("accuracy", "n_states"):
         if name in first:
-            cell[name] = _plain([row[name] for row in mine])
+            cell[name] = _plain([row[name] for row in mine], most=math.inf if name == "n_states" else 1.0)
     if "agreement" in first:
         cell["agreement"] = {name: _plain([row["agreement"][name] for row in mine]) for name in first["agreement"]}
     if "steps_needed" in first:
@@ -62,11 +64,11 @@ def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
     return cell
 
 
-def _plain(values: Sequence[float]) -> dict[str, float]:
-    """Mean and 95% interval over seeds; of two seeds, whose interval says nothing, the two values."""
-    e = estimate(values)
-    low, high = (e.low, e.high) if e.n > 2 else (min(values), max(values))
-    return {"mean": e.mean, "low": max(0.0, low), "high": high}
+def _plain(values: Sequence[float], most: float = 1.0) -> dict[str, float]:
+    """Mean and 95% interval over seeds; where seeds are too few for one, their least and largest value."""
+    e = estimate(values, most=most)
+    low, high = e.interval or (min(values), max(values))
+    return {"mean": e.mean, "low": low, "high": high}
 
 
 def needed(labels: Sequence[int], success: Sequence[float]) -> int | None:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
-from craftrl.baselines import LatentAction
+from craftrl.paper.sweep import seed_of
 from craftrl.planning import Grounding, Moves
-from craftrl.reproduce.runner import seed_of
 from craftrl.states.agreement import accuracy_by_group, agreement
 from craftrl.states.latent_actions import LatentActions, find_latent_actions
+from studies.latent_action import LatentAction
 from studies.planning.arenas import Arena, Goals, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
 from studies.planning.spec import ENCODERS, Run

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from craftrl.arguments import natural, positive
 from craftrl.errors import InvalidParameterError, require
-from craftrl.reproduce.arguments import natural, positive
-from craftrl.reproduce.study import Later, Study
+from craftrl.paper.sweep import Later, Study
 from studies.techniques import RIVALS
 
 __all__ = ["DEFAULT", "ENCODERS", "LEARNERS", "NAMES", "STUDY", "WORLDS", "Run", "World", "sweep"]

@@ -12,7 +12,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from craftrl.reproduce.folder import Row, write_json
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Row
 from studies.cells import markdown_table
 from studies.planning.report import cells, format_report
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from craftrl import CoordinateOracle, TrajectoryDataset
 from craftrl.diagnostics import residual_information
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.reproduce.runner import seed_of
+from craftrl.paper.sweep import seed_of
 
 __all__ = ["PLANTED", "SIZES", "format_planted", "planted_codes", "planted_distractors"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.reproduce.folder import Row
-from craftrl.reproduce.statistics import grouped
+from craftrl.paper.sweep import Row
 from studies.robustness.spec import CLEAN, DATA_SIZES, VIOLATION_SIZES
+from studies.statistics import grouped
 
 __all__ = [
     "DIAGNOSTICS",

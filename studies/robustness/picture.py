@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from craftrl.paper.sweep import Row
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
-from craftrl.reproduce.folder import Row
-from craftrl.reproduce.statistics import grouped
 from studies.robustness.notice import DIAGNOSTICS, Prediction, predictions
 from studies.robustness.report import Cell, cells
 from studies.robustness.spec import CLEAN
+from studies.statistics import grouped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,6 @@ KIND_COLOUR = {
     "alike": "#e377c2",
     "alike, sticky": GREY,
 }
-FEW_SEEDS = 4  # with fewer, an interval says nothing
 WORLD_MARKER = {"toy": "o", "control": "D", "lock": "s"}
 
 
@@ -92,8 +91,9 @@ def _draw_panel(axes: Axes, table: Sequence[Cell], world: str, violation: str) -
         mine = _line(table, world, violation, learner)
         x, accuracy = range(len(mine)), [cell.accuracy for cell in mine]
         axes.plot(x, [100 * a.mean for a in accuracy], marker=marker, ms=3.5, lw=1.4, color=colour, label=label)
-        if accuracy[0].n >= FEW_SEEDS:
-            low, high = ([100 * min(getattr(a, end), 1.0) for a in accuracy] for end in ("low", "high"))
+        intervals = [a.interval for a in accuracy if a.interval is not None]
+        if len(intervals) == len(mine):
+            low, high = ([100 * end for end in ends] for ends in zip(*intervals))
             axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
     axes.plot(x, [100 * cell.chance for cell in mine], color=GREY, ls="--", lw=1, label="chance")
     axes.set_xticks(x, [f"{c.n:,}" if violation == CLEAN else f"{100 * c.size:g}" for c in mine], fontsize=8)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import Estimate, estimate, grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Estimate, Row, estimate
 from studies.robustness import distractor
 from studies.robustness.notice import (
     format_noticed,
@@ -22,6 +22,7 @@ from studies.robustness.notice import (
     predictions,
     verdicts,
 )
+from studies.statistics import grouped, half_of
 
 __all__ = ["Cell", "cells", "format_cells", "report"]
 
@@ -90,7 +91,7 @@ def format_cells(table: Sequence[Cell]) -> str:
     lines: dict[tuple[Any, ...], dict[str, str]] = {}
     for cell in table:
         a = cell.accuracy
-        text = f"{100 * a.mean:5.1f} ± {50 * (a.high - a.low):4.1f} ({100 * cell.state_worst:3.0f})"
+        text = f"{100 * a.mean:5.1f} ± {100 * half_of(a):4.1f} ({100 * cell.state_worst:3.0f})"
         lines.setdefault((cell.world, cell.violation, cell.size, cell.n, cell.chance), {})[cell.learner] = text
     head = f"{'world':8} {'violation':13} {'size':>5} {'n':>6} {'chance':>7}  "
     body = [

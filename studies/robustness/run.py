@@ -16,7 +16,8 @@ from craftrl.envs import BitsExBMDP, Collection, LockExBMDP, collect
 from craftrl.envs.violations import VIOLATIONS, Violation, collect_alike
 from craftrl.errors import AssumptionWarning
 from craftrl.oracles.counting import CountingOracle
-from craftrl.reproduce.runner import seed_of
+from craftrl.paper import chance_accuracy, population_assumptions
+from craftrl.paper.sweep import seed_of
 from craftrl.states.accuracy import (
     accuracy_by_step,
     encoder_accuracy,
@@ -25,7 +26,6 @@ from craftrl.states.accuracy import (
     state_accuracies,
     state_summary,
 )
-from craftrl.theory import chance_accuracy, population_assumptions
 from studies.loud.run import told
 from studies.robustness.hidden import HiddenBitsExBMDP
 from studies.robustness.spec import CLEAN, LEARNERS, Run

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from craftrl.reproduce.folder import Row, write_json
-from craftrl.reproduce.statistics import estimate_of, grouped
+from craftrl.data.files import write_json
+from craftrl.paper.sweep import Row
+from studies.statistics import estimate_of, grouped
 
 __all__ = ["cells", "chance_of_worlds", "enough", "format_table", "report"]
 
@@ -48,7 +49,7 @@ def _cell(settings: dict[str, Any], mine: Sequence[Row]) -> dict[str, Any]:
         over_seeds = estimate_of(mine, measure)
         if over_seeds is not None:
             cell[measure] = over_seeds.mean
-            cell[f"{measure}_interval"] = [over_seeds.low, over_seeds.high]
+            cell[f"{measure}_interval"] = over_seeds.interval
     return {**cell, "seeds": len(mine), "recovered": sum(map(_recovered, mine))}
 
 

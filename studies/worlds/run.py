@@ -9,10 +9,10 @@ import numpy as np
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
 from craftrl.envs import LockExBMDP, MultiMazeExBMDP, collect
-from craftrl.reproduce.runner import seed_of
+from craftrl.paper import chance_accuracy, population_assumptions
+from craftrl.paper.sweep import seed_of
 from craftrl.states.accuracy import accuracy_by_step, state_accuracies_by_step, state_summary
 from craftrl.states.graph import LatentGraph, compare_graphs, match_to_truth
-from craftrl.theory import chance_accuracy, population_assumptions
 from studies.worlds.spec import Run
 
 __all__ = ["HELD_OUT", "run_one"]

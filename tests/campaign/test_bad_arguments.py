@@ -7,15 +7,13 @@ import pytest
 from campaign.arguments import FAULTS, argument_cases, command_cases, some, starts_ray, summary, try_arguments
 from campaign.calls import public_calls
 from campaign.commands import _one_sentence
-from campaign.recipes.uses import TRAINED
 from craftrl import envs
-from craftrl.reproduce.catalogue import available_studies
+from craftrl.cli.reproduce import available_studies
 
 # What trains networks, draws pages or starts a Ray takes too long here.
 LEFT_OUT = (
     "craftrl.NeuralOracle",
     "craftrl.Training",
-    *(f"craftrl.baselines.{name}" for name in TRAINED),
     "craftrl.deploy",
     "craftrl.report",
 )
@@ -44,9 +42,7 @@ def test_cases_are_drawn_by_the_seed():
     assert some(cases, 20, seed=3) == some(cases, 20, seed=3) != some(cases, 20, seed=4)
 
 
-@pytest.mark.parametrize(
-    "name", ["craftrl.CRAFT.fit", "craftrl.theory.sample_size", "craftrl.TrajectoryDataset.select"]
-)
+@pytest.mark.parametrize("name", ["craftrl.CRAFT.fit", "craftrl.paper.sample_size", "craftrl.TrajectoryDataset.select"])
 def test_parameters_come_from_the_signature(name):
 
     call = public_calls()[name]

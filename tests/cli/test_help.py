@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from craftrl.cli import main
+from craftrl.cli.reproduce import available_studies
 from craftrl.envs import WORLDS
-from craftrl.reproduce.catalogue import available_studies
 
 COMMANDS = [
     [],

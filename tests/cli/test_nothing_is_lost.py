@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from craftrl.distributed.encoding import check_states_folder
 
 from craftrl import load
 from craftrl.cli import main
 from craftrl.data import TrajectoryDataset
-from craftrl.distributed.encoding import check_states_folder
 from craftrl.errors import InvalidParameterError
 from craftrl.importing import import_data
 

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from craftrl.core.seam import EncoderFit
 
 from craftrl import CoordinateOracle, InvalidParameterError
 from craftrl.core.clusters import find_clusters
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, FeatureEncoder
 from craftrl.core.saved import Savable
-from craftrl.core.seam import EncoderFit
 from craftrl.oracles.base import Choice
 from craftrl.oracles.counting import PreparedCounting
 from craftrl.testing import check_oracle

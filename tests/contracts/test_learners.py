@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from craftrl import CRAFT, CoordinateOracle, FiniteOracle, baselines
-from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle
+from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation, baselines
 from craftrl.testing import check_learner
-from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, rows_of
+from shipped import BOUNDS, ORACLES, fitted, rows_of
 
 PAPER = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
 CAN_SHARE = [
@@ -34,15 +34,6 @@ EXACT = {
     "PairedObservation": lambda: PairedObservation(CoordinateOracle()),
     "RecursiveDRAFT": lambda: RecursiveDRAFT(CoordinateOracle()),
 }
-TRAINED = [
-    "ACState",
-    "Autoencoder",
-    "ForwardPrediction",
-    "LatentAction",
-    "PairedFrames",
-    "SingleFrame",
-    "TemporalContrastive",
-]
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -68,15 +59,9 @@ def test_craft_keeps_the_contract_with_one_encoder_for_all_steps(name):
     check_learner(CRAFT(make(), **BOUNDS, stationary=True), *rows_of(kind))
 
 
-@pytest.mark.parametrize("name", TRAINED)
-def test_a_trained_baseline_keeps_the_contract(name):
-    learner = getattr(baselines, name)([1, 2, 3], dim=8, training=TRAINING)
-    check_learner(learner, *rows_of("images"), actions=data("images").truth.actions)
-
-
 def test_every_learner_of_the_package_is_in_a_list():
-    here = {type(make()).__name__ for make in EXACT.values()} | {*TRAINED, "DRAFT"}
-    assert here == {*baselines.__all__, "CRAFT"} - {"TrainedBaseline"}
+    here = {type(make()).__name__ for make in EXACT.values()} | {"DRAFT"}
+    assert here == {*baselines.__all__, "CRAFT"}
 
 
 def test_episodes_of_unequal_length_keep_the_contract():

@@ -7,8 +7,8 @@ import pytest
 
 from craftrl import envs
 from craftrl.envs import ExBMDP, contrasting_policies
+from craftrl.paper import population_assumptions
 from craftrl.testing import check_world
-from craftrl.theory import population_assumptions
 
 WORLDS = {
     "bits": lambda: envs.BitsExBMDP(horizon=5, n_features=12, seed=1),

@@ -11,7 +11,7 @@ from craftrl.envs import BitsExBMDP, collect
 
 BOUNDS = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
 seeds = st.integers(0, 500)
-couplings = st.sampled_from(["independent", "chain", "posterior", "markov", "tied"])
+couplings = st.sampled_from(["independent", "chain", "markov"])
 
 
 def data(seed: int, n: int = 120) -> list[np.ndarray]:

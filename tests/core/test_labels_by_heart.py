@@ -4,8 +4,7 @@ import numpy as np
 
 from craftrl.core.craft import Bounds, craft
 from craftrl.core.encoders import ConstantEncoder
-from craftrl.core.seam import EncoderFit, LogOdds, PreparedOracle
-from craftrl.core.valleys import Valleys
+from craftrl.core.oracle import EncoderFit, LogOdds, PreparedOracle
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 
 N, H = 200, 3
@@ -15,7 +14,8 @@ STATES = np.stack([np.zeros(N, dtype=int), np.arange(N) % 2, np.arange(N) % 2], 
 class ByHeart(PreparedOracle):
     """Its encoders repeat whatever they were told; every tenth trajectory's log-odds are wrong."""
 
-    def __init__(self, unseen):
+    def __init__(self, tau, unseen):
+        self.tau = tau
         self.unseen = unseen
         self.wrong = np.arange(N) % 10 == 0
 
@@ -24,26 +24,21 @@ class ByHeart(PreparedOracle):
         return LogOdds(np.where(seen, grid.n_xi, 0)[..., None].astype(np.int16), np.zeros(H - 1))
 
     def separation(self, h, cluster, n_clusters):
-        return Apart()
+        return lambda new, members: 0.0
 
     def encode(self, h, label, n_states):
         self.told = label
         true = np.where(label[1] == 0, 1 - STATES[:, h - 1], STATES[:, h - 1])  # numbered as in the labels
         return EncoderFit(ConstantEncoder(), 0.0, np.where(label >= 0, true, -1) if self.unseen else None)
 
-    def read(self, encoder, tau, h):
+    def read(self, encoder, h):
         return self.told
-
-
-class Apart:
-    def loss(self, new, state):
-        return 0.0
 
 
 def labels(unseen):
     tau = TrajectoryDataset(ArraySteps(np.zeros((H, N, 1))), np.arange(N) // (N // 2))
     bounds = Bounds(1.0, 0.1, 0.1)
-    return craft(ByHeart(unseen), tau, bounds, coupling="independent", clusterer=Valleys(), relabel=True).labels
+    return craft(ByHeart(tau, unseen), bounds, clusterer="valleys", relabel=True).labels
 
 
 def agreement(found):

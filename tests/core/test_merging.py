@@ -12,7 +12,7 @@ class Truth:
         self.states = states
         self.asked: list[tuple[int, tuple[int, ...]]] = []
 
-    def loss(self, new: int, state: Sequence[int]) -> float:
+    def __call__(self, new: int, state: Sequence[int]) -> float:
         self.asked.append((new, tuple(state)))
         return 1.0 if self.states[new] == self.states[state[0]] else 0.0
 
@@ -41,7 +41,7 @@ def test_a_state_grows_with_every_cluster_that_joins_it():
 
 def test_a_loss_of_one_half_separates():
     class Half:
-        def loss(self, new: int, state: Sequence[int]) -> float:
+        def __call__(self, new: int, state: Sequence[int]) -> float:
             return 0.5
 
     assert merge_clusters([0, 1], Half())[0] == [[0], [1]]
@@ -62,7 +62,7 @@ def test_strays_of_one_predecessor_join_their_state():
 
 def test_what_can_be_told_apart_a_little_is_no_stray():
     class Weak:
-        def loss(self, new: int, state: Sequence[int]) -> float:
+        def __call__(self, new: int, state: Sequence[int]) -> float:
             return 0.6
 
     assert merge_clusters([0, 0, 1], Weak(), strays=True)[0] == [[0, 2], [1]]

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from craftrl.core.clusters import FoundCluster
-from craftrl.core.pairs import PairClusters
-from craftrl.core.seam import Profiles
+from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.core.learned import Profiles
 from craftrl.core.splitting import split_by_profile
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import craftrl
-from craftrl import CRAFT, TrajectoryDataset, baselines
+from craftrl import CRAFT, TrajectoryDataset
 from craftrl.data.fingerprint import described, fingerprint, whole_digest
 from craftrl.envs import BitsExBMDP, collect, record
 from craftrl.errors import InvalidDataError
+from craftrl.paper import DRAFT
 
 WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
 AGENTS = WORLD.paper_policies()
@@ -58,4 +59,4 @@ def test_a_saved_model_says_what_it_was_fitted_to(tmp_path):
     assert CRAFT.from_pretrained(tmp_path / "model").data_ == model.data_
     assert craftrl.load(tmp_path / "model").data_["fingerprint"] == fingerprint(tau)
     with pytest.raises(InvalidDataError, match=r"must hold a DRAFT; it holds a CRAFT"):
-        baselines.DRAFT.from_pretrained(tmp_path / "model")
+        DRAFT.from_pretrained(tmp_path / "model")

@@ -1,9 +1,7 @@
 """Stores: a dataset, a model, a recording and a sweep are the same on disk, in memory and on S3; commands take URLs."""
 
-import json
 import pickle
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +10,10 @@ import craftrl
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.cli import main
 from craftrl.data import places
-from craftrl.data.files import write_json
 from craftrl.data.hdf5 import read_notes
-from craftrl.data.places import place
 from craftrl.data.raw import Reader
 from craftrl.data.truth import read_true_states, truth_path
 from craftrl.envs import record
-from craftrl.reproduce.runner import run_sweep
 from s3_server import keys
 from stored import M, fitted, same
 
@@ -97,30 +92,6 @@ class Settings:
     n: int
 
 
-def test_a_sweep_goes_on_where_it_stopped(base, monkeypatch):
-    ran = []
-
-    def square(settings):
-        ran.append(settings.n)
-        return {"square": settings.n**2}
-
-    runs = [Settings(n) for n in range(3)]
-    rows = run_sweep("squares", runs[:3], square, base, progress=False)
-    assert [row["square"] for row in rows] == [0, 1, 4]
-    (at,) = [file for file in _rows(base) if json.loads(file.read_text())["n"] == 1]
-    at.unlink()
-    (place(base) / "rows.jsonl").unlink()
-    assert run_sweep("squares", runs, square, base, progress=False) == rows
-    assert ran == [0, 1, 2, 1]
-    with pytest.raises(InvalidParameterError, match="A results folder holds one sweep"):
-        run_sweep("squares", runs[:2], square, base, progress=False)
-
-
-def _rows(base):
-    folder = place(base) / "rows"
-    return list(folder.iterdir() if isinstance(folder, Path) else folder.files().values())
-
-
 def test_commands_take_urls(s3, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     at = "s3://bucket/commands"
@@ -144,8 +115,7 @@ def test_commands_take_urls(s3, tmp_path, capsys, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_results_folder_in_a_store_holds_one_study(s3, capsys):
-    command = ["reproduce", "error-growth", "--seeds", "1", "--quiet", "--out", "s3://bucket/study"]
-    write_json(place("s3://bucket/study/settings.json"), {"study": "another", "craftrl": "0"})
+def test_results_of_studies_stay_on_a_disk(capsys):
+    command = ["reproduce", "table1", "--seeds", "1", "--quiet", "--out", "s3://bucket/study"]
     assert main(command) == 2
-    assert "s3://bucket/study has study = another" in capsys.readouterr().err
+    assert "The results folder must be on a disk of this machine" in capsys.readouterr().err

@@ -5,9 +5,9 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from craftrl.core.seam import CheckablePairFunction
 
 from craftrl import CRAFT, CoordinateOracle, CraftError
-from craftrl.core.seam import CheckablePairFunction
 from craftrl.diagnostics import (
     agent_shares,
     closure_test,

@@ -37,8 +37,8 @@ from craftrl.diagnostics.resamples import held_out_gain
 from craftrl.diagnostics.residual import strongest_dependence
 from craftrl.envs import BitsExBMDP, Collection, collect, make_world, turn_taking_policies
 from craftrl.envs.violations import collect_leaky
+from craftrl.paper import population_assumptions
 from craftrl.states.accuracy import accuracy_by_step
-from craftrl.theory import population_assumptions
 
 WORLD = BitsExBMDP(6, 16, seed=3)
 BOUNDS = {"alpha": math.log(3), "eta": 0.2, "nu": 5 / 32}

@@ -5,9 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from craftrl.core.seam import CheckablePairFunction
 
 from craftrl import TrajectoryDataset
-from craftrl.core.seam import CheckablePairFunction
 from craftrl.diagnostics.closure import pearson_of_large
 from craftrl.diagnostics.profiles import foretold, halves, left_over, main_directions, profiles, read_by_profile
 from craftrl.diagnostics.sufficiency import captured_share, sufficiency

@@ -10,7 +10,7 @@ from craftrl.envs.contrast import successor_ranks
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import tilted
 from craftrl.errors import InvalidParameterError
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
 
 
 def uniform(world: ExBMDP) -> MarkovPolicy:

@@ -7,7 +7,7 @@ from craftrl.envs import LockExBMDP, collect
 from craftrl.envs.exbmdp import reachable_states
 from craftrl.envs.lock import TwoBits
 from craftrl.errors import InvalidParameterError
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -6,7 +6,7 @@ import pytest
 from craftrl.envs import MultiMazeExBMDP, collect
 from craftrl.envs.multimaze import CELLS, NEXT_CELL
 from craftrl.errors import InvalidParameterError
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
 
 
 def test_four_rooms_and_four_doors() -> None:

@@ -8,7 +8,7 @@ from craftrl.envs.pixels import MAX_WALKERS, PixelsExBMDP
 from craftrl.envs.pixels_layout import floor_plan
 from craftrl.envs.pixels_policies import pair_shares, spreading_policy
 from craftrl.errors import InvalidParameterError
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
 
 
 @pytest.mark.parametrize(

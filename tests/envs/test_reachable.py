@@ -6,8 +6,8 @@ import pytest
 from craftrl.envs import LockExBMDP, MultiMazeExBMDP
 from craftrl.envs.exbmdp import reachable_states
 from craftrl.envs.policies import tilted
+from craftrl.paper.assumptions import possible_pairs
 from craftrl.states.graph import LatentGraph
-from craftrl.theory import possible_pairs
 
 
 class RandomDynamics(LockExBMDP):

@@ -8,7 +8,7 @@ import pytest
 
 from craftrl.envs import BitsExBMDP, MultiMazeExBMDP, turn_taking_policies
 from craftrl.errors import InvalidParameterError
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
 
 WORLD = BitsExBMDP(horizon=8, n_features=4)
 

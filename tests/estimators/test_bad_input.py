@@ -17,7 +17,6 @@ from craftrl import (
     FiniteOracle,
     InvalidDataError,
     InvalidParameterError,
-    Mixed,
 )
 
 KNOWN = {"alpha": 0.5, "eta": 0.1, "nu": 0.05}
@@ -91,8 +90,6 @@ def test_tensors_are_arrays(data):
         FiniteOracle([3]),
         FiniteOracle(lambda h: None),
         FiniteOracle([lambda x: ["a"] * len(x)]),
-        Mixed(1, 2, 3),
-        Mixed("coordinates", CoordinateOracle(), CoordinateOracle()),
         ClassifierOracle(DecisionTreeClassifier(), folds=10**6),
         ClassifierOracle(DecisionTreeClassifier(), seed=-1),
         ClassifierOracle(DecisionTreeClassifier(), seed="x"),

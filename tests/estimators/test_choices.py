@@ -10,12 +10,9 @@ from craftrl import (
     FiniteOracle,
     InvalidDataError,
     InvalidParameterError,
-    Mixed,
     NeuralOracle,
     TrajectoryDataset,
-    Valleys,
 )
-from craftrl.core.clusters import find_clusters
 from craftrl.estimators import choices
 from craftrl.estimators.choices import choose_oracle, describe
 from craftrl.oracles.base import Choice
@@ -94,9 +91,9 @@ def test_what_means_no_oracle_is_refused_in_one_sentence(given, x, error, messag
 def test_choices_are_those_that_were_left_to_the_library():
     x, agent = rows_of("bits")
     everything = [choice.parameter for choice in fitted(CRAFT(), x, agent).choices_]
-    assert everything == ["oracle", "alpha", "eta", "nu", "coupling", "clusterer", "relabel"]
+    assert everything == ["oracle", "alpha", "eta", "nu", "coupling", "clusterer", "relabel", "stationary"]
     some = fitted(CRAFT(CoordinateOracle(), alpha=1.0, eta=0.1, coupling="independent"), x, agent)
-    assert [choice.parameter for choice in some.choices_] == ["nu", "clusterer", "relabel"]
+    assert [choice.parameter for choice in some.choices_] == ["nu", "clusterer", "relabel", "stationary"]
     assert some.choices_[0].value == some.bounds_.nu
     assert fitted(CRAFT.paper(CoordinateOracle(), **BOUNDS), x, agent).choices_ == ()
     assert [choice.parameter for choice in fitted(CRAFT.paper(**BOUNDS), x, agent).choices_] == ["oracle"]
@@ -105,12 +102,10 @@ def test_choices_are_those_that_were_left_to_the_library():
 @pytest.mark.parametrize(
     ("oracle", "coupling", "clusterer"),
     [
-        (CoordinateOracle(), "markov", find_clusters),
-        (FiniteOracle([Bit(0)]), "markov", find_clusters),
-        (ClassifierOracle(tree()), "independent", Valleys()),
-        (network(), "independent", Valleys()),
-        (Mixed(network(), CoordinateOracle(), CoordinateOracle()), "independent", Valleys()),
-        (Mixed(CoordinateOracle(), network(), network()), "markov", find_clusters),
+        (CoordinateOracle(), "markov", "scan"),
+        (FiniteOracle([Bit(0)]), "markov", "scan"),
+        (ClassifierOracle(tree()), "independent", "valleys"),
+        (network(), "independent", "valleys"),
     ],
 )
 def test_every_oracle_says_how_its_answers_are_read(oracle, coupling, clusterer):
@@ -125,18 +120,25 @@ def test_choices_read_as_sentences():
     assert lines[0] == ("oracle = CoordinateOracle(): observations are integers in 0..1; each entry may be the state.")
     assert lines[1].startswith("alpha = ")
     assert ", eta = " in lines[1]
-    assert "tell the agents apart best" in lines[1]
+    assert "the best chain of codes" in lines[1]
     assert "coupling = markov: the class is finite" in lines[2]
-    assert "clusterer = find_clusters: the paper's scan" in lines[3]
+    assert "clusterer = scan: the paper's scan" in lines[3]
     assert all(line.endswith(".") for line in lines)
     assert [str(choice) for choice in model.choices_ if choice.parameter == "coupling"] == [lines[2]]
 
 
 def test_choices_made_for_one_reason_share_a_sentence():
-    made = [Choice("a", 0.123456, "because."), Choice("b", True, "therefore."), Choice("c", Valleys(), "because.")]
-    assert describe(made) == ["a = 0.1235, c = Valleys(depth=0.6, min_share=0.03): because.", "b = True: therefore."]
+    made = [Choice("a", 0.123456, "because."), Choice("b", True, "therefore."), Choice("c", "scan", "because.")]
+    assert describe(made) == ["a = 0.1235, c = scan: because.", "b = True: therefore."]
 
 
 def test_choices_of_a_network_name_it_briefly():
     model = fitted(CRAFT(NeuralOracle(dim=8, training=TRAINING, heads=TRAINING), **BOUNDS), *rows_of("features"))
     assert model.choices_[0].setting == "coupling = independent"
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("images", True), ("features", False)])
+def test_one_encoder_serves_all_steps_of_images_unless_told_otherwise(kind, expected):
+    oracle = NeuralOracle(dim=8, networks=1, training=TRAINING, heads=TRAINING)
+    assert hasattr(fitted(CRAFT(oracle, **BOUNDS), *rows_of(kind)), "encoder_") == expected
+    assert not hasattr(fitted(CRAFT(oracle, stationary=False, **BOUNDS), *rows_of(kind)), "encoder_")

@@ -121,8 +121,9 @@ def test_relabelling_leaves_no_trajectory_behind():
 
 def test_bounds_may_be_chosen_from_the_data(toy):
     world, data = toy
-    model = CRAFT(CoordinateOracle(), coupling="independent", relabel=False).fit(data.tau)
-    assert [model.encoders_[h].feature for h in range(2, 9)] == [world.controllable_feature(h) for h in range(2, 9)]
+    model = CRAFT(CoordinateOracle()).fit(data.tau)
+    right = [world.feature_accuracy(h)[model.encoders_[h].feature] for h in range(2, 9)]
+    assert min(right) > 0.99
     assert model.alpha == "auto"
     assert 0 < model.bounds_.nu <= 1
 

@@ -7,18 +7,17 @@ from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.tree import DecisionTreeClassifier
 
 import craftrl
-from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, InvalidDataError, InvalidParameterError, Mixed
+from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, InvalidDataError, InvalidParameterError
 from craftrl.core.grid import Grid
-from craftrl.core.seam import LogOdds
+from craftrl.core.oracle import LogOdds
 from craftrl.oracles.counting import PreparedCounting
 from craftrl.oracles.probabilities import to_bins
-from shipped import BOUNDS, ORACLES, data, fitted, network, own_trunk, rows_of
+from shipped import BOUNDS, ORACLES, data, fitted, rows_of
 
 GRID = Grid.from_bounds(1.0, 0.05)
-NEEDS_ORACLE = {"functions", "functions of each step", "network with a trunk of one's own", "mixed with functions"}
+NEEDS_ORACLE = {"functions", "functions of each step", "network with a trunk of one's own"}
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -118,18 +117,3 @@ def test_an_oracle_that_keeps_none_is_named():
     assert model.trace_[1].p_value is None
     with pytest.raises(InvalidParameterError, match=r"keeps its log-odds; Forgetful\(\) keeps none"):
         model.log_odds(x)
-
-
-def test_a_model_whose_encoders_need_no_code_of_yours_loads_without_it(tmp_path):
-    """Its log-odds come from a trunk that no file holds, and say so; with the oracle they are there."""
-    x, agent = rows_of("features")
-    tree = ClassifierOracle(DecisionTreeClassifier(max_depth=4, random_state=0), folds=2)
-    oracle = Mixed(network(trunk=own_trunk()), tree, tree)
-    model = fitted(CRAFT(oracle, **BOUNDS), x, agent)
-    model.save(tmp_path / "model")
-    bare = craftrl.load(tmp_path / "model")
-    assert np.array_equal(bare.transform(x), model.transform(x))
-    with pytest.raises(InvalidParameterError, match="log-odds with code of yours, which no file holds"):
-        bare.log_odds(x)
-    whole = craftrl.load(tmp_path / "model", oracle=oracle)
-    assert np.array_equal(whole.log_odds(x), model.log_odds(x))

@@ -8,6 +8,10 @@ from craftrl.estimators.matching import match_states
 from craftrl.states.accuracy import accuracy
 
 
+def reads(tau):
+    return lambda encoder, h: read_states(encoder, tau, h)
+
+
 def cells(n, H, n_cells, seed):
     """Observations that are the cell itself; every cell is visited at every step but the first."""
     rng = np.random.default_rng(seed)
@@ -25,7 +29,7 @@ def test_steps_with_their_own_numbers_get_one():
     s, tau = cells(400, 4, 3, seed=0)
     numbers = [[0, 0, 0], [0, 1, 2], [2, 0, 1], [1, 2, 0]]
     labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
-    matching = match_states([numbered(number) for number in numbers], labels, tau, read_states)
+    matching = match_states([numbered(number) for number in numbers], labels, tau, reads(tau))
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0  # the start state too
 
@@ -45,7 +49,7 @@ def test_a_state_split_at_one_step_is_whole_again():
 
     encoders = [plain, plain, split, plain, plain]
     labels = np.stack([encode(x[:, h]) for h, encode in enumerate(encoders)], axis=1)
-    matching = match_states(encoders, labels, tau, read_states)
+    matching = match_states(encoders, labels, tau, reads(tau))
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0
 
@@ -57,7 +61,7 @@ def test_a_cell_that_one_step_never_sees_stays_apart():
     tau = TrajectoryDataset.from_arrays([s[:300, :, None], s[300:, :, None]])
     encoders = [numbered([0, 0, 0]), numbered([0, 1, 2]), numbered([0, 1, 1]), numbered([0, 1, 2])]
     labels = np.stack([encode(s[:, h, None]) for h, encode in enumerate(encoders)], axis=1)
-    matching = match_states(encoders, labels, tau, read_states)
+    matching = match_states(encoders, labels, tau, reads(tau))
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0
 
@@ -67,7 +71,7 @@ def test_two_cells_that_one_step_takes_for_one_are_told_apart_by_the_others():
     numbers = [[0, 0, 0], [0, 1, 2], [0, 0, 1], [2, 1, 0], [1, 2, 0], [0, 1, 2]]
     encoders = [numbered(number) for number in numbers]
     labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
-    assert accuracy(match_states(encoders, labels, tau, read_states).labels, s) == 1.0
+    assert accuracy(match_states(encoders, labels, tau, reads(tau)).labels, s) == 1.0
 
 
 def test_a_step_that_takes_two_cells_for_one_has_no_say_about_them():
@@ -75,7 +79,7 @@ def test_a_step_that_takes_two_cells_for_one_has_no_say_about_them():
     fused = [0, 0, 1, 2]
     numbers = [[0] * 4, [0, 1, 2, 3], fused, [3, 2, 1, 0], fused, [1, 2, 3, 0], [0, 1, 2, 3], [2, 3, 0, 1]]
     labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
-    matching = match_states([numbered(number) for number in numbers], labels, tau, read_states)
+    matching = match_states([numbered(number) for number in numbers], labels, tau, reads(tau))
     silent = {node for node, state in zip(matching.nodes, matching.state_of) if state < 0}
     assert silent == {(3, 0), (5, 0)}
     assert accuracy(matching.labels, s) == 1.0
@@ -87,14 +91,14 @@ def test_unassigned_observations_are_decoded_and_missing_ones_are_not():
     tau = TrajectoryDataset.from_episodes([episodes[:50], episodes[50:]])
     labels = s.copy()
     labels[::7, 2] = -1
-    found = match_states([numbered([0, 1])] * 4, labels, tau, read_states).labels
+    found = match_states([numbered([0, 1])] * 4, labels, tau, reads(tau)).labels
     assert (found[:, 2] >= 0).all()
     assert np.array_equal(found[:, 3] == -1, tau.lengths == 3)
 
 
 def test_no_states_at_all_are_no_states():
     s, tau = cells(20, 3, 2, seed=5)
-    assert match_states([numbered([0, 0])] * 3, np.full(s.shape, -1), tau, read_states).n_states == 0
+    assert match_states([numbered([0, 0])] * 3, np.full(s.shape, -1), tau, reads(tau)).n_states == 0
 
 
 def line(n, H, seed):
@@ -108,7 +112,7 @@ def test_cells_that_most_steps_never_saw_are_states():
     s = line(4000, 8, seed=0)
     tau = TrajectoryDataset.from_arrays([s[:2000, :, None], s[2000:, :, None]])
     encoders = [numbered(np.minimum(np.arange(8), h)) for h in range(8)]
-    matching = match_states(encoders, s, tau, read_states)
+    matching = match_states(encoders, s, tau, reads(tau))
     assert matching.n_states == 8
     assert accuracy(matching.labels, s) == 1.0
 
@@ -125,7 +129,7 @@ def test_a_small_part_split_off_at_one_step_is_no_state():
 
     encoders = [lambda x: x[:, 0]] * 5 + [split]
     labels = np.stack([encode(x[:, h]) for h, encode in enumerate(encoders)], axis=1)
-    matching = match_states(encoders, labels, tau, read_states)
+    matching = match_states(encoders, labels, tau, reads(tau))
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0
 
@@ -137,7 +141,7 @@ def test_all_observations_at_the_start_are_one_state():
     x[::3, 0] = 1
     tau = TrajectoryDataset.from_arrays([x[:300, :, None], x[300:, :, None]])
     labels = s.copy()
-    matching = match_states([numbered([0, 0, 0])] + [numbered([0, 1, 2])] * 4, labels, tau, read_states)
+    matching = match_states([numbered([0, 0, 0])] + [numbered([0, 1, 2])] * 4, labels, tau, reads(tau))
     assert matching.n_states == 3
     assert accuracy(matching.labels, s) == 1.0
 
@@ -149,7 +153,7 @@ def test_a_start_that_no_other_step_visits_is_a_state_of_its_own():
     tau = TrajectoryDataset.from_arrays([s[:450, :, None], s[450:, :, None]])
     numbers = [[0] * 4, [0, 0, 1, 2], [1, 0, 1, 2], [2, 0, 1, 2], [0, 0, 1, 2], [1, 0, 1, 2], [2, 0, 1, 2]]
     labels = np.stack([np.asarray(number)[s[:, h]] for h, number in enumerate(numbers)], axis=1)
-    matching = match_states([numbered(number) for number in numbers], labels, tau, read_states)
+    matching = match_states([numbered(number) for number in numbers], labels, tau, reads(tau))
     assert matching.n_states == 4
     assert accuracy(matching.labels, s) == 1.0
 
@@ -167,7 +171,8 @@ def matched(x, encoders):
     """The states of observations x (n, H, d) that encoders of all steps come to."""
     n = len(x) // 2
     labels = np.stack([encode(x[:, h]) for h, encode in enumerate(encoders)], axis=1)
-    return match_states(encoders, labels, TrajectoryDataset.from_arrays([x[:n], x[n:]]), read_states)
+    tau = TrajectoryDataset.from_arrays([x[:n], x[n:]])
+    return match_states(encoders, labels, tau, reads(tau))
 
 
 def test_a_state_that_several_steps_split_by_noise_is_whole_again():

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
-from craftrl import CRAFT, ClassifierOracle, Mixed
+from craftrl import CRAFT, ClassifierOracle
 from craftrl.estimators.misread import corrected
 from craftrl.states.accuracy import accuracy
 
@@ -115,8 +114,7 @@ def test_states_of_a_fit_are_right_where_single_observations_are_not():
     shown = np.where(rng.random(cell.shape) < 0.05, rng.integers(8, size=cell.shape), cell)
     x = np.eye(8)[shown] + rng.normal(0, 0.1, (*cell.shape, 8))
     trees = HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=16)
-    plain = ClassifierOracle(LogisticRegression())
-    oracle = Mixed(ClassifierOracle(trees, folds=2, calibrate=False), plain, plain)
+    oracle = ClassifierOracle(trees, folds=2, calibrate=False)
     model = CRAFT(oracle, alpha=0.5, eta=0.05, nu=0.01, stationary=True).fit(x, agent)
     assert model.n_states_total_ == 8
     assert 0.95 < accuracy(model.transform(x)[:, 1:], cell[:, 1:]) < 0.96

@@ -5,6 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import ClassifierOracle, TrajectoryDataset
+from craftrl.core.calls import OracleCalls
 from craftrl.core.encoders import read_states
 from craftrl.estimators.fused_states import fused_states
 from craftrl.estimators.matching import match_states
@@ -14,6 +15,10 @@ from craftrl.estimators.sharing import Shared
 from craftrl.states.accuracy import accuracy
 
 FUSED = np.array([0, 1, 2, 2, 3, 4])  # what cells 0..5 are called where 2 and 3 are one
+
+
+def reads(tau):
+    return lambda encoder, h: read_states(encoder, tau, h)
 
 
 def walk(n, H, seed, memory=False):
@@ -34,7 +39,7 @@ def shared_states(labels, tau):
     n_states = int(labels.max()) + 1
     found = np.ones((n_states, tau.H), dtype=bool)
     encoders = [lambda x: x[:, 0].astype(int)] * tau.H
-    matching = match_states(encoders, tau_states(tau), tau, read_states)
+    matching = match_states(encoders, tau_states(tau), tau, reads(tau))
     return Shared(encoders[0], labels, n_states, np.full(tau.H, n_states), found, matching)
 
 
@@ -73,7 +78,7 @@ def test_cells_that_are_one_are_left_alone(misread):
 def test_parts_that_an_encoder_reads_are_states():
     cell, agent = walk(600, 10, seed=5)
     tau = dataset(cell, agent)
-    parted = part_fused(prepared(tau), shared_states(FUSED[cell], tau), tau, nu=0.05)
+    parted = part_fused(prepared(tau), shared_states(FUSED[cell], tau), 0.05, True, OracleCalls())
     assert parted.n_states == 6
     assert accuracy(parted.labels[:, 1:], cell[:, 1:]) == 1.0
     assert len(parted.found) == 6
@@ -86,14 +91,14 @@ def test_an_agent_with_a_memory_makes_no_states_that_nobody_sees():
     tau = dataset(cell, agent)
     assert fused_states(cell, agent)
     whole = shared_states(cell, tau)
-    assert part_fused(prepared(tau), whole, tau, nu=0.05) is whole
+    assert part_fused(prepared(tau), whole, 0.05, True, OracleCalls()) is whole
 
 
 def test_three_cells_that_are_called_one_are_parted_one_after_the_other():
     cell, agent = walk(2000, 12, seed=7)
     tau = dataset(cell, agent)
     one_of_three = np.array([0, 1, 2, 2, 2, 3])
-    parted = part_fused(prepared(tau), shared_states(one_of_three[cell], tau), tau, nu=0.05)
+    parted = part_fused(prepared(tau), shared_states(one_of_three[cell], tau), 0.05, True, OracleCalls())
     assert parted.n_states == 6
     assert accuracy(parted.labels[:, 1:], cell[:, 1:]) > 0.99
 

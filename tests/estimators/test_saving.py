@@ -8,16 +8,17 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 import torch
+from craftrl.core.seam import EncoderFit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import craftrl
-from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidParameterError, Valleys, baselines
+from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidParameterError, Valleys
 from craftrl.core.encoders import ConstantEncoder
-from craftrl.core.seam import EncoderFit
 from craftrl.oracles.counting import PreparedCounting
-from shipped import BOUNDS, ORACLES, TRAINING, data, fitted, own_trunk, rows_of
+from craftrl.paper import baselines
+from shipped import BOUNDS, ORACLES, fitted, rows_of
 
 NEEDS_ORACLE = {"functions", "functions of each step", "network with a trunk of one's own", "mixed with functions"}
 BASELINES = {
@@ -25,8 +26,6 @@ BASELINES = {
     "PairedObservation": lambda: baselines.PairedObservation(CoordinateOracle()),
     "RecursiveDRAFT": lambda: baselines.RecursiveDRAFT(CoordinateOracle()),
 }
-TRAINED = ["ACState", "Autoencoder", "ForwardPrediction", "LatentAction", "PairedFrames", "SingleFrame",
-           "TemporalContrastive"]  # fmt: skip
 
 
 def same(a, b):
@@ -104,28 +103,6 @@ def test_baselines_that_count_come_back(name, tmp_path):
     assert repr(again) == repr(model)
     if hasattr(model, "candidates_"):
         assert same(list(again.candidates_), list(model.candidates_))
-
-
-@pytest.mark.parametrize("name", TRAINED)
-def test_baselines_that_train_come_back(name, tmp_path):
-    x, agent = rows_of("images")
-    model = getattr(baselines, name)([1, 2, 3], dim=8, training=TRAINING)
-    again = round_trip(fitted(model, x, agent, actions=data("images").truth.actions), tmp_path)
-    assert np.array_equal(again.transform(x), model.transform(x))
-    assert repr(again) == repr(model)
-    assert np.array_equal(again.features(x[:, 1]), model.features(x[:, 1]))
-
-
-def test_a_baseline_with_a_trunk_of_ones_own_is_loaded_with_it(tmp_path):
-    x, agent = rows_of("features")
-    trunk = own_trunk()
-    model = fitted(baselines.Autoencoder([1, 2, 3, 3], trunk=trunk, training=TRAINING), x, agent)
-    model.save(tmp_path / "model")
-    with pytest.raises(InvalidParameterError, match="has a trunk of your own, whose code no file holds"):
-        craftrl.load(tmp_path / "model")
-    again = craftrl.load(tmp_path / "model", oracle=craftrl.NeuralOracle(trunk=own_trunk()))
-    assert np.array_equal(again.transform(x), model.transform(x))
-    assert isinstance(again.trunk, torch.nn.Module)
 
 
 def test_names_of_agents_and_other_parameters_come_back(tmp_path):

@@ -29,13 +29,12 @@ from craftrl import (
     CoordinateOracle,
     FiniteOracle,
     InvalidParameterError,
-    Mixed,
     NeuralOracle,
     NotFittedError,
     Training,
-    baselines,
 )
-from shipped import BOUNDS, ORACLES, TRAINING, Bit, fitted, network, own_trunk, rows_of, tree
+from craftrl.paper import baselines
+from shipped import BOUNDS, ORACLES, Bit, fitted, network, own_trunk, rows_of, tree
 
 OF_PARAMETERS = [
     "check_do_not_raise_errors_in_init_or_set_params",
@@ -61,7 +60,6 @@ LEARNERS = {
     "PairedObservation": lambda: baselines.PairedObservation(CoordinateOracle()),
     "DRAFT": lambda: baselines.DRAFT(CoordinateOracle()),
     "RecursiveDRAFT": lambda: baselines.RecursiveDRAFT(CoordinateOracle()),
-    "Autoencoder": lambda: baselines.Autoencoder([1, 2], training=TRAINING),
 }
 SUBJECTS = LEARNERS | {name: make for name, (_, make) in ORACLES.items()}
 
@@ -104,11 +102,11 @@ def test_parameters_are_reached_through_all_layers():
         model = clone(pipeline).set_params(**setting)["craft"]
         assert (model.oracle.n_values, model.nu) == (setting["craft__oracle__n_values"], setting["craft__nu"])
     assert pipeline["craft"].oracle.n_values == 2
-    deep = CRAFT(Mixed(CoordinateOracle(), CoordinateOracle(), ClassifierOracle(tree())))
-    deep.set_params(oracle__encoding__classifier__max_depth=7)
-    assert deep.oracle.encoding.classifier.max_depth == 7
+    deep = CRAFT(ClassifierOracle(tree()))
+    deep.set_params(oracle__classifier__max_depth=7)
+    assert deep.oracle.classifier.max_depth == 7
     with pytest.raises(ValueError, match="Invalid parameter 'n_values' for estimator ClassifierOracle"):
-        deep.set_params(oracle__encoding__n_values=2)
+        deep.set_params(oracle__n_values=2)
 
 
 def test_fits_run_in_other_processes_and_come_back_by_pickle():
@@ -164,11 +162,8 @@ DIFFERENT = [
 def test_oracles_are_equal_if_their_parameters_are():
     for one, other in EQUAL:
         assert one == other
-        assert Mixed(one, one, one) == Mixed(other, one, other)
     for one, other in DIFFERENT:
         assert one != other
-        if not isinstance(other, str):
-            assert Mixed(one, one, one) != Mixed(one, one, other)
 
 
 def test_a_classifier_that_is_given_stays_unfitted():

@@ -8,11 +8,11 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import craftrl
 from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, TrajectoryDataset
-from craftrl.core.seam import PreparedOracle
+from craftrl.core.oracle import PreparedOracle
 from craftrl.core.starts import StartTest
 from craftrl.envs import BitsExBMDP
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.oracles.base import Mixed
+from craftrl.oracles.base import Oracle
 from craftrl.states.accuracy import accuracy_by_step
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.05}
@@ -104,7 +104,7 @@ def test_agents_that_begin_in_different_states_are_told_from_the_first_observati
     assert "The agents' first observations differ" in next(test.warnings())
 
 
-@pytest.mark.parametrize("coupling", ["independent", "chain", "posterior", "markov", "tied"])
+@pytest.mark.parametrize("coupling", ["independent", "chain", "markov"])
 def test_starts_that_are_named_are_learned_from_although_a_mimic_fits_as_well(coupling):
     x, agent, s = bits(2000, [0.5, 0.5], seed=1)
     rows = np.random.default_rng(0).permutation(len(x))  # in any order
@@ -137,12 +137,6 @@ def test_starts_found_by_coordinates_are_values_of_the_state():
     assert accuracy_by_step(model.labels_, s).min() == 1
 
 
-def test_a_mixed_oracle_asks_the_one_that_tells_agents_apart():
-    x, agent, _ = bits(200, [0.2, 0.8])
-    mixed = Mixed(CoordinateOracle(), CoordinateOracle(n_values=3), CoordinateOracle(n_values=3))
-    assert start_test(mixed, x, agent) == start_test(CoordinateOracle(), x, agent)
-
-
 def test_starts_of_the_wrong_number_are_refused():
     x, agent, _ = bits(20, [0.5, 0.5])
     with pytest.raises(InvalidDataError, match=r"start must be 'find' or name the start of each of 40 .*\(3,\)"):
@@ -150,12 +144,16 @@ def test_starts_of_the_wrong_number_are_refused():
 
 
 def test_an_oracle_that_cannot_find_starts_says_so():
-    class Plain(PreparedOracle):
+    class Prepared(PreparedOracle):
         log_odds = separation = encode = None
 
-    assert Plain().test_start() is None
+    class Plain(Oracle):
+        def prepare(self, tau):
+            return Prepared()
+
+    x, agent, _ = bits(20, [0.5, 0.5])
     with pytest.raises(InvalidParameterError, match="start='find' needs an oracle that can group"):
-        Plain().find_starts()
+        CRAFT(Plain(), **BOUNDS).fit(x, agent, start="find")
 
 
 def test_what_x_1_adds_must_matter_and_not_only_be_significant():

@@ -17,13 +17,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from feature_world import feature_data
 
 import craftrl.oracles.network.training as loop
-from craftrl import CRAFT, TrajectoryDataset, baselines
+from craftrl import CRAFT, TrajectoryDataset
 from craftrl.cli import main as command
 from craftrl.data.ranks import alone
 from craftrl.errors import CraftError
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.checkpoints import Checkpoint
 from craftrl.oracles.network.streaming import StreamedMinibatches
+from studies import objectives
 
 H, EPOCHS = 4, 4
 TRAINING = Training(epochs=EPOCHS, patience=EPOCHS, plateau=0, batch=101, lr=5e-3, device="cpu", progress=False)
@@ -96,7 +97,7 @@ def shared(tau):
 
 def baseline(tau, kind):
     equal = tau.select(np.flatnonzero(tau.lengths == tau.H))
-    model = getattr(baselines, kind)([1, 2, 2, 2], trunk=oracle().trunk, training=TRAINING.but(epochs=2)).fit(equal)
+    model = getattr(objectives, kind)([1, 2, 2, 2], trunk=oracle().trunk, training=TRAINING.but(epochs=2)).fit(equal)
     return {"loss": model.held_out_loss_, "states": model.encode(equal.at(2), 2)}
 
 

@@ -9,13 +9,14 @@ torch = pytest.importorskip("torch")
 
 from feature_world import feature_data  # noqa: E402
 
-from craftrl import TrajectoryDataset, baselines  # noqa: E402
+from craftrl import TrajectoryDataset  # noqa: E402
 from craftrl.data.dataset import ArraySteps  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.network.allowance import allowed_bytes, to_bytes  # noqa: E402
 from craftrl.oracles.network.frames import HeldFrames, StreamedFrames, open_frames  # noqa: E402
 from craftrl.oracles.network.order import Layout  # noqa: E402
+from studies import objectives  # noqa: E402
 
 CPU = torch.device("cpu")
 TRAINING = Training(epochs=16, patience=5, batch=128, lr=5e-3, device="cpu")
@@ -216,7 +217,7 @@ def test_every_observation_is_read_once_a_pass(data):
 
 def test_an_error_in_the_background_reaches_the_caller_and_leaves_no_thread(data):
     frames, _ = streamed(data.tau, fail_after=1500)
-    model = baselines.SingleFrame([1, 2, 2, 2], training=TRAINING)
+    model = objectives.SingleFrame([1, 2, 2, 2], training=TRAINING)
     with pytest.raises(InvalidDataError, match="on fire"):
         model._train(frames, np.zeros((data.tau.n, data.tau.H - 1), dtype=np.int64), TRAINING)
     assert threads() == []
@@ -300,7 +301,7 @@ def test_a_killed_run_continues_to_the_same_weights(data, tmp_path):
 
 def streamed_network(tau, training, stop_after=None, share=10):
     frames, _ = streamed(tau, share)
-    model = baselines.SingleFrame([1, 2, 2, 2], training=training)
+    model = objectives.SingleFrame([1, 2, 2, 2], training=training)
     asked = []
     of_frames = frames.trajectories
 
@@ -317,7 +318,7 @@ def streamed_network(tau, training, stop_after=None, share=10):
 def test_baselines_and_the_shared_encoder_stream_too(data, tmp_path):
     tau = on_disk(data.tau, tmp_path / "tau.h5")
     training = TRAINING.but(memory=data.tau.steps.array.nbytes // 10, epochs=2)
-    model = baselines.PairedFrames([1, 4, 4, 4], training=training).fit(tau)
+    model = objectives.PairedFrames([1, 4, 4, 4], training=training).fit(tau)
     assert model.encode(tau.at(2), 2).shape == (tau.n,)
     prepared = NeuralOracle(dim=16, networks=1, training=training).prepare(tau)
     shared = prepared.share(data.truth.states, int(data.truth.states.max()) + 1, "shared")

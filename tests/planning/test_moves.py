@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError
-from craftrl.baselines import SingleObservation
 from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, collect, contrasting_policies
+from craftrl.paper import SingleObservation
 from craftrl.planning import Moves, Nodes
 from exact_models import ExactModel, watched
 

@@ -1,16 +1,12 @@
 """What a fit says while it runs: at once what may last, little in a log, nothing where nobody asked."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from craftrl import progress
 from craftrl.progress import COMPILED, COMPILING, shown, shown_where, tell, watched
-from craftrl.reproduce import runner
-from craftrl.reproduce.folder import row_key
-from craftrl.reproduce.runner import run_sweep
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
 
@@ -52,31 +48,6 @@ def test_a_bar_is_shown_if_it_is_wanted_and_nobody_watches(monkeypatch):
         watcher = progress._watcher.get()
         with shown_where(True, 3):
             assert progress._watcher.get() is watcher
-
-
-@dataclass(frozen=True)
-class Run:
-    seed: int
-
-
-def compiling(settings):
-    tell(COMPILING)
-    tell("run")
-    return {"found": settings.seed}
-
-
-def test_a_sweep_says_once_that_its_runs_compile_and_nothing_when_quiet(tmp_path, capsys):
-    run_sweep("quiet", [Run(0), Run(1)], compiling, tmp_path / "quiet", progress=False)
-    assert lines(capsys) == []
-    run_sweep("loud", [Run(0), Run(1)], compiling, tmp_path / "loud")
-    assert sum(COMPILING in line for line in lines(capsys)) == 1
-
-
-def test_of_several_workers_the_one_with_the_first_run_says_that_it_compiles(capsys):
-    for speaker, said in (("", 0), (row_key(Run(0)), 1)):
-        for run in (Run(1), Run(0)):
-            runner._row(compiling, speaker, run)
-        assert sum(COMPILING in line for line in lines(capsys)) == said
 
 
 def test_a_network_says_what_it_trains_where_it_is_asked_to(capsys):

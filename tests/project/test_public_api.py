@@ -6,16 +6,15 @@ import sys
 import pytest
 
 import craftrl
-import craftrl.baselines
 import craftrl.envs
 import craftrl.importing
 import craftrl.oracles
-import craftrl.theory
+import craftrl.paper
 
 
 @pytest.mark.parametrize(
     "module",
-    [craftrl, craftrl.baselines, craftrl.envs, craftrl.importing, craftrl.oracles, craftrl.theory],
+    [craftrl, craftrl.envs, craftrl.importing, craftrl.oracles, craftrl.paper],
 )
 def test_everything_promised_is_there(module):
     for name in module.__all__:
@@ -25,8 +24,8 @@ def test_everything_promised_is_there(module):
 
 def test_the_first_names():
     from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
-    from craftrl.baselines import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
     from craftrl.envs import BitsExBMDP
+    from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation
 
     assert all((CRAFT, CoordinateOracle, FiniteOracle, DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation))
     assert BitsExBMDP(30, 128, 0).H == 30

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from craftrl.reproduce.statistics import estimate
+from craftrl.paper.sweep import estimate
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

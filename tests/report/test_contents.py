@@ -10,8 +10,8 @@ from PIL import Image
 from report_models import bits, images, three_agents
 
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError
-from craftrl.baselines import SingleObservation
 from craftrl.diagnostics import Sufficiency
+from craftrl.paper import SingleObservation, sample_size
 from craftrl.report import sample as sampling
 from craftrl.report import spectra as spectra_module
 from craftrl.report.checks import steps
@@ -24,7 +24,6 @@ from craftrl.report.sample import Sample, the_data_fitted
 from craftrl.report.tables import Table, plain, power_of_ten, shown
 from craftrl.report.verdict import verdict
 from craftrl.states.graph import LatentGraph
-from craftrl.theory import sample_size
 from shipped import ORACLES, data, fitted, rows_of
 
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl import CoordinateOracle, InvalidDataError
-from craftrl.baselines import PairedObservation, SingleObservation
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.paper import PairedObservation, SingleObservation
 from craftrl.states.accuracy import (
     accuracy,
     accuracy_by_step,

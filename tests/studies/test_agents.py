@@ -10,11 +10,12 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
-from craftrl.reproduce.chance import toy_chance
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
+from craftrl.paper.table1 import toy_chance
 from studies.agents.report import cells, format_cells, worst_rows
 from studies.agents.run import agents_of, run_one
 from studies.agents.spec import AGENTS, FULL_TOTALS, KINDS, Run, sweep
+from studies.statistics import half_of
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
@@ -103,7 +104,7 @@ def test_the_tables_of_the_page_are_those_of_the_rows() -> None:
             if not text:
                 continue
             e = found[kind, n_agents, int(total), coupling, factor or "1.0"]
-            for value, shown in zip((e.mean, e.high - e.mean), text.split(" ± ")):
+            for value, shown in zip((e.mean, half_of(e)), text.split(" ± ")):
                 assert f"{100 * value:.{len(shown.partition('.')[2])}f}" == shown
                 checked += 1
     assert checked > 100

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from craftrl.reproduce.catalogue import available_studies
-from craftrl.reproduce.study import Study
+from craftrl.cli.reproduce import available_studies
+from craftrl.paper.sweep import Study
 
 STUDIES = Path(__file__).parents[2] / "studies"
 FOLDERS = sorted(readme.parent.name for readme in STUDIES.glob("*/README.md"))
@@ -23,7 +23,7 @@ TABLES = {
     "bounds": "table.json",
     "collectors": "table.json",
     "efficiency": "curves.json",
-    "error-growth": "curves.json",
+    "error_growth": "curves.json",
     "loud": "table.json",
     "robustness": "tables.json",
     "worlds": "table.json",
@@ -35,7 +35,7 @@ def rows_of(folder: str) -> list[dict[str, Any]]:
 
 
 def study_of(name: str) -> Study:
-    study: Study = available_studies()[name][0]
+    study: Study = available_studies()[name.replace("_", "-")][0].study
     return study
 
 

@@ -12,8 +12,8 @@ from craftrl import CoordinateOracle
 from craftrl.cli import main
 from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.reproduce.runner import seed_of
-from craftrl.theory import population_assumptions
+from craftrl.paper import population_assumptions
+from craftrl.paper.sweep import seed_of
 from studies.efficiency import tied
 from studies.efficiency.excess import bits_and_pairs
 from studies.efficiency.page import page_tables, state_rows

@@ -44,7 +44,13 @@ ARGUMENTS = ["reproduce", "pixels", "--preset", "tiny", "--device", "cpu", "--qu
 def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, monkeypatch, capsys):
     argv = [*ARGUMENTS, "--out", str(tmp_path), "--techniques", "craft", "paired"]
     assert main([*argv, "--example"]) == 0
-    assert {p.name for p in tmp_path.iterdir()} >= {"table.json", "pixels.png", "example.png", "rows", "settings.json"}
+    assert {p.name for p in tmp_path.iterdir()} >= {
+        "table.json",
+        "pixels.png",
+        "example.png",
+        "rows.jsonl",
+        "settings.json",
+    }
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert [row["technique"] for row in rows] == ["craft", "paired"]
     for row in rows:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from craftrl.arguments import natural, positive
 from craftrl.cli.worlds import add_world_arguments, world_of
 from craftrl.data.places import place
-from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
 

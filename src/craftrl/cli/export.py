@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from craftrl.arguments import positive
 from craftrl.data.places import place
-from craftrl.reproduce.arguments import positive
 
 __all__ = ["add_arguments", "main"]
 

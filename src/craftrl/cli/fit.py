@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from craftrl.arguments import natural, positive
 from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
 from craftrl.data.places import Place, place
 from craftrl.errors import InvalidParameterError
-from craftrl.reproduce.arguments import natural, positive
 
 if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset

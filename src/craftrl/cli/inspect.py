@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from craftrl.arguments import natural
 from craftrl.data.places import Place, place
-from craftrl.reproduce.arguments import natural
 
 __all__ = ["add_arguments", "main"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from craftrl.arguments import check_whole
+from craftrl.arguments import check_whole, natural, positive
 from craftrl.cli.environments import add_environment_arguments, environment_of
 from craftrl.data.files import check_new
 from craftrl.data.places import place, target
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.reproduce.arguments import natural, positive
 
 if TYPE_CHECKING:
     from craftrl.cli.plan_words import PlanWords

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from craftrl.arguments import natural, positive
 from craftrl.data.files import check_new
 from craftrl.data.places import place
-from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_arguments", "main"]
 

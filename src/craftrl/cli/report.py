@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from craftrl.arguments import natural
 from craftrl.data.places import place
 from craftrl.errors import InvalidParameterError
-from craftrl.reproduce.arguments import natural
 
 __all__ = ["add_arguments", "main"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from craftrl.arguments import natural, positive
 from craftrl.data.places import place
 from craftrl.errors import InvalidParameterError
-from craftrl.reproduce.arguments import natural, positive
 
 __all__ = ["add_import_options", "import_options", "refuse_import_options"]
 

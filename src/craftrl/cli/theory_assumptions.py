@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.theory import empirical_assumptions, population_assumptions
+    from craftrl.paper import empirical_assumptions, population_assumptions
 
     if (args.world is None) == (args.data is None) or (args.data is None) != (args.truth is None):
         raise InvalidParameterError("Give either --world, or --data and --truth together.")
@@ -42,4 +42,4 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.data.truth import read_true_states
 
     tau = TrajectoryDataset.open(args.data)
-    print(empirical_assumptions(tau.agent, read_true_states(args.truth, tau)))
+    print(empirical_assumptions(tau.agent, read_true_states(args.truth, tau), lengths=tau.lengths))

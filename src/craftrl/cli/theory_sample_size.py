@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from craftrl.arguments import positive
 from craftrl.cli.parser import number
 from craftrl.cli.worlds import add_world_arguments, table_world_of
 from craftrl.errors import InvalidParameterError
-from craftrl.reproduce.arguments import positive
 
 __all__ = ["add_arguments", "main"]
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from craftrl.theory import guaranteed_epsilon, sample_size
+    from craftrl.paper import guaranteed_epsilon, sample_size
 
     problem = _problem(args)
     if args.trajectories is None:
@@ -59,7 +59,7 @@ def _problem(args: argparse.Namespace) -> dict[str, Any]:
     given = {name: getattr(args, name) for name in BOUNDS}
     H, class_size, N_s = args.horizon, args.class_size, args.states or 2
     if args.world is not None:
-        from craftrl.theory import population_assumptions
+        from craftrl.paper import population_assumptions
 
         world, policies = table_world_of(args)
         known = population_assumptions(world, policies)

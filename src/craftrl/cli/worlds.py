@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from craftrl.arguments import natural, positive
 from craftrl.errors import InvalidParameterError
-from craftrl.reproduce.arguments import natural, positive
 
 if TYPE_CHECKING:
     from craftrl.envs import ExBMDP, GymWorld, MarkovPolicy

@@ -3,7 +3,7 @@
 Bounds are chosen by the encoders that come out: of the settings tried, the one whose encoders are the best chain by the
 coupling's own criterion (`PreparedCounting.chain_cost`). For `stationary=True` nothing is searched: one encoder serves
 all steps, and the class is finite, so each is scored by how well its values at neighbouring steps tell the agents
-apart, and the best one's values are the states.
+apart, and by whether they leave something out; the best one's values are the states.
 
 Paper: Algorithm 2, for finite hypothesis classes
 """
@@ -25,7 +25,7 @@ from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 from craftrl.core.oracle import Coupling
 from craftrl.core.trace import Cluster, StepTrace, Trace
 from craftrl.errors import InvalidParameterError
-from craftrl.estimators.bounds import BOUNDS, settings
+from craftrl.estimators.bounds import BOUNDS, eta_beside, settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence
 from craftrl.oracles.base import Choice
 from craftrl.oracles.counting import CONSTANT, PreparedCounting
@@ -34,6 +34,7 @@ from craftrl.progress import tell
 __all__ = ["Fitted", "fit_by_step", "fit_stationary"]
 
 ALPHA, ETA = 0.25, 0.05  # of the grid on which chains of encoders are compared
+PROMISING = 8  # encoders that are tested for what their values leave out
 ONE_START = 5.0  # nats, and as many as the choice among all encoders may be worth by chance
 
 
@@ -67,7 +68,6 @@ def fit_by_step(
     """Algorithm 2, at the bounds that are known or, where some are not, at the best of nine settings."""
     tau = prepared.tau
     free = [name for name in BOUNDS if name not in known]
-    grid = Grid.from_bounds(ALPHA, settings(tau, {"eta": ETA})[0].eta)
     n_pairs = int((tau.lengths - 1).sum())
     best = np.inf, np.inf
     tried = 0
@@ -79,17 +79,15 @@ def fit_by_step(
         if not free:
             return Fitted(run, bounds, (), codes)
         path = [_index(encoder) for encoder in run.encoders]
-        nats = chained_evidence(codes.T, tau) * n_pairs
-        if coupling == "markov":  # and what its codes leave out, or depend on beside each other
-            nats += prepared.chain_cost(path, grid, "markov") - prepared.chain_cost(path, grid, "chain")
-        score = nats, _unnamed(codes, run.n_states)
+        nats = chained_evidence(codes.T, tau) * n_pairs + _not_closed(path, prepared)
+        score = round(nats, 6), _unnamed(codes, run.n_states)  # equal encoders tie, whatever their states are called
         if score < best:
             best, found = score, Fitted(run, bounds, (), codes)
-        if score[1] == 0 and path == _path(run.trace):
+        if score[1] == 0 and coupling != "independent" and path == _path(run.trace):
             break  # these encoders are the best chain there is, and their values the states
         if len(run.trace.outcomes().get("too many states", ())) > tau.H / 2:
             break  # lower bounds find even more
-    why = f"of {tried} settings tried, its encoders are the best chain ({best[0]:.1f} nats)."
+    why = f"of {tried} settings tried, its encoders are the best chain of codes."
     choices = tuple(Choice(name, getattr(found.bounds, name), why) for name in free)
     return Fitted(found.result, found.bounds, choices, found.codes)
 
@@ -98,9 +96,9 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     """One encoder for all steps: of all in the class the one whose values best tell the agents apart.
 
     An agent's habits may be other ones at each step, or the same at all of them: the better account of the two counts.
-    A code that mimics the state, s XOR a coin that was tossed once, tells the agents apart as well as the state does. But
-    where all trajectories begin in one state, its first value is a coin: an encoder with one first value is taken unless
-    another is better by more than chance.
+    A code that mimics the state, s XOR a coin that was tossed once, tells the agents apart as well as the state does.
+    But where all trajectories begin in one state, its first value is a coin: an encoder with one first value is taken
+    unless another is better by more than chance.
     Bounds have no part in the choice; they are those of the grid that its log-odds are rounded to.
     """
     tau = prepared.tau
@@ -113,13 +111,17 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     by_step = agents_evidence(counts, tau).sum(axis=(0, 2, 3))
     pooled = agents_evidence(counts.sum(axis=0), tau).sum(axis=(1, 2))
     nats = np.minimum(by_step, pooled)
-    index = int(np.argmin(nats))
-    from_one_start = np.flatnonzero((counts[0].sum(axis=(2, 3)) > 0).sum(axis=1) == 1)
-    if len(from_one_start):
-        other = from_one_start[np.argmin(nats[from_one_start])]
-        if nats[other] - nats[index] < ONE_START + np.log(len(nats)):
-            index = int(other)
-    nats /= max(int(counts[:, 0].sum()), 1)
+    one_first = (counts[0].sum(axis=(2, 3)) > 0).sum(axis=1) == 1
+    order = np.argsort(nats, kind="stable")
+    promising = np.union1d(order[:PROMISING], order[one_first[order]][:PROMISING])
+    score = np.full(len(nats), np.inf)
+    for i in promising:
+        score[i] = nats[i] + _not_closed([int(i)] * tau.H, prepared)
+    index = int(np.argmin(score))
+    if one_first.any():
+        other = int(np.argmin(np.where(one_first, score, np.inf)))
+        index = other if score[other] - score[index] < ONE_START + np.log(len(nats)) else index
+    score /= max(int(counts[:, 0].sum()), 1)
     bounds = settings(tau, known)[0]
     values = np.stack([prepared.values(h, index) for h in range(1, tau.H + 1)], axis=1)
     occurs = tally(values.ravel(), prepared.N_s) > 0
@@ -127,18 +129,25 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     labels = renamed(values, state_of)
     encoder = prepared.oracle.encoder(1, index, state_of)
     result = _as_recorded(prepared, index, labels, bounds, encoder)
-    others = np.delete(nats, index)
-    beside = f"; {others.min():.4f} by the next best" if len(others) else ""
-    choices = [
-        Choice(
-            "encoder",
-            index,
-            f"of {len(nats)}, its values tell the agents apart best ({nats[index]:.4f} nats per pair{beside}).",
-        )
-    ]
-    why = "with stationary=True bounds decide nothing but the grid on which log-odds are shown."
-    choices += [Choice(name, getattr(bounds, name), why) for name in BOUNDS if name not in known]
+    others = np.delete(score, index).min(initial=np.inf)
+    beside = f"; {others:.4f} by the next best" if np.isfinite(others) else ""
+    why = f"of {len(score)}, its values tell the agents apart best ({score[index]:.4f} nats per pair{beside})."
+    choices = [Choice("encoder", index, why)]
+    because = "with stationary=True bounds decide nothing but the grid on which log-odds are shown."
+    choices += [Choice(name, getattr(bounds, name), because) for name in BOUNDS if name not in known]
     return Fitted(result, bounds, tuple(choices), labels, encoder)
+
+
+def _not_closed(path: Sequence[int], prepared: PreparedCounting) -> float:
+    """What the Markov coupling charges codes for beyond their losses, in nats; 0 where that would take too long.
+
+    That is what else tells the agents apart once a code is known, less what the code tells by itself, and what codes
+    depend on beside the code before and after them. States owe nothing; states that are fused do.
+    """
+    if prepared.affordable("markov") is not None:
+        return 0.0
+    grid = Grid.from_bounds(ALPHA, eta_beside(prepared.tau, ETA))
+    return prepared.chain_cost(path, grid, "markov") - prepared.chain_cost(path, grid, "chain")
 
 
 def _own_pairs(prepared: PreparedCounting) -> NDArray[np.int64]:

@@ -40,7 +40,7 @@ def warn_of_failed_assumptions(trace: Trace, may_chain: bool, exact: bool, lost:
     """Say what speaks against the states, in one warning; `lost`: steps at which labels have run out (`run_out`)."""
     told = failed_assumptions(trace, may_chain, exact) + ([_lost(lost)] if lost else [])
     if told and speaks():
-        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=5)
+        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=4)
 
 
 def failed_assumptions(trace: Trace, may_chain: bool, exact: bool) -> list[str]:

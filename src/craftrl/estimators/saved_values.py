@@ -43,7 +43,6 @@ KINDS = {
         "oracles.network.settings": "Training",
         "oracles.pair_functions": "ClassifierLogOdds",
         "estimators.matching": "Matching",
-        "baselines.trained": "NearestCentre",
     }.items()
     for name in names.split()
 }

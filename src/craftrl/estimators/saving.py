@@ -33,22 +33,8 @@ FORMAT = "craftrl model"
 
 LEARNERS = {
     "CRAFT": "craftrl.estimators.craft",
-    **dict.fromkeys(("SingleObservation", "PairedObservation"), "craftrl.baselines.observation"),
-    **dict.fromkeys(("DRAFT", "RecursiveDRAFT"), "craftrl.baselines.draft"),
-    **dict.fromkeys(
-        (
-            "ACState",
-            "Autoencoder",
-            "ForwardPrediction",
-            "PairedFrames",
-            "SingleFrame",
-            "TemporalContrastive",
-        ),
-        "craftrl.baselines.objectives",
-    ),
-    "LatentAction": "craftrl.baselines.latent_action",
+    **dict.fromkeys(("DRAFT", "PairedObservation", "RecursiveDRAFT", "SingleObservation"), "craftrl.paper.baselines"),
 }
-UNSAVED_ATTRIBUTES = {"network_"}  # the objective that a baseline was trained with; its trunk is in the encoders
 
 
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -68,7 +54,7 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
         "craftrl": __version__,
         "model": type(model).__name__,
         "parameters": {name: writer.plain(value) for name, value in model.get_params(deep=False).items()},
-        "learned": {name: writer.plain(learned[name]) for name in sorted(learned.keys() - UNSAVED_ATTRIBUTES)},
+        "learned": {name: writer.plain(learned[name]) for name in sorted(learned)},
         "objects": writer.objects,
     }
     write_folder(where, content, writer.write_files, overwrite)

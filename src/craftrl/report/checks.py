@@ -7,9 +7,9 @@ import numpy as np
 from craftrl.core.encoders import ValueEncoder
 from craftrl.diagnostics import Diagnosis, cluster_gaps
 from craftrl.estimators.craft import CRAFT
+from craftrl.paper import empirical_assumptions
 from craftrl.report.sample import Sample
 from craftrl.report.tables import Table
-from craftrl.theory import empirical_assumptions
 
 __all__ = ["assumptions", "steps"]
 
@@ -48,7 +48,10 @@ def steps(model: CRAFT, found: Diagnosis | None) -> Table:
 
 def assumptions(model: CRAFT, sample: Sample | None) -> Table:
     """The bounds that were counted on, beside those that the learned states attain."""
-    seen = None if sample is None else empirical_assumptions(sample.agent, sample.codes, n_agents=sample.tau.K)
+    seen = None
+    if sample is not None:
+        lengths = (sample.codes >= 0).sum(axis=1)
+        seen = empirical_assumptions(sample.agent, sample.codes, n_agents=sample.tau.K, lengths=lengths)
     meaning = {
         "alpha": "how different the agents are: least gap between two successors of a state, in log-odds",
         "eta": "how rare an agent may be: its least share in the visits to a pair of states",

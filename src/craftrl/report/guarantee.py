@@ -13,7 +13,7 @@ import numpy as np
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
 from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
-from craftrl.theory import sample_size
+from craftrl.paper import sample_size
 
 __all__ = ["ERRORS", "FAILURE", "Guarantee", "guarantee"]
 

@@ -1,4 +1,4 @@
-"""Neural oracles; the only part of the library, with the baselines that train, that imports torch."""
+"""Neural oracles; the only part of the library that imports torch."""
 
 from craftrl.errors import require
 

@@ -1,0 +1,235 @@
+"""What the paper compares CRAFT with, all with the same `fit` and `encode`, each by counting over a finite class.
+
+DRAFT is the paper's first draft of CRAFT for two steps; recursive DRAFT applies it step by step, and its mistakes may
+multiply. Single and paired observation are two shortcuts: the observation, or pair of observations, that best tells the
+agents apart. Neither works: the latent states of two policies may be equally frequent at every step, and a pair of
+distractors that share their noise tells the agents apart as well as a pair of states.
+
+Paper: Section 3.1, Algorithm 1, Section 3.1.1; Section 4, Appendix D
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.losses import FIXED_POINT
+from craftrl.core.merging import merge_clusters, state_of_cluster
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.inputs import as_dataset
+from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
+from craftrl.estimators.base import ByStep, Learner
+from craftrl.oracles.base import Encoder
+from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
+
+Ints = NDArray[np.integer]
+AT_ONCE = 2**20  # counts of pairs of values that are looked at together
+
+__all__ = ["DRAFT", "PairedObservation", "RecursiveDRAFT", "SingleObservation"]
+
+
+class _Counting(Learner):
+    """A learner that asks for a finite class and does nothing but count."""
+
+    def __init__(self, oracle: CountingOracle) -> None:
+        self.oracle = oracle
+
+    def _prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
+        check_counting(self.oracle, type(self).__name__)
+        return self.oracle.prepare(tau)
+
+    def _encoder(self, h: int, index: int, flipped: bool = False) -> Encoder:
+        """Encoder `index` of Phi_h with its own values, or with the two of them exchanged."""
+        values = np.arange(self.oracle.n_values)
+        return self.oracle.encoder(h, index, values[::-1].copy() if flipped else values)
+
+
+class _BinaryTwoAgents(_Counting):
+    """What both variants of DRAFT ask for: binary encoders and two agents."""
+
+    def _prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
+        name = type(self).__name__
+        check_counting(self.oracle, name)
+        if self.oracle.n_values != 2:
+            raise InvalidParameterError(
+                f"{name} needs encoders with n_values = 2; n_values = {self.oracle.n_values} was given."
+            )
+        if tau.K != 2:
+            raise InvalidDataError(f"{name} compares exactly two agents; {tau.K} were given; use CRAFT for more.")
+        return super()._prepare(tau)
+
+
+class DRAFT(_BinaryTwoAgents):
+    """Algorithm 1, for H = 2 and two states: the encoder of x_2 that best classifies the agent.
+
+    Paper: Algorithm 1
+    """
+
+    def fit(self, x: Any, agent: Any = None) -> DRAFT:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        data = as_dataset(x, agent)
+        tau = data.tau
+        prepared = self._prepare(tau)
+        if tau.H != 2:
+            raise InvalidDataError(
+                f"DRAFT is for trajectories of two steps; these have {tau.H}; use RecursiveDRAFT or CRAFT."
+            )
+        mine = np.where(tau.present(2), tau.agent, -1)
+        phi = self._encoder(2, *_best_split(prepared.group_counts(2, mine, 2)))
+        self.encoders_ = ByStep([ConstantEncoder(), phi])
+        self.n_states_ = ByStep([1, 2])
+        label = np.where(mine >= 0, phi(tau.at(2)), -1)
+        self.labels_ = data.as_given(np.stack([np.zeros(tau.n, dtype=np.int64), label], axis=1))
+        self.obs_shape_ = tau.obs_shape
+        return self
+
+
+class RecursiveDRAFT(_BinaryTwoAgents):
+    """DRAFT applied again to the trajectories of each state found, for binary actions.
+
+    Each state of h is split in two by the encoder of x_{h+1} that best classifies the agent among its trajectories;
+    halves that no encoder can tell apart are merged, as in CRAFT. The next split is trained on what the
+    last one returned, so that its mistakes are the next one's data: the paper shows why they may multiply.
+
+    `labels_`, `n_states_` and `encoders_` are CRAFT's; a state all of whose trajectories are one agent's cannot be
+    split and ends there (its trajectories are unassigned from then on).
+
+    Paper: Section 3.1.1
+    """
+
+    def fit(self, x: Any, agent: Any = None) -> RecursiveDRAFT:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        data = as_dataset(x, agent)
+        tau = data.tau
+        prepared = self._prepare(tau)
+        labels = np.full((tau.H, tau.n), -1, dtype=np.int64)
+        labels[0] = 0
+        encoders: list[Encoder] = [ConstantEncoder()]
+        n_states = [1]
+        for h in range(1, tau.H):
+            half, predecessors = _halves(prepared, h, labels[h - 1], n_states[-1])
+            states, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
+            labels[h] = state_of_cluster(states, len(predecessors))[half]
+            encoders.append(prepared.encode(h + 1, labels[h], len(states)).encoder)
+            n_states.append(len(states))
+        if min(n_states) == 0:
+            warnings.warn(
+                f"RecursiveDRAFT found no state from h = {n_states.index(0) + 1} on; give it more trajectories.",
+                AssumptionWarning,
+                stacklevel=2,
+            )
+        self.encoders_ = ByStep(encoders)
+        self.n_states_ = ByStep(n_states)
+        self.labels_ = data.as_given(np.ascontiguousarray(labels.T))
+        self.obs_shape_ = tau.obs_shape
+        return self
+
+
+class SingleObservation(_Counting):
+    """phi_h maximises the mutual information between phi_h(x_h) and the agent's identity, each h by itself.
+
+    At h = 1 there is one state, and the encoder is constant as CRAFT's is.
+
+    Paper: Appendix D
+    """
+
+    def fit(self, x: Any, agent: Any = None) -> SingleObservation:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        tau = as_dataset(x, agent).tau
+        prepared = self._prepare(tau)
+        encoders: list[Encoder] = [ConstantEncoder()]
+        for h in range(2, tau.H + 1):
+            counts = prepared.group_counts(h, tau.agent, tau.K)  # (K, |Phi|, N_s)
+            encoders.append(self._encoder(h, int(np.argmax(_information(np.moveaxis(counts, 0, -1))))))
+        self.encoders_ = ByStep(encoders)
+        self.obs_shape_ = tau.obs_shape
+        return self
+
+
+class PairedObservation(_Counting):
+    """(phi_h, phi_{h+1}) maximise the mutual information between the pair of codes and the agent's identity.
+
+    Steps 2..H-1 get two encoders, from the pair after and the pair before: `candidates_[h]` holds both, and the
+    paper averages their accuracies. `encode` uses the one before, where there is one.
+
+    Paper: Appendix D
+    """
+
+    candidates_: ByStep[tuple[Encoder, ...]]
+
+    def fit(self, x: Any, agent: Any = None) -> PairedObservation:
+        """Learn from trajectories, given as to `CRAFT.fit`."""
+        tau = as_dataset(x, agent).tau
+        prepared = self._prepare(tau)
+        candidates: list[list[Encoder]] = [[] for _ in range(tau.H)]
+        for h in range(1, tau.H):
+            i, j = _best_pair(prepared, h)
+            candidates[h - 1].append(self._encoder(h, i) if h > 1 else ConstantEncoder())
+            candidates[h].append(self._encoder(h + 1, j))
+        self.candidates_ = ByStep([tuple(found) for found in candidates])
+        self.encoders_ = ByStep([found[0] for found in candidates])
+        self.obs_shape_ = tau.obs_shape
+        return self
+
+
+def _best_split(counts: Ints) -> tuple[int, bool]:
+    """argmin of DRAFT's loss over a binary class closed under relabelling: the encoder, and whether it is flipped.
+
+    `counts` (2, |Phi|, 2): how often each encoder takes each value in each agent's data. The loss is
+    mean_A phi + mean_B (1 - phi), so that 0 stands for the state that agent A visits more often.
+
+    Paper: Algorithm 1
+    """
+    n_A, n_B = (int(counts[k, 0].sum()) for k in range(2))
+    loss = counts[0, :, 1] * n_B + counts[1, :, 0] * n_A  # times n_A n_B: integers, so that ties are exact
+    both = np.stack([loss, 2 * n_A * n_B - loss], axis=1)
+    index, flipped = divmod(int(np.argmin(both)), 2)
+    return index, bool(flipped)
+
+
+def _halves(prepared: PreparedCounting, h: int, label: Ints, n_states: int) -> tuple[NDArray[np.int64], list[int]]:
+    """Each state's trajectories in two halves by x_{h+1}: the half of each trajectory, and whose half it is."""
+    tau = prepared.tau
+    usable = (label >= 0) & tau.present(h + 1)
+    counts = prepared.group_counts(h + 1, np.where(usable, 2 * label + tau.agent, -1), 2 * n_states)
+    half = np.full(tau.n, -1, dtype=np.int64)
+    predecessors: list[int] = []
+    for s in range(n_states):
+        mine = counts[2 * s : 2 * s + 2]
+        if (mine[:, 0].sum(axis=-1) == 0).any():
+            continue
+        index, flipped = _best_split(mine)
+        rows = np.flatnonzero(usable & (label == s))
+        value = prepared.values(h + 1, index)[rows] ^ int(flipped)
+        for bit in np.unique(value):
+            half[rows[value == bit]] = len(predecessors)
+            predecessors.append(s)
+    return half, predecessors
+
+
+def _best_pair(prepared: PreparedCounting, h: int) -> tuple[int, int]:
+    """The first pair of encoders with the most information; some rows of the table of all pairs at a time."""
+    at_once = max(1, AT_ONCE // (prepared.n_encoders(h + 1) * prepared.N_s**2 * prepared.tau.K))
+    best = (0, 0, np.iinfo(np.int64).min)
+    for first in range(0, prepared.n_encoders(h), at_once):
+        counts = prepared.pair_counts(h, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
+        information = _information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
+        i, j = divmod(int(np.argmax(information)), information.shape[1])
+        if information[i, j] > best[2]:
+            best = (first + i, j, information[i, j])
+    return best[:2]
+
+
+def _information(counts: Ints) -> NDArray[np.int64]:
+    """I(cell; agent) of cell counts (..., cells, K), times their sum, up to a constant and in fixed point.
+
+    Integers, so that equal ones are equal in whatever order they are summed.
+    """
+    joint = np.rint(xlogy(counts, counts) * FIXED_POINT).astype(np.int64).sum(axis=(-2, -1))
+    cells = counts.sum(axis=-1)
+    return joint - np.rint(xlogy(cells, cells) * FIXED_POINT).astype(np.int64).sum(axis=-1)

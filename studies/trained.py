@@ -1,0 +1,222 @@
+"""A rival of CRAFT that trains: a trunk trained with some objective, then k-means on its features."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.inputs import as_dataset
+from craftrl.data.ranks import ALONE
+from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
+from craftrl.estimators.base import ByStep, Learner
+from craftrl.oracles.network.encoders import TrunkEncoder
+from craftrl.oracles.network.frames import Frames, open_frames
+from craftrl.oracles.network.process_group import ranks_for
+from craftrl.oracles.network.settings import Training, seeded
+from craftrl.oracles.network.threads import cpu_threads
+from craftrl.oracles.network.training import train
+from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
+
+__all__ = ["Objective", "Shapes", "TrainedBaseline"]
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.floating]
+SAMPLE = 10_000  # trajectories that k-means looks at
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What an objective must know of the data and the trunk."""
+
+    dim: int
+    obs_shape: tuple[int, ...]
+    H: int
+    n_agents: int
+    n_actions: int
+
+
+class Objective(nn.Module, ABC):
+    """A training loss on whole trajectories, and whatever heads it needs beside the trunk.
+
+    n_pixels         entries of one observation
+    mean_frame_loss  mean squared error of the mean observation, standardised
+    divisible        whether the loss is a mean over trajectories, so that several ranks may divide a minibatch; where
+                     it compares trajectories with one another, every rank trains on all of it
+    """
+
+    divisible = True
+
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.shapes = shapes
+        *sides, last = shapes.obs_shape
+        self.target = Standardise((last, *sides))  # inputs have their channels first
+        self.n_pixels = int(np.prod(shapes.obs_shape))
+        self.mean_frame_loss = 1.0
+
+    def fit_input(self, x: Tensor) -> None:
+        """Learn the scale of the inputs (n, *input), before any training."""
+        self.trunk.fit_input(x)
+        self.target.fit(x)
+        self.mean_frame_loss = float(self.target(x).square().mean())
+
+    def pixels(self, x: Tensor) -> Tensor:
+        """Observations x (n, H, *input) standardised and flat, (n, H, n_pixels): what is to be predicted."""
+        return self.target(x).flatten(2)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The trunk's features (n, H, dim) of trajectories x (n, H, *input)."""
+        return self.trunk(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
+    @abstractmethod
+    def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
+        """Mean loss of trajectories x (n, H, *input) by agents (n,) with actions (n, H-1), 0 if not given."""
+
+    def chance(self, agent: Ints, action: Ints) -> float | None:
+        """The loss of knowing nothing, if that is known: as long as training is there, it is not given up."""
+        return None
+
+
+class TrainedBaseline(Learner):
+    """Same `fit` and `encode` as CRAFT; states are k-means clusters of the trunk's features at each step.
+
+    Parameters
+    ----------
+    n_states
+        The true number of states at each step h = 1..H.
+    trunk, dim, training
+        As for `NeuralOracle`.
+    standardise
+        Whether features are scaled to unit variance before clustering.
+
+    Attributes
+    ----------
+    network_
+        The objective, trained.
+    held_out_loss_
+        Its loss on the trajectories held out for early stopping: by it settings can be chosen without ground truth.
+    chance_
+        The loss of knowing nothing, where that is known; else None.
+    """
+
+    objective: type[Objective]
+    needs_actions = False
+
+    def __init__(
+        self,
+        n_states: Sequence[int],
+        *,
+        trunk: nn.Module | None = None,
+        dim: int = 128,
+        training: Training | None = None,
+        standardise: bool = False,
+    ) -> None:
+        self.n_states = n_states
+        self.trunk = trunk
+        self.dim = dim
+        self.training = training
+        self.standardise = standardise
+
+    def fit(self, x: Any, agent: Any = None, actions: Ints | None = None) -> TrainedBaseline:
+        """Train the trunk, then cluster each step. `actions` (n, H-1) are for those that need them."""
+        data = as_dataset(x, agent)
+        taken = None if actions is None else data.as_grouped(np.asarray(actions))
+        with cpu_threads((self.training or Training()).threads):
+            return self.train(data.tau, taken).cluster(data.tau)
+
+    def train(self, tau: TrajectoryDataset, actions: Ints | None = None) -> TrainedBaseline:
+        """The first part of `fit` alone: the trunk, without states."""
+        if self.needs_actions and actions is None:
+            raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(x, agent, actions=...).")
+        if not tau.all_present:
+            raise InvalidDataError(
+                "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."
+            )
+        training = self.training or Training()
+        given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
+        with cpu_threads(training.threads):
+            ranks = ranks_for(tau, training) if self.objective.divisible else ALONE
+            self.network_ = self._train(open_frames(tau, training, ranks), given, training)
+        self.obs_shape_ = tau.obs_shape
+        return self
+
+    def cluster(self, tau: TrajectoryDataset) -> TrainedBaseline:
+        """The second part of `fit` alone: k-means at each step."""
+        if not hasattr(self, "network_"):
+            raise NotFittedError(f"{type(self).__name__} must be trained first; call train(tau).")
+        rows = np.sort(np.random.default_rng(0).permutation(tau.n)[:SAMPLE])
+        trunk, device = self.network_.trunk, (self.training or Training()).to_device()
+        self.encoders_ = ByStep(
+            [
+                NearestCentre.fitted(trunk, device, _chosen(tau, h, rows), k, self.standardise)
+                for h, k in enumerate(self.n_states, start=1)
+            ]
+        )
+        return self
+
+    def features(self, x: NDArray[Any]) -> Floats:
+        """The trunk's features (n, dim) of observations (n, *obs), the same for every step."""
+        self._check_fitted()
+        first = self.encoders_[1]
+        assert isinstance(first, NearestCentre)
+        return first.features(self._as_fitted(self._observations(x)))
+
+    def _train(self, frames: Frames, actions: Ints, training: Training) -> Objective:
+        tau, name = frames.tau, type(self).__name__
+        agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, actions))
+        with seeded(training, name):
+            trunk = new_trunk(self.trunk, tau.obs_shape, self.dim, maps=False)
+            network = self.objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(actions.max()) + 1))
+        network.fit_input(frames.sample(training.rng("sample")))
+        self.chance_ = network.chance(tau.agent, actions)
+
+        def loss(rows: Tensor, of: Tensor | None = None) -> Tensor:
+            value = network.loss(frames.trajectories(rows), agent[rows], action[rows])
+            return value if of is None else value * (len(rows) / len(of))
+
+        apart = frames.split(np.arange(tau.n), training, name)
+        self.held_out_loss_ = train(
+            network, loss, apart, training, name, per_row=tau.H, chance=self.chance_, feed=frames
+        )
+        return network
+
+
+def _chosen(tau: TrajectoryDataset, h: int, rows: Ints) -> NDArray[Any]:
+    """The observations of these trajectories, in order, at h, without the others in memory."""
+    blocks = (
+        (block, x, rows[np.searchsorted(rows, block.start) : np.searchsorted(rows, block.stop)])
+        for block, x in tau.blocks(h)
+    )
+    return np.concatenate([x[mine - block.start] for block, x, mine in blocks])
+
+
+class NearestCentre(TrunkEncoder):
+    """An encoder: the nearest of k centres in feature space."""
+
+    def __init__(self, trunk: Trunk, device: torch.device, scale: Floats, centres: Floats) -> None:
+        super().__init__(trunk, device)
+        self.scale = scale
+        self.centres = centres
+
+    @classmethod
+    def fitted(cls, trunk: Trunk, device: torch.device, x: NDArray[Any], k: int, standardise: bool) -> NearestCentre:
+        """Centres by k-means on the features of x."""
+        from sklearn.cluster import KMeans  # dear to import
+
+        z = TrunkEncoder.features_of(trunk, device, x).astype(np.float64)
+        scale = 1 / np.maximum(z.std(axis=0), 1e-6) if standardise else np.ones(z.shape[1])
+        means = KMeans(k, n_init=4, random_state=0).fit(z * scale)
+        return cls(trunk, device, scale, means.cluster_centers_)
+
+    def of_features(self, z: Floats) -> Ints:
+        distance = (self.centres**2).sum(axis=1) - 2 * (z * self.scale) @ self.centres.T
+        return distance.argmin(axis=1)

@@ -1,0 +1,236 @@
+"""Table 1: the sweep, the table beside the paper's, and the command."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from craftrl.cli import main
+from craftrl.envs import BitsExBMDP
+from craftrl.errors import AssumptionWarning
+from craftrl.paper.table1 import (
+    NAMES,
+    PUBLISHED,
+    Run,
+    agreement,
+    cells,
+    format_states,
+    format_table,
+    run_one,
+    sweep,
+    table_json,
+    toy_chance,
+)
+from studies.statistics import percent
+
+STUDIES = Path(__file__).parents[2] / "studies"
+SMALL = ["--seeds", "2", "--sizes", "60", "120", "--horizon", "5", "--features", "8", "--quiet"]
+
+
+def row(technique: str, size: int, seed: int, accuracy: float) -> dict[str, object]:
+    run = {"technique": technique, "size": size, "seed": seed, "horizon": 30, "n_features": 128}
+    shares = {"accuracy": accuracy, "accuracy_from_2": accuracy - 0.01, "state_mean": 0.8, "state_worst": 0.6}
+    return {**run, **shares, **({"accuracy_no_state_half": 0.85} if technique == "craft" else {})}
+
+
+def paper_rows(shift: float = 0.0) -> list[dict[str, object]]:
+    """Twenty seeds per cell that scatter about the paper's number, moved by `shift`."""
+    return [
+        row(technique, size, seed, published + shift + 0.0005 * (-1) ** seed)
+        for (technique, size), published in PUBLISHED.items()
+        for seed in range(20)
+    ]
+
+
+def test_the_sweep_has_every_cell() -> None:
+    runs = sweep([500, 1000, 5000], 20, 30, 128)
+    assert len(runs) == len(set(runs)) == 180
+    assert {(run.technique, run.size) for run in runs} == set(PUBLISHED)
+
+
+def test_cells_stand_beside_the_paper() -> None:
+    table = cells(paper_rows())
+    assert len(table) == 9
+    for cell in table:
+        assert cell.published == PUBLISHED[cell.technique, cell.size]
+        assert cell.accuracy.mean == pytest.approx(cell.published)
+        assert cell.accuracy.low < cell.accuracy.mean < cell.accuracy.high
+        assert cell.apart == pytest.approx(0, abs=1e-6)
+        assert cell.accuracy_from_2.mean == pytest.approx(cell.accuracy.mean - 0.01)
+
+
+def test_a_bound_is_met_from_above_and_missed_from_below() -> None:
+    above = next(c for c in cells(paper_rows(0.0008)) if c.is_bound)
+    below = next(c for c in cells(paper_rows(-0.01)) if c.is_bound)
+    assert above.apart == 0
+    assert below.apart is not None
+    assert below.apart < -2
+
+
+def test_agreement_names_the_cells_that_do_not() -> None:
+    assert agreement(cells(paper_rows())) == "9 of 9 cells lie within two standard errors of the paper's."
+    moved = [{**r, "accuracy": 0.7} if r["technique"] == "paired" and r["size"] == 500 else r for r in paper_rows()]
+    moved[-1 - 40]["accuracy"] = 0.701  # some scatter, so that there is a standard error
+    assert "8 of 9 cells" in agreement(cells(moved))
+    assert "not: Paired observation at 500 (-" in agreement(cells(moved))
+
+
+def test_other_worlds_have_no_published_number() -> None:
+    other = [{**r, "horizon": 10} for r in paper_rows()]
+    assert all(cell.published is None for cell in cells(other))
+    assert agreement(cells(other)) == "The paper has no number for these cells."
+    assert all(cell.published is None for cell in cells([{**r, "size": 700} for r in paper_rows()]))
+
+
+def test_the_printed_table_is_aligned() -> None:
+    lines = format_table(cells(paper_rows()), 0.705).splitlines()
+    assert len(lines) == 7
+    assert ">99.9" in lines[2]
+    assert lines[2].index("97.7") == lines[3].index("68.7", 40) == lines[4].index("86.1")
+    assert lines[6].split()[-3:] == ["70.50"] * 3
+
+
+def test_single_states_and_steps_without_a_state_have_lines_of_their_own() -> None:
+    table = cells(paper_rows())
+    assert format_states(table).count("80.00 / 60.00") == 9
+    assert "85.00" in format_table(table, 0.705).splitlines()[5]
+    assert [cell.accuracy_no_state_half is None for cell in table] == [False] * 3 + [True] * 6
+
+
+@pytest.mark.parametrize("seeds", [5, 6, 12])
+def test_no_interval_leaves_the_possible(seeds: int) -> None:
+    """Student's interval of five such seeds ends above 100%, or begins below 0."""
+    of_sizes = {500: [1.0, 0.95, 1.0, 1.0, 0.99, *[1.0] * 7], 1000: [0.0, 0.05, 0.0, 0.0, 0.01, *[0.0] * 7]}
+    rows = [row(t, n, seed, values[seed]) for t in NAMES for n, values in of_sizes.items() for seed in range(seeds)]
+    table = cells(rows)
+    for cell in table:
+        assert 0 <= cell.accuracy.low < cell.accuracy.mean < cell.accuracy.high <= 1
+    assert (table[0].accuracy.high, table[1].accuracy.low) == (1, 0)
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 4])
+def test_few_seeds_have_no_interval_and_the_table_says_so(seeds: int) -> None:
+    table = cells([row(t, 500, seed, 0.9 + 0.02 * seed) for t in NAMES for seed in range(seeds)])
+    assert all(cell.accuracy.interval is None and cell.apart is None for cell in table)
+    assert "[" not in format_table(table, 0.705).splitlines()[2]
+    assert agreement(table) == f"Too few seeds for intervals, and for a comparison with the paper: {seeds} of 5."
+    assert table_json(table, 0.705, "")["cells"][0]["accuracy"]["low"] is None
+
+
+def test_a_step_without_a_state_reads_the_first_coordinate_and_may_be_counted_as_half() -> None:
+    """Paper: Line 46"""
+    run = Run("craft", 30, 1, horizon=30, n_features=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        result = run_one(run)
+    lost = range(run.horizon - result["steps_with_no_state"] + 1, run.horizon + 1)  # once lost, all later steps are
+    world = BitsExBMDP(run.horizon, run.n_features, run.seed)
+    first = sum(world.feature_accuracy(h)[0] - 0.5 for h in lost) / run.horizon
+    assert len(lost) > 3
+    assert result["accuracy"] - result["accuracy_no_state_half"] == pytest.approx(first)
+
+
+def test_all_techniques_see_the_same_data_and_craft_says_how_it_went() -> None:
+    results = {t: run_one(Run(t, 800, 3, horizon=6, n_features=16)) for t in ("craft", "single", "paired")}
+    assert results["craft"]["accuracy"] > results["single"]["accuracy"]
+    assert 0 < results["craft"]["assigned_at_end"] <= 1
+    for result in results.values():
+        # One of the six steps is h = 1, where everybody is right.
+        assert result["accuracy"] == pytest.approx((1 + 5 * result["accuracy_from_2"]) / 6)
+        # No feature of this world is better in one state than in the other.
+        assert result["state_mean"] == pytest.approx(result["accuracy_from_2"])
+        assert 0.5 <= result["state_worst"] <= result["state_mean"]
+    assert run_one(Run("paired", 800, 3, horizon=6, n_features=16)) == results["paired"]
+
+
+def test_the_command_writes_rows_table_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["reproduce", "table1", *SMALL, "--out", str(tmp_path)]
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert "Average encoder accuracy in percent, H = 5, M = 8, 2 seeds" in out
+    assert "Paired observation" in out
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 12
+    assert "Too few seeds for intervals" in out
+    assert "chance: a random feature" in out
+    assert "worst state of a run" in out
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert 0.5 < table["chance"] < 1
+    assert {(c["technique"], c["size"]) for c in table["cells"]} == {
+        (t, n) for t in ("craft", "single", "paired") for n in (60, 120)
+    }
+    assert (tmp_path / "table1.png").read_bytes().startswith(b"\x89PNG")
+    before = (tmp_path / "rows.jsonl").read_bytes()
+    assert main(argv) == 0
+    assert (tmp_path / "rows.jsonl").read_bytes() == before
+
+
+def test_the_command_refuses_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["reproduce", "table1", *SMALL, "--out", str(tmp_path / "results")]
+    assert main(argv) == 0
+    capsys.readouterr()
+    assert main([*argv, "--seeds", "3"]) == 2
+    assert "has seed = 0, 1, and 0, 1, 2 was asked for; choose another folder" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert main([*argv[:-1], str(tmp_path / "file" / "results")]) == 2
+    assert "The output folder must be writable" in capsys.readouterr().err
+
+
+def test_senseless_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in (["--seeds", "0"], ["--sizes", "-5"], ["--workers", "two"]):
+        with pytest.raises(SystemExit) as stop:
+            main(["reproduce", "table1", *argv])
+        assert stop.value.code == 2
+        assert "must be a whole number of at least 1" in capsys.readouterr().err
+
+
+def committed(study: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (STUDIES / study / "rows.jsonl").read_text().splitlines()]
+
+
+def test_the_code_still_gives_the_committed_rows() -> None:
+    small = [r for r in committed("table1") if r["size"] <= 1000]
+    for technique in NAMES:
+        mine = [r for r in small if r["technique"] == technique]
+        for known in np.random.default_rng(0).choice(np.array(mine, dtype=object), 3, replace=False):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AssumptionWarning)
+                found = run_one(Run(known["technique"], known["size"], known["seed"]))
+            assert found == {key: known[key] for key in found}
+
+
+def test_the_committed_tables_follow_from_their_rows() -> None:
+    """Paper: Table 1"""
+    for study, seeds in (("table1", 20), ("table1-200-seeds", 200)):
+        table = cells(committed(study))
+        known = json.loads((STUDIES / study / "table.json").read_text())
+        again = table_json(table, toy_chance(committed(study)), known["command"])
+        assert json.loads(json.dumps(again)) == known
+        assert all(cell.accuracy.n == seeds for cell in table)
+    assert agreement(table).startswith("9 of 9 cells")
+
+
+def test_chance_single_states_and_lost_steps_stand_on_the_page_as_in_the_tables() -> None:
+    page = (STUDIES.parent / "docs/reproduction.md").read_text()
+    for study in ("table1", "table1-200-seeds"):
+        known = json.loads((STUDIES / study / "table.json").read_text())
+        share = f"{100 * known['chance']:.1f}"
+        assert f"| chance: a random feature | {share} | | {share} | | {share} | |" in page
+        for cell in (cell for cell in known["cells"] if cell["accuracy_no_state_half"] is not None):
+            mean, low, high = (percent(cell["accuracy_no_state_half"][name]) for name in ("mean", "low", "high"))
+            assert f"| {mean} [{low}, {high}] | " in page
+    for technique, name in NAMES.items():  # of the 200 seeds
+        mine = [cell for cell in known["cells"] if cell["technique"] == technique]
+        cells_of = " | ".join(f"{percent(c['state_mean']['mean'])} / {percent(c['state_worst']['mean'])}" for c in mine)
+        assert f"| {name} | {cells_of} |" in page
+
+
+def test_where_every_state_is_read_right() -> None:
+    rows = [row for row in committed("table1-200-seeds") if row["technique"] == "craft"]
+    good = [sum(row["state_worst"] >= 0.95 for row in rows if row["size"] == size) for size in (500, 1000, 5000)]
+    assert good == [5, 105, 200]
+    assert sum(row.get("steps_with_no_state", 0) for row in rows) == 316

@@ -1,0 +1,129 @@
+"""Theorem 3.1 with its constants, its inverse, and the induction that carries it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lemmas import encoding_sample_size, recursive_step_holds, separation_sample_size
+
+from craftrl.core.grid import Grid
+from craftrl.errors import InvalidParameterError
+from craftrl.paper import guaranteed_epsilon, sample_size
+
+TOY = {"delta": 0.05, "H": 30, "class_size": 256, "N_s": 2, "alpha": math.log(3), "eta": 0.2, "nu": 5 / 32}
+TOY |= {"nu_prime": 3 / 8}
+
+problems = st.fixed_dictionaries(
+    {
+        "delta": st.floats(0.001, 0.5),
+        "H": st.integers(2, 100),
+        "class_size": st.integers(1, 10**6),
+        "N_s": st.integers(1, 20),
+        "alpha": st.floats(0.05, 5),
+        "eta": st.floats(0.01, 0.5),
+        "nu": st.floats(0.001, 0.5),
+        "nu_prime": st.floats(0.5, 1),
+    }
+)
+
+
+def test_the_printed_formula() -> None:
+    """Equation 103, with the effective alpha = 1 and eta = 1/(1 + e^1.5)."""
+    eta, nu, nu_prime, epsilon_0 = 1 / (1 + math.exp(12 / 8)), 5 / 32, 3 / 8, 0.05
+    printed = (819200 * 30**2 * (math.log(8 * 30 * 256**2 / 0.05) + 2**2 * math.log(13)) * math.log(1 / eta) ** 2) / (
+        nu * eta**2
+    )
+    printed *= max(1 / nu**2, 1 / (epsilon_0**2 * nu_prime**2))
+    found = sample_size(epsilon_0=epsilon_0, **TOY)
+    assert found.per_pair == pytest.approx(printed, rel=1e-9)
+    assert found.total == pytest.approx(printed / nu, rel=1e-9)
+    assert (found.grid.alpha, found.grid.n_xi) == (1.0, 12)
+    assert "3.48e+16 visits" in str(found)
+
+
+@given(problems, st.floats(0.001, 1))
+def test_the_inverse(problem: dict, epsilon_0: float) -> None:
+    """Below epsilon_0 = nu/nu' the two are inverse; above, the clusters decide and give nu/nu' for free."""
+    n = sample_size(epsilon_0=epsilon_0, **problem).total
+    expected = min(epsilon_0, problem["nu"] / problem["nu_prime"])
+    n += 10 + n // 10**9  # rounding
+    assert guaranteed_epsilon(n, **problem) == pytest.approx(expected, rel=1e-3)
+
+
+@given(problems)
+def test_no_guarantee_below_the_size_for_clusters(problem: dict) -> None:
+    n = sample_size(epsilon_0=1.0, **problem).total
+    assert guaranteed_epsilon(n // 2, **problem) is None
+
+
+def test_practice_is_far_from_the_theorem() -> None:
+    """5000 trajectories per agent give more than 99.9% in the paper's table; the theorem promises nothing there."""
+    assert guaranteed_epsilon(10_000, **TOY) is None
+    assert sample_size(epsilon_0=0.05, **TOY).total > 10**17
+
+
+@given(problems, st.floats(0.001, 1))
+def test_the_induction_meets_the_conditions_of_every_step(problem: dict, epsilon_0: float) -> None:
+    H, nu = problem["H"], problem["nu"]
+    epsilon = sample_size(epsilon_0=epsilon_0, **problem).epsilon
+    epsilon *= 1 - 1e-9  # epsilon + beta = q_thresh is allowed, and is a matter of rounding
+    for h in {1, 2, H // 2, H - 1} & set(range(1, H)):
+        assert recursive_step_holds(epsilon=epsilon, beta=(h - 1) * epsilon, nu=nu, h=h, H=H)
+
+
+@given(problems, st.floats(0.001, 1))
+def test_merging_and_encoding_ask_for_less(problem: dict, epsilon_0: float) -> None:
+    """The theorem names the spread of f_h alone: the other two lemmas must be satisfied by the way.
+
+    Merging compares each of at most 1/nu pairs with each other one.
+    """
+    found = sample_size(epsilon_0=epsilon_0, **problem)
+    H, delta, class_size = problem["H"], problem["delta"], problem["class_size"]
+    comparisons = 1 / problem["nu"] ** 2
+    assert found.per_pair >= separation_sample_size(delta=delta / (4 * H) / comparisons, class_size=class_size)
+    n_states = math.floor(1 / problem["nu_prime"])
+    encoding = encoding_sample_size(epsilon=epsilon_0, delta=delta / (2 * H), class_size=class_size, N=n_states)
+    assert problem["nu_prime"] * found.total >= encoding
+
+
+@given(st.floats(0.001, 0.5), st.floats(0.01, 10))
+def test_the_effective_bounds_cost_little(eta: float, alpha: float) -> None:
+    """eta >= eta' >= eta e^(-alpha'/8), so eta^-2 grows by e^(1/4) at most."""
+    grid = Grid.from_bounds(alpha, eta)
+    assert grid.alpha == min(1.0, alpha)
+    assert eta * (1 + 1e-9) >= grid.eta >= eta * math.exp(-grid.alpha / 8) * (1 - 1e-9)
+
+
+def test_an_infinite_alpha_is_as_good_as_one() -> None:
+    assert sample_size(epsilon_0=0.1, **{**TOY, "alpha": math.inf}) == sample_size(epsilon_0=0.1, **TOY)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon_0": 0.0}, r"epsilon_0 must lie in \(0, 1\]"),
+        ({"alpha": 0.0}, "alpha must be a positive number"),
+        ({"eta": 0.0}, "eta must lie in"),
+        ({"nu": 1.5}, "nu must lie in"),
+        ({"nu_prime": 0.1}, r"nu_prime must lie in \[nu, 1\]"),
+        ({"H": 1}, "H must be a whole number of at least 2"),
+        ({"class_size": 0}, "class_size must be a whole number of at least 1"),
+        ({"N_s": 1.5}, r"N_s must be a whole number of at least 1; N_s = 1\.5 was given"),
+        ({"alpha": "x"}, "alpha must be a positive number"),
+        ({"nu": 1e-200, "nu_prime": 1.0}, "must stay within what floats hold"),
+        ({"class_size": 10**400}, "must stay within what floats hold"),
+        ({"delta": 0.0}, "delta must lie in"),
+    ],
+)
+def test_bad_input(change: dict, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        sample_size(**{"epsilon_0": 0.1, **TOY, **change})
+
+
+def test_a_number_of_trajectories_that_is_none() -> None:
+    for n in (0, 1.5, None, math.nan):
+        with pytest.raises(InvalidParameterError, match="n must be a whole number of at least 1"):
+            guaranteed_epsilon(n, **TOY)  # type: ignore[arg-type]
