@@ -1,8 +1,8 @@
 """Counts and losses of all pairs of encoders, tile by tile, on all cores.
 
 Exact ERM over Phi_h x Phi_{h+1} x (N_s^2 -> Xi) needs the counts of |Phi_h| x |Phi_{h+1}| x N_s^2 x K cells. They
-are never held together: a tile of rows is counted, turned into losses and forgotten. Results depend neither on tiles nor
-on threads nor on where the data lies.
+are never held together: a tile of rows is counted, turned into losses and forgotten. Results depend neither on tiles
+nor on threads nor on where the data lies.
 
 Paper: Lines 9-10
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,9 +100,9 @@ class Counter:
         return self.parts.total(_groups, h, n_groups, label=group)
 
     def matched(self, h: int) -> Int64:
-        """How often each agent shows each pair of values of each encoder with itself a step later: (|Phi|, N_s, N_s, K).
+        """How often each agent shows each pair of values of each encoder at h and, the same one, at h + 1.
 
-        Of a class that is the same at h and h + 1.
+        Shape (|Phi|, N_s, N_s, K); of a class that is the same at both steps.
         """
         p, q = View(h, until=h + 1), View(h + 1)
         inner = self.parts.total(count_matched, p, q)
@@ -121,7 +122,7 @@ class Counter:
         """
         tasks = [
             (h, some)
-            for h, (p, q) in enumerate(zip(views, views[1:]))
+            for h, (p, q) in enumerate(pairwise(views))
             for some in slices(self.size(p), TILE_BYTES // (16 * self.size(q)))
         ]
 

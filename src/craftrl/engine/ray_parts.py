@@ -38,8 +38,8 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITIC
 class RayParts(Parts):
     """The trajectories of a dataset in one part for each core of a cluster.
 
-    address  "HOST:PORT" of a cluster; "auto" for the one that this process or machine belongs to; "local" for a Ray that
-             is started on this machine
+    address  "HOST:PORT" of a cluster; "auto" for the one that this process or machine belongs to; "local" for a Ray
+             that is started on this machine
     """
 
     def __init__(self, tau: TrajectoryDataset, pack: Pack, address: str) -> None:
@@ -104,8 +104,8 @@ def _join(ray: ModuleType, address: str) -> None:
         there = ray.get_runtime_context().gcs_address
         if address not in ("auto", "local", there):
             raise InvalidParameterError(
-                f"This process is connected to the Ray at {there} already; {address} was given; use ray='auto', or call "
-                "ray.shutdown() first."
+                f"This process is connected to the Ray at {there} already; {address} was given; use ray='auto', or "
+                "call ray.shutdown() first."
             )
         return
     if address not in ("auto", "local"):

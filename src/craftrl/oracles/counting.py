@@ -251,9 +251,9 @@ class PreparedCounting(PreparedOracle):
         return counted_start_test(self)
 
     def chain_cost(self, indices: Sequence[int], grid: Grid, coupling: Coupling) -> float:
-        """What the coupling's own criterion charges a path of encoders i_1..i_H, in nats; -1: the constant one at h = 1.
+        """What the coupling's own criterion charges a path of encoders i_1..i_H, in nats; i_1 = -1: the constant one.
 
-        The sum of the losses of all pairs; for "markov" also what each code is charged and how far it depends on others.
+        The sum of the losses of all pairs; for "markov" with what codes leave out, and how far they depend on others.
         """
         if coupling == "markov":
             path = [max(indices[0], 0), *indices[1:]]
