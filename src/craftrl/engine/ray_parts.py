@@ -133,13 +133,14 @@ def _told_plainly(ray: ModuleType) -> Iterator[None]:
     """An error of a count is raised as itself, a failure of the cluster in one sentence."""
     try:
         yield
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
     except ray.exceptions.RayError as error:
-        why = " ".join(str(error).split())[:200]
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, Exception) and not isinstance(cause, ray.exceptions.RayError):
+            raise cause from None
+        why = (str(error).strip().splitlines() or [type(error).__name__])[-1][:200]
         raise ClusterError(
-            f"Every part of the data must be held by some machine of the cluster; one was lost more than {RESTARTS} "
-            f"times ({why}); see Ray's logs, and run it again."
+            f"Every part of the data must be held, and counted, by some machine of the cluster; one could not, or was "
+            f"lost more than {RESTARTS} times ({why}); see Ray's logs, and run it again."
         ) from error
 
 
