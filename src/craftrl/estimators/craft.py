@@ -18,13 +18,14 @@ from craftrl.core.craft import Result
 from craftrl.core.seam import Coupling
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_block, as_dataset
-from craftrl.diagnostics import Diagnosis, Subject, diagnose
-from craftrl.diagnostics.resamples import MOST_RESAMPLES
+from craftrl.diagnostics import Diagnosis
+from craftrl.diagnostics.diagnosis import MOST_RESAMPLES, diagnose
+from craftrl.diagnostics.findings import judged, warn
+from craftrl.diagnostics.tests import start_test
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.choices import choose_oracle
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.outcomes import exact_and_independent, run_out, warn_of_failed_assumptions
 from craftrl.estimators.parameters import BOUNDS, check_parameters
 from craftrl.estimators.runs import Runs, state_counts, why_taken
 from craftrl.estimators.sharing import Shared
@@ -164,10 +165,10 @@ class CRAFT(Learner):
                out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
         """
         check_parameters(self)
-        return self._learn(as_dataset(x, agent), start, judged=True)
+        return self._learn(as_dataset(x, agent), start, tested=True)
 
-    def _learn(self, data: Any, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
-        """`fit` on data in one form, `Grouped` or what stands for it; `judged`: whether what was learned is tested, and
+    def _learn(self, data: Any, start: ArrayLike | Literal["find"] | None, tested: bool) -> Self:
+        """`fit` on data in one form, `Grouped` or what stands for it; `tested`: whether what was learned is tested, and
         warned of."""
         tau = data.tau
         if tau.K > MOST_AGENTS:
@@ -177,7 +178,7 @@ class CRAFT(Learner):
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
         with shown_where(oracle.shows(), tau.H):
-            return self._learn_by(oracle, chosen, data, start, judged)
+            return self._learn_by(oracle, chosen, data, start, tested)
 
     def _learn_by(
         self,
@@ -185,7 +186,7 @@ class CRAFT(Learner):
         chosen: tuple[Choice, ...],
         data: Any,
         start: ArrayLike | Literal["find"] | None,
-        judged: bool,
+        tested: bool,
     ) -> Self:
         """The same by this oracle."""
         tau = data.tau
@@ -204,8 +205,13 @@ class CRAFT(Learner):
         if self.stationary:
             turn = runs.shared(tried)
             result, shared, bounds = turn.result, turn.shared, turn.bounds
-        start_test = prepared.test_start() if judged and starts is None else None
-        trace = runs.tested(result, shared) if judged else result.trace
+        trace = result.trace
+        if tested:
+            exact = runs.counting
+            begins = None if starts is not None else prepared.test_start() if exact is None else start_test(exact)
+            labels = result.labels if shared is None else shared.labels
+            independent = exact is not None and reading["coupling"] == "independent"
+            trace = judged(trace, tau, labels, bounds.nu, runs.tests(result, shared), begins, independent)
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, bounds
         self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
@@ -214,13 +220,9 @@ class CRAFT(Learner):
         if shared is not None:
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.f_ = result.f
-        self.trace_ = replace(trace, oracle_use=prepared.use, start=start_test)
+        self.trace_ = replace(trace, oracle_use=prepared.use)
         self.choices_ = (*chosen, *(why_taken(name, tried, bounds) for name in free), *asked, *found)
-        if judged:
-            lost = run_out(result.labels, tau, bool(reading["relabel"]))
-            warn_of_failed_assumptions(
-                self.trace_, exact_and_independent(oracle, reading), runs.counting is not None, lost
-            )
+        warn(self.trace_.findings, stacklevel=4)
         return self
 
     def log_odds(self, x: Any) -> NDArray[np.float64]:
@@ -275,20 +277,21 @@ class CRAFT(Learner):
                 f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
                 "given."
             )
-        subject = Subject(
-            encoders=tuple(self.encoders_),
-            n_states=np.array(list(self.n_states_)),
-            labels=data.as_grouped(self.labels_),
-            trace=self.trace_,
-            bounds=self.bounds_,
-            refit=self._refit,
-            chosen=tuple(name for name in BOUNDS if getattr(self, name) == "auto"),
-            f=getattr(self, "f_", None),
-        )
         if probe is None and isinstance(self.oracle_, CountingOracle):
             probe = self.oracle_
         times = self.oracle_.refits() if n_resamples is None else n_resamples
-        return diagnose(subject, data.tau, n_resamples=times, seed=seed, probe=probe)
+        return diagnose(
+            tuple(self.encoders_),
+            np.array(list(self.n_states_)),
+            data.as_grouped(self.labels_),
+            self.trace_,
+            data.tau,
+            self._refit,
+            n_resamples=times,
+            seed=seed,
+            probe=probe,
+            f=getattr(self, "f_", None),
+        )
 
     def summary(self) -> str:
         """What was chosen and why, what was found at each step, and what was asked of the oracle, as text."""
@@ -330,7 +333,7 @@ class CRAFT(Learner):
         again = clone(self).set_params(oracle=clone(self.oracle_), **known)
         # Where starts were given, those of a sample are read off.
         start = self.encoders_[1](sample.at(1)) if self.n_states_[1] > 1 else None
-        return again._learn(as_dataset(sample, None), start, judged=False)
+        return again._learn(as_dataset(sample, None), start, tested=False)
 
 
 def _affordable(choice: Choice, prepared: RememberingOracle) -> Choice:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds, Result, craft
-from craftrl.core.encoders import Encoder
+from craftrl.core.encoders import Encoder, named_by_step
 from craftrl.core.labels import Labels
-from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.tests import StateTests, test_states
 from craftrl.estimators.bounds import (
     GivenUp,
     Pace,
@@ -26,7 +26,6 @@ from craftrl.estimators.bounds import (
     worth_sharing,
 )
 from craftrl.estimators.evidence import chained_evidence, chained_loss
-from craftrl.estimators.outcomes import tested
 from craftrl.estimators.parting import part_fused
 from craftrl.estimators.sharing import Shared, Turn, share_over_time
 from craftrl.oracles.base import Choice
@@ -117,13 +116,16 @@ class Runs:
             return turn
         return replace(turn, shared=part_fused(self.prepared, turn.shared, self.tau, turn.bounds.nu, one_start))
 
-    def tested(self, result: Result, shared: Shared | None) -> Trace:
-        """The trace with tests of the states that the encoders, or the one encoder, read; for finite classes."""
+    def tests(self, result: Result, shared: Shared | None) -> StateTests | None:
+        """Tests of the states that the encoders, or the one encoder, read; for finite classes.
+
+        The states are taken at their word: a code that stands for none is a code of the commonest.
+        """
         if self.counting is None:
-            return result.trace
-        if shared is not None:
-            return tested(result.trace, list(shared.labels.T), [shared.n_states] * self.tau.H, self.counting)
-        return tested(result.trace, self.codes(result), state_counts(result), self.counting)
+            return None
+        codes = self.codes(result) if shared is None else list(shared.labels.T)
+        n_states = state_counts(result) if shared is None else [shared.n_states] * self.tau.H
+        return test_states(named_by_step(codes, n_states), self.counting)
 
     def codes(self, result: Result) -> list[Labels]:
         """What the encoders of all steps say of all trajectories."""

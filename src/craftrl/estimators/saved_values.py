@@ -29,6 +29,7 @@ KINDS = {
     for module, names in {
         "core.craft": "Bounds",
         "core.encoders": "ConstantEncoder CoordinateEncoder",
+        "core.findings": "Finding",
         "core.grid": "Grid",
         "core.starts": "StartTest",
         "core.trace": "Cluster Comparison OracleUse StepTrace Trace",

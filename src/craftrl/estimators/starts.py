@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.core.evidence import LEVEL
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.seam import PreparedOracle
 from craftrl.data.inputs import Grouped
 from craftrl.data.labels import plain_array
+from craftrl.diagnostics.tests import start_test
 from craftrl.errors import InvalidDataError
 from craftrl.oracles.base import Choice
+from craftrl.oracles.counting import PreparedCounting
+from craftrl.oracles.memory import RememberingOracle
 
 __all__ = ["which_starts"]
 
@@ -25,7 +29,9 @@ def which_starts(start: Any, data: Grouped, prepared: PreparedOracle) -> tuple[S
     The oracle is told where there are several.
     """
     find = isinstance(start, str) and start == "find"
-    starts = prepared.find_starts() if find else None if start is None else _named(start, data)
+    exact = prepared.prepared if isinstance(prepared, RememberingOracle) else prepared
+    one = find and isinstance(exact, PreparedCounting) and start_test(exact).p_beyond > LEVEL
+    starts = None if one or start is None else prepared.find_starts() if find else _named(start, data)
     n_starts = 1 if starts is None else n_labels(starts)
     if n_starts > 1:
         prepared.expect_several_starts()

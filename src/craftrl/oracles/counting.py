@@ -24,7 +24,6 @@ from craftrl.core.labels import Labels, renamed
 from craftrl.core.limits import check_sums, too_many_for, widest_coupling
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
-from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import CountMemory, group_counts, pair_counts
 from craftrl.engine.engine import Engine
@@ -34,7 +33,7 @@ from craftrl.oracles.base import RELABEL, Choice, Coupling, EncoderFit, LogOdds,
 from craftrl.oracles.chain import agreement, most_agreeing, posterior_tiled, shortest_tiled
 from craftrl.oracles.markov import TOO_LONG, MarkovChain, check_cost, dear
 from craftrl.oracles.pair_functions import FiniteLogOdds
-from craftrl.oracles.starts import counted_start_test, counted_starts
+from craftrl.oracles.starts import counted_starts
 from craftrl.oracles.tied import TiedChain, check_tied_cost
 
 Ints = NDArray[np.integer]
@@ -326,9 +325,6 @@ class PreparedCounting(PreparedOracle):
     def find_starts(self) -> Labels:
         """The values of the encoder of x_1 in the best chain over all steps."""
         return counted_starts(self)
-
-    def test_start(self) -> StartTest:
-        return counted_start_test(self)
 
     def share(self, labels: Ints, n_states: int, name: str) -> EncoderFit:
         """The best encoder of the class on the observations of all steps together."""
