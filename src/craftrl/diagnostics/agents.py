@@ -24,9 +24,10 @@ from scipy.stats import mannwhitneyu
 
 from craftrl.arguments import check_flag, check_whole, shown
 from craftrl.core.evidence import paired_p_value
-from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
+from craftrl.diagnostics.tests import log_likelihood
+from craftrl.engine.counting import pair_counts
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.coordinates import CoordinateOracle
 from craftrl.oracles.probabilities import calibration
@@ -53,7 +54,6 @@ MOST_VALUES = 16  # integers with more values than this are measurements
 MOST_ENTRIES = 4096  # entries times values of an observation whose entries are counted; larger ones are images
 MOST_COUNTED = 512  # entries times values that are counted in pairs, those that vary most
 LONGEST, SIDE = 1024, 12  # entries of a vector, and pixels along either side of an image, that are looked at
-GRID = Grid.from_bounds(0.5, 0.05)  # on which entries are chosen
 COMPONENTS, EXAMPLES, FRAMES = 24, 12_000, 4000  # directions of long vectors; pairs and frames that trees learn from
 TREES: dict[str, Any] = {"max_iter": 30, "learning_rate": 0.2, "max_leaf_nodes": 15, "max_bins": 64}
 CALIBRATED = 20_000  # pairs that log-odds are scaled on
@@ -332,7 +332,8 @@ def _told(sample: _Sample, rng: np.random.Generator, seed: int, tick: Callable[[
         place[test], moved[test] = learn(sample, ~test, test, n_groups, seed)
         tick()
     there = sample.there[:, np.asarray(sample.pairs) + 1]
-    return _Told(*(_scaled(said, sample.group, there, rng) for said in (place, moved)), there, sample.group, fold)
+    place, moved = (_scaled(said, sample.group, there, rng) for said in (place, moved))
+    return _Told(place, moved, there, sample.group, fold)
 
 
 def _scaled(said: Floats, group: Ints, there: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
@@ -343,39 +344,44 @@ def _scaled(said: Floats, group: Ints, there: NDArray[np.bool_], rng: np.random.
 
 
 def _by_counts(sample: _Sample, known: Ints, test: Ints, n_groups: int, seed: int) -> tuple[Floats, Floats]:
-    """Entries as the oracle of coordinates chains them, with a table for each pair of steps.
+    """One entry for each step, in a chain, with a table for each pair of steps.
 
-    What an agent controls often shows in no single entry but in how one entry follows another. The chain chooses
-    entries for all steps together, so that what is little at a single step adds up.
+    What an agent controls often shows in no single entry but in how one entry follows another. Entries are chosen for
+    all steps together, so that what is little at a single step adds up; the library's `coupling="chain"` does the same.
     """
-    x, group = sample.x[known], sample.group[known]
-    length = sample.there[known].sum(axis=1)
+    values, x, group, there = sample.values or 2, sample.x[known], sample.group[known], sample.there[known]
     agents = [np.flatnonzero(group // 2 == k) for k in range(n_groups // 2)]
-    rows = [[x[i, : length[i]] for i in own] for own in agents if len(own)]
-    prepared = CoordinateOracle(sample.values or 2).prepare(TrajectoryDataset.from_episodes(rows))
-    chosen = [(f_h.i, f_h.j) for f_h in prepared.log_odds(GRID, "chain").models]
+    episodes = [[x[i, : there[i].sum()] for i in own] for own in agents if len(own)]
+    prepared = CoordinateOracle(values, n_threads=1).prepare(TrajectoryDataset.from_episodes(episodes))
+    steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
+    chain = _best_chain([log_likelihood(_pairs_as_cells(pair_counts(*two))) for two in pairwise(steps)])
     place, moved = np.zeros((2, int(np.sum(test)), len(sample.pairs), n_groups))
     for p, c in enumerate(sample.pairs):
-        there = sample.there[known, c + 1]
-        if c >= len(chosen) or not there.any():
-            continue
-        i, j = chosen[c]
-        here, after = (sample.x[:, column].astype(np.int64) for column in (c, c + 1))
-        i = _telling(here[known][there], group[there], sample.values or 2, n_groups) if i < 0 else i
-        for said, entries in ((place, (here[:, i],)), (moved, (here[:, i], after[:, j]))):
-            cell = np.ravel_multi_index(entries, (sample.values or 2,) * len(entries))
-            table = np.full((n_groups, (sample.values or 2) ** len(entries)), 0.5)
-            np.add.at(table, (group[there], cell[known][there]), 1.0)
-            said[:, p] = np.log(table / table.sum(axis=1, keepdims=True)).T[cell[test]]
+        if c + 1 < len(chain):
+            entries = [sample.x[:, c + after, chain[c + after]].astype(np.int64) for after in (0, 1)]
+            for said, cell, size in ((place, entries[0], values), (moved, entries[0] * values + entries[1], values**2)):
+                table = np.full((n_groups, size), 0.5)  # half a count in each: what was never seen tells little
+                np.add.at(table, (group[there[:, c + 1]], cell[known][there[:, c + 1]]), 1.0)
+                said[:, p] = np.log(table / table.sum(axis=1, keepdims=True)).T[cell[test]]
     return place, moved
 
 
-def _telling(x: Ints, group: Ints, values: int, n_groups: int) -> int:
-    """The entry of x that tells most of the group."""
-    counts = np.zeros((x.shape[1], values, n_groups))
-    np.add.at(counts, (np.arange(x.shape[1]), x, group[:, None]), 1.0)
-    total = counts.sum(axis=2)
-    return int((xlogy(counts, counts).sum(axis=(1, 2)) - xlogy(total, total).sum(axis=1)).argmax())
+def _pairs_as_cells(counts: Ints) -> Ints:
+    """(I, J, V, V, K) as (I, J, V * V, K)."""
+    return counts.reshape(*counts.shape[:2], -1, counts.shape[-1])
+
+
+def _best_chain(scores: list[Floats]) -> list[int]:
+    """One entry for each step such that the scores of neighbours add up to the most."""
+    total, came = np.zeros(len(scores[0])), []
+    for score in scores:
+        through = total[:, None] + score
+        came.append(through.argmax(axis=0))
+        total = through.max(axis=0)
+    chain = [int(total.argmax())]
+    for back in reversed(came):
+        chain.append(int(back[chain[-1]]))
+    return chain[::-1]
 
 
 def _by_trees(sample: _Sample, known: Ints, test: Ints, n_groups: int, seed: int) -> tuple[Floats, Floats]:
@@ -413,7 +419,7 @@ def _projection(frames: NDArray[Any], rng: np.random.Generator) -> Callable[[Any
     from sklearn.decomposition import PCA
 
     some = frames[rng.permutation(len(frames))[:FRAMES]]
-    return PCA(min(COMPONENTS, len(some)), svd_solver="randomized", random_state=0).fit(some).transform  # type: ignore[no-any-return]
+    return PCA(min(COMPONENTS, len(some)), svd_solver="randomized", random_state=0).fit(some).transform
 
 
 def _standing_out(told: _Told, K: int) -> list[int]:

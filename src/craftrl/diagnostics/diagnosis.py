@@ -18,7 +18,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.findings import assigned_share, of_checks
 from craftrl.diagnostics.stability import Fitted, Stability, refits
 from craftrl.diagnostics.sufficiency import Sufficiency, least, sufficiency
-from craftrl.diagnostics.tests import StateTests, test_states
+from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.oracles.counting import CountingOracle
 
 __all__ = ["MOST_RESAMPLES", "Diagnosis", "Verdict", "diagnose"]
@@ -53,7 +53,7 @@ def diagnose(
     """
     codes = encode_dataset(encoders, tau)
     stability = refits(codes, n_states, tau, refit, n_resamples, seed) if n_resamples else None
-    tests = None if probe is None else test_states(list(named_states(codes, n_states).T), probe.prepare(tau))
+    tests = None if probe is None else run_tests(list(named_states(codes, n_states).T), probe.prepare(tau))
     # Where CRAFT knows of one start, an encoder of all steps need not read it so.
     begun = np.column_stack([np.zeros_like(codes[:, 0]), codes[:, 1:]]) if n_states[0] == 1 else codes
     checkable = isinstance(f, CheckablePairFunction)

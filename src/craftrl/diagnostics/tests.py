@@ -31,7 +31,7 @@ from craftrl.engine.counting import pair_counts
 if TYPE_CHECKING:
     from craftrl.oracles.counting import PreparedCounting
 
-__all__ = ["StateTests", "start_test", "test_states"]
+__all__ = ["StateTests", "log_likelihood", "run_tests", "start_test"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -71,14 +71,14 @@ class StateTests:
         return np.divide(self.known, total, out=np.ones_like(total), where=left > 0)
 
 
-def test_states(codes: Sequence[Labels], prepared: PreparedCounting) -> StateTests:
+def run_tests(codes: Sequence[Labels], prepared: PreparedCounting) -> StateTests:
     """Test the states of each step, codes (n,) with -1 for none, by every function of a finite class."""
     H = prepared.tau.H
-    columns = np.array([_at_pair(h, codes[h - 1], codes[h], prepared) for h in range(1, H)]).T
-    return StateTests(*columns, n_encoders=np.array([prepared.n_encoders(h) for h in range(1, H + 1)]))
-
-
-test_states.__test__ = False  # type: ignore[attr-defined]  # no test for pytest to collect
+    known, log_p, residual, p_residual, closure, p_closure = np.array(
+        [_at_pair(h, codes[h - 1], codes[h], prepared) for h in range(1, H)]
+    ).T
+    n_encoders = np.array([prepared.n_encoders(h) for h in range(1, H + 1)])
+    return StateTests(known, log_p, residual, p_residual, closure, p_closure, n_encoders)
 
 
 def _at_pair(h: int, s_h: Labels, s_next: Labels, prepared: PreparedCounting) -> tuple[float, ...]:
@@ -142,28 +142,27 @@ def start_test(prepared: PreparedCounting) -> StartTest:
 
 def _split_ratio(prepared: PreparedCounting, turn: int) -> tuple[float, float]:
     """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
-    steps = prepared.step(1), prepared.step(2)
-    seen, unseen = ([step.half(half, prepared.seed) for step in steps] for half in (1 - turn, turn))
-    blocks = (slice(start, start + AT_ONCE) for start in range(0, steps[0].size, AT_ONCE))
+    first, second = prepared.step(1), prepared.step(2)
+    seen, unseen = ((first.half(half, prepared.seed), second.half(half, prepared.seed)) for half in (1 - turn, turn))
+    blocks = (slice(start, start + AT_ONCE) for start in range(0, first.size, AT_ONCE))
     best = (_best_pair(pair_counts(*seen, block, slice(None)), block.start) for block in blocks)
     _, i, j = max(best, key=lambda found: found[0])
-    here = slice(i, i + 1), slice(j, j + 1)
-    trained, tested = (pair_counts(*half, *here)[0, 0] for half in (seen, unseen))
+    trained, tested = (pair_counts(*half, slice(i, i + 1), slice(j, j + 1))[0, 0] for half in (seen, unseen))
     by_pair = _predicted(trained, tested)
     alone = pair_counts(unseen[0].nothing(), unseen[1], slice(0, 1), slice(None))[0, :, 0]  # (F, N_s, K)
     shares = alone[0].sum(axis=0)
     prior = -shares_loss(shares) * float(shares.sum())
-    return by_pair - max(prior, float(_log_likelihood(alone).max())), by_pair - prior
+    return by_pair - max(prior, float(log_likelihood(alone).max())), by_pair - prior
 
 
 def _best_pair(counts: Ints, first: int) -> tuple[float, int, int]:
     """Of tables (I, F, N_1, N_2, K), the largest log-likelihood of the agents and where it is, ties to the first."""
-    likelihood = _log_likelihood(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
+    likelihood = log_likelihood(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
     i, j = divmod(int(np.argmax(likelihood)), likelihood.shape[1])
     return float(likelihood[i, j]), first + i, j
 
 
-def _log_likelihood(counts: Ints) -> Floats:
+def log_likelihood(counts: Ints) -> Floats:
     """Of the agents in tables (..., cells, K), each by its own shares."""
     total = counts.sum(axis=-1)
     return np.asarray(xlogy(counts, counts).sum(axis=(-2, -1)) - xlogy(total, total).sum(axis=-1))

@@ -14,7 +14,7 @@ from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.encoders import Encoder, named_by_step
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.diagnostics.tests import StateTests, test_states
+from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.estimators.bounds import (
     GivenUp,
     Pace,
@@ -125,7 +125,7 @@ class Runs:
             return None
         codes = self.codes(result) if shared is None else list(shared.labels.T)
         n_states = state_counts(result) if shared is None else [shared.n_states] * self.tau.H
-        return test_states(named_by_step(codes, n_states), self.counting)
+        return run_tests(named_by_step(codes, n_states), self.counting)
 
     def codes(self, result: Result) -> list[Labels]:
         """What the encoders of all steps say of all trajectories."""
