@@ -28,13 +28,13 @@ _GUESSES = "The data is too small, or the bounds alpha, eta, nu do not hold on i
 SENTENCES: Mapping[str, str] = {
     # found by fit
     "at chance": (
-        "The log-odds are no better than chance at h = {at}, by a test at each step (mean loss {loss:.4f} nats, chance "
-        "{chance:.4f}): states found from them are guesses. Check that the agents act differently and that their "
+        "The log-odds are no better than chance at h = {at}, by a test at each step: states found from "
+        "them are guesses. Check that the agents act differently and that their "
         "labels are right; else more trajectories, more different agents, longer training, or another oracle help."
     ),
     "no state": "CRAFT found no state at h = {at}. " + _GUESSES,
     "one state": "CRAFT found one state at h = {at}, which is most steps. " + _GUESSES,
-    "too many states": "CRAFT found more states than an encoder has values at h = {at}; as many as possible are kept.",
+    "too many states": "CRAFT found too many states at h = {at}, more than an encoder has values; as many as possible are kept.",
     "independent steps": "coupling='markov' chooses the encoders of all steps together, which needs less data.",
     "misread": (
         "No encoder of the class reads the states found at h = {at} (Line 46 loses up to {worst:.0%} of a state): the "

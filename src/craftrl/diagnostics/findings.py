@@ -100,9 +100,7 @@ def _at_chance(trace: Trace, tau: TrajectoryDataset, labels: Labels, tests: Stat
     if not steps:
         return
     if len(steps) > MOST * len(trace) and (tests is None or _together(steps, tests) > np.log(LEVEL)):
-        found = [(trace[h].f_loss, trace[h].chance or 0.0) for h in steps]
-        loss, chance = np.mean(found, axis=0).tolist()
-        yield Finding("at chance", tuple(steps), {"loss": loss, "chance": chance})
+        yield Finding("at chance", tuple(steps))
         return
     log_p = {h: _told_by_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
     told = [h for h in steps if log_p[h] < np.log(CONTRADICTED)]
