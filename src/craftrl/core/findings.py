@@ -34,7 +34,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "no state": "CRAFT found no state at h = {at}. " + _GUESSES,
     "one state": "CRAFT found one state at h = {at}, which is most steps. " + _GUESSES,
-    "too many states": "CRAFT found too many states at h = {at}, more than an encoder has values; as many as possible are kept.",
+    "too many states": "CRAFT found too many states at h = {at}: an encoder has fewer values, and tells fewer apart.",
     "independent steps": "coupling='markov' chooses the encoders of all steps together, which needs less data.",
     "misread": (
         "No encoder of the class reads the states found at h = {at} (Line 46 loses up to {worst:.0%} of a state): the "
