@@ -138,8 +138,14 @@ class HeldFrames(Frames):
         yield OneStep((self.batch(torch.full_like(r, h - 1), r) for r in parts if len(r)), rows)
 
     def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
-        rows_train, rows_held = training.split(len(rows), name)
-        return rows[rows_train], rows[rows_held]
+        order = rows[training.rng(name).permutation(len(rows))]
+        agent = self.tau.agent[order]
+        rank = np.zeros(len(order), dtype=np.int64)  # among the agent's own
+        for k in np.unique(agent):
+            rank[agent == k] = np.arange(np.count_nonzero(agent == k))
+        held = rank < np.round(training.held_out * np.bincount(agent, minlength=self.tau.K))[agent]
+        held[0] |= not held.any()
+        return order[~held], order[held]
 
 
 class StreamedFrames(Frames):
