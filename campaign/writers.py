@@ -231,12 +231,16 @@ def contents(folder: Path, but: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _untimed(path: Path) -> bytes:
-    if path.name != "config.json":
-        return path.read_bytes()
+    data = path.read_bytes()
+    tensors = 8 + int.from_bytes(data[:8], "little")
+    try:
+        content = json.loads(json.loads(data[8:tensors])["__metadata__"]["craftrl"])
+    except (ValueError, KeyError, TypeError):
+        return data
 
     def without(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: without(part) for name, part in value.items() if name not in ("seconds", "checksum")}
+            return {name: without(part) for name, part in value.items() if name not in ("seconds", "sha256")}
         return [without(part) for part in value] if isinstance(value, list) else value
 
-    return json.dumps(without(json.loads(path.read_text()))).encode()
+    return json.dumps(without(content)).encode() + data[tensors:]

@@ -11,7 +11,7 @@ from typing import Any
 from craftrl.data.files import write_json
 from craftrl.paper.sweep import Estimate, Row, estimate
 from craftrl.paper.table1 import CHANCE, toy_chance
-from studies.bounds.spec import AGENTS, COUPLINGS, FACTORS, STARTS, grid_name
+from studies.bounds.spec import AGENTS, COUPLINGS, FACTORS, grid_name
 from studies.statistics import grouped, percent, plus_minus
 
 __all__ = [
@@ -104,7 +104,6 @@ def format_summary(table: Sequence[Cell]) -> str:
             f"{worst}, {median}, {best}; {ahead} of {len(wrong)}"
         )
         lines += [f"  worst state of a run: {_worst(mine)}"] if mine["true"].state_worst else []
-        lines += [f"  {name}: {plus_minus(mine[name].accuracy)}" for name in STARTS if name in mine]
     return "\n".join(lines)
 
 

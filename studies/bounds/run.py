@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 
 from craftrl import CRAFT, CoordinateOracle
-from craftrl.core.clusters import find_clusters
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.data import TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.estimators.bounds import Tried, search_bounds
-from craftrl.estimators.evidence import chained_loss
 from craftrl.oracles.base import Coupling
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
 from craftrl.states.accuracy import population_summary
-from studies.bounds.spec import AGENTS, COUPLINGS, GRID, STARTS, Run, grid_name
+from studies.bounds.spec import AGENTS, COUPLINGS, GRID, Run, grid_name
 
 __all__ = ["Trial", "run_one"]
 
@@ -43,8 +40,6 @@ def run_one(run: Run) -> dict[str, Any]:
         grid = {grid_name(factors): _scaled(true, factors) for factors in GRID}
         auto = CRAFT(CoordinateOracle(), coupling=coupling, relabel=False).fit(tau)
         found = {"auto": auto.bounds_}
-        if coupling == "independent":
-            found |= {name: trial.search(Bounds(*start)) for name, start in STARTS.items()}
         scored = {name: trial.scores(bounds) for name, bounds in (grid | found).items()}
         for measure in MEASURES:
             scores[measure][coupling] = {name: score[measure] for name, score in scored.items()}
@@ -57,7 +52,6 @@ class Trial:
 
     def __init__(self, world: BitsExBMDP, tau: TrajectoryDataset, coupling: Coupling) -> None:
         self.world = world
-        self.tau = tau
         self.coupling = coupling
         self.oracle = CoordinateOracle().prepare(tau)
         self.found: dict[Bounds, Result] = {}
@@ -65,22 +59,13 @@ class Trial:
     def result(self, bounds: Bounds) -> Result:
         same = Bounds(min(bounds.alpha, 1.0), bounds.eta, bounds.nu)  # Line 1
         if same not in self.found:
-            self.found[same] = craft(self.oracle, self.tau, same, self.coupling, find_clusters, relabel=False)
+            self.found[same] = craft(self.oracle, same, coupling=self.coupling)
         return self.found[same]
-
-    def tried(self, bounds: Bounds, at_most: float) -> Tried:
-        result = self.result(bounds)
-        codes = [self.oracle.read(encoder, self.tau, h) for h, encoder in enumerate(result.encoders, start=1)]
-        return Tried(bounds, result, chained_loss(codes, self.tau))
 
     def scores(self, bounds: Bounds) -> dict[str, float]:
         """Each of `MEASURES`."""
         encoders = self.result(bounds).encoders
         return population_summary(lambda h: [encoders[h - 1]], self.world)
-
-    def search(self, start: Bounds) -> Bounds:
-        """What "auto" does, from another start."""
-        return search_bounds(self.tried, [start], ("alpha", "eta", "nu"))[0].bounds
 
 
 def _seed(run: Run) -> Any:

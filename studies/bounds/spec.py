@@ -16,14 +16,13 @@ __all__ = [
     "GRID",
     "SEEDS",
     "SIZES",
-    "STARTS",
     "STUDY",
     "Run",
     "grid_name",
     "sweep",
 ]
 
-# Pr(a = s) of agents A and B. The paper's have the very bounds at which the automatic search starts; the others do not.
+# Pr(a = s) of agents A and B. The paper's have nearly the bounds that are tried first; the others do not.
 AGENTS = {
     "paper": (0.5, 0.75),
     "subtle": (0.5, 0.64),
@@ -32,12 +31,6 @@ AGENTS = {
 COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
 FACTORS = (0.5, 1.0, 2.0)
 GRID = tuple((alpha, eta, nu) for alpha in FACTORS for eta in FACTORS for nu in FACTORS)
-# Where else the automatic search might have started (alpha, eta, nu); tried for the independent ERM, which is the one
-# that cares.
-STARTS = {
-    "auto, started low": (0.25, 0.05, 0.02),
-    "auto, started high": (1.0, 0.4, 0.4),
-}
 SIZES = (1000, 5000)
 SEEDS, FULL_SEEDS = 2, 20
 

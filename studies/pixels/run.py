@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from craftrl import CRAFT
-from craftrl.core.clusters import find_clusters
 from craftrl.core.craft import Bounds
-from craftrl.core.valleys import Valleys
 from craftrl.data import TrajectoryDataset
 from craftrl.envs.collection import collect
 from craftrl.envs.pixels import PixelsExBMDP
@@ -94,7 +92,7 @@ def craft_of(run: Run, data: Data) -> CRAFT:
         _Reused(_prepared(replace(run, technique="craft", bounds=""), folds, weight)),
         **(vars(data.bounds) if run.bounds == "true" else {}),
         relabel=run.technique != "craft-no-relabel",
-        clusterer=find_clusters if run.technique == "craft-scan" else Valleys(),
+        clusterer="scan" if run.technique == "craft-scan" else "valleys",
         stationary=run.technique not in ("craft-steps", "craft-no-relabel", "craft-scan"),
     )
 

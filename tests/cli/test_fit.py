@@ -61,12 +61,12 @@ def test_fit_replaces_nothing_but_a_model_and_that_on_request(
     before = data.read_bytes()
     for force in ([], ["--force"]):
         message = complaint(capsys, "fit", str(data), *BOUNDS, *force, "--out", str(data))
-        assert "data.h5 exists and is no model of ours; choose another name." in message
-        assert "is no model of ours" in complaint(capsys, "fit", str(data), *force, "--out", str(tmp_path))
+        assert "data.h5 exists and is no model of craftrl; choose another name." in message
+        assert "is a folder; choose" in complaint(capsys, "fit", str(data), *force, "--out", str(tmp_path))
     assert data.read_bytes() == before
     out = ["--out", str(tmp_path / "model")]
     assert main(["fit", str(data), *BOUNDS, *out]) == 0
-    assert "model holds a model already; choose another name" in complaint(capsys, "fit", str(data), *BOUNDS, *out)
+    assert "model is there already; choose another name" in complaint(capsys, "fit", str(data), *BOUNDS, *out)
     assert main(["fit", str(data), *BOUNDS, "--stationary", "--force", *out]) == 0
     assert craftrl.load(tmp_path / "model").stationary
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

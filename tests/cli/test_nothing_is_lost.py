@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from craftrl.distributed.encoding import check_states_folder
 
 from craftrl import load
 from craftrl.cli import main
@@ -57,7 +56,7 @@ def test_force_replaces_no_data_no_model_and_no_link(
 ) -> None:
     line, option, ending = WRITERS[writer]
     out = Path("data.h5") if there == "the data itself" else Path(f"out{ending}")
-    links = {"link to the data": "data.h5", "link to the model": "model/config.json", "loop": out.name}
+    links = {"link to the data": "data.h5", "link to the model": "model", "loop": out.name}
     if there in links:
         out.symlink_to(links[there])
     elif there == "folder":
@@ -80,26 +79,14 @@ def test_a_file_is_replaced_on_request_alone(here: Path, capsys: pytest.CaptureF
     assert out.read_bytes() != b"mine"
 
 
-def test_a_model_is_not_replaced_together_with_files_of_the_user(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A dataset within the model's folder would be gone with it."""
-    shutil.copy("data.h5", "model/data.h5")
+def test_a_fit_replaces_a_model_and_nothing_else(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(here)
-    assert main(["fit", "model/data.h5", "--out", "model", "--force"]) == 2
-    assert "model also holds data.h5; move that elsewhere, or choose another name" in capsys.readouterr().err
+    assert main(["fit", "data.h5", "--out", "data.h5", "--force"]) == 2
+    assert "data.h5 exists and is no model of craftrl; choose another name" in capsys.readouterr().err
+    assert main(["fit", "data.h5", "--out", "model"]) == 2
+    assert "model is there already; choose another name, or replace it with --force" in capsys.readouterr().err
     assert contents(here) == before
-    Path("model/data.h5").unlink()
     load("model").save("model", overwrite=True)
-
-
-def test_states_are_not_replaced_together_with_files_of_the_user(tmp_path: Path) -> None:
-    for name in ("states.json", "states_00000.npy"):
-        (tmp_path / name).touch()
-    assert check_states_folder(tmp_path, overwrite=True) == (tmp_path, True)
-    (tmp_path / "notes.txt").touch()
-    with pytest.raises(InvalidParameterError, match=r"also holds notes.txt; move that elsewhere"):
-        check_states_folder(tmp_path, overwrite=True)
 
 
 def test_a_link_that_leads_nowhere_is_not_written_through(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

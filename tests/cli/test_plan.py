@@ -43,8 +43,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(craftrl, "load", lambda path: ExactModel())
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model/config.json").write_text("{}")
+    (tmp_path / "model").write_text("{}")
     (tmp_path / "own_world.py").write_text(OWN_MODULE)
     tau, actions = videos()
     tau.save(tmp_path / "data.h5")
@@ -165,7 +164,7 @@ def test_what_was_grounded_is_kept_and_tied_to_the_model(here, capsys):
     assert "Grounded: 32 of 32" in capsys.readouterr().out
     said = complaint(capsys, *ENV, "--env-arg", "n_actions=5", "--goal", 8, "--grounding", "known.json")
     assert "must be of the environment's 5 actions; known.json is of 4" in said
-    Path("model/config.json").write_text('{"another": 1}')
+    Path("model").write_text('{"another": 1}')
     assert "known.json is of another one" in complaint(capsys, *ENV, "--goal", 8, "--grounding", "known.json")
 
 

@@ -179,7 +179,7 @@ def test_a_failing_writer_leaves_nothing_behind(s3, tau, tmp_path, monkeypatch):
     monkeypatch.setattr(attempts, "TRIES", 2)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     model = CRAFT(CoordinateOracle(2), alpha=1.0, eta=0.2, nu=0.1).fit(tau)
-    for last, save in (("manifest.json", tau.save), ("shard_00002", tau.save), ("config.json", model.save)):
+    for last, save in (("manifest.json", tau.save), ("shard_00002", tau.save), ("failing", model.save)):
         with s3.failing("PUT", last, 500), pytest.raises(RemoteError, match="could not be written in 2 tries"):
             save("s3://bucket/failing")
         assert not keys(s3, "failing")

@@ -42,8 +42,8 @@ examples:
   craftrl collect --world bits --n 1000 --out data.h5
   craftrl import alice/ bob/ --out data.h5
   craftrl inspect data.h5
-  craftrl fit data.h5 --out model
-  craftrl evaluate model data.h5 --truth data.truth.npz
+  craftrl fit data.h5 --out model.safetensors
+  craftrl evaluate model.safetensors data.h5 --truth data.truth.npz
   craftrl theory assumptions --world bits
 
 craftrl COMMAND --help says more about each."""

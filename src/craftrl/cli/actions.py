@@ -12,8 +12,8 @@ __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl actions model frames.h5 --out actions.csv
-  craftrl actions model frames.h5 --n 4 --stochastic --out actions.parquet
+  craftrl actions model.safetensors frames.h5 --out actions.csv
+  craftrl actions model.safetensors frames.h5 --n 4 --stochastic --out actions.parquet
 
 A latent action is a number that moves of different states share. The table has one line for each transition:
 trajectory, agent, h, state, successor, action (-1: unknown), certainty, and the group of states within which numbers of

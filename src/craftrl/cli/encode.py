@@ -11,8 +11,8 @@ __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl encode model data.h5 --out states.parquet
-  craftrl encode model data.h5 --out states.csv
+  craftrl encode model.safetensors data.h5 --out states.parquet
+  craftrl encode model.safetensors data.h5 --out states.csv
 
 .parquet and .csv have one line for each observation: trajectory, agent, h, state. .npz has the arrays states (n, H), -1
 where a trajectory is over, and agent (n,)."""

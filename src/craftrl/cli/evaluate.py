@@ -13,8 +13,8 @@ FEWEST = 10  # observations of a true state at a step for it to count by itself;
 
 EXAMPLES = """\
 examples:
-  craftrl evaluate model data.h5 --truth data.truth.npz
-  craftrl evaluate model new.h5
+  craftrl evaluate model.safetensors data.h5 --truth data.truth.npz
+  craftrl evaluate model.safetensors new.h5
 
 With --truth: the share of states that are right at each step under the best relabelling; the same in each true state by
 itself, as a mean over states and in the worst one; and what naming one state at every step would score. Without: how

@@ -11,8 +11,8 @@ __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl export model --out encoder.onnx
-  craftrl export model --h 5 --out encoder5.onnx
+  craftrl export model.safetensors --out encoder.onnx
+  craftrl export model.safetensors --h 5 --out encoder5.onnx
 
 The file takes "observations" (n, ...), as they were recorded, and gives "log_probabilities" (n, states); the state is
 the most likely one. It is compared with the model in onnxruntime before it gets its name."""

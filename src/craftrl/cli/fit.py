@@ -1,4 +1,4 @@
-"""`craftrl fit`: CRAFT on a dataset on disk, or on recordings of several agents; the model in a folder."""
+"""`craftrl fit`: CRAFT on a dataset on disk, or on recordings of several agents; the model in a file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["add_arguments", "learner", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl fit data.h5 --out model
-  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --relabel no --out model
-  craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model
-  craftrl fit data.h5 --diagnose 10 --out model
-  craftrl fit alice/ bob/ --resize 64 --out model
-  craftrl fit frames.h5 --oracle network --backend ray --address HOST:6379 --out model
+  craftrl fit data.h5 --out model.safetensors
+  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --relabel no --out model.safetensors
+  craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model.safetensors
+  craftrl fit data.h5 --diagnose 10 --out model.safetensors
+  craftrl fit alice/ bob/ --resize 64 --out model.safetensors
+  craftrl fit frames.h5 --oracle network --backend ray --address HOST:6379 --out model.safetensors
 
 With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
 same command again goes on with that, or finds it done.
@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data", nargs="+", metavar="DATA", help="a store, as craftrl collect or import writes it, or one path per agent"
     )
-    parser.add_argument("--out", required=True, type=place, metavar="DIR", help="the model, a folder")
+    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="the model, such as model.safetensors")
     parser.add_argument("--force", action="store_true", help="replace a model that is there already")
-    parser.add_argument("--store", type=place, metavar="FILE", help="where recordings go (default: DIR.data.h5)")
+    parser.add_argument("--store", type=place, metavar="FILE", help="where recordings go (default: model.data.h5)")
     parser.add_argument(
         "--oracle",
         choices=["auto", "coordinates", "classifier", "network"],
@@ -100,9 +100,9 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.cli.fit_plan import planned
     from craftrl.cli.fit_progress import shown
     from craftrl.data.ranks import present, speaks
-    from craftrl.estimators.saving import check_model_folder
+    from craftrl.estimators.saving import check_model_path
 
-    present().from_first(lambda: check_model_folder(args.out, args.force))
+    present().from_first(lambda: check_model_path(args.out, args.force))
     on_ray = args.backend == "ray"
     if on_ray and args.oracle != "network":
         raise InvalidParameterError("--backend ray trains networks; add --oracle network, or leave it out.")
@@ -176,7 +176,7 @@ def _store(args: argparse.Namespace) -> Place:
         return first
     from craftrl.importing import import_data, inspect
 
-    store = args.store or args.out.with_name(f"{args.out.name}.data.h5")
+    store = args.store or args.out.with_name(f"{args.out.name.removesuffix('.safetensors')}.data.h5")
     import_data(args.data, store, **import_options(args), progress=True)
     print(f"{inspect(store)}\n")
     return store

@@ -22,9 +22,9 @@ MOST_EPISODES, MOST_SEED = 1000, 2**31 - 1001
 FIRST = 1000  # trajectories whose first state is looked at
 EXAMPLES = """\
 examples:
-  craftrl plan model frames.h5 --world pixels --size 3 --walkers 2 --goal 8 --explore 200 --out plan.gif
-  craftrl plan model frames.h5 --env my_module:make_env --goal goal.png --labels frames.actions.npz
-  craftrl plan model frames.h5 --dry-run --goal 8 --labels labels.npz --label-count 40
+  craftrl plan model.safetensors frames.h5 --world pixels --size 3 --walkers 2 --goal 8 --explore 200 --out plan.gif
+  craftrl plan model.safetensors frames.h5 --env my_module:make_env --goal goal.png --labels frames.actions.npz
+  craftrl plan model.safetensors frames.h5 --dry-run --goal 8 --labels labels.npz --label-count 40
 
 Which action makes which move has to be told: by transitions whose action is known (--labels: what craftrl import or
 craftrl collect keeps beside DATA, or an NPZ file with x (n, 2, ...) and actions (n,)), by trying (--explore), or by a

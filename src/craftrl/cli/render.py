@@ -12,8 +12,8 @@ __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl render model frames.h5 --out states.mp4
-  craftrl render model frames.h5 --trajectories 0 7 600 --fps 8 --out states.gif
+  craftrl render model.safetensors frames.h5 --out states.mp4
+  craftrl render model.safetensors frames.h5 --trajectories 0 7 600 --fps 8 --out states.gif
 
 Left: what is seen. Right: the pixels that decide on the state, if the encoder is a network. Below: the state."""
 

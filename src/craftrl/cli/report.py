@@ -12,9 +12,9 @@ __all__ = ["add_arguments", "main"]
 
 EXAMPLES = """\
 examples:
-  craftrl report model --out report.html
-  craftrl report model data.h5 --out report.html
-  craftrl report model data.h5 --diagnose 10 --out report.html
+  craftrl report model.safetensors --out report.html
+  craftrl report model.safetensors data.h5 --out report.html
+  craftrl report model.safetensors data.h5 --diagnose 10 --out report.html
 
 With DATA, which must be what the model was fitted to, the report also shows what each state looks like, how each agent
 moves, and a diagnosis. The page needs no network."""

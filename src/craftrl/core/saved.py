@@ -1,4 +1,4 @@
-"""What can be written to a model's folder, declared by the class that can."""
+"""What can be written to a model's file, declared by the class that can."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Savable:
     """Something that a saved model is made of.
 
     `saved` gives what it consists of: plain values, arrays, lists and dictionaries of these, and other `Savable`s.
-    `restored` makes it again. For dataclasses both follow from the fields. Which classes a file may name is settled
-    in `craftrl.estimators.saved_values`, so that no file can name a class of its own choice.
+    `restored` makes it again. For dataclasses both follow from the fields. A file may name the subclasses that this
+    package has, and no others (`craftrl.estimators.saving`).
     """
 
     def saved(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import platform
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,10 @@ from craftrl.errors import CraftError, InvalidParameterError, RemoteError
 
 __all__ = [
     "check_new",
-    "check_nothing_else",
     "check_suffix",
     "check_writable",
     "json_text",
     "local_part",
-    "moved_into_place",
     "plain_value",
     "replacing",
     "temporary_name",
@@ -78,18 +76,6 @@ def replacing(path: str | os.PathLike[str], what: str = "file") -> Iterator[Path
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
-
-
-def moved_into_place(temporary: Path, final: Path) -> None:
-    """A whole folder gets its name. Two moves where one is replaced: killed between them, the old one lies beside it
-    under a name that stays."""
-    if final.exists():
-        old = final.with_name(f".{final.name}.replaced-{secrets.token_hex(4)}")
-        os.replace(final, old)
-        os.replace(temporary, final)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(temporary, final)
 
 
 def _ready(final: Path, given: str | os.PathLike[str], what: str) -> Path:
@@ -183,20 +169,6 @@ def check_suffix(path: str | os.PathLike[str], what: str, suffixes: tuple[str, .
     if target(f"The {what}", path).suffix.lower() not in suffixes:
         raise InvalidParameterError(
             f"The {what} must be named NAME{' or NAME'.join(suffixes)}; {os.fspath(path)} was given; choose that name."
-        )
-
-
-def check_nothing_else(folder: Place, ours: Callable[[str], bool]) -> None:
-    """Raise where a folder that is to be replaced holds files of somebody else's, which would be lost with it.
-
-    In a store nothing but what the folder's index names is ever removed.
-    """
-    others = [] if isinstance(folder, Remote) else sorted(p.name for p in folder.iterdir() if not ours(p.name))
-    if others:
-        named = ", ".join(others[:3]) + ", ..." * (len(others) > 3)
-        raise InvalidParameterError(
-            f"A folder that is replaced must hold nothing but what craftrl wrote; {folder} also holds {named}; move "
-            "that elsewhere, or choose another name."
         )
 
 

@@ -1,9 +1,9 @@
 """Folders in a store, whole or not there: parts first, and last the index that names them.
 
-A store cannot rename a folder. So a folder is what its index says, a manifest or a config.json, which appears in one
-request. Every part bears a piece of its checksum in its name: other content has another name, so that two writers never
-write into one another's parts, and the same content written again replaces itself. Parts that no index names are of a
-writer that was killed. Nobody reads them, and the next writer removes them.
+A store cannot rename a folder. So a folder is what its index says, a manifest, which appears in one request. Every part
+bears a piece of its checksum in its name: other content has another name, so that two writers never write into one
+another's parts, and the same content written again replaces itself. Parts that no index names are of a writer that was
+killed. Nobody reads them, and the next writer removes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from craftrl.errors import InvalidParameterError, RemoteError
 __all__ = ["Publication", "publishing", "taken"]
 
 # Parts, and what a store that renames files still had under a temporary name.
-PART = re.compile(r".+\.[0-9a-f]{12}\.(npz|npy|safetensors|skops)|\..+\.[0-9a-f]{8}\.tmp")
+PART = re.compile(r".+\.[0-9a-f]{12}\.(npz|npy)|\..+\.[0-9a-f]{8}\.tmp")
 
 
 def taken(where: Place) -> bool:
@@ -53,30 +53,20 @@ class Publication:
         file.unlink()
         return {"file": stored, "bytes": n_bytes, "sha256": digest}
 
-    def publish(self, index: str, replace: bool) -> None:
+    def publish(self, index: str) -> None:
         """Write the index, and remove what nobody needs any more."""
         last, data = self.folder / index, (self.local / index).read_bytes()
-        before = _text(last) if replace else ""
-        if replace:
-            last.write_bytes(data)
-        else:
-            try:
-                last.write_new(data)
-            except FileExistsError as error:
-                raise InvalidParameterError(
-                    f"Only one may write to a name; {self.folder} was finished by somebody else meanwhile, and is as "
-                    "they left it; choose another name."
-                ) from error
+        try:
+            last.write_new(data)
+        except FileExistsError as error:
+            raise InvalidParameterError(
+                f"Only one may write to a name; {self.folder} was finished by somebody else meanwhile, and is as they "
+                "left it; choose another name."
+            ) from error
         there, now = self.folder.files(), _text(last)
         for name in there:
-            old = _names(name, before) if replace else PART.fullmatch(name) is not None
-            if old and name != index and not _names(name, now):
+            if PART.fullmatch(name) is not None and name != index and not _names(name, now):
                 there[name].unlink()
-        if replace and not self.sent <= there.keys():
-            raise InvalidParameterError(
-                f"Only one may write to a name; {self.folder} was written by two at once, and is not whole now; "
-                "write it again."
-            )
 
     def discard(self, index: str) -> None:
         """Remove what was uploaded, unless an index names it."""
@@ -88,18 +78,17 @@ class Publication:
 
 
 @contextmanager
-def publishing(folder: Remote, index: str, replace: bool = False) -> Iterator[Publication]:
+def publishing(folder: Remote, index: str) -> Iterator[Publication]:
     """A local folder to write files to; parts are sent within the block, and the file `index` at its end.
 
-    An error in the block leaves nothing behind. With `replace`, what the last index named is removed once the new one
-    is there; without, somebody else's index is an error.
+    An error in the block leaves nothing behind. An index that somebody else wrote meanwhile is an error.
     """
     local = local_part(folder)
     local.mkdir(parents=True)
     work = Publication(folder, local)
     try:
         yield work
-        work.publish(index, replace)
+        work.publish(index)
     except BaseException:
         work.discard(index)
         raise

@@ -6,11 +6,9 @@ model. Nothing of the data passes through it.
 
 from __future__ import annotations
 
-import io
 import os
 import tempfile
 import warnings
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +85,7 @@ class _Work:
 
 
 class _Box:
-    """Where the ranks put what the driver is to have: the model in a ZIP file, warnings, and errors."""
+    """Where the ranks put what the driver is to have: the bytes of the model's file, warnings, and errors."""
 
     def __init__(self) -> None:
         self._content: tuple[bytes, list[Any]] = b"", []
@@ -176,19 +174,14 @@ def _fitted(work: _Work) -> bytes:
         return b""
     with tempfile.TemporaryDirectory() as folder:
         work.model.save(Path(folder) / "model")
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w") as archive:
-            for file in sorted((Path(folder) / "model").iterdir()):
-                archive.write(file, file.name)
-    return content.getvalue()
+        return (Path(folder) / "model").read_bytes()
 
 
 def _put_into(model: CRAFT, content: bytes) -> CRAFT:
     """The model, with what the ranks have learned."""
     with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            archive.extractall(folder)
-        learned = load(folder, oracle=model.oracle if isinstance(model.oracle, Oracle) else None)
+        (Path(folder) / "model").write_bytes(content)
+        learned = load(Path(folder) / "model", oracle=model.oracle if isinstance(model.oracle, Oracle) else None)
     for name, value in vars(learned).items():
         if name.endswith("_"):
             setattr(model, name, value)

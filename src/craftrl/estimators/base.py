@@ -112,7 +112,7 @@ class Learner(TransformerMixin, BaseEstimator):
         return array
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write the model to a folder, whole or not at all; `craftrl.load` reads it, and no pickle is involved.
+        """Write the model to a file, whole or not at all; `craftrl.load` reads it, and no pickle is involved.
 
         `overwrite` replaces a model that is there already; nothing but a model is ever replaced. Where several ranks
         have fitted it together, the first of them writes, and the others do nothing.
@@ -129,7 +129,7 @@ class Learner(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike[str], **given: Any) -> Self:
-        """`craftrl.load`, by the name that other libraries give it; the folder must hold a model of this class."""
+        """`craftrl.load`, by the name that other libraries give it; the file must hold a model of this class."""
         from craftrl.estimators.saving import load
 
         model = load(path, **given)

@@ -1,67 +1,79 @@
-"""Models as folders: `config.json` for structure, `arrays.safetensors` for numbers, and no pickle anywhere.
+"""A model is one file: its arrays are the tensors of a safetensors file, all else is JSON in the file's header.
 
-`config.json` says which learner it is, its parameters and what it learned; `saved_values` turns these into plain values
-and back. What no file can hold, functions and networks of the user's own, is passed to `load` as the oracle that
-was fitted. `model_folders` writes the folder, on a disk or in a store, and checks it.
+The JSON says which learner it is, its parameters and what it learned, and begins with a SHA-256 of the whole file, in
+which 64 zeros stand for the checksum itself. A model consists of plain values, arrays, `Savable`s and scikit-learn
+estimators (`sklearn_bytes`). A file names classes of this package and nothing else, so that loading runs no code of
+the file. What no file can hold, functions and networks of the user's own, is passed to `load` as the oracle fitted.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load as read_tensors
+from safetensors.numpy import save as tensor_bytes
+from sklearn.base import BaseEstimator
 
 from craftrl._version import __version__
-from craftrl.arguments import shown
-from craftrl.data.files import check_nothing_else
-from craftrl.data.places import Place, source
+from craftrl.arguments import check_flag, shown
+from craftrl.core.saved import Savable
+from craftrl.data.files import check_new, check_writable, written_whole
+from craftrl.data.places import Place, source, target
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
-from craftrl.estimators.base import Learner
-from craftrl.estimators.loaded_values import Altered, Unsaved, ValueReader
-from craftrl.estimators.model_folders import CONFIG, FORMAT_VERSION, checked_files, model_target, own_name, write_folder
-from craftrl.estimators.saved_checks import check_loaded
-from craftrl.estimators.saved_values import ValueWriter, can_be_saved
+from craftrl.estimators.base import ByStep, Learner
+from craftrl.estimators.sklearn_bytes import estimator_of, in_bytes
 from craftrl.oracles.base import Oracle
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = ["FORMAT_VERSION", "check_model_path", "load", "save_model"]
 
-__all__ = ["FORMAT_VERSION", "check_model_folder", "load", "save_model"]
+Kind = TypeVar("Kind")
 
-FORMAT = "craftrl model"
-
-LEARNERS = {
-    "CRAFT": "craftrl.estimators.craft",
-    **dict.fromkeys(("DRAFT", "PairedObservation", "RecursiveDRAFT", "SingleObservation"), "craftrl.paper.baselines"),
-}
+FORMAT_VERSION = 1
+METADATA = "craftrl"  # the key of the JSON in the header
+NO_CHECKSUM = "0" * 64
+SEQUENCES: dict[str, Any] = {"by_step": ByStep, "tuple": tuple, "list": list}
+MOST_ENTRIES = 2**28  # of one observation
+# Where the classes are that a file may name. The last ones need torch, and are imported if no other has the name.
+MODULES = ("craftrl.estimators.craft", "craftrl.paper.baselines", "craftrl.oracles.network")
 
 
 def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Write a fitted learner to a folder, whole or not at all; see `Learner.save`."""
-    where = check_model_folder(path, overwrite)
-    if LEARNERS.get(type(model).__name__) != type(model).__module__:
-        raise InvalidParameterError(
-            f"A model to save must be one of {', '.join(LEARNERS)}; {type(model).__name__} is not; save its encoders "
-            "yourself."
-        )
-    _check_encoders(model)
-    writer = ValueWriter()
-    learned = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    """Write a fitted learner to a file, whole or not at all; see `Learner.save`."""
+    where = check_model_path(path, overwrite)
+    for part in (model, *model.encoders_):  # what could not encode when it is loaded is not saved in the first place
+        if not (isinstance(part, (Learner, Savable)) and _is_ours(part)):
+            raise InvalidParameterError(
+                f"A model can be saved if it and its encoders are of kinds that files can hold; {type(part).__name__} "
+                "is none; save its encoders yourself, with pickle."
+            )
+    writer = _Writer()
+    learned = {name: value for name, value in vars(model).items() if name.endswith("_")}
     content = {
-        "format": FORMAT,
+        "sha256": NO_CHECKSUM,
         "format_version": FORMAT_VERSION,
         "craftrl": __version__,
         "model": type(model).__name__,
         "parameters": {name: writer.plain(value) for name, value in model.get_params(deep=False).items()},
-        "learned": {name: writer.plain(learned[name]) for name in sorted(learned)},
+        "learned": {name: writer.plain(value) for name, value in learned.items()},
         "objects": writer.objects,
     }
-    write_folder(where, content, writer.write_files, overwrite)
+    data = tensor_bytes(writer.tensors, {METADATA: json.dumps(content)})
+    data = data.replace(NO_CHECKSUM.encode(), hashlib.sha256(data).hexdigest().encode(), 1)
+    with written_whole(where, "model") as temporary:
+        temporary.write_bytes(data)
 
 
 def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted: Sequence[str] = ()) -> Any:
-    """A fitted model from a folder that `save` wrote.
+    """A fitted model from a file that `save` wrote.
 
     oracle   the oracle that it was fitted with, needed only where that holds code of yours: functions in a
              `FiniteOracle`, a trunk in a `NeuralOracle`
@@ -69,59 +81,203 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     """
     if not (oracle is None or isinstance(oracle, Oracle)):
         raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given.")
-    types = _as_list(trusted)
-    if isinstance(trusted, (str, dict)) or not all(isinstance(name, str) for name in types):
+    if not (isinstance(trusted, (list, tuple, set)) and all(isinstance(name, str) for name in trusted)):
         raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
-    folder = source("The model", path)
-    content = _read_config(folder)
+    where = source("The model", path)
+    data, content = _read(where)
+    if content.get("format_version") != FORMAT_VERSION:
+        raise InvalidDataError(
+            f"{where} was saved by craftrl {content.get('craftrl')} in format {content.get('format_version')}; this is "
+            f"craftrl {__version__}, which reads format {FORMAT_VERSION}; install a newer one."
+        )
     try:
-        with checked_files(folder, content) as files:
-            reader = ValueReader(files, content["objects"], oracle, types)
-            model = _model(content, reader, oracle)
+        checksum = content["sha256"]
+        if hashlib.sha256(data.replace(checksum.encode(), NO_CHECKSUM.encode(), 1)).hexdigest() != checksum:
+            raise ValueError("its checksum does not fit")
+        model = _Reader(content["objects"], read_tensors(data), oracle, trusted).model(content)
         if oracle is not None:
             _give_back(model, oracle)
-        check_loaded(model)
+        _check(model, oracle is None)
     except CraftError:
         raise
-    except Altered as error:
-        raise _damaged(folder, str(error)) from error
-    except KeyError as error:
-        raise _damaged(folder, f"{CONFIG} has no {error}") from error
     except Exception as error:
-        raise _damaged(folder, f"{type(error).__name__}: {error}".splitlines()[0]) from error
+        reason = str(error) if isinstance(error, ValueError) else repr(error)
+        raise InvalidDataError(
+            f"A model must be as save wrote it; {where} was cut short or altered ({' '.join(reason.split()):.200}); "
+            "save or copy it again."
+        ) from error
     return model
 
 
-def _as_list(values: Any) -> list[Any]:
+def check_model_path(path: str | os.PathLike[str], overwrite: bool) -> Place:
+    """Where a model is to be put; raises, before any work is done, where it cannot be. Only a model is replaced."""
+    where = target("The model", path)
+    check_flag("overwrite", overwrite)
+    check_new(where, "model", replace=True)  # neither a link nor a folder
+    if where.exists():
+        try:
+            _read(where)
+        except InvalidDataError as error:
+            raise InvalidParameterError(f"{where} exists and is no model of craftrl; choose another name.") from error
+        check_new(where, "model", overwrite)
+    check_writable(where.parent)
+    return where
+
+
+def _read(where: Place) -> tuple[bytes, dict[str, Any]]:
+    """All bytes of a file, and the JSON of the model in it, before its checksum was looked at."""
     try:
-        return list(values)
-    except TypeError:
-        return [values]
+        if where.is_dir():
+            raise IsADirectoryError
+        data = where.read_bytes()
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        return data, dict(json.loads(header["__metadata__"][METADATA]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        told = {"IsADirectoryError": "is a folder", "FileNotFoundError": "is not there"}
+        reason = told.get(type(error).__name__, "cannot be read, is of another kind, or was cut short or altered")
+        raise InvalidDataError(
+            f"A model must be a file that save or craftrl fit has written; {where} {reason}; check the name."
+        ) from error
 
 
-def _model(content: dict[str, Any], reader: ValueReader, oracle: Oracle | None) -> Learner:
-    """The learner with its parameters and what it learned."""
-    name = content["model"]
-    if not isinstance(name, str) or name not in LEARNERS:
-        raise Altered(f"there is no model {name!r}")
-    parameters = {key: reader.value(value) for key, value in content["parameters"].items()}
-    model: Learner = getattr(import_module(LEARNERS[name]), name)(**parameters)
-    for key, value in content["learned"].items():
-        if key.startswith("_") or not key.endswith("_"):
-            raise Altered(f"a model learns nothing called {key!r}")
-        setattr(model, key, reader.value(value) if key != "f_" else _log_odds(value, reader, oracle))
-    return model
+class _Writer:
+    """Turns values into what JSON can hold. Arrays become tensors, and an object is written once however often it
+    occurs, as the trunk that the encoders of all steps share."""
+
+    def __init__(self) -> None:
+        self.objects: list[dict[str, Any]] = []
+        self.tensors: dict[str, NDArray[Any]] = {}
+        self._number: dict[int, tuple[int, Any]] = {}  # with the object itself, so that no id is used twice
+
+    def plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            return {"array": self._tensor(value)}
+        if isinstance(value, Savable) and _is_ours(value):
+            return {"object": self._object(value)}
+        for name, kind in SEQUENCES.items():
+            if isinstance(value, kind):
+                return {name: [self.plain(item) for item in value]}
+        if isinstance(value, dict):
+            return {"dict": [[self.plain(name), self.plain(item)] for name, item in value.items()]}
+        if isinstance(value, BaseEstimator) and not isinstance(value, Savable):
+            return {"estimator": self._tensor(np.frombuffer(in_bytes(value), dtype=np.uint8))}
+        return {"unsaved": repr(value)[:200]}
+
+    def _tensor(self, array: NDArray[Any]) -> str:
+        """Its name; integers take the smallest type that holds them, and are int64 again when they are read."""
+        if array.dtype.kind == "i" and array.size:
+            array = array.astype(np.min_scalar_type(min(-1, int(array.min()), -1 - int(array.max()))))
+        name = str(len(self.tensors))
+        self.tensors[name] = np.ascontiguousarray(array)
+        return name
+
+    def _object(self, value: Savable) -> int:
+        if id(value) not in self._number:
+            parts = {name: self.plain(part) for name, part in value.saved().items()}
+            self._number[id(value)] = len(self.objects), value
+            self.objects.append({"kind": type(value).__name__, "parts": parts})
+        return self._number[id(value)][0]
 
 
-def _log_odds(value: Any, reader: ValueReader, oracle: Oracle | None) -> Any:
-    """f_1..f_{H-1}, which may come from another oracle than the encoders do; a model encodes without it too."""
-    reader.given = oracle
-    try:
-        return reader.value(value)
-    except InvalidParameterError:
-        return Unsaved("log-odds with code of yours")
-    finally:
-        reader.given = oracle
+@dataclass
+class _Reader:
+    """The inverse of `_Writer`; any exception means that the file is not what that has written."""
+
+    objects: list[dict[str, Any]]
+    tensors: dict[str, NDArray[Any]]
+    oracle: Oracle | None
+    trusted: Sequence[str]
+    made: dict[int, Any] = field(default_factory=dict)
+
+    def model(self, content: dict[str, Any]) -> Learner:
+        cls = _class(Learner, content["model"])
+        model = cls(**{name: self.value(value) for name, value in content["parameters"].items()})
+        for name, value in content["learned"].items():
+            if name.startswith("_") or not name.endswith("_"):
+                raise ValueError(f"a model learns nothing called {name!r}")
+            try:
+                setattr(model, name, self.value(value))
+            except InvalidParameterError:
+                if name != "f_":  # the log-odds: a model encodes without them too
+                    raise
+                model.f_ = Unsaved("log-odds with code of yours")
+        return model
+
+    def value(self, plain: Any) -> Any:
+        if not isinstance(plain, dict):
+            return plain
+        ((tag, content),) = plain.items()
+        if tag == "array":
+            array = self.tensors[content]
+            return array.astype(np.int64) if array.dtype.kind == "i" else array
+        if tag == "object":
+            return self._object(content)
+        if tag in SEQUENCES:
+            return SEQUENCES[tag]([self.value(item) for item in content])
+        if tag == "dict":
+            return {self.value(name): self.value(item) for name, item in content}
+        if tag == "estimator":
+            return estimator_of(self.tensors[content].tobytes(), self.trusted)
+        if tag == "unsaved":
+            return Unsaved(str(content))
+        raise ValueError(f"there is no value {tag!r}")
+
+    def _object(self, number: int) -> Any:
+        if number not in self.made:
+            saved = self.objects[number]
+            parts = {name: self.value(part) for name, part in saved["parts"].items()}
+            self.made[number] = _class(Savable, saved["kind"]).restored(parts, self.oracle)
+        return self.made[number]
+
+
+class UnsavedError(InvalidParameterError, AttributeError):
+    """Something was asked of a part of a model that no file holds."""
+
+
+class Unsaved:
+    """Stands for something of the user's own that a saved model could not hold."""
+
+    def __init__(self, was: str) -> None:
+        self.was = was
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._error()
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name) if name.startswith("_") or name == "was" else self._error()
+
+    def _error(self) -> UnsavedError:
+        return UnsavedError(
+            f"This part of the model was {self.was}, which no file holds; set it again with set_params, or load the "
+            "model with oracle=..."
+        )
+
+    def __repr__(self) -> str:
+        return f"Unsaved({self.was})"
+
+
+def _is_ours(value: object) -> bool:
+    return type(value).__module__.startswith("craftrl.")
+
+
+def _class(base: type[Kind], name: str) -> type[Kind]:
+    """The class of this package with that name; modules are imported one after the other until it is found."""
+    for module in MODULES:
+        import_module(module)
+        for cls in _subclasses(base):
+            if cls.__name__ == name and cls.__module__.startswith("craftrl."):
+                return cls
+    raise ValueError(f"there is no {base.__name__} {name!r}")
+
+
+def _subclasses(cls: type[Kind]) -> Iterator[type[Kind]]:
+    for each in cls.__subclasses__():
+        yield each
+        yield from _subclasses(each)
 
 
 def _give_back(model: Any, oracle: Oracle) -> None:
@@ -134,53 +290,23 @@ def _give_back(model: Any, oracle: Oracle) -> None:
         )
     if "oracle" in model.get_params(deep=False):
         model.oracle = oracle
-    elif isinstance(getattr(model, "trunk", None), Unsaved):
-        model.trunk = getattr(oracle, "trunk", None)
     if hasattr(model, "oracle_"):
         model.oracle_ = oracle
 
 
-def _read_config(folder: Place) -> dict[str, Any]:
-    try:
-        content = json.loads((folder / CONFIG).read_text())
-        if content["format"] != FORMAT:
-            raise ValueError(content["format"])
-        version = content["format_version"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidDataError(
-            f"A model must be a folder that save or craftrl fit has written; {folder} has no {CONFIG} of one; check "
-            "the name."
-        ) from error
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise _damaged(folder, f"format_version is {version!r}")
-    if version > FORMAT_VERSION:
-        raise InvalidDataError(
-            f"{folder} was saved by craftrl {content.get('craftrl')} in format {version}; this is craftrl "
-            f"{__version__}, which reads formats up to {FORMAT_VERSION}; install a newer one."
-        )
-    return dict(content)
-
-
-def _damaged(folder: Place, reason: str) -> InvalidDataError:
-    return InvalidDataError(
-        f"The files of a model must be as save wrote them; those in {folder} are incomplete or altered ({reason}); "
-        "save or copy the model again."
-    )
-
-
-def _check_encoders(model: Learner) -> None:
-    """A model that could not encode when it is loaded is not saved in the first place."""
-    for encoder in model.encoders_:
-        if not can_be_saved(encoder):
-            raise InvalidParameterError(
-                f"A model can be saved if all its encoders are of kinds that files can hold; {type(encoder).__name__} "
-                "is none; save its encoders yourself, with pickle."
-            )
-
-
-def check_model_folder(path: str | os.PathLike[str], overwrite: bool) -> Place:
-    """Where a model is to be put; raises, before any work is done, where it cannot be."""
-    where, replaces = model_target(path, overwrite)
-    if replaces:
-        check_nothing_else(where, own_name(_read_config(where)))
-    return where
+def _check(model: Learner, try_it: bool) -> None:
+    """What must hold between the parts of a model; with functions of the user's own, nothing is tried."""
+    encoders, shape = model.encoders_, model.obs_shape_
+    if not (isinstance(encoders, ByStep) and len(encoders) >= 2 and all(isinstance(e, Savable) for e in encoders)):
+        raise ValueError("encoders_ must hold one encoder for each of two steps or more")
+    if not (all(isinstance(n, int) and n > 0 for n in shape) and math.prod(shape) <= MOST_ENTRIES):
+        raise ValueError(f"obs_shape_ must be positive integers, and is {shape}")
+    if hasattr(model, "labels_"):
+        labels, top = model.labels_, max([*model.n_states_, getattr(model, "n_states_total_", 0)])
+        in_range = labels.dtype.kind == "i" and labels.min(initial=0) >= -1 and labels.max(initial=-1) < top
+        if not in_range or labels.shape[1:] != (len(encoders),):
+            raise ValueError(f"labels_ must name states below {top} at {len(encoders)} steps")
+    for encoder in {id(encoder): encoder for encoder in encoders}.values() if try_it else ():
+        states = encoder(np.zeros((1, *shape)))
+        if states.shape != (1,) or states.dtype.kind not in "iu" or states[0] < 0:
+            raise ValueError(f"{type(encoder).__name__} must give one state for an observation of shape {shape}")

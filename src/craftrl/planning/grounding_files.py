@@ -20,9 +20,9 @@ FORMAT, VERSION = "craftrl grounding", 1
 MOST_TIMES = 10**7
 
 
-def model_fingerprint(folder: str | os.PathLike[str]) -> str:
-    """What tells a saved model from others: its description holds the checksums of all that it learned."""
-    return file_digest(source("The model", folder) / "config.json")[:16]
+def model_fingerprint(path: str | os.PathLike[str]) -> str:
+    """What tells a saved model from others: a checksum of its file."""
+    return file_digest(source("The model", path))[:16]
 
 
 def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: str) -> None:
@@ -73,7 +73,7 @@ def load_grounding(
 def _check_fingerprint(model: Any) -> None:
     if not isinstance(model, str) or not model:
         raise InvalidParameterError(
-            "model must be a text that tells the model from others; none was given; call model_fingerprint(folder)."
+            "model must be a text that tells the model from others; none was given; call model_fingerprint(path)."
         )
 
 

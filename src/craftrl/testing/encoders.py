@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, FeatureEncoder
 from craftrl.core.saved import Savable
-from craftrl.oracles.base import Oracle, that_encodes
+from craftrl.oracles.base import Oracle
 from craftrl.testing.claims import about, must, must_answer
 
 __all__ = ["can_be_pickled", "check_encoder"]
@@ -54,7 +54,7 @@ def _check_features(encoder: Encoder, x: NDArray[Any], states: NDArray[Any], nam
 def _check_copies(encoder: Encoder, x: NDArray[Any], states: NDArray[Any], oracle: Oracle, name: str) -> None:
     if isinstance(encoder, Savable):
         again = must_answer(
-            lambda: _restored(encoder, that_encodes(oracle)), f"{name} is Savable and must be restored from its parts"
+            lambda: _restored(encoder, oracle), f"{name} is Savable and must be restored from its parts"
         )
         must(np.array_equal(again(x), states), f"{name} must say the same after saved and restored; it does not.")
     if can_be_pickled(oracle):

@@ -142,6 +142,11 @@ class Training(Savable):
         """Without the folder of checkpoints, which belongs to one machine."""
         return {**super().saved(), "checkpoints": None}
 
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Training:
+        """No file says where the next fit writes."""
+        return cls(**{**parts, "checkpoints": None})
+
     def but(self, **changes: Any) -> Training:
         return replace(self, **changes)
 
