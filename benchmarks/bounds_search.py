@@ -26,7 +26,7 @@ from craftrl.core.starts import StartTest
 from craftrl.envs.collection import sample_latent_paths
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.oracles.base import Oracle
-from craftrl.oracles.probabilities import SCATTERED, to_bins
+from craftrl.oracles.learned import SCATTERED, to_bins
 from craftrl.states.accuracy import accuracy
 
 Ints = NDArray[np.integer]

@@ -34,7 +34,7 @@ def bits_of_step(h):
 
 def network(**parameters):
     torch.set_num_threads(1)  # two threads that wait for each other on every small matrix are slower than one
-    return NeuralOracle(dim=8, training=TRAINING, heads=TRAINING, shared=TRAINING, **parameters)
+    return NeuralOracle(dim=8, networks=1, training=TRAINING, heads=TRAINING, shared=TRAINING, **parameters)
 
 
 def own_trunk():
@@ -77,7 +77,7 @@ ORACLES = {
     "functions": ("bits", lambda: FiniteOracle([Bit(i) for i in range(6)])),
     "functions of each step": ("bits", lambda: FiniteOracle(bits_of_step)),
     "classifier": ("features", lambda: ClassifierOracle(tree(), folds=2, calibrate=False)),
-    "classifier without probabilities": ("features", lambda: ClassifierOracle(RidgeClassifier(), folds=2, deals=1)),
+    "classifier without probabilities": ("features", lambda: ClassifierOracle(RidgeClassifier(), folds=2, repeats=1)),
     "network of vectors": ("features", network),
     "network of images": ("images", network),
     "network with a trunk of one's own": ("features", lambda: network(trunk=own_trunk())),

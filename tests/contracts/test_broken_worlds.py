@@ -17,21 +17,6 @@ class LeadsAstray(BitsExBMDP):
         return super().T(h) + 1
 
 
-class NoTable(BitsExBMDP):
-    def T(self, h):
-        return super().T(h)[0]
-
-
-class OtherSteps(BitsExBMDP):
-    def step(self, s_h, a_h, h):
-        return 1 - super().step(s_h, a_h, h)
-
-
-class NoControl(BitsExBMDP):
-    def T(self, h):
-        return np.zeros_like(super().T(h))
-
-
 class WrongInverse(BitsExBMDP):
     def phi_star(self, x_h, h):
         return np.zeros(len(x_h), dtype=np.int64)
@@ -60,33 +45,9 @@ class BoastsOfNoise(BitsExBMDP):
         return np.clip(super().noise_marginal(h) + 0.2, 0, 1)
 
 
-class FewMarginals(BitsExBMDP):
-    def noise_marginal(self, h):
-        return super().noise_marginal(h)[:-1]
-
-
-class TooBright(BitsExBMDP):
-    obs_high = 0.5
-
-
-class OtherType(BitsExBMDP):
-    def emit(self, s_h, e_h, h, rng):
-        return super().emit(s_h, e_h, h, rng).astype(np.float64)
-
-
 class NeverTheSame(BitsExBMDP):
     def sample_noise(self, n, rng):
         return super().sample_noise(n, np.random.default_rng())
-
-
-class AlwaysTheSame(BitsExBMDP):
-    """Noise without its generator."""
-
-    def sample_noise(self, n, rng):
-        return super().sample_noise(n, np.random.default_rng(0))
-
-    def step_noise(self, e_h, h, rng):
-        return super().step_noise(e_h, h, np.random.default_rng(h))
 
 
 class Fails(BitsExBMDP):
@@ -98,16 +59,10 @@ MUTANTS = [
     (Fails, "inverses must come without an error; IndexError was raised: no such entry"),
     (TwoStarts, "one state at h = 1; there are 2"),
     (LeadsAstray, r"must lead to states in 0..1; it leads to"),
-    (NoTable, r"must be an integer table of shape \(1, 2\)"),
-    (OtherSteps, "step must be what T says"),
-    (NoControl, "Two policies must be found|no action changes anything"),
     (WrongInverse, "phi_star must recover"),
     (ForgetsNoise, "phi_e must recover"),
     (NoiseKnows, "must not depend on states or actions"),
     (BoastsOfNoise, r"marginals that noise_marginal\(1\) claims"),
-    (FewMarginals, "must have the shape of the noise"),
-    (TooBright, r"must lie in \[0, 0.5\]"),
-    (OtherType, "must be uint8 of shape"),
     (NeverTheSame, "same data twice"),
 ]
 
@@ -118,9 +73,8 @@ def test_a_broken_world_is_caught(mutant, message):
         check_world(mutant(horizon=4, n_features=6, seed=0))
 
 
-def test_a_world_whose_noise_ignores_the_seed_still_has_other_states():
+def test_the_world_that_the_broken_ones_are_made_of_is_right():
     check_world(BitsExBMDP(horizon=4, n_features=6, seed=0))
-    check_world(AlwaysTheSame(horizon=4, n_features=6, seed=0))
 
 
 def test_what_is_no_world_is_caught():

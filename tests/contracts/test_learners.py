@@ -17,14 +17,11 @@ CAN_SHARE = [
     "network of vectors",
     "network of images",
     "network with a trunk of one's own",
-    "mixed",
 ]
 EXACT = {
     "CRAFT of the paper": lambda: CRAFT.paper(CoordinateOracle(), **PAPER),
     "CRAFT chained": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="chain", relabel=True),
-    "CRAFT by posterior": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="posterior", relabel=False),
     "CRAFT by Markov chain": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="markov", relabel=True),
-    "CRAFT by tied tables": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="tied", relabel=True),
     "CRAFT without bounds": lambda: CRAFT(CoordinateOracle(), coupling="independent", relabel=False),
     "CRAFT left to itself": CRAFT,
     "CRAFT of functions without a name": lambda: CRAFT(

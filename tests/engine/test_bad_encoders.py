@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from craftrl import InvalidDataError, TrajectoryDataset
-from craftrl.engine import pack_coordinates, pack_functions
+from craftrl.engine.packing import Share, pack_coordinates, pack_functions
+from craftrl.oracles import CoordinateOracle, FiniteOracle
 
 TAU = TrajectoryDataset.from_arrays([np.full((70, 2, 3), 3, dtype=np.int64), np.zeros((5, 2, 3), dtype=np.int64)])
 
@@ -21,17 +22,16 @@ TAU = TrajectoryDataset.from_arrays([np.full((70, 2, 3), 3, dtype=np.int64), np.
 )
 def test_encoder_values(function, message):
     with pytest.raises(InvalidDataError, match=message):
-        pack_functions(TAU, 1, [lambda x: x[:, 0] // 3, function], 2)
+        pack_functions(Share.of(TAU), 1, [lambda x: x[:, 0] // 3, function], 2)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64])
 def test_coordinates(dtype):
     tau = TrajectoryDataset.from_arrays([TAU.at(1)[:70, None].repeat(2, axis=1).astype(dtype)] * 2)
     with pytest.raises(InvalidDataError, match=r"must lie in 0..1; 3..3 were given at h = 1"):
-        pack_coordinates(tau, 1)
-    assert pack_coordinates(tau, 1, N_s=4).values(2).tolist() == [3] * 140
+        pack_coordinates(Share.of(tau), 1)
+    assert CoordinateOracle(4).prepare(tau).values(1, 2).tolist() == [3] * 140
 
 
 def test_whole_floats_pass():
-    step = pack_functions(TAU, 1, [lambda x: x[:, 0] / 3.0], 2)
-    assert step.values(0).sum() == 70
+    assert FiniteOracle([lambda x: x[:, 0] / 3.0]).prepare(TAU).values(1, 0).sum() == 70

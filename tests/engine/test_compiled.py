@@ -5,7 +5,7 @@ import sys
 import pytest
 from numba import njit
 
-from craftrl.engine import compiled, threads
+from craftrl.engine import kernels, threads
 from craftrl.progress import COMPILED, COMPILING, watched_by
 
 
@@ -36,7 +36,7 @@ def test_loops_of_others_are_not_told_of():
 
 
 def test_where_nobody_watches_a_terminal_is_told_once_and_a_log_never(loop, monkeypatch, capsys):
-    monkeypatch.setattr(compiled.TOLD, "said", False)
+    monkeypatch.setattr(kernels.TOLD, "said", False)
     assert loop(1) == 2
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -10,7 +10,7 @@ import pytest
     "statement",
     [
         "import craftrl; craftrl.CRAFT, craftrl.CoordinateOracle",
-        "import craftrl.engine, craftrl.data.storage",
+        "import craftrl.engine.counting, craftrl.data.storage",
         "from craftrl.cli import main",
     ],
 )
@@ -21,15 +21,6 @@ def test_heavy_packages_are_not_imported(statement):
 
 
 def test_machine_code_is_kept_on_disk():
-    from craftrl.engine import count_kernel, pack_kernel, search_kernel, sweep_kernel
+    from craftrl.engine import kernels
 
-    kernels = (
-        count_kernel.count_pairs,
-        pack_kernel.pack_bits,
-        pack_kernel.pack_labels,
-        sweep_kernel.binary_losses,
-        sweep_kernel.sweep_losses,
-        search_kernel.look_up_losses,
-        search_kernel.corner_losses,
-    )
-    assert all(kernel.stats.cache_path for kernel in kernels)
+    assert all(getattr(kernels, name).stats.cache_path for name in kernels.__all__)

@@ -15,4 +15,4 @@ def test_compiled_separation_is_the_plain_one(seed: int, n_clusters: int, n_enco
     counts = np.stack([rng.multinomial(size, np.ones(N_s) / N_s, size=n_encoders) for size in sizes])
     new, *state = rng.permutation(n_clusters)[: rng.integers(2, n_clusters + 1)].tolist()
     plain = separation_loss(counts[new], counts[state].sum(axis=0))
-    assert CountedSeparation(counts).loss(new, state) == plain
+    assert CountedSeparation(counts)(new, state) == plain

@@ -13,7 +13,7 @@ from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, InvalidDataError,
 from craftrl.core.grid import Grid
 from craftrl.core.oracle import LogOdds
 from craftrl.oracles.counting import PreparedCounting
-from craftrl.oracles.probabilities import to_bins
+from craftrl.oracles.learned import to_bins
 from shipped import BOUNDS, ORACLES, data, fitted, rows_of
 
 GRID = Grid.from_bounds(1.0, 0.05)

@@ -8,18 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+from literal_counting import random_problem
+
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.oracles.chain import (
-    agreement,
-    chain_posterior,
-    most_agreeing,
-    posterior_tiled,
-    shortest_chain,
-    shortest_tiled,
-)
+from craftrl.engine import counting
+from craftrl.oracles.couplings import shortest_path
 from craftrl.states.accuracy import population_accuracy
 
 GRID = Grid.from_bounds(1.0, 0.1)
@@ -39,7 +35,7 @@ def all_paths(losses):
 @given(st.integers(0, 1000), st.lists(st.integers(1, 4), min_size=2, max_size=5))
 def test_shortest_chain_is_the_best_of_all_paths(seed, sizes):
     losses = random_losses(seed, sizes)
-    path, cost = shortest_chain(iter(losses))
+    path, cost = shortest_path((h, 0, loss) for h, loss in enumerate(losses))
     assert cost == min(total for _, total in all_paths(losses))
     assert dict(all_paths(losses))[tuple(path)] == cost
 
@@ -55,62 +51,46 @@ def test_tiles_give_the_same_chain_ties_included(seed, sizes, n_rows):
     path = [int(cost.argmin())]
     for choice in reversed(back):
         path.insert(0, int(choice[path[0]]))
-    assert shortest_tiled(tiles) == (path, cost.min())
+    assert shortest_path(tiles) == (path, cost.min())
 
 
-@given(st.integers(0, 1000), st.lists(st.integers(1, 4), min_size=2, max_size=5))
-def test_posterior_weighs_every_path_by_its_loss(seed, sizes):
-    losses = random_losses(seed, sizes)
-    weights = chain_posterior(iter(losses), reversed(losses))
-    brute = [np.zeros(size) for size in sizes]
-    for path, total in all_paths(losses):
-        for h, i in enumerate(path):
-            brute[h][i] += np.exp(-total / FIXED_POINT)
-    for weight, expected in zip(weights, brute):
-        assert weight == pytest.approx(expected / expected.sum())
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 1000), st.lists(st.integers(1, 200), min_size=2, max_size=4), st.integers(1, 90))
-def test_tiles_give_the_same_posterior_to_the_last_bit(seed, sizes, n_rows):
-    losses = random_losses(seed, sizes)
-
-    def tiles(losses):
-        return ((h, i, loss[i : i + n_rows]) for h, loss in enumerate(losses) for i in range(0, len(loss), n_rows))
-
-    whole = chain_posterior(losses, reversed(losses))
-    assert all(map(np.array_equal, posterior_tiled(tiles(losses), tiles(list(reversed(losses)))), whole))
-
-
-def test_memory_grows_with_the_class_and_not_with_its_square():
-    """Neither the chain nor the posterior holds the losses of all pairs of encoders, 8 MiB a matrix; one pass over
-    whole ones took 65 MiB."""
+def test_memory_grows_with_the_class_and_not_with_its_square(monkeypatch):
+    """The chain does not hold the losses of all pairs of encoders, 8 MiB a matrix; one pass over whole ones took 65."""
     rng = np.random.default_rng(0)
     tau = TrajectoryDataset.from_arrays([rng.integers(2, size=(20, 3, 1024), dtype=np.uint8) for _ in range(2)])
-    for coupling in ("chain", "posterior"):
-        prepared = CoordinateOracle(n_threads=1, tile_bytes=2**20).prepare(tau)
-        prepared.log_odds(GRID, "independent")  # everything is packed, and compiled
-        tracemalloc.start()
-        prepared.log_odds(GRID, coupling)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 12 * 2**20, coupling
+    monkeypatch.setattr(counting, "TILE_BYTES", 2**20)
+    prepared = CoordinateOracle(n_threads=1).prepare(tau)
+    prepared.log_odds(GRID, "independent")  # everything is packed, and compiled
+    tracemalloc.start()
+    prepared.log_odds(GRID, "chain")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * 2**20
 
 
-def test_agreement_is_up_to_relabelling():
-    counts = np.array([[[[0, 5], [3, 2]]]])
-    assert agreement(counts)[0, 0] == pytest.approx(0.8)
-    cyclic = np.roll(np.eye(5, dtype=int), 1, axis=1)[None, None]
-    assert agreement(cyclic)[0, 0] == 1.0
+@pytest.mark.parametrize("coupling", ["chain", "markov"])
+@pytest.mark.parametrize("one_start", [True, False])
+def test_no_chain_costs_less_than_the_one_that_is_chosen(coupling, one_start):
+    for seed in range(4):
+        problem = random_problem(seed, K=2 + seed % 2, N_s=2 + seed % 3, H=4, unequal=seed > 1)
+        prepared = FiniteOracle(problem.functions, problem.N_s).prepare(problem.tau)
+        prepared = prepared if one_start else prepared.from_any_start()
+        models = prepared.log_odds(GRID, coupling).models
+        chosen = [models[0].i, *(f.j for f in models)]
+        starts = [-1] if one_start else range(prepared.n_encoders(1))
+        others = product(starts, *(range(prepared.n_encoders(h)) for h in (2, 3, 4)))
+        costs = {path: prepared.chain_cost(path, GRID, coupling) for path in list(others)[::7]}
+        assert prepared.chain_cost(chosen, GRID, coupling) <= min(costs.values())
+        if coupling == "chain":
+            total = sum(f.loss * n for f, n in zip(models, problem_pairs(problem.tau)))
+            assert prepared.chain_cost(chosen, GRID, coupling) == pytest.approx(total)
 
 
-def test_the_most_agreeing_encoder_need_not_be_the_likeliest():
-    weight = np.array([0.4, 0.35, 0.25])
-    shares = np.array([[1, 0.5, 0.5], [0.5, 1, 0.9], [0.5, 0.9, 1]])
-    assert most_agreeing(weight, shares) == 1
+def problem_pairs(tau):
+    return [int(tau.running(h).sum()) for h in range(2, tau.H + 1)]
 
 
-@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov", "tied"])
+@pytest.mark.parametrize("coupling", ["chain", "markov"])
 def test_coupled_steps_need_a_fraction_of_the_data(coupling):
     world = BitsExBMDP(horizon=12, n_features=32, seed=0)
     data = collect(world, world.paper_policies(), 300, seed=0)

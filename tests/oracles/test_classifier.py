@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,18 +15,19 @@ from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from craftrl import CRAFT
+from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles import Mixed, pair_classifiers
-from craftrl.oracles.classifier import ClassifierOracle
-from craftrl.oracles.pair_classifiers import few_threads, trained
-from craftrl.oracles.probabilities import ClassifierSeparation, to_bins
+from craftrl.oracles import cross_fitting
+from craftrl.oracles.classifier import ENOUGH, ClassifierOracle
+from craftrl.oracles.cross_fitting import Clones, few_threads
+from craftrl.oracles.learned import to_bins
 from craftrl.states.accuracy import encoder_accuracy
 
 GRID = Grid.from_bounds(1.0, 0.02)
@@ -54,12 +56,23 @@ def test_nothing_is_learned_where_there_is_nothing_to_learn(data):
     assert (f.p_value > 0.01).all()
 
 
+def test_classifiers_are_trained_once_for_all_grids(data, monkeypatch):
+    times, fit = [], Clones.fit
+    monkeypatch.setattr(Clones, "fit", lambda self, *given: times.append(1) or fit(self, *given))
+    prepared = ClassifierOracle(TREE, folds=2, repeats=1).prepare(data.tau)
+    prepared.log_odds(GRID, "independent")
+    once = len(times)
+    assert once == 2 * 4  # for each of two folds one of all steps, and one of each of three
+    prepared.log_odds(Grid.from_bounds(0.5, 0.1), "independent")
+    assert len(times) == once
+
+
 def test_separation_and_encoding(data):
     bound = ClassifierOracle(LogisticRegression()).prepare(data.tau)
     s = data.truth.states[:, 3]
     separation = bound.separation(4, 2 * (s % 2) + np.arange(data.tau.n) % 2, 4)
-    assert separation.loss(0, [1]) > 0.5
-    assert separation.loss(0, [2, 3]) < 0.5
+    assert separation(0, [1]) > 0.5
+    assert separation(0, [2, 3]) < 0.5
     fit = bound.encode(4, np.where(np.arange(data.tau.n) % 5 == 0, -1, s), 4)
     assert (fit.encoder(data.tau.at(4)) == s).mean() > 0.99
     assert fit.loss < 0.05
@@ -71,7 +84,7 @@ def test_no_state_and_rare_classes_are_answered(data):
     assert (bound.encode(2, none, 0).encoder(data.tau.at(2)) == 0).all()
     rare = np.zeros(data.tau.n, dtype=int)
     rare[0] = 1
-    assert bound.separation(2, rare, 2).loss(1, [0]) <= 2
+    assert bound.separation(2, rare, 2)(1, [0]) <= 2
 
 
 def test_a_classifier_without_probabilities_learns_an_encoder_from_two_examples_of_a_state(data):
@@ -86,9 +99,7 @@ def test_a_classifier_without_probabilities_learns_an_encoder_from_two_examples_
 def test_craft_with_boosted_trees_finds_the_successors_of_the_start():
     data, test = feature_data(1500, horizon=3), feature_data(200, horizon=3, seed=1)
     trees = ClassifierOracle(HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8), folds=2, calibrate=False)
-    plain = ClassifierOracle(LogisticRegression())
-    oracle = Mixed(log_odds=trees, separation=plain, encoding=plain)
-    model = CRAFT(oracle, alpha=1.0, eta=0.02, nu=0.01).fit(data.tau)
+    model = CRAFT(trees, alpha=1.0, eta=0.02, nu=0.01).fit(data.tau)
     assert list(model.n_states_) == [1, 3, 4]
     assert encoder_accuracy(model, test.tau.at, test.truth.states)[1] > 0.98
 
@@ -114,7 +125,7 @@ def test_what_cannot_be_an_oracle_is_refused(data, oracle, message):
         CRAFT(oracle, alpha=1.0, eta=0.1, nu=0.1).fit(data.tau)
 
 
-@pytest.mark.parametrize("coupling", ["chain", "posterior", "markov", "tied"])
+@pytest.mark.parametrize("coupling", ["chain", "markov"])
 def test_a_coupling_that_would_change_nothing_is_refused(coupling, data):
     model = CRAFT(ClassifierOracle(TREE), alpha=1.0, eta=0.02, nu=0.01, coupling=coupling)
     with pytest.raises(InvalidParameterError, match=f"'independent' for ClassifierOracle; '{coupling}' was"):
@@ -127,13 +138,6 @@ def test_values_are_rounded_to_the_nearest_grid_point_and_clipped():
     assert grid.values[to_bins(values, grid)] == pytest.approx(
         [grid.values[0], grid.values[np.abs(grid.values).argmin()], grid.values[3], grid.values[-1]], abs=grid.xi / 2
     )
-
-
-def test_restricted_errors_correct_for_the_sizes_of_the_sets():
-    """Nine in ten observations belong to the state; the classifier knows nothing but that."""
-    cluster = np.array([0] * 100 + [1] * 900)
-    prior = np.tile(np.log([0.1, 0.9]), (1000, 1)) + np.random.default_rng(0).normal(0, 1e-3, (1000, 2))
-    assert ClassifierSeparation(prior, cluster, 2).loss(0, [1]) == pytest.approx(1.0, abs=0.15)
 
 
 def test_an_unseeded_classifier_gives_the_same_result_twice(data):
@@ -161,7 +165,7 @@ def test_profiles_are_alike_for_observations_of_one_state(data):
 
 def test_a_state_that_no_trajectory_is_read_to_be_in_says_nothing(data):
     """Encoders need not give back every state that was found: labels may skip a number."""
-    prepared = ClassifierOracle(TREE, deals=1).prepare(data.tau)
+    prepared = ClassifierOracle(TREE, repeats=1).prepare(data.tau)
     f = prepared.log_odds(GRID, "independent")
     label = data.truth.states[:, 1]
     skipping = np.where(label == 1, 2, label)
@@ -172,7 +176,7 @@ def test_a_state_that_no_trajectory_is_read_to_be_in_says_nothing(data):
 
 
 def test_nothing_follows_the_last_step(data):
-    prepared = ClassifierOracle(TREE, deals=1).prepare(data.tau)
+    prepared = ClassifierOracle(TREE, repeats=1).prepare(data.tau)
     found = prepared.profiles(3, data.truth.states[:, 2], prepared.log_odds(GRID, "independent"), GRID)
     assert found.values.shape[1] == found.n_before
 
@@ -197,20 +201,66 @@ class SureAndWrong(DecisionTreeClassifier):
 def test_a_classifier_that_diverged_is_replaced_by_one_for_each_class():
     x = np.arange(300.0)[:, None]
     label = np.repeat([0, 1, 2], 100)
-    replaced = trained(SureAndWrong, x, label)
+    replaced = Clones(SureAndWrong(), 0).fit(x, label).model
     assert isinstance(replaced, OneVsRestClassifier)
     assert (replaced.predict(x) == label).all()
-    assert isinstance(trained(SureAndWrong, x, label // 2), SureAndWrong)
-    assert isinstance(trained(DecisionTreeClassifier, x, label), DecisionTreeClassifier)
+    assert isinstance(Clones(SureAndWrong(), 0).fit(x, label // 2).model, SureAndWrong)
+    assert isinstance(Clones(TREE, 0).fit(x, label).model, DecisionTreeClassifier)
 
 
 def test_error_rates_use_as_few_folds_as_they_need(data):
-    prepared = ClassifierOracle(TREE).prepare(data.tau)
-    x, label = prepared._vectors(2), data.truth.states[:, 1]
-    held_out, log_p = prepared._held_out(x, label, int(label.max()) + 1, folds=3)
+    clones = ClassifierOracle(TREE).prepare(data.tau).clones
+    x, label = data.tau.at(2), data.truth.states[:, 1]
+    held_out, log_p = clones.held_out(x, label, int(label.max()) + 1, folds=3, all_rows=False)
     assert held_out.sum() == len(log_p) < data.tau.n / 2
     rare = np.where(np.arange(len(label)) < 4, 0, 1)
-    assert prepared._held_out(x, rare, 2, folds=3)[0].all()
+    assert clones.held_out(x, rare, 2, folds=3, all_rows=False)[0].all()
+
+
+class Counts(DecisionTreeClassifier):
+    """Notes how many rows of each class it learns from."""
+
+    rows: ClassVar[list] = []
+
+    def fit(self, x, y):
+        self.rows.append(np.bincount(y).tolist())
+        return super().fit(x, y)
+
+
+def separation(x, cluster, classifier=TREE):
+    tau = TrajectoryDataset.from_arrays([np.stack([x, x], axis=1)[own::2] for own in (0, 1)])
+    cluster = np.concatenate([cluster[own::2] for own in (0, 1)])
+    return ClassifierOracle(classifier).prepare(tau).separation(1, cluster, int(cluster.max()) + 1)
+
+
+def test_no_classifier_is_trained_where_a_line_tells_two_sets_apart():
+    x = np.random.default_rng(0).normal(size=(400, 3))
+    cluster = np.arange(400) % 4
+    x[cluster == 3] += [4, 0, 0]
+    Counts.rows.clear()
+    loss = separation(x, cluster, Counts(min_samples_leaf=5, random_state=0))
+    assert loss(3, [0, 1]) < 0.2
+    assert not Counts.rows
+    assert loss(2, [0, 1]) > 0.5
+    assert Counts.rows
+
+
+def test_sets_alike_are_at_chance_whatever_their_sizes_and_so_many_rows_are_looked_at():
+    x = np.random.default_rng(0).normal(size=(2 * ENOUGH + 200, 3))
+    cluster = (np.arange(len(x)) >= 2 * ENOUGH).astype(int)
+    Counts.rows.clear()
+    loss = separation(x, cluster, Counts(min_samples_leaf=5, random_state=0))
+    assert loss(1, [0]) == pytest.approx(1.0, abs=0.3)
+    assert all(sum(rows) <= (ENOUGH + 200) * 2 / 3 + 1 for rows in Counts.rows)
+    assert loss(1, [2]) == 0.0  # there is nothing of it
+
+
+def test_a_classifier_tells_apart_what_no_line_does():
+    x = np.random.default_rng(0).uniform(-1, 1, size=(600, 2))
+    cluster = (x[:, 0] * x[:, 1] > 0).astype(int)
+    x[:, 0] += np.sign(x[:, 0])  # a tree finds the first cut only where the data is uneven
+    assert separation(x, cluster, GaussianNB())(1, [0]) > 0.5
+    assert separation(x, cluster)(1, [0]) < 0.5
 
 
 def threads():
@@ -234,12 +284,12 @@ def test_little_data_has_one_thread_for_itself_and_much_data_all_of_them():
 def test_libraries_with_threads_are_looked_for_once_and_again_after_an_import(data, monkeypatch):
     """To look for them takes longer than to train a small tree."""
     looked = []
-    monkeypatch.setattr(pair_classifiers, "ThreadpoolController", lambda: looked.append(1) or ThreadpoolController())
+    monkeypatch.setattr(cross_fitting, "ThreadpoolController", lambda: looked.append(1) or ThreadpoolController())
     some = data.tau.select(np.arange(0, data.tau.n, 10))
     ClassifierOracle(TREE, folds=2).prepare(some).log_odds(GRID, "independent")  # imports what it needs
     looked.clear()
     ClassifierOracle(TREE, folds=2).prepare(some).log_odds(GRID, "independent")
     assert looked == []
-    monkeypatch.setitem(sys.modules, "a_module_with_a_library", pair_classifiers)
+    monkeypatch.setitem(sys.modules, "a_module_with_a_library", cross_fitting)
     with few_threads(100):
         assert looked == [1]

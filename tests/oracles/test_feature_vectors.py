@@ -19,8 +19,8 @@ from craftrl.core.grid import Grid
 from craftrl.envs import collect
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.classifier import ClassifierOracle
+from craftrl.oracles.cross_fitting import calibration
 from craftrl.oracles.network.trunks import CODE_SCALE, Decorrelate, VectorTrunk
-from craftrl.oracles.probabilities import calibration
 
 GRID = Grid.from_bounds(1.0, 0.02)
 TREE = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
@@ -71,18 +71,18 @@ def test_a_network_learns_from_features_in_units_a_million_times_apart():
 
 def test_one_classifier_serves_all_steps_where_they_are_alike_and_each_its_own_where_they_are_not():
     data = positions(600, horizon=4)
-    assert ClassifierOracle(TREE, deals=1).prepare(data.tau).pairs.together
+    assert ClassifierOracle(TREE, repeats=1).prepare(data.tau).pairs.together
     rng = np.random.default_rng(0)
     turned = [data.tau.at(h) @ rng.normal(size=(4, 4)) for h in range(1, 5)]
     x = np.stack(turned, axis=1)
     tau = TrajectoryDataset.from_arrays([x[:600], x[600:]])
-    assert not ClassifierOracle(TREE, deals=1).prepare(tau).pairs.together
+    assert not ClassifierOracle(TREE, repeats=1).prepare(tau).pairs.together
 
 
 def test_known_states_steady_a_classifiers_log_odds():
     data = feature_data(600)
     s, s_next = data.truth.states[:, 1], data.truth.states[:, 2]
-    prepared = ClassifierOracle(TREE, deals=2).prepare(data.tau)
+    prepared = ClassifierOracle(TREE, repeats=2).prepare(data.tau)
     f = prepared.log_odds(GRID, "independent")
     given = prepared.log_odds_given(2, np.where(s == 3, -1, s), f, GRID)
     assert (given[s == 3] == f.bins[s == 3, 1]).all()
@@ -100,7 +100,7 @@ def test_known_states_do_not_leak_the_agent():
     agent = np.random.default_rng(0).permutation(data.tau.agent)
     s = data.truth.states[np.argsort(agent, kind="stable"), 1]  # `select` groups trajectories by agent
     shuffled = data.tau.select(np.arange(data.tau.n), agent)
-    prepared = ClassifierOracle(TREE, deals=2).prepare(shuffled)
+    prepared = ClassifierOracle(TREE, repeats=2).prepare(shuffled)
     given = prepared.log_odds_given(2, s, prepared.log_odds(GRID, "independent"), GRID)[:, 0].astype(float)
     for state in np.unique(s):
         ours, mean = given[s == state], given[s == state].mean()

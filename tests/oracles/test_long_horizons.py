@@ -12,9 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.oracles import successor_profiles
+from craftrl.oracles import pair_classifiers
 from craftrl.oracles.classifier import ClassifierOracle
-from craftrl.oracles.pair_functions import ClassifierLogOdds
 from craftrl.states.accuracy import accuracy_by_step
 
 BOUNDS = {"alpha": 1.0, "eta": 0.2, "nu": 0.1}
@@ -38,14 +37,14 @@ def long():
 
 def test_labels_last_to_the_end_of_long_trajectories(long):
     tau, state = long
-    model = CRAFT(ClassifierOracle(PRODUCTS, folds=2, deals=1), **BOUNDS).fit(tau)
+    model = CRAFT(ClassifierOracle(PRODUCTS, folds=2, repeats=1), **BOUNDS).fit(tau)
     assert (model.labels_ >= 0).mean() > 0.999
     assert (accuracy_by_step(model.labels_, state) > 0.95).mean() > 0.95
 
 
 def test_the_step_is_a_feature_that_linear_classifiers_can_take(long):
     """Products with h up to H kept the solver from converging, of which scikit-learn warned at every clone."""
-    prepared = ClassifierOracle(PRODUCTS, folds=2, deals=1).prepare(long[0])
+    prepared = ClassifierOracle(PRODUCTS, folds=2, repeats=1).prepare(long[0])
     f = prepared.log_odds(Grid.from_bounds(1.0, 0.2), "independent")
     assert prepared.pairs.together
     x = np.stack([long[0].at(h) for h in range(1, 41)], axis=1)
@@ -54,34 +53,15 @@ def test_the_step_is_a_feature_that_linear_classifiers_can_take(long):
 
 def test_many_questions_at_once_are_answered_as_one_after_the_other(long, monkeypatch):
     tau, state = long
-    pairs = ClassifierOracle(DecisionTreeClassifier(min_samples_leaf=20), folds=2, deals=2).prepare(tau).pairs
+    pairs = ClassifierOracle(DecisionTreeClassifier(min_samples_leaf=20), folds=2, repeats=2).prepare(tau).pairs
     rows = np.flatnonzero(np.arange(tau.n) % 3 == 0)
 
     def asked():
         rng = np.random.default_rng(0)
-        before = successor_profiles.beside_predecessors(pairs, 5, state[:, 4], rows, rng)
-        return before, successor_profiles.beside_successors(pairs, 6, rows, rng)
+        before = pairs.beside_predecessors(5, state[:, 4], rows, rng)
+        return before, pairs.beside_successors(6, rows, rng)
 
     together = asked()
-    monkeypatch.setattr(successor_profiles, "AT_ONCE", 1)
+    monkeypatch.setattr(pair_classifiers, "AT_ONCE", 1)
     for found, expected in zip(together, asked()):
         assert np.allclose(found, expected, atol=1e-12)
-
-
-def test_a_file_of_an_older_version_has_h_itself_as_a_feature():
-    class Shown:
-        """Notes what it is asked about."""
-
-        def __init__(self):
-            self.last = []
-
-        def predict_proba(self, z):
-            self.last.append(z[0, -1])
-            return np.full((len(z), 2), 0.5)
-
-    model, x = Shown(), np.zeros((3, 4, 2))
-    parts = {"models": ((model,),) * 3, "classes": ((np.arange(2),),) * 3, "together": True}
-    parts |= {"scale": np.ones(3), "shift": np.zeros((3, 2))}
-    ClassifierLogOdds.restored(parts, None)(x)
-    ClassifierLogOdds.restored({**parts, "out_of": 4}, None)(x)
-    assert model.last == [1, 2, 3, 0.25, 0.5, 0.75]

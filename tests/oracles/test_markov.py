@@ -15,13 +15,13 @@ from literal_counting import random_problem
 import craftrl
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
+from craftrl.engine import counting
 from craftrl.engine import dependence as engine
-from craftrl.engine.engine import Engine
+from craftrl.engine.packing import View
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles import markov
-from craftrl.oracles.chain import shortest_chain
-from craftrl.oracles.markov import MarkovChain, through_costs
+from craftrl.oracles import couplings
+from craftrl.oracles.couplings import MarkovChain, shortest_path, through_costs
 from studies.efficiency.population import sticky_agents
 
 GRID = Grid.from_bounds(1.0, 0.1)
@@ -33,19 +33,17 @@ def problem_of(seed, K, N_s, unequal):
     return random_problem(seed, K=K, N_s=N_s, H=4, unequal=unequal, scale=60)
 
 
-def prepared_steps(problem):
-    prepared = FiniteOracle(problem.functions, n_values=problem.N_s).prepare(problem.tau)
-    return prepared._start, [prepared.step(h) for h in range(1, 5)]
+def prepared(problem, n_threads=1):
+    return FiniteOracle(problem.functions, n_values=problem.N_s, n_threads=n_threads).prepare(problem.tau)
 
 
 def chain_of(problem, one_start=True, n_threads=1):
-    start, seen = prepared_steps(problem)
-    return MarkovChain([start, *seen[1:]] if one_start else seen, seen, Engine(n_threads=n_threads))
+    return MarkovChain(prepared(problem, n_threads).counter, one_start)
 
 
 def literal_charges(problem, one_start):
-    _, seen = prepared_steps(problem)
-    values = [[step.values(i).astype(int) for i in range(step.size)] for step in seen]
+    oracle = prepared(problem)
+    values = [[oracle.values(h, i).astype(int) for i in range(oracle.n_encoders(h))] for h in range(1, 5)]
     codes = [[np.zeros_like(values[0][0])], *values[1:]] if one_start else values
     return literal_markov.charges(codes, values, problem.tau.agent, problem.tau.K, GRID)
 
@@ -54,35 +52,44 @@ def literal_charges(problem, one_start):
 def test_charges_and_chain_are_the_literal_ones(example, one_start):
     problem = problem_of(*example)
     chain, literal = chain_of(problem, one_start), literal_charges(problem, one_start)
-    assert chain.shortest(GRID) == shortest_chain(literal)[0]
+    path, cost = shortest_path((h, 0, charge) for h, charge in enumerate(literal))
+    assert chain.shortest(GRID) == path
+    assert chain.cost(path, GRID) == cost
     for h in range(3):
-        charge = chain._charge(h, GRID, None)
+        charge = chain.charge(h, GRID)
         bound, settled = charge + chain.dependences[h], chain.settled[h].copy()
         assert (bound <= literal[h]).all()
         assert np.array_equal(bound[settled], literal[h][settled])
-        chain._settle_pair((h, *map(np.arange, bound.shape)))
+        chain.settle((h, *map(np.arange, bound.shape)))
         assert np.array_equal(charge + chain.dependences[h], literal[h])
+    some = [0, *np.random.default_rng(0).integers([len(charge[0]) for charge in literal])]
+    assert chain.cost(some, GRID) == sum(int(literal[h][some[h], some[h + 1]]) for h in range(3))
 
 
 @pytest.mark.parametrize("example", EXAMPLES[2:4])
-def test_small_tiles_change_nothing(example):
+def test_small_tiles_change_nothing(example, monkeypatch):
     chain = chain_of(problem_of(*example))
-    before, others, after = chain.before[1], chain.seen_before[1], chain.after[1]
-    for function in (engine.dependence, engine.likely_dependence):
-        assert np.array_equal(function(before, others, after, tile_bytes=1), function(before, others, after))
-    assert np.array_equal(engine.agent_dependence(before, others, 1), engine.agent_dependence(before, others))
+    counter, before, others, after = chain.counter, chain.before[1], chain.seen_before[1], chain.after[1]
+
+    def found():
+        exact, bound = (f(counter, before, others, after) for f in (engine.dependence, engine.likely_dependence))
+        return exact, bound, engine.agent_dependence(counter, before, others)
+
+    whole = found()
+    monkeypatch.setattr(counting, "TILE_BYTES", 1)
+    assert all(map(np.array_equal, found(), whole))
 
 
 def test_settling_one_encoder_at_a_time_or_on_two_threads_gives_the_same_chain(monkeypatch):
     problems = [problem_of(*example) for example in EXAMPLES]
     expected = [chain_of(problem).shortest(GRID) for problem in problems]
-    monkeypatch.setattr(markov, "AT_ONCE", 1)
+    monkeypatch.setattr(couplings, "AT_ONCE", 1)
     assert [chain_of(problem).shortest(GRID) for problem in problems] == expected
     assert [chain_of(problem, n_threads=2).shortest(GRID) for problem in problems] == expected
 
 
 def test_it_ends_where_everything_ties(monkeypatch):
-    monkeypatch.setattr(markov, "AT_ONCE", 1)
+    monkeypatch.setattr(couplings, "AT_ONCE", 1)
     x = np.zeros((20, 4, 30), dtype=np.uint8)
     x[::2, 1:, ::3] = 1  # ten equal encoders that know nothing of the agents, and twenty that are constant
     for sample in (x, np.zeros_like(x)):
@@ -163,8 +170,8 @@ def test_chance_exceeds_its_allowance_as_often_as_the_level_says():
     # Thirty codes that have nothing to do with each other, nor with a hundred others.
     x = rng.integers(0, 2, size=(2, 400, 3, 100), dtype=np.uint8)
     prepared = CoordinateOracle().prepare(TrajectoryDataset.from_arrays(list(x)))
-    given, target = (prepared.step(h).take(np.arange(30)) for h in (1, 3))
-    exceeded = engine.dependence(given, prepared.step(2), target) > 0
+    given, target = (View(h, slice(30)) for h in (1, 3))
+    exceeded = engine.dependence(prepared.counter, given, View(2), target) > 0
     assert 0.07 < exceeded.mean() < 0.15
 
 
@@ -203,12 +210,12 @@ def test_a_model_is_saved_with_its_coupling(tmp_path, tau):
 
 
 def test_a_class_too_large_is_refused_and_the_chain_taken_by_default(monkeypatch, tau):
-    monkeypatch.setattr(markov, "LARGE", 1000)
+    monkeypatch.setattr(couplings, "LARGE", 1000)
     model = CRAFT(CoordinateOracle(), **BOUNDS).fit(tau)
     (choice,) = [choice for choice in model.choices_ if choice.parameter == "coupling"]
     assert str(choice).startswith('coupling = chain: the class is finite; "markov" may need less data, but would take')
     CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)  # who asks for it gets it
-    monkeypatch.setattr(markov, "TOO_LARGE", 2000)
+    monkeypatch.setattr(couplings, "TOO_LARGE", 2000)
     with pytest.raises(InvalidParameterError, match=r"must do with .* up to 32 encoders of 2 values on 5 steps would"):
         CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)
 
@@ -224,17 +231,18 @@ def test_the_page_of_the_engine_has_the_measured_times():
 
 
 def test_costs_are_said_in_words():
-    assert markov.in_words(600, 2**31) == "about 10 minutes of one core and 2.0 GiB"
-    assert markov.in_words(36_000, 2**30) == "about 10 hours of one core and 1.0 GiB"
+    assert couplings.in_words(600, 2**31) == "about 10 minutes of one core and 2.0 GiB"
+    assert couplings.in_words(36_000, 2**30) == "about 10 hours of one core and 1.0 GiB"
 
 
-def test_the_memory_that_is_announced_is_what_is_used():
+def test_the_memory_that_is_announced_is_what_is_used(monkeypatch):
     """Whether a class is refused, or the chain taken by default, is decided by this number."""
     rng = np.random.default_rng(0)
     tau = TrajectoryDataset.from_arrays([rng.integers(2, size=(20, 3, 256), dtype=np.uint8) for _ in range(2)])
-    prepared = CoordinateOracle(n_threads=1, tile_bytes=2**18).prepare(tau)
+    monkeypatch.setattr(counting, "TILE_BYTES", 2**18)
+    prepared = CoordinateOracle(n_threads=1).prepare(tau)
     prepared.log_odds(GRID, "independent")  # everything is packed, and compiled
-    announced = markov._cost([prepared._start, *prepared._all_steps()[1:]])[1]
+    announced = couplings.markov_cost(prepared.counter, one_start=True)[1]
     tracemalloc.start()
     prepared.log_odds(GRID, "markov")
     peak = tracemalloc.get_traced_memory()[1]

@@ -39,7 +39,7 @@ def learned(tau):
     step, shared = prepared.encode(2, labels[:, 1], 3).encoder, prepared.share(labels, 3, "shared").encoder
     modules = prepared.pairs().networks[0], step.head, shared.trunk, shared.head
     arrays = [value.numpy() for module in modules for value in module.state_dict().values()]
-    return [*arrays, prepared.features(2).numpy(), prepared.pairs().logits, prepared.read(shared, tau, 2)]
+    return [*arrays, prepared.features(2).numpy(), prepared.pairs().logits, prepared.read(shared, 2)]
 
 
 def test_one_result_on_any_number_of_threads(tau, threads, monkeypatch):

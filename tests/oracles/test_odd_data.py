@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import ClassifierOracle, CoordinateOracle, FiniteOracle, Mixed, NeuralOracle
+from craftrl import ClassifierOracle, CoordinateOracle, FiniteOracle, NeuralOracle
 from craftrl.errors import InvalidParameterError
 
 ORACLES = [
@@ -12,7 +12,6 @@ ORACLES = [
     FiniteOracle([lambda x: x[:, 0]]),
     ClassifierOracle(DecisionTreeClassifier()),
     NeuralOracle(),
-    Mixed(CoordinateOracle(), CoordinateOracle(), CoordinateOracle()),
 ]
 
 

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from craftrl.core.merging import merge_clusters
-from craftrl.oracles.probabilities import ClassifierSeparation
-
-
-class OneByOne:
-    """The same separation without `losses`."""
-
-    def __init__(self, separation):
-        self.loss = separation.loss
+from craftrl.oracles.network.separation import ClassifierSeparation
 
 
 def step(seed, n_clusters=30, n_states=8, m=1500, sharpness=3.0):
@@ -30,7 +23,7 @@ def step(seed, n_clusters=30, n_states=8, m=1500, sharpness=3.0):
 def test_merging_is_the_same(seed, strays):
     separation, predecessors = step(seed, sharpness=1.0 + seed)
     states, comparisons = merge_clusters(predecessors, separation, strays)
-    expected, one_by_one = merge_clusters(predecessors, OneByOne(step(seed, sharpness=1.0 + seed)[0]), strays)
+    expected, one_by_one = merge_clusters(predecessors, step(seed, sharpness=1.0 + seed)[0].__call__, strays)
     assert states == expected
     assert len(comparisons) > len(predecessors)
     assert [(c.cluster, c.state, c.merged) for c in comparisons] == [(c.cluster, c.state, c.merged) for c in one_by_one]
@@ -41,5 +34,5 @@ def test_states_may_be_any_whatever_was_asked_before():
     separation, _ = step(0)
     for states in ([[1], [2, 3]], [[1, 4], [2, 3], [5]], [[6, 7]], [[2], [1], [0]], []):
         fresh = step(0)[0]
-        assert separation.losses(8, states) == pytest.approx([fresh.loss(8, members) for members in states])
+        assert separation.losses(8, states) == pytest.approx([fresh(8, members) for members in states])
     assert separation.losses(0, [[1], [2]]).tolist() == [0.0, 0.0]  # the cluster without observations

@@ -1,4 +1,4 @@
-"""Where a network is trained: on this machine, or by ranks on a Ray cluster."""
+"""Where it is counted or trained: on this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -11,23 +11,17 @@ __all__ = ["add_backend_options", "refuse_cluster_options"]
 
 
 def add_backend_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("networks on more than one machine")
+    group = parser.add_argument_group("more than one machine")
     group.add_argument(
-        "--backend",
-        choices=["local", "ray"],
-        default="local",
-        help="local: this process (default); ray: networks are trained by workers of Ray",
+        "--ray",
+        metavar="ADDRESS",
+        help="count, or train networks, on the Ray cluster at HOST:PORT, auto for the one of this machine, or local for "
+        "one that is started here",
     )
-    group.add_argument(
-        "--address",
-        metavar="A",
-        help="ray: the cluster at HOST:PORT, ray://HOST:PORT or auto (default: a Ray on this machine)",
-    )
-    group.add_argument("--workers", type=positive, metavar="N", help="ray on this machine: cores to use (default: all)")
+    group.add_argument("--workers", type=positive, metavar="N", help="networks on Ray: how many ranks (default: all)")
 
 
 def refuse_cluster_options(args: argparse.Namespace) -> None:
     """On this machine alone there is no cluster to describe."""
-    for name in ("address", "workers"):
-        if getattr(args, name) is not None:
-            raise InvalidParameterError(f"--{name} is for a cluster; add --backend ray, or leave it out.")
+    if args.workers is not None:
+        raise InvalidParameterError("--workers is for networks on a cluster; add --ray ADDRESS, or leave it out.")

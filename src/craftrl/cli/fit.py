@@ -10,7 +10,6 @@ from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
 from craftrl.data.places import Place, place
-from craftrl.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset
@@ -26,7 +25,7 @@ examples:
   craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model.safetensors
   craftrl fit data.h5 --diagnose 10 --out model.safetensors
   craftrl fit alice/ bob/ --resize 64 --out model.safetensors
-  craftrl fit frames.h5 --oracle network --backend ray --address HOST:6379 --out model.safetensors
+  craftrl fit shards --ray HOST:6379 --out model.safetensors
 
 With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
 same command again goes on with that, or finds it done.
@@ -103,10 +102,7 @@ def main(args: argparse.Namespace) -> None:
     from craftrl.estimators.saving import check_model_path
 
     present().from_first(lambda: check_model_path(args.out, args.force))
-    on_ray = args.backend == "ray"
-    if on_ray and args.oracle != "network":
-        raise InvalidParameterError("--backend ray trains networks; add --oracle network, or leave it out.")
-    if not on_ray:
+    if args.ray is None:
         refuse_cluster_options(args)
     store = present().from_first(lambda: _store(args))
     plan = planned(args, TrajectoryDataset.open(store))
@@ -114,10 +110,11 @@ def main(args: argparse.Namespace) -> None:
     print(*plan.lines, sep="\n", flush=True)
     with warnings.catch_warnings(), shown(plan.tau.H):
         warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
-        if on_ray:
+        if args.ray is not None and plan.scratch is not None:  # a network
             from craftrl.distributed.train_on_ray import fit_networks_on_ray
 
-            fit_networks_on_ray(model, store, address=args.address, workers=args.workers, horizon=plan.tau.H)
+            address = None if args.ray == "local" else args.ray
+            fit_networks_on_ray(model, store, address=address, workers=args.workers, horizon=plan.tau.H)
         else:
             model.fit(plan.tau)
     model.save(args.out, overwrite=args.force)

@@ -43,7 +43,6 @@ def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
     H = well_reached(tau) if args.horizon is None else args.horizon
     cut = first_steps(tau, H)
     oracle, why = _oracle(args, cut)
-    on_ray = args.backend == "ray"
     images = bool(one_encoder_for(oracle, cut).value)
     stationary = images if args.stationary is None else args.stationary
     scratch = None
@@ -57,8 +56,10 @@ def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
     if _is_network(oracle):
         scratch = _scratch(args.out, cut, oracle)
         oracle = _going_on_in(oracle, scratch)
-        where = ", by ranks that Ray starts" if on_ray else _device(oracle)
+        where = ", by ranks that Ray starts" if args.ray else _device(oracle)
         where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
+    elif args.ray is not None:
+        oracle, where = _counting_on(args.ray, oracle, args.workers), f", counted on Ray ({args.ray})"
     steps = f"all {tau.H} steps" if tau.H == H else f"the first {H} of {tau.H} steps, which enough of all agents reach"
     known = "" if cut.names == tuple(range(cut.K)) else f" ({', '.join(map(str, cut.names))})"
     shape = " x ".join(map(str, cut.obs_shape))
@@ -103,6 +104,23 @@ def _oracle(args: argparse.Namespace, tau: Any) -> tuple[Oracle, str]:
     what = kind.get(type(oracle).__name__, "boosted trees")
     asked = "as asked for" if args.oracle != "auto" else choices[0].why.rstrip(".")
     return oracle, f"{what}, {asked if asked.startswith('as') else 'since ' + asked}"
+
+
+def _counting_on(address: str, oracle: Oracle, workers: int | None) -> Oracle:
+    """The same oracle, counting on a cluster."""
+    from sklearn.base import clone
+
+    from craftrl.oracles.counting import CountingOracle
+
+    if not isinstance(oracle, CountingOracle):
+        raise InvalidParameterError(
+            "--ray is for coordinates, which are counted, and for networks; boosted trees learn on this machine; leave "
+            "it out, or add --oracle network."
+        )
+    if workers is not None:
+        raise InvalidParameterError("--workers is for networks; every core of the cluster counts; leave it out.")
+    on_ray: Oracle = clone(oracle).set_params(ray=address)
+    return on_ray
 
 
 def _is_network(oracle: Any) -> bool:

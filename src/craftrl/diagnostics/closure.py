@@ -21,7 +21,6 @@ from scipy.special import chdtrc
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.given import check_codes, prepare_probe
-from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
 __all__ = ["Closure", "closure_by_step", "closure_test"]
@@ -51,7 +50,7 @@ def closure_test(codes: Ints, tau: TrajectoryDataset, probe: CountingOracle | Pr
 
 def closure_by_step(codes: Sequence[Labels], prepared: PreparedCounting) -> Closure:
     """The same for the states of each step by themselves, wherever they lie."""
-    found = prepared.engine.together(lambda h: _at_step(codes[h - 1], codes[h], prepared, h), range(1, prepared.tau.H))
+    found = [_at_step(codes[h - 1], codes[h], prepared, h) for h in range(1, prepared.tau.H)]
     p_value, nats = np.array(found).T
     return Closure(p_value, nats)
 
@@ -59,7 +58,7 @@ def closure_by_step(codes: Sequence[Labels], prepared: PreparedCounting) -> Clos
 def _at_step(s_h: Labels, s_next: Labels, prepared: PreparedCounting, h: int) -> tuple[float, float]:
     both = [strongest_within(s_h, s_next, prepared, h), strongest_within(s_next, s_h, prepared, h + 1)]
     log_p, nats = min(both)
-    n_probes = prepared.step(h).size + prepared.step(h + 1).size
+    n_probes = prepared.n_encoders(h) + prepared.n_encoders(h + 1)
     return float(np.exp(min(log_p + np.log(n_probes), 0.0))), max(nats, 0.0)
 
 
@@ -72,7 +71,7 @@ def strongest_within(own: Labels, other: Labels, prepared: PreparedCounting, h: 
     if not len(found) or not (found % n_other).any():
         return 0.0, 0.0
     group = renamed(visited, np.where(visits > 0, np.cumsum(visits > 0) - 1, -1))
-    counts = group_counts(prepared.step(h), group, len(found))  # (groups, F, V)
+    counts = prepared.group_counts(h, group, len(found))  # (groups, F, V)
     tables = np.split(counts, np.flatnonzero(np.diff(found // n_other)) + 1)
     statistic, free = (np.sum(parts, axis=0) for parts in zip(*map(pearson_of_large, tables)))
     with np.errstate(divide="ignore"):  # p may be too small for a float

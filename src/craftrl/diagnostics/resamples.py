@@ -83,7 +83,7 @@ def _best_gain(probes: PreparedCounting, sample: TrajectoryDataset, grid: Grid, 
     """Held-out gain of the best pair of probes at each h, chosen on the resample by the paper's ERM (Line 10)."""
     chosen = probes.oracle.prepare(sample).log_odds(grid, "independent").models
     return [
-        held_out_gain(probes.step(h).values(f_h.i), probes.step(h + 1).values(f_h.j), probes.tau, weight)
+        held_out_gain(probes.values(h, f_h.i), probes.values(h + 1, f_h.j), probes.tau, weight)
         for h, f_h in enumerate(chosen, start=1)
     ]
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.given import check_codes, prepare_probe
-from craftrl.engine.counting import group_counts
 from craftrl.oracles.counting import CountingOracle, PreparedCounting
 
 __all__ = ["Residual", "pair_cells", "residual_by_step", "residual_information", "strongest_dependence"]
@@ -62,9 +61,7 @@ def residual_information(codes: Ints, tau: TrajectoryDataset, probe: CountingOra
 
 def residual_by_step(codes: Sequence[Labels], prepared: PreparedCounting) -> Residual:
     """The same for the states of each step by themselves, wherever they lie."""
-    known, nats, p_value, found = zip(
-        *prepared.engine.together(lambda h: _at_step(h, codes, prepared), range(1, prepared.tau.H))
-    )
+    known, nats, p_value, found = zip(*(_at_step(h, codes, prepared) for h in range(1, prepared.tau.H)))
     return Residual(np.array(known), np.array(nats), np.array(p_value), found)
 
 
@@ -76,11 +73,11 @@ def _at_step(
     _, states_know, _ = strongest_dependence(agents_in_cell[None, None])
     candidates = []
     for step in (h, h + 1):
-        counts = group_counts(prepared.step(step), group, agents_in_cell.size)
+        counts = prepared.group_counts(step, group, agents_in_cell.size)
         tables = counts.reshape(-1, K, *counts.shape[1:]).transpose(2, 0, 1, 3)
         candidates.append((*strongest_dependence(tables), step))
     log_p, nats, index, step = min(candidates)
-    n_probes = prepared.step(h).size + prepared.step(h + 1).size
+    n_probes = prepared.n_encoders(h) + prepared.n_encoders(h + 1)
     p_value = float(np.exp(min(log_p + np.log(n_probes), 0.0)))
     return max(states_know, 0.0), max(nats, 0.0), p_value, (step, index)
 

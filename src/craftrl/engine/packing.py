@@ -1,4 +1,4 @@
-"""Bit planes: the values of all encoders of one step on all trajectories, one bit each.
+"""Bit planes: the values of all encoders at all steps on some trajectories, one bit each.
 
 An encoder with values 0..N_s-1 is N_s - 1 planes: plane v holds a 1 where the value is v, and value 0 is what is
 left. One observation of 128 bits then takes 16 bytes instead of 128, and counting is AND and popcount.
@@ -7,216 +7,205 @@ left. One observation of 128 bits then takes 16 bytes instead of 128, and counti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.dataset import TrajectoryDataset
+from craftrl.core.labels import Labels
+from craftrl.data.dataset import BLOCK_BYTES, Steps, TrajectoryDataset
 from craftrl.errors import InvalidDataError
 
-__all__ = ["LANES", "PackedStep", "constant_step", "pack_coordinates", "pack_functions", "pack_groups"]
+__all__ = ["NOTHING", "Packed", "Share", "View", "Words", "pack_coordinates", "pack_functions"]
 
-SPLIT = 2**16  # trajectories whose halves are drawn together
 LANES = 8  # 64-bit words in one vector: each agent's trajectories start on a new vector
+SPLIT = 2**16  # trajectories whose halves are drawn together
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
-class PackedStep:
-    """All encoders of Phi_h on the observations of step h.
+class Share:
+    """Some trajectories of a dataset: of each agent a run of consecutive ones.
 
-    planes    uint64 (N_s - 1, |Phi_h|, W): bit t of plane v - 1 is set where the encoder has value v
-    present   uint64 (W,): the trajectories that have an observation at h; planes are 0 elsewhere
-    counts    int (K,): trajectories of each agent; their bits lie side by side, each agent's from a new vector on
-    first     int (K,): for a part of a dataset, the number of each agent's trajectories that come before it
+    steps    where the observations lie
+    runs     for each agent where its trajectories begin and end among all
+    lengths  int (n,): how many steps each of them has
+    first    for each agent how many of its trajectories come before these in the whole dataset
     """
 
-    planes: Words
-    present: Words
-    counts: NDArray[np.int64]
-    first: NDArray[np.int64] | None = None
+    steps: Steps
+    runs: tuple[tuple[int, int], ...]
+    lengths: NDArray[np.int64]
+    first: tuple[int, ...]
 
-    @property
-    def N_s(self) -> int:
-        """How many values an encoder may take."""
-        return len(self.planes) + 1
+    @classmethod
+    def of(cls, tau: TrajectoryDataset, number: int = 0, out_of: int = 1) -> Share:
+        """One of `out_of` equal parts of a dataset."""
+        bounds = [(number * int(n) // out_of, (number + 1) * int(n) // out_of) for n in tau.counts]
+        begin = [tau.agent_slice(k).start for k in range(tau.K)]
+        runs = tuple((b + start, b + stop) for b, (start, stop) in zip(begin, bounds))
+        lengths = np.concatenate([tau.lengths[slice(*run)] for run in runs])
+        return cls(tau.steps, runs, lengths, tuple(start for start, _ in bounds))
 
-    @property
-    def size(self) -> int:
-        """|Phi_h|."""
-        return self.planes.shape[1]
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Trajectories of each agent, shape (K,)."""
+        return np.array([stop - start for start, stop in self.runs])
 
     @cached_property
     def segments(self) -> NDArray[np.int64]:
-        """Where each agent's words begin, and where the last one's end: shape (K + 1,)."""
-        return segments(self.counts)
+        """Where each agent's words begin, in whole vectors, and where the last one's end: shape (K + 1,)."""
+        return np.array([0, *accumulate(-(-int(n) // (64 * LANES)) * LANES for n in self.counts)])
 
-    @cached_property
-    def totals(self) -> NDArray[np.int64]:
-        """How many trajectories of each agent have an observation, shape (K,)."""
-        return self.value_counts_among(self.present[None, None])[:, 0, 0]
+    def blocks(self, h: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """The observations of step h in blocks that fit into memory, each with the word at which its bits begin."""
+        row = max(1, int(np.prod(self.steps.shape[2:], dtype=np.int64)) * self.steps.dtype.itemsize)
+        size = max(64, BLOCK_BYTES // row // 64 * 64)
+        for word, (begin, end) in zip(self.segments, self.runs):
+            for start in range(begin, end, size):
+                yield int(word) + (start - begin) // 64, self.steps.read(h - 1, start, min(start + size, end))
 
-    @cached_property
-    def value_counts(self) -> NDArray[np.int64]:
-        """How often each agent shows each value >= 1 of each encoder, shape (K, N_s - 1, |Phi_h|)."""
-        return self.value_counts_among(self.planes)
+    def packed(self, group: Labels, n_groups: int) -> Words:
+        """One plane for each group of trajectories: (n_groups, W); `group` (n,) is -1 for none."""
+        from craftrl.engine.kernels import pack_labels
 
-    def value_counts_among(self, planes: Words) -> NDArray[np.int64]:
-        """Of any planes (V, F, W) of this layout, the bits set where present, by agent: (K, V, F)."""
-        from craftrl.engine.counting import count_planes
+        planes = np.zeros((n_groups, self.segments[-1]), dtype=np.uint64)
+        pack_labels(np.ascontiguousarray(group, dtype=np.int64), self.counts, self.segments, planes)
+        return planes
 
-        counts = count_planes(planes, self.present[None, None], self.segments)
-        return counts[:, :, 0, : planes.shape[1], 0].astype(np.int64)
+    def half(self, which: int) -> Words:
+        """The trajectories of one of two halves of each agent's, drawn at random: of every two neighbours one in each.
 
-    def take(self, encoders: Ints) -> PackedStep:
-        """Some of the encoders, in the order given."""
-        return replace(self, planes=np.ascontiguousarray(self.planes[:, encoders]))
-
-    def nothing(self) -> PackedStep:
-        """The encoder that is 0 everywhere, on the same trajectories."""
-        return replace(self, planes=self.planes[:0, :1])
-
-    def among(self, other: PackedStep) -> PackedStep:
-        """All encoders on those trajectories alone that `other` has an observation of."""
-        present = self.present & other.present
-        return self if np.array_equal(present, self.present) else self._where(present)
-
-    def half(self, which: int, seed: int) -> PackedStep:
-        """All encoders on one of two halves of each agent's trajectories, drawn at random."""
-        first = np.zeros_like(self.counts) if self.first is None else self.first
-        return self._where(self.present & _halves(seed, tuple(first.tolist()), tuple(self.counts.tolist()))[which])
-
-    def _where(self, present: Words) -> PackedStep:
-        return replace(self, planes=self.planes & present, present=present)
-
-    def values(self, index: int) -> NDArray[np.int16]:
-        """One encoder's values in the order of the dataset, -1 where there is no observation, shape (n,)."""
-        values = np.zeros(int(self.counts.sum()), dtype=np.int16)
-        for v, plane in enumerate(self.planes, start=1):
-            values += np.int16(v) * self._unpack(plane[index])
-        if not np.array_equal(self.totals, self.counts):
-            values -= ~self._unpack(self.present)
-        return values
-
-    def _unpack(self, words: Words) -> NDArray[np.bool_]:
-        octets = words.view(np.uint8)
-        parts = [
-            np.unpackbits(octets[8 * start :], count=int(n), bitorder="little").view(bool)
-            for start, n in zip(self.segments, self.counts)
-        ]
-        return np.concatenate(parts)
+        Every SPLIT trajectories have a generator of their own, so that a part is split as it is in the whole.
+        """
+        halves = []
+        for agent, (first, n) in enumerate(zip(self.first, self.counts)):
+            blocks = range(first // SPLIT, -(-(first + int(n)) // SPLIT))
+            drawn = [np.random.default_rng([0, agent, block]).integers(0, 2, SPLIT // 2) for block in blocks]
+            half = np.repeat(np.concatenate([*drawn, np.empty(0, dtype=np.int64)]), 2)
+            half[1::2] = 1 - half[1::2]
+            halves.append(half[first - blocks.start * SPLIT :][: int(n)])
+        return self.packed(np.concatenate(halves), 2)[which]
 
 
-def segments(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bounds of the agents' words, in whole vectors, for so many trajectories each: (K + 1,)."""
-    return _segments(tuple(counts.tolist()))
+NOTHING: Literal["nothing"] = "nothing"
 
 
-@lru_cache(maxsize=64)
-def _segments(counts: tuple[int, ...]) -> NDArray[np.int64]:
-    n_words = [-(-n // (64 * LANES)) * LANES for n in counts]
-    return np.array([0, *accumulate(n_words)])
+@dataclass(frozen=True)
+class View:
+    """Some encoders of one step on some trajectories: what is counted is said in these.
 
-
-@lru_cache(maxsize=2)
-def _halves(seed: int, first: tuple[int, ...], counts: tuple[int, ...]) -> Words:
-    """Which trajectories are in which half: bit masks (2, W)."""
-    halves = [half_of(seed, k, start, n) for k, (start, n) in enumerate(zip(first, counts))]
-    return pack_groups(np.concatenate(halves), 2, np.array(counts))
-
-
-def half_of(seed: int, agent: int, start: int, n: int) -> NDArray[np.int64]:
-    """In which half, 0 or 1, trajectories start..start+n-1 of an agent are.
-
-    Of every two neighbours one is in each half. Every SPLIT trajectories have a generator of their own, so that whoever
-    holds a part of a dataset splits it as it is split in the whole.
+    h         the step whose observations they read
+    encoders  which of Phi_h, None for all; NOTHING for the encoder that is 0 everywhere
+    until     a later step, of trajectories that have an observation there too; 0 for all that have one at h
+    half      0 or 1: on one of two halves of the trajectories
     """
-    blocks = range(start // SPLIT, -(-(start + n) // SPLIT))
-    drawn = [np.random.default_rng([seed, agent, block]).integers(0, 2, SPLIT // 2) for block in blocks]
-    half = np.repeat(np.concatenate([*drawn, np.empty(0, dtype=np.int64)]), 2)
-    half[1::2] = 1 - half[1::2]
-    return half[start - blocks.start * SPLIT :][:n]
+
+    h: int
+    encoders: slice | Ints | Literal["nothing"] | None = None
+    until: int = 0
+    half: int | None = None
+
+    def take(self, encoders: slice | Ints) -> View:
+        """Some of all encoders of Phi_h, on the same trajectories."""
+        return View(self.h, encoders, self.until, self.half)
+
+    def part(self, rows: slice) -> View:
+        """Some of the encoders of this view."""
+        if self.encoders is None:
+            return self.take(rows)
+        if isinstance(self.encoders, slice):
+            first = self.encoders.start or 0
+            return self.take(slice(first + rows.start, first + rows.stop))
+        return self if isinstance(self.encoders, str) else self.take(self.encoders[rows])
 
 
-def pack_groups(group: Ints, n_groups: int, counts: NDArray[np.int64]) -> Words:
-    """One plane for each group of trajectories: uint64 (n_groups, W); `group` (n,) is -1 for none."""
-    from craftrl.engine.pack_kernel import pack_labels
+class Packed:
+    """All encoders of Phi_1..Phi_H on the trajectories of one share; each step is packed when it is first needed.
 
-    bounds = segments(counts)
-    planes = np.zeros((n_groups, bounds[-1]), dtype=np.uint64)
-    pack_labels(np.ascontiguousarray(group, dtype=np.int64), counts, bounds, planes)
+    pack  makes the planes (N_s - 1, |Phi_h|, W) of step h
+    """
+
+    def __init__(self, share: Share, pack: Callable[[Share, int], Words]) -> None:
+        self.share = share
+        self._pack = pack
+        self._planes: dict[int, Words] = {}
+        self._present: dict[int, Words] = {}
+        self._halves: dict[int, Words] = {}
+
+    @property
+    def segments(self) -> NDArray[np.int64]:
+        """The bounds of the agents' words."""
+        return self.share.segments
+
+    def step(self, h: int) -> Words:
+        """The planes of all encoders of step h, 0 where a trajectory is over."""
+        if h not in self._planes:
+            planes, present = self._pack(self.share, h), self._reach(h)
+            if (self.share.lengths < h).any():
+                planes &= present
+            self._planes[h] = planes
+        return self._planes[h]
+
+    def present(self, view: View) -> Words:
+        """The trajectories that a view is of: (W,)."""
+        reached = self._reach(max(view.h, view.until))
+        if view.half is None:
+            return reached
+        if view.half not in self._halves:
+            self._halves[view.half] = self.share.half(view.half)
+        return reached & self._halves[view.half]
+
+    def planes(self, view: View) -> Words:
+        """The planes (V, I, W) of a view."""
+        planes = self.step(view.h)
+        if isinstance(view.encoders, str):
+            return planes[:0, :1]
+        planes = planes if view.encoders is None else np.ascontiguousarray(planes[:, view.encoders])
+        over = view.until > view.h and bool((self.share.lengths < view.until).any())
+        return planes & self.present(view) if over or view.half is not None else planes
+
+    def _reach(self, h: int) -> Words:
+        if h not in self._present:
+            self._present[h] = self.share.packed((self.share.lengths >= h) - np.int64(1), 1)[0]
+        return self._present[h]
+
+
+def pack_coordinates(share: Share, h: int, N_s: int = 2) -> Words:
+    """Every coordinate of the observations as an encoder; they must be integers in 0..N_s-1."""
+    from craftrl.engine.kernels import pack_bits
+
+    n_features = int(np.prod(share.steps.shape[2:], dtype=np.int64))
+    planes = np.zeros((N_s - 1, n_features, share.segments[-1]), dtype=np.uint64)
+    for word, x in share.blocks(h):
+        flat = np.ascontiguousarray(x.reshape(len(x), n_features))
+        if flat.max(initial=0) >= N_s or (flat.dtype.kind == "i" and flat.min(initial=0) < 0):
+            raise InvalidDataError(
+                f"Coordinates must lie in 0..{N_s - 1}; {flat.min()}..{flat.max()} were given at h = {h}; raise "
+                "n_values, or use a FiniteOracle with functions that map them there."
+            )
+        for v in range(1, N_s):
+            bits = flat if N_s == 2 and flat.dtype.itemsize == 1 else flat == v
+            pack_bits(bits.view(np.uint8), planes[v - 1], word)
     return planes
 
 
-def constant_step(tau: TrajectoryDataset, h: int) -> PackedStep:
-    """The class of one encoder that is 0 everywhere: phi_1, where all episodes start in one state."""
-    present = _present(tau, h)
-    return PackedStep(np.zeros((0, 1, len(present)), dtype=np.uint64), present, tau.counts)
-
-
-def pack_coordinates(tau: TrajectoryDataset, h: int, N_s: int = 2) -> PackedStep:
-    """Every coordinate of the observations as an encoder; they must be integers in 0..N_s-1."""
-    from craftrl.engine.pack_kernel import pack_bits
-
-    present = _present(tau, h)
-    n_features = int(np.prod(tau.obs_shape, dtype=np.int64))
-    planes = np.zeros((N_s - 1, n_features, len(present)), dtype=np.uint64)
-    for word, x in _blocks(tau, h):
-        flat = np.ascontiguousarray(x.reshape(len(x), n_features))
-        if N_s == 2 and flat.dtype.itemsize == 1:
-            if not pack_bits(flat.view(np.uint8), planes[0], word):
-                _check_coordinates(flat, h, N_s)
-        else:
-            _check_coordinates(flat, h, N_s)
-            for v in range(1, N_s):
-                pack_bits((flat == v).view(np.uint8), planes[v - 1], word)
-    if not tau.all_present:
-        planes &= present
-    return PackedStep(planes, present, tau.counts)
-
-
-def pack_functions(
-    tau: TrajectoryDataset, h: int, functions: Sequence[Callable[[NDArray[Any]], Any]], N_s: int
-) -> PackedStep:
+def pack_functions(share: Share, h: int, functions: Sequence[Callable[[NDArray[Any]], Any]], N_s: int) -> Words:
     """Any list of encoders, each evaluated once on every block of observations."""
-    present = _present(tau, h)
-    planes = np.zeros((N_s - 1, len(functions), len(present)), dtype=np.uint64)
+    planes = np.zeros((N_s - 1, len(functions), share.segments[-1]), dtype=np.uint64)
     octets = planes.view(np.uint8)
-    for word, x in _blocks(tau, h):
+    for word, x in share.blocks(h):
         for i, phi in enumerate(functions):
             values = _checked_values(phi(x), len(x), N_s, i)
             for v in range(1, N_s):
                 bits = np.packbits(values == v, bitorder="little")
                 octets[v - 1, i, 8 * word : 8 * word + len(bits)] = bits
-    if not tau.all_present:
-        planes &= present
-    return PackedStep(planes, present, tau.counts)
-
-
-def _present(tau: TrajectoryDataset, h: int) -> Words:
-    return pack_groups(tau.present(h) - np.int64(1), 1, tau.counts)[0]
-
-
-def _blocks(tau: TrajectoryDataset, h: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Blocks of observations with the word at which each one's bits begin."""
-    bounds = segments(tau.counts)
-    for rows, x in tau.blocks(h):
-        k = int(tau.agent[rows.start])
-        yield int(bounds[k]) + (rows.start - tau.agent_slice(k).start) // 64, x
-
-
-def _check_coordinates(x: NDArray[Any], h: int, N_s: int) -> None:
-    if x.max(initial=0) >= N_s or x.min(initial=0) < 0:
-        raise InvalidDataError(
-            f"Coordinates must lie in 0..{N_s - 1}; {x.min()}..{x.max()} were given at h = {h}; "
-            "raise n_values, or use a FiniteOracle with functions that map them there."
-        )
+    return planes
 
 
 def _checked_values(given: Any, n: int, N_s: int, index: int) -> Ints:

@@ -16,7 +16,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.classifier import ClassifierOracle
-from craftrl.oracles.coordinates import CoordinateOracle
+from craftrl.oracles.finite import CoordinateOracle
 
 __all__ = ["ORACLES", "choose_oracle", "describe", "one_encoder_for"]
 

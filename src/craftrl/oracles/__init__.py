@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from craftrl.oracles.base import Choice, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, Separation
 from craftrl.oracles.classifier import ClassifierOracle
-from craftrl.oracles.coordinates import CoordinateOracle
-from craftrl.oracles.functions import FiniteOracle
+from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
 
 if TYPE_CHECKING:
     from craftrl.oracles.network import NeuralOracle, Training

@@ -1,184 +1,215 @@
-"""The agents of pairs by clones of one classifier, and how the problem is posed to it.
-
-Each step can have a classifier of its own, or one can serve all steps, with h/H as one more feature: then it learns
-from H-1 times as many pairs, which helps wherever observations mean much the same at every step. Which of the two tells
-the agents of unseen trajectories apart better is measured, not assumed.
-
-Every value comes from clones that never saw the trajectory. Trajectories are dealt into folds several times, and what
-the clones of different deals say is averaged: what one makes of the noise, another does not.
+"""The agents of pairs (x_h, x_{h+1}) by clones of one classifier: of the pairs that occur, of pairs to come, and of
+pairs that tell states apart.
 
 Paper: Line 10
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from contextlib import nullcontext
-from functools import cached_property, lru_cache
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from scipy.sparse import csr_matrix
 
-from craftrl.core.evidence import chance_loss
+from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.oracles.pair_functions import agent_log_p, pair_features
-from craftrl.oracles.probabilities import calibrated_by_others
+from craftrl.oracles.cross_fitting import Clone, Clones, calibrated_by_others
+from craftrl.oracles.learned import stratified_folds
 
-__all__ = ["CALIBRATION_FOLDS", "Fit", "PairClassifiers", "few_threads", "fitted", "stratified_folds", "trained"]
+__all__ = ["ClassifierLogOdds", "PairClassifiers", "smoothed"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-Fit = tuple[Any, Ints]  # a clone, None if it had nothing to learn, and the classes that it knows
-CALIBRATION_FOLDS = 3
-FEW_ROWS = 20_000  # of a training set that one thread is fastest with
-LOOKED_AT = 1000  # rows on which a classifier is asked whether its training went well
+OTHERS, OTHERS_IN_ALL = 8, 50_000  # with how many x_h of a state x_{h+1} is seen at most, and all of them together
+AFTER, LEAST_AFTER, AFTER_IN_ALL = 16, 8, 50_000  # x_{h+2} beside which it is seen: at most, at least, and in all
+AT_ONCE = 2**21  # numbers that a classifier is shown at a time, at most
+NEIGHBOURS = 16  # whose profiles are averaged, once: done again, it makes clumps of an even spread
+DIMENSIONS = 10  # principal components in which neighbours are looked for: beyond these there is noise
 
 
 class PairClassifiers:
     """Classifiers of the agents of pairs (x_h, x_{h+1}), trained when first needed.
 
-    fresh     makes a new clone, with probabilities
-    folds     of each deal
-    deals     how often trajectories are dealt into folds
+    Each step can have a classifier of its own, or one can serve all steps, with h/H as one more feature: then it learns
+    from H-1 times as many pairs, which helps wherever observations mean much the same at every step. Which of the two
+    tells the agents of unseen trajectories apart better is measured, not assumed.
+
+    Trajectories are dealt into folds several times, `fold_of` (repeats, n), and what the clones of different repeats
+    say is averaged: what one makes of the noise, another does not.
+
+    Paper: Line 10
     """
 
-    def __init__(
-        self, fresh: Callable[[], Any], tau: TrajectoryDataset, folds: int, deals: int, rng: np.random.Generator
-    ) -> None:
-        self.fresh = fresh
+    def __init__(self, clones: Clones, tau: TrajectoryDataset, folds: int, repeats: int) -> None:
+        self.clones = clones
         self.tau = tau
+        rng = np.random.default_rng(clones.seed)
+        self.fold_of = [stratified_folds(tau.agent, folds, rng) for _ in range(repeats)]
         self.folds = folds
-        self.fold_of = [stratified_folds(tau.agent, folds, rng) for _ in range(deals)]
-        self._fits: dict[tuple[bool, int, int], list[Fit]] = {}
+        self._clones: dict[tuple[bool, int, int], list[Clone]] = {}
 
     @cached_property
     def together(self) -> bool:
-        """Whether one classifier for all steps does better on unseen trajectories; by the first deal."""
+        """Whether one classifier for all steps does better on unseen trajectories; by the first repeat."""
         return self.tau.H > 2 and self._held_out_loss(True) < self._held_out_loss(False)
 
-    def log_p(self, h: int) -> Floats:
-        """Log-probabilities (n, K) of the agents of all pairs at h, averaged over deals; NaN where there is none."""
-        rows = np.flatnonzero(self.tau.present(h + 1))
-        found = np.full((self.tau.n, self.tau.K), np.nan)
-        found[rows] = np.mean([self.of_pairs(h, rows, rows, deal) for deal in range(len(self.fold_of))], axis=0)
+    @cached_property
+    def log_p(self) -> Floats:
+        """Log-probabilities (n, H-1, K) of the agents of all pairs, averaged over repeats; NaN where there is none."""
+        found = np.full((self.tau.n, self.tau.H - 1, self.tau.K), np.nan)
+        for h in range(1, self.tau.H):
+            rows = np.flatnonzero(self.tau.present(h + 1))
+            of_repeats = [self.of_pairs(h, rows, rows, rows, repeat) for repeat in range(len(self.fold_of))]
+            found[rows, h - 1] = np.mean(of_repeats, axis=0)
         return found
 
     def of_pairs(
-        self,
-        h: int,
-        first: Ints,
-        second: Ints,
-        deal: int,
-        together: bool | None = None,
-        unseen: Ints | None = None,
+        self, h: int, first: Ints, second: Ints, unseen: Ints, repeat: int, together: bool | None = None
     ) -> Floats:
         """Log-probabilities (m, K) for x_h of trajectories `first` with x_{h+1} of `second`.
 
-        They come from clones that did not see the trajectory in `unseen`, which is that of `second` unless given; for
-        those that saw neither, the two must be of the same fold.
+        They come from clones that did not see the trajectories `unseen`, which are the ones or the others; where both
+        are of the same fold, the clones saw neither.
         """
         together = self.together if together is None else together
-        x = pair_features(self._vectors(h)[first], self._vectors(h + 1)[second], self._time(h, together))
-        log_p = np.empty((len(x), self.tau.K))
-        fold = self.fold_of[deal][second if unseen is None else unseen]
-        with few_threads(len(x)):
-            for k, (model, classes) in enumerate(self._fitted(h, deal, together)):
-                log_p[fold == k] = agent_log_p(model, classes, x[fold == k], self.tau.K)
+        log_p, fold = np.empty((len(first), self.tau.K)), self.fold_of[repeat][unseen]
+        some = max(AT_ONCE // (2 * int(np.prod(self.tau.obs_shape))), 1)
+        for k, one in enumerate(self.fitted(h, repeat, together)):
+            own = np.flatnonzero(fold == k)
+            for rows in np.split(own, range(some, len(own), some)):
+                log_p[rows] = one.log_p(self._features(h, first[rows], second[rows], together), self.tau.K)
         return log_p
 
-    def last(self, h: int) -> list[Fit]:
-        """For each deal the clone of the last fold: it saw all trajectories but those of that fold."""
-        return [self._fitted(h, deal, self.together)[-1] for deal in range(len(self.fold_of))]
+    def fitted(self, h: int, repeat: int, together: bool) -> list[Clone]:
+        """For each fold a clone that saw all others."""
+        key = (together, 0 if together else h, repeat)
+        if key not in self._clones:
+            steps = range(1, self.tau.H) if together else [h]
+            self._clones[key] = [self._fit(steps, self.fold_of[repeat] != k, together) for k in range(self.folds)]
+        return self._clones[key]
+
+    @property
+    def last(self) -> tuple[tuple[Clone, ...], ...]:
+        """For each step, or once for all of them, of each repeat the clone of the last fold: it saw all but that."""
+        steps = [1] if self.together else range(1, self.tau.H)
+        return tuple(
+            tuple(self.fitted(h, repeat, self.together)[-1] for repeat in range(len(self.fold_of))) for h in steps
+        )
+
+    def _fit(self, steps: Iterable[int], learned: NDArray[np.bool_], together: bool) -> Clone:
+        rows = [(h, np.flatnonzero(self.tau.present(h + 1) & learned)) for h in steps]
+        x = np.concatenate([self._features(h, own, own, together) for h, own in rows])
+        return self.clones.fit(x, np.concatenate([self.tau.agent[own] for _, own in rows]))
+
+    def _features(self, h: int, first: Ints, second: Ints, together: bool) -> Floats:
+        x_h, x_next = (self.tau.at(h + i)[rows] for i, rows in enumerate((first, second)))
+        return pair_features(x_h, x_next, h / self.tau.H if together else None)
 
     def _held_out_loss(self, together: bool) -> float:
         """Of the calibrated values: clones that are too sure of themselves may know more all the same."""
         total = 0.0
         for h in range(1, self.tau.H):
             rows = np.flatnonzero(self.tau.present(h + 1))
-            agent = self.tau.agent[rows]
-            log_p = calibrated_by_others(self.of_pairs(h, rows, rows, 0, together), agent, self.fold_of[0][rows])
+            agent, log_p = self.tau.agent[rows], self.of_pairs(h, rows, rows, rows, 0, together)
+            log_p = calibrated_by_others(log_p, agent, self.fold_of[0][rows])
             total -= float(log_p[np.arange(len(rows)), agent].sum())
         return total
 
-    def _fitted(self, h: int, deal: int, together: bool) -> list[Fit]:
-        key = (together, 0 if together else h, deal)
-        if key not in self._fits:
-            steps = range(1, self.tau.H) if together else [h]
-            self._fits[key] = [self._fit(steps, deal, k, together) for k in range(self.folds)]
-        return self._fits[key]
+    def beside_predecessors(self, h: int, label: Ints, rows: Ints, rng: np.random.Generator) -> Floats:
+        """Log-probabilities (m, S, K) of the agents, for x_{h+1} of trajectories `rows` beside each state in `label`.
 
-    def _fit(self, steps: Any, deal: int, fold: int, together: bool) -> Fit:
-        parts, agents = [], []
-        for h in steps:
-            seen = self.tau.present(h + 1) & (self.fold_of[deal] != fold)
-            parts.append(pair_features(self._vectors(h)[seen], self._vectors(h + 1)[seen], self._time(h, together)))
-            agents.append(self.tau.agent[seen])
-        return fitted(self.fresh, np.concatenate(parts), np.concatenate(agents))
+        f_h depends on both observations through their states alone. So x_{h+1} is seen beside other observations x_h of
+        one state, which all have the same log-odds with it. These are of the fold of x_{h+1} where it has some, so that
+        no clone saw either trajectory. Many of these pairs never occur. What a classifier makes of them is no log-odds
+        of anything, but as long as it looks at states and not at noise it says the same for one state. A state that was
+        found, but that no trajectory is read to be in, says nothing: zeros.
+        """
+        n_states = int(label.max()) + 1
+        turns = int(np.clip(OTHERS_IN_ALL // (len(rows) * n_states), 1, OTHERS))
+        total = np.zeros((len(rows), n_states, self.tau.K))
+        for repeat, fold_of in enumerate(self.fold_of):
+            for s in np.unique(label[label >= 0]):
+                drawn = [_drawn(np.flatnonzero(label == s), fold_of, rows, rng) for _ in range(turns)]
+                mine = np.tile(rows, turns)
+                log_p = self.of_pairs(h, np.concatenate(drawn), mine, mine, repeat)
+                total[:, s] += log_p.reshape(turns, len(rows), -1).sum(axis=0)
+        return total / (turns * len(self.fold_of))
 
-    def _time(self, h: int, together: bool) -> float | None:
-        """h as a feature where one classifier serves all steps, at most 1: linear ones stumble over large features."""
-        return h / self.tau.H if together else None
+    def beside_successors(self, h: int, rows: Ints, rng: np.random.Generator) -> Floats:
+        """Log-probabilities (m, A, K) of the agents, for x_h of trajectories `rows` beside A observations x_{h+1}.
 
-    def _vectors(self, h: int) -> Floats:
-        return self.tau.at(h).reshape(self.tau.n, -1).astype(np.float64)
-
-
-def fitted(fresh: Callable[[], Any], x: Floats, label: Ints) -> Fit:
-    """A new clone trained on these rows, and the classes that it knows: one that is too rare cannot be learned."""
-    names, counts = np.unique(label, return_counts=True)
-    classes = names[counts >= CALIBRATION_FOLDS]
-    if len(classes) < 2:
-        return None, classes
-    known = np.isin(label, classes)
-    return trained(fresh, x[known], label[known]), classes
-
-
-def trained(fresh: Callable[[], Any], x: Floats, label: Ints) -> Any:
-    """A new clone trained on these rows; one for each class against the rest, where one for all of them diverged."""
-    with few_threads(len(x)):
-        model = fresh().fit(x, label)
-        if not _diverged(model, x, label):
-            return model
-        from sklearn.multiclass import OneVsRestClassifier  # seldom needed
-
-        return OneVsRestClassifier(fresh()).fit(x, label)
+        States of h+1 need not be known: a few observations, the same ones for every x_h, will do. Early on there are
+        few states of h-1 to compare with, and this is what tells two states of h apart. None at the last step.
+        """
+        there = np.flatnonzero(self.tau.present(h + 1)) if h < self.tau.H else np.empty(0, dtype=np.int64)
+        wanted = int(np.clip(AFTER_IN_ALL // len(rows), LEAST_AFTER, AFTER))
+        drawn = rng.choice(there, size=min(wanted, len(there)), replace=False)
+        total = np.zeros((len(drawn), len(rows), self.tau.K))
+        mine = np.tile(rows, len(drawn))
+        for repeat in range(len(self.fold_of) if len(drawn) else 0):
+            total += self.of_pairs(h, mine, np.repeat(drawn, len(rows)), mine, repeat).reshape(total.shape)
+        return total.swapaxes(0, 1) / len(self.fold_of)
 
 
-def _diverged(model: Any, x: Floats, label: Ints) -> bool:
-    """Whether it does worse on the very rows that it learned from than one that knows nothing but the classes' shares.
+@dataclass(frozen=True)
+class ClassifierLogOdds(Savable):
+    """f_1..f_{H-1} for trajectories to come, by clones that are averaged.
 
-    Boosted trees of more than two classes sometimes do: where labels are not all right, a leaf without much weight may
-    take a huge step, and the ones after it do not find back.
+    clones        for each step those that answer; one entry for all steps if `together`
+    together      whether h/H is one more feature
+    scale, shift  float (H-1,) and (H-1, K): what calibrates them
     """
-    if len(np.unique(label)) < 3 or not hasattr(model, "predict_proba"):
-        return False
-    some = slice(None, None, max(len(x) // LOOKED_AT, 1))
-    log_p = agent_log_p(model, np.arange(len(model.classes_)), x[some], len(model.classes_))
-    own = np.searchsorted(model.classes_, label[some])
-    return bool(-log_p[np.arange(len(own)), own].mean() > chance_loss(label))
+
+    clones: tuple[tuple[Clone, ...], ...]
+    together: bool
+    scale: Floats
+    shift: Floats
+
+    def __call__(self, x: NDArray[np.generic]) -> Floats:
+        H, K = x.shape[1], self.shift.shape[1]
+        found = np.empty((len(x), H - 1, K - 1))
+        for h in range(1, H):
+            z = pair_features(x[:, h - 1], x[:, h], h / (len(self.scale) + 1) if self.together else None)
+            said = [clone.log_p(z, K) for clone in self.clones[0 if self.together else h - 1]]
+            log_p = np.mean(said, axis=0) * self.scale[h - 1] + self.shift[h - 1]
+            found[:, h - 1] = log_p[:, :1] - log_p[:, 1:]
+        return found
 
 
-def few_threads(n_rows: int) -> Any:
-    """One thread where there is little to do: threads that wait for one another take many times as long."""
-    return _libraries(len(sys.modules)).limit(limits=1) if n_rows < FEW_ROWS else nullcontext()
+def pair_features(x_h: NDArray[np.generic], x_next: NDArray[np.generic], time: float | None) -> Floats:
+    """What a classifier sees of pairs: both vectors, and how far on they are where one classifier serves all steps."""
+    vectors = [x.reshape(len(x), -1).astype(np.float64) for x in (x_h, x_next)]
+    return np.hstack(vectors if time is None else [*vectors, np.full((len(x_h), 1), time)])
 
 
-@lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> ThreadpoolController:
-    """The libraries with threads that are loaded; to look for them takes longer than to fit a small classifier.
+def _drawn(of_state: Ints, fold_of: Ints, rows: Ints, rng: np.random.Generator) -> Ints:
+    """For each row one trajectory of the state, of the same fold where there is one."""
+    beside = np.empty(len(rows), dtype=np.int64)
+    for fold in np.unique(fold_of[rows]):
+        mine = fold_of[rows] == fold
+        near = of_state[fold_of[of_state] == fold]
+        beside[mine] = rng.choice(near if len(near) else of_state, size=int(mine.sum()))
+    return beside
 
-    They come with modules: as long as there are as many of those, they are the same.
+
+def smoothed(profile: Floats, n_states: int) -> Floats:
+    """Each profile (m, C, D) averaged with those nearest to it, which are of the same state.
+
+    Neighbours are fewer where a state has few observations; there are about as many states as at h, `n_states`.
     """
-    return ThreadpoolController()
+    m = len(profile)
+    near = min(NEIGHBOURS, m // max(8 * n_states, 1))
+    if near < 2:
+        return profile
+    from scipy.spatial import cKDTree
 
-
-def stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:
-    """A fold for each row, every class spread evenly over all folds."""
-    order = rng.permutation(len(label))
-    order = order[np.argsort(label[order], kind="stable")]
-    fold_of = np.empty(len(label), dtype=np.int64)
-    fold_of[order] = np.arange(len(label)) % folds
-    return fold_of
+    flat = main = profile.reshape(m, -1)
+    if flat.shape[1] > DIMENSIONS:
+        centred = flat - flat.mean(axis=0)
+        main = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIMENSIONS:]
+    found = cKDTree(main).query(main, k=near)[1].ravel()
+    mean = csr_matrix((np.full(m * near, 1 / near), found, np.arange(m + 1) * near), shape=(m, m))
+    return np.asarray(mean @ flat).reshape(profile.shape)

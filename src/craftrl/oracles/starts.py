@@ -20,9 +20,9 @@ from craftrl.core.evidence import LEVEL, shares_loss, table_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, renamed, tally
 from craftrl.core.starts import StartTest
-from craftrl.engine.counting import pair_counts
-from craftrl.engine.packing import PackedStep
-from craftrl.oracles.chain import shortest_tiled
+from craftrl.engine.counting import Counter
+from craftrl.engine.packing import View
+from craftrl.oracles.couplings import chain_views, shortest_path
 
 if TYPE_CHECKING:
     from craftrl.oracles.counting import PreparedCounting
@@ -32,18 +32,18 @@ __all__ = ["counted_start_test", "counted_starts"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 GRID = Grid.from_bounds(0.5, 0.05)  # on which the pair of encoders is chosen
-SEED = 0  # of the halves
 PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone counts for, against a cell's own
 
 
 def counted_start_test(prepared: PreparedCounting) -> StartTest:
     """Both tests on the values of all encoders of steps 1 and 2."""
-    first, second = prepared.step(1), prepared.step(2)
-    turns = [_split_ratio(prepared, first, second, turn) for turn in (0, 1)]
+    counter = prepared.counter
+    turns = [_split_ratio(counter, turn) for turn in (0, 1)]
     log_ratio = float(logsumexp([ratio for ratio, _ in turns]) - np.log(2))
-    n = max(int(second.totals.sum()), 1)
+    n = max(int(counter.running[2].sum()), 1)
+    tables = _value_counts(counter, View(1)).transpose(2, 1, 0)
     return StartTest(
-        p_first=_first_p_value(first),
+        p_first=min(table_p_value(table, len(tables)) for table in tables),
         p_beyond=float(np.exp(min(-log_ratio, 0.0))),
         added=sum(ratio for ratio, _ in turns) / n,
         told=sum(told for _, told in turns) / n,
@@ -58,32 +58,25 @@ def counted_starts(prepared: PreparedCounting) -> Labels:
     """
     if counted_start_test(prepared).p_beyond > LEVEL:
         return np.zeros(prepared.tau.n, dtype=np.int64)
-    prepared = prepared.from_any_start()
-    steps = [prepared.step(h) for h in range(1, prepared.tau.H + 1)]
-    path = shortest_tiled(prepared.engine.loss_tiles(steps, GRID))[0]
-    values = steps[0].values(int(path[0]))
-    occurs = tally(values, steps[0].N_s) > 0
+    path, _ = shortest_path(prepared.counter.tiles(chain_views(prepared.tau.H, one_start=False), GRID))
+    values = prepared.values(1, path[0])
+    occurs = tally(values, prepared.N_s) > 0
     return renamed(values, np.where(occurs, np.cumsum(occurs) - 1, -1))
 
 
-def _first_p_value(step: PackedStep) -> float:
-    """Of the encoder of x_1 whose values differ most between agents, corrected for the choice."""
-    counts = np.zeros((step.size, step.N_s, len(step.counts)), dtype=np.int64)
-    counts[:, 1:] = step.value_counts.transpose(2, 1, 0)
-    counts[:, 0] = step.totals - counts[:, 1:].sum(axis=1)
-    return min(table_p_value(table, step.size) for table in counts)
-
-
-def _split_ratio(prepared: PreparedCounting, first: PackedStep, second: PackedStep, turn: int) -> tuple[float, float]:
+def _split_ratio(counter: Counter, turn: int) -> tuple[float, float]:
     """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
-    seen, unseen = ([step.half(half, SEED) for step in (first, second)] for half in (1 - turn, turn))
-    [(i, j)] = prepared.engine.best_pairs(seen, GRID)
-    here = slice(i, i + 1), slice(j, j + 1)
-    trained, tested = (pair_counts(steps[0], steps[1], *here)[0, 0] for steps in (seen, unseen))
+    seen, unseen = ([View(h, half=half) for h in (1, 2)] for half in (1 - turn, turn))
+    [(i, j)] = counter.best_pairs(seen, GRID)
+    pair = slice(i, i + 1), slice(j, j + 1)
+    trained, tested = (
+        counter.pairs(*(view.take(one) for view, one in zip(views, pair)))[..., 0, 0].transpose(1, 2, 0)
+        for views in (seen, unseen)
+    )
     by_pair = _predicted(trained, tested)
-    shares = unseen[1].totals
+    shares = counter.totals(unseen[1])
     prior = -shares_loss(shares) * float(shares.sum())
-    return by_pair - max(prior, _best_alone(unseen[1])), by_pair - prior
+    return by_pair - max(prior, _best_alone(counter, unseen[1])), by_pair - prior
 
 
 def _predicted(trained: Ints, tested: Ints) -> float:
@@ -98,11 +91,14 @@ def _predicted(trained: Ints, tested: Ints) -> float:
     return float(logsumexp([(tested * log_p).sum() for log_p in each]) - np.log(len(each)))
 
 
-def _best_alone(step: PackedStep) -> float:
+def _best_alone(counter: Counter, view: View) -> float:
     """The log-likelihood of the agents by the best encoder of x_2, each with its best table on these very data."""
-    counts = np.zeros((step.N_s, len(step.counts), step.size))
-    counts[1:] = step.value_counts.transpose(1, 0, 2)
-    counts[0] = step.totals[:, None] - counts[1:].sum(axis=0)
-    return float(
-        (xlogy(counts, counts).sum(axis=(0, 1)) - xlogy(counts.sum(axis=1), counts.sum(axis=1)).sum(axis=0)).max()
-    )
+    counts = np.ascontiguousarray(_value_counts(counter, view).transpose(1, 0, 2), dtype=np.float64)
+    whole = counts.sum(axis=1)
+    return float((xlogy(counts, counts).sum(axis=(0, 1)) - xlogy(whole, whole).sum(axis=0)).max())
+
+
+def _value_counts(counter: Counter, view: View) -> Ints:
+    """How often each agent shows each value of each encoder: (K, N_s, I)."""
+    found = counter.margins(view)
+    return np.concatenate([counter.totals(view)[:, None, None] - found.sum(axis=1, keepdims=True), found], axis=1)

@@ -22,7 +22,6 @@ from craftrl.core.losses import FIXED_POINT
 from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
-from craftrl.engine import PackedStep, group_counts, pair_counts
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
@@ -81,7 +80,7 @@ class DRAFT(_BinaryTwoAgents):
                 f"DRAFT is for trajectories of two steps; these have {tau.H}; use RecursiveDRAFT or CRAFT."
             )
         mine = np.where(tau.present(2), tau.agent, -1)
-        phi = self._encoder(2, *_best_split(group_counts(prepared.step(2), mine, 2)))
+        phi = self._encoder(2, *_best_split(prepared.group_counts(2, mine, 2)))
         self.encoders_ = ByStep([ConstantEncoder(), phi])
         self.n_states_ = ByStep([1, 2])
         label = np.where(mine >= 0, phi(tau.at(2)), -1)
@@ -113,7 +112,7 @@ class RecursiveDRAFT(_BinaryTwoAgents):
         encoders: list[Encoder] = [ConstantEncoder()]
         n_states = [1]
         for h in range(1, tau.H):
-            half, predecessors = _halves(tau, h, prepared.step(h + 1), labels[h - 1], n_states[-1])
+            half, predecessors = _halves(prepared, h, labels[h - 1], n_states[-1])
             states, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
             labels[h] = state_of_cluster(states, len(predecessors))[half]
             encoders.append(prepared.encode(h + 1, labels[h], len(states)).encoder)
@@ -145,7 +144,7 @@ class SingleObservation(_Counting):
         prepared = self._prepare(tau)
         encoders: list[Encoder] = [ConstantEncoder()]
         for h in range(2, tau.H + 1):
-            counts = group_counts(prepared.step(h), tau.agent, tau.K)  # (K, |Phi|, N_s)
+            counts = prepared.group_counts(h, tau.agent, tau.K)  # (K, |Phi|, N_s)
             encoders.append(self._encoder(h, int(np.argmax(_information(np.moveaxis(counts, 0, -1))))))
         self.encoders_ = ByStep(encoders)
         self.obs_shape_ = tau.obs_shape
@@ -169,7 +168,7 @@ class PairedObservation(_Counting):
         prepared = self._prepare(tau)
         candidates: list[list[Encoder]] = [[] for _ in range(tau.H)]
         for h in range(1, tau.H):
-            i, j = _best_pair(prepared.step(h), prepared.step(h + 1), prepared.N_s**2 * tau.K)
+            i, j = _best_pair(prepared, h)
             candidates[h - 1].append(self._encoder(h, i) if h > 1 else ConstantEncoder())
             candidates[h].append(self._encoder(h + 1, j))
         self.candidates_ = ByStep([tuple(found) for found in candidates])
@@ -193,12 +192,11 @@ def _best_split(counts: Ints) -> tuple[int, bool]:
     return index, bool(flipped)
 
 
-def _halves(
-    tau: TrajectoryDataset, h: int, step: PackedStep, label: Ints, n_states: int
-) -> tuple[NDArray[np.int64], list[int]]:
+def _halves(prepared: PreparedCounting, h: int, label: Ints, n_states: int) -> tuple[NDArray[np.int64], list[int]]:
     """Each state's trajectories in two halves by x_{h+1}: the half of each trajectory, and whose half it is."""
+    tau = prepared.tau
     usable = (label >= 0) & tau.present(h + 1)
-    counts = group_counts(step, np.where(usable, 2 * label + tau.agent, -1), 2 * n_states)
+    counts = prepared.group_counts(h + 1, np.where(usable, 2 * label + tau.agent, -1), 2 * n_states)
     half = np.full(tau.n, -1, dtype=np.int64)
     predecessors: list[int] = []
     for s in range(n_states):
@@ -207,19 +205,19 @@ def _halves(
             continue
         index, flipped = _best_split(mine)
         rows = np.flatnonzero(usable & (label == s))
-        value = step.values(index)[rows] ^ int(flipped)
+        value = prepared.values(h + 1, index)[rows] ^ int(flipped)
         for bit in np.unique(value):
             half[rows[value == bit]] = len(predecessors)
             predecessors.append(s)
     return half, predecessors
 
 
-def _best_pair(before: PackedStep, after: PackedStep, cells: int) -> tuple[int, int]:
+def _best_pair(prepared: PreparedCounting, h: int) -> tuple[int, int]:
     """The first pair of encoders with the most information; some rows of the table of all pairs at a time."""
-    at_once = max(1, AT_ONCE // (after.size * cells))
+    at_once = max(1, AT_ONCE // (prepared.n_encoders(h + 1) * prepared.N_s**2 * prepared.tau.K))
     best = (0, 0, np.iinfo(np.int64).min)
-    for first in range(0, before.size, at_once):
-        counts = pair_counts(before, after, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
+    for first in range(0, prepared.n_encoders(h), at_once):
+        counts = prepared.pair_counts(h, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
         information = _information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
         i, j = divmod(int(np.argmax(information)), information.shape[1])
         if information[i, j] > best[2]:

@@ -12,8 +12,7 @@ import numpy as np
 
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
-from craftrl.oracles.coordinates import CoordinateOracle
-from craftrl.oracles.functions import FiniteOracle
+from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
 from craftrl.paper import sample_size
 
 __all__ = ["ERRORS", "FAILURE", "Guarantee", "guarantee"]

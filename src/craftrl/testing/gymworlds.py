@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from craftrl.envs.gymworld import GymWorld
-from craftrl.testing.claims import about, must, must_answer
+from craftrl.testing.claims import about, must
 
 __all__ = ["check_gym_world"]
 
@@ -25,7 +25,8 @@ def check_gym_world(world: GymWorld) -> None:
     last episode, on the screen or elsewhere, shows here. Three episodes are played twice.
     """
     must(isinstance(world, GymWorld), f"A world that is stepped must be a GymWorld; {type(world).__name__} is none.")
-    env = must_answer(world.make, "`make` must make an environment")
+    with about("The environment that `make` makes"):
+        env = world.make()
     try:
         check_episodes(world, env)
     finally:

@@ -102,7 +102,7 @@ class Frames(Feed, ABC):
 
     @abstractmethod
     def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
-        """Training and held-out rows among these."""
+        """Training and held-out rows among these, the latter with the same share of every agent's."""
 
     def sample(self, rng: np.random.Generator, size: int = 2048) -> Tensor:
         """Network input for some observations of all steps, on the CPU."""
@@ -138,8 +138,12 @@ class HeldFrames(Frames):
         yield OneStep((self.batch(torch.full_like(r, h - 1), r) for r in parts if len(r)), rows)
 
     def split(self, rows: Ints, training: Training, name: str) -> tuple[Ints, Ints]:
-        rows_train, rows_held = training.split(len(rows), name)
-        return rows[rows_train], rows[rows_held]
+        order = rows[training.rng(name).permutation(len(rows))]
+        held = np.zeros(len(order), dtype=bool)
+        for k in np.unique(self.tau.agent[order]):
+            mine = np.flatnonzero(self.tau.agent[order] == k)
+            held[mine[: min(max(1, round(training.held_out * len(mine))), len(mine) - 1)]] = True
+        return order[~held], order[held]
 
 
 class StreamedFrames(Frames):

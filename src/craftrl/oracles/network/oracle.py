@@ -20,6 +20,7 @@ from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import ALONE, Ranks
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, check_data
+from craftrl.oracles.learned import SCATTERED, check_independent, to_bins
 from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.encoders import NetworkEncoder
@@ -29,13 +30,13 @@ from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
 from craftrl.oracles.network.pairs import PairFit, fit_pairs
 from craftrl.oracles.network.process_group import begin, ranks_for
+from craftrl.oracles.network.separation import ClassifierSeparation
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.shared import fit_shared
 from craftrl.oracles.network.side_by_side import cores_for, read_each
 from craftrl.oracles.network.starts import network_start_test, network_starts
 from craftrl.oracles.network.threads import with_own_threads
 from craftrl.oracles.network.trunks import Standardise, Trunk
-from craftrl.oracles.probabilities import SCATTERED, ClassifierSeparation, check_independent, to_bins
 
 __all__ = ["NeuralOracle"]
 

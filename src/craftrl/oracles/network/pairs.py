@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.oracles.learned import stratified_folds
 from craftrl.oracles.network.collectives import firsts
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.networks import PairNetwork
@@ -81,7 +82,7 @@ def fit_pairs(
         logits = np.mean([_pair_logits(network, frames, everyone, training) for network, _, _ in fits], axis=0)
         unseen = np.isin(everyone, fits[0][2])
     else:
-        fold_of = training.rng("folds").permutation(tau.n) % folds
+        fold_of = stratified_folds(tau.agent, folds, training.rng("folds"))
         names = [f"log-odds-{fold + 1}-of-{folds}" for fold in range(folds)]
         fits = [fitted(np.flatnonzero(fold_of != fold), name, name) for fold, name in enumerate(names)]
         logits = np.empty((tau.n, tau.H - 1, tau.K))

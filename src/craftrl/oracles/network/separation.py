@@ -1,6 +1,6 @@
-"""What oracles made of classifiers share: one classifier per step for all clusters, values rounded to Xi, no coupling.
+"""Whether two sets of observations can be told apart, from one classifier over all clusters of a step.
 
-Paper: Lines 10 and 25, Equation 17
+Paper: Line 25, Equation 17
 """
 
 from __future__ import annotations
@@ -10,66 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax
 
-from craftrl.core.grid import Grid
-from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import RELABEL, Choice, Coupling
-
-__all__ = ["SCATTERED", "ClassifierSeparation", "calibrated_by_others", "calibration", "check_independent", "to_bins"]
+__all__ = ["ClassifierSeparation"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
-
-# What suits any oracle whose log-odds are learned, and so scatter about their true values.
-SCATTERED = (
-    Choice("coupling", "independent", "classifiers and networks have no list of encoders to choose a chain from."),
-    Choice("clusterer", "valleys", "learned log-odds scatter, and the paper's scan takes the scatter for states."),
-    Choice("relabel", True, RELABEL),
-)
-
-
-def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:
-    """The nearest grid point of each value, clipped to Xi."""
-    return np.clip(np.rint(f / grid.xi + grid.n_xi / 2), 0, grid.n_xi).astype(np.int16)
-
-
-def calibration(log_p: Floats, target: Ints) -> tuple[float, Floats]:
-    """One factor and K offsets for logits (m, K), by maximum likelihood on pairs that they were not learned from.
-
-    Logits that say nothing, or less, get the factor 0; the classes' shares are then the best there is.
-    """
-    m, K = log_p.shape
-    if len(np.unique(target)) < K:
-        return 1.0, np.zeros(K)
-    own = np.eye(K)[target]
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        log_q = log_softmax(theta[0] * log_p + theta[1:], axis=1)
-        slope = (np.exp(log_q) - own) / m
-        value = -(log_q * own).sum() / m + 1e-3 * (theta[1:] ** 2).sum()
-        return value, np.concatenate([[(slope * log_p).sum()], slope.sum(axis=0) + 2e-3 * theta[1:]])
-
-    theta = minimize(loss, np.r_[1.0, np.zeros(K)], jac=True, method="L-BFGS-B").x
-    if theta[0] <= 0:
-        return 0.0, np.log(own.mean(axis=0))
-    return float(theta[0]), theta[1:]
-
-
-def calibrated_by_others(log_p: Floats, target: Ints, fold: Ints) -> Floats:
-    """Log-probabilities, those of each fold calibrated by what the others say: what the logits are worth."""
-    found = log_p.copy()
-    for k in np.unique(fold):
-        scale, shift = calibration(log_p[fold != k], target[fold != k])
-        found[fold == k] = log_p[fold == k] * scale + shift
-    return np.asarray(log_softmax(found, axis=1))
-
-
-def check_independent(coupling: Coupling, oracle: str, why: str) -> None:
-    """Refuse a coupling that would make no difference, rather than let it pass for one that does."""
-    if coupling != "independent":
-        raise InvalidParameterError(f"coupling must be 'independent' for {oracle}; {coupling!r} was given; {why}.")
 
 
 class ClassifierSeparation:

@@ -1,0 +1,368 @@
+"""The compiled loops: packing values into bits, counting the bits of ANDs, and turning counts into losses.
+
+They are plain loops over arrays. LLVM recognises the popcount and vectorises every inner loop, so that nothing here is
+written for a particular processor. Losses and likelihood ratios are integers in fixed point, or floats that hold
+integers below 2^53, so that a sum is the same in any order.
+
+This module imports numba. Nothing imports it before there is something to count; the machine code is kept on disk, so
+that only the first run after installation compiles, which takes seconds and is told to whoever watches.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core import event
+
+from craftrl.data.ranks import speaks
+from craftrl.progress import COMPILED, COMPILING, tell, watched
+
+__all__ = [
+    "corner_losses",
+    "count_groups",
+    "count_matched",
+    "count_pairs",
+    "least_overlap",
+    "pack_bits",
+    "pack_labels",
+    "sweep_losses",
+    "table_ratios",
+    "unpack_values",
+]
+
+compiled: Any = njit(cache=True, nogil=True)
+CACHE_WORDS = 2**15  # words of bit planes that are worked on together, so that they stay in a core's own cache
+
+ONE, TWO, FOUR, TOP = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
+BY_1, BY_2, BY_4, BYTES = (np.uint64(byte * 0x0101010101010101) for byte in (0x55, 0x33, 0x0F, 0x01))
+
+
+class _Told(event.Listener):
+    """Tells of every loop of ours that is compiled, and not of those whose code is read from disk."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not _is_ours(event):
+            return
+        tell(COMPILING)
+        alone = not watched() and speaks() and multiprocessing.parent_process() is None
+        if alone and sys.stderr.isatty() and not self.said:
+            self.said = True
+            print(f"craftrl: {COMPILING} ...", file=sys.stderr)
+
+    def on_end(self, event: Any) -> None:
+        if _is_ours(event):
+            tell(COMPILED)
+
+
+def _is_ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("craftrl.")
+
+
+TOLD = _Told()
+event.register("numba:compile", TOLD)
+
+
+# -- bits ----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def pack_bits(x, planes, word):
+    """planes[c, word + r // 64] gets x[r, c] as bit r % 64; x is uint8 (n, F) of 0s and 1s."""
+    n, n_columns = x.shape
+    octets = np.empty((8, n_columns), np.uint8)
+    for start in range(0, n, 64):
+        octets[:] = 0
+        for r in range(min(64, n - start)):
+            row, octet, bit = x[start + r], octets[r // 8], r % 8
+            for c in range(n_columns):
+                octet[c] |= row[c] << bit
+        for c in range(n_columns):
+            bits = np.uint64(0)
+            for r in range(8):
+                bits |= np.uint64(octets[r, c]) << np.uint64(8 * r)
+            planes[c, word + start // 64] = bits
+
+
+@compiled
+def pack_labels(label, counts, segments, planes):
+    """planes[g] gets a 1 for every trajectory with label g; labels that have no plane are passed over.
+
+    `counts` (K,) trajectories of each agent follow one another in `label`; agent k's words begin at segments[k].
+    """
+    t = 0
+    for k in range(len(counts)):
+        for i in range(counts[k]):
+            if 0 <= label[t] < len(planes):
+                planes[label[t], segments[k] + i // 64] |= ONE << np.uint64(i % 64)
+            t += 1
+
+
+@compiled
+def unpack_values(planes, present, counts, segments, out):
+    """out (n,): v + 1 where plane v of planes (V, W) has a 1, 0 where none has, -1 where `present` (W,) has a 0."""
+    t = 0
+    for k in range(len(counts)):
+        for i in range(counts[k]):
+            word, bit = segments[k] + i // 64, np.uint64(i % 64)
+            value = np.int64(present[word] >> bit & ONE) - 1
+            for v in range(len(planes)):
+                value += (v + 1) * np.int64(planes[v, word] >> bit & ONE)
+            out[t] = value
+            t += 1
+
+
+@njit(inline="always")
+def _popcount(x):
+    x = x - (x >> ONE & BY_1)
+    x = (x & BY_2) + (x >> TWO & BY_2)
+    return np.int64((x + (x >> FOUR) & BY_4) * BYTES >> TOP)
+
+
+@compiled
+def _common(a, b):
+    """How many bits are set in both."""
+    total = np.int64(0)
+    for w in range(len(a)):
+        total += _popcount(a[w] & b[w])
+    return total
+
+
+@compiled
+def _common_of_two(a, b, c, d):
+    """The same for a and b with c and d: four counts for four words, each of which is read once."""
+    ac = ad = bc = bd = np.int64(0)
+    for w in range(len(a)):
+        from_a, from_b, from_c, from_d = a[w], b[w], c[w], d[w]
+        ac += _popcount(from_a & from_c)
+        ad += _popcount(from_a & from_d)
+        bc += _popcount(from_b & from_c)
+        bd += _popcount(from_b & from_d)
+    return ac, ad, bc, bd
+
+
+@compiled
+def count_pairs(p, q, segments, out):
+    """out[k, u, v, i, j]: the bits that p[u, i] and q[v, j] have in common in segment k of the words.
+
+    p (U, I, W) and q (V, J, W) are bit planes; segments (K + 1,) bounds the agents' words; out is int32.
+    """
+    (U, I), (V, J) = p.shape[:2], q.shape[:2]
+    out[:] = 0
+    chunk = max(64, CACHE_WORDS // max(V * J, 1))
+    for k in range(len(segments) - 1):
+        for first in range(segments[k], segments[k + 1], chunk):
+            stop = min(first + chunk, segments[k + 1])
+            for u in range(U):
+                for i in range(0, I, 2):
+                    other = min(i + 1, I - 1)  # the last one again where their number is odd
+                    a, b = p[u, i, first:stop], p[u, other, first:stop]
+                    for v in range(V):
+                        for j in range(0, J, 2):
+                            last = min(j + 1, J - 1)
+                            ac, ad, bc, bd = _common_of_two(a, b, q[v, j, first:stop], q[v, last, first:stop])
+                            out[k, u, v, i, j] += ac
+                            if last > j:
+                                out[k, u, v, i, last] += ad
+                            if other > i:
+                                out[k, u, v, other, j] += bc
+                            if last > j and other > i:
+                                out[k, u, v, other, last] += bd
+
+
+@compiled
+def count_matched(p, q, segments, out):
+    """out[k, u, v, i]: the same for p[u, i] and q[v, i], planes that belong together; out is int64."""
+    for k in range(len(segments) - 1):
+        for u in range(p.shape[0]):
+            for v in range(q.shape[0]):
+                for i in range(p.shape[1]):
+                    first, stop = segments[k], segments[k + 1]
+                    out[k, u, v, i] = _common(p[u, i, first:stop], q[v, i, first:stop])
+
+
+@compiled
+def count_groups(groups, planes, out):
+    """out[g, i, v]: how often encoder i of planes (V, I, W) has value v on group g of groups (G, W); out is int64.
+
+    Value 0 is what is left of a group once the others are counted.
+    """
+    for g in range(len(groups)):
+        mine = groups[g]
+        size = _common(mine, mine)
+        for i in range(planes.shape[1]):
+            left = size
+            for v in range(len(planes)):
+                count = _common(mine, planes[v, i])
+                out[g, i, v + 1] = count
+                left -= count
+            out[g, i, 0] = left
+
+
+# -- losses --------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _fill_cells(inner, i, p, q, total, cells):
+    """cells[u, v, j]: one agent's counts of all pairs of values of encoders i and j, value 0 by complement.
+
+    inner (U, V, I, J) counts the pairs of values >= 1; p (U, I) and q (V, J) each encoder's values >= 1. Rows are taken
+    out before they are looped over: the compiler then sees arrays without gaps, and vectorises.
+    """
+    corner = cells[0, 0]
+    corner[:] = total
+    for v in range(q.shape[0]):
+        q_row, column = q[v], cells[0, v + 1]
+        for j in range(len(corner)):
+            column[j] = q_row[j]
+            corner[j] -= q_row[j]
+    for u in range(p.shape[0]):
+        row = cells[u + 1, 0]
+        for j in range(len(corner)):
+            row[j] = p[u, i]
+            corner[j] -= p[u, i]
+        for v in range(q.shape[0]):
+            counts, column, cell = inner[u, v, i], cells[0, v + 1], cells[u + 1, v + 1]
+            for j in range(len(corner)):
+                cell[j] = counts[j]
+                row[j] -= counts[j]
+                column[j] -= counts[j]
+                corner[j] += counts[j]
+
+
+@compiled
+def sweep_losses(inner, p, q, totals, table, out):
+    """The fixed-point loss of the best f of two agents for every pair of encoders (I, J): every bin is tried.
+
+    inner (2, U, V, I, J) from `count_pairs`; p (2, U, I) and q (2, V, J) count values >= 1; table is the softplus table
+    as float64, whose products with the counts stay below 2^53, so that nothing is ever rounded.
+    """
+    n_j, last = out.shape[1], len(table) - 1
+    cells = np.empty((2, p.shape[1] + 1, q.shape[1] + 1, n_j))
+    least, total = np.empty(n_j), np.empty(n_j)
+    for i in range(out.shape[0]):
+        for k in range(2):
+            _fill_cells(inner[k], i, p[k], q[k], totals[k], cells[k])
+        total[:] = 0.0
+        for u in range(cells.shape[1]):
+            for v in range(cells.shape[2]):
+                a, b = cells[0, u, v], cells[1, u, v]
+                least[:] = np.inf
+                for bin_ in range(last + 1):
+                    from_a, from_b = table[last - bin_], table[bin_]
+                    for j in range(n_j):
+                        loss = a[j] * from_a + b[j] * from_b
+                        least[j] = loss if loss < least[j] else least[j]
+                for j in range(n_j):
+                    total[j] += least[j]
+        for j in range(n_j):
+            out[i, j] = np.int64(total[j])
+
+
+@compiled
+def corner_losses(inner, p, q, totals, logs, surprise, xi, n_xi, out):
+    """The same for K > 2 agents: the least loss over the 2^(K-1) grid points around the log ratios.
+
+    logs (n + 1,) holds the logarithms of the counts; surprise (size^(K-1), K) each agent's loss at every grid point.
+    Both are NumPy's, so that bins are decided as `losses.best_bins` decides.
+    """
+    K, size = len(totals), n_xi + 1
+    cells = np.zeros((K, p.shape[1] + 1, q.shape[1] + 1, out.shape[1]), np.int64)
+    for i in range(out.shape[0]):
+        for k in range(K):
+            _fill_cells(inner[k], i, p[k], q[k], totals[k], cells[k])
+        out[i] = 0
+        for u in range(cells.shape[1]):
+            for v in range(cells.shape[2]):
+                for j in range(out.shape[1]):
+                    below = 0
+                    for k in range(1, K):
+                        position = (logs[cells[0, u, v, j]] - logs[cells[k, u, v, j]]) / xi + n_xi / 2
+                        clipped = min(max(position, 0.0), float(n_xi)) if position == position else 0.0
+                        below = below * size + max(min(int(clipped), n_xi - 1), 0)
+                    least = np.int64(2**62)
+                    for corner in range(2 ** (K - 1) if n_xi else 1):
+                        point, stride = below, 1
+                        for k in range(K - 1):
+                            point += stride * (corner >> k & 1)
+                            stride *= size
+                        loss = np.int64(0)
+                        for k in range(K):
+                            loss += cells[k, u, v, j] * surprise[point, k]
+                        least = min(least, loss)
+                    out[i, j] += least
+
+
+@compiled
+def least_overlap(counts, new, state):
+    """The numerator and the denominator of `losses.separation_loss`, for cluster `new` and the union of `state`.
+
+    counts (n_clusters, |Phi|, N_s) holds every encoder's value counts on every cluster; `state` (m,) are indices.
+    """
+    n_new, n_state = 0, 0
+    for v in range(counts.shape[2]):
+        n_new += counts[new, 0, v]
+        for c in state:
+            n_state += counts[c, 0, v]
+    least = -1
+    for i in range(counts.shape[1]):
+        overlap = 0
+        for v in range(counts.shape[2]):
+            in_state = 0
+            for c in state:
+                in_state += counts[c, i, v]
+            overlap += min(counts[new, i, v] * n_state, in_state * n_new)
+        if least < 0 or overlap < least:
+            least = overlap
+    return least, n_new * n_state
+
+
+@compiled
+def table_ratios(cells, n_log_n, ratio, freedom):
+    """How far the rows of tables depend on their columns: log-likelihood ratios, and their degrees of freedom.
+
+    cells    int32 (S, A, B, I, J): S tables of A rows and B columns for each (i, j), whose ratios are added up
+    n_log_n  int64 (n + 1,): n ln n in fixed point, for every count up to the largest total
+    ratio    int64 (I, J), written: the sum of n ln n over cells, less that over rows and over columns, plus totals'
+    freedom  int64 (I, J), written: the sum of (rows - 1)(columns - 1), of those that are not empty
+    """
+    S, A, B, n_i, n_j = cells.shape
+    row, used_rows = np.empty(n_j, np.int64), np.empty(n_j, np.int64)
+    total, used_columns = np.empty(n_j, np.int64), np.empty(n_j, np.int64)
+    for i in range(n_i):
+        out, degrees = ratio[i], freedom[i]
+        out[:] = 0
+        degrees[:] = 0
+        for s in range(S):
+            total[:], used_rows[:], used_columns[:] = 0, 0, 0
+            for a in range(A):
+                row[:] = 0
+                for b in range(B):
+                    cell = cells[s, a, b, i]
+                    for j in range(n_j):
+                        row[j] += cell[j]
+                        out[j] += n_log_n[cell[j]]
+                for j in range(n_j):
+                    total[j] += row[j]
+                    out[j] -= n_log_n[row[j]]
+                    used_rows[j] += row[j] > 0
+            for b in range(B):
+                row[:] = 0
+                for a in range(A):
+                    cell = cells[s, a, b, i]
+                    for j in range(n_j):
+                        row[j] += cell[j]
+                for j in range(n_j):
+                    out[j] -= n_log_n[row[j]]
+                    used_columns[j] += row[j] > 0
+            for j in range(n_j):
+                if total[j] > 0:
+                    out[j] += n_log_n[total[j]]
+                    degrees[j] += (used_rows[j] - 1) * (used_columns[j] - 1)
