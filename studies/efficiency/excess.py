@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from craftrl.core.seam import Coupling
+from craftrl.core.oracle import Coupling
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, FiniteOracle
@@ -28,7 +28,7 @@ from studies.efficiency.worlds import make_agents, make_world
 
 __all__ = ["bits_and_pairs", "run_excess"]
 
-COUPLINGS: tuple[Coupling, ...] = ("independent", "chain", "posterior", "markov")
+COUPLINGS: tuple[Coupling, ...] = ("independent", "chain", "markov")
 HELD_OUT = 2000  # fresh trajectories per agent, on which all encoders are scored
 
 

@@ -25,8 +25,6 @@ LEARNED = {
     "independent, relabelled": "the same, `relabel=True`",
     "chain": '`coupling="chain"`',
     "chain, relabelled": "the same, `relabel=True`",
-    "posterior": '`coupling="posterior"`',
-    "posterior, relabelled": "the same, `relabel=True`",
     "markov": '`coupling="markov"`',
     "markov, relabelled": "the same, `relabel=True`",
     "genie": "genie",
@@ -35,8 +33,6 @@ LEARNED = {
 CODES = {"chain, raw": "chain", "markov, raw": "Markov chain", "genie": "genie"}
 BEFORE_CLUSTERING = {
     "chain, raw": "chain",
-    "posterior, raw": "posterior",
-    "tempered, raw": "posterior, losses halved",
     "conditional, raw": "conditional chain",
     "markov, raw": "Markov chain",
 }

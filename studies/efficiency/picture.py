@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from craftrl.paper.sweep import Row
 from craftrl.paper.table1 import CHANCE, PUBLISHED
-from craftrl.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, RED, chance_line, picture
+from craftrl.plots.style import BLUE, INK, ORANGE, PURPLE, RED, chance_line, picture
 from studies.efficiency.report import Curve, chance_of_worlds, curves
 from studies.efficiency.spec import EXCESS, WORLDS
 
@@ -23,17 +23,14 @@ SHOWN = {
     "genie": ("genie: knows the neighbours' states", INK, "-."),
     "hub": ("hub: looks at no agent", ORANGE, ":"),
     "markov, relabelled": ("Markov chain, relabelled", PURPLE, "-"),
-    "posterior, relabelled": ("posterior, relabelled", GREEN, "-"),
     "chain": ("chain", BLUE, "-"),
     "independent": ("CRAFT as in the paper", RED, "-"),
 }
 SHOWN_EXCESS = {
     "independent": ("independent", RED, "-"),
     "chain": ("chain", BLUE, "-"),
-    "posterior": ("posterior", GREEN, "-"),
     "markov": ("Markov chain", PURPLE, "-"),
     "chain, raw": ("the chain's own codes", BLUE, ":"),
-    "posterior, raw": ("the posterior's own codes", GREEN, ":"),
     "markov, raw": ("the Markov chain's own codes", PURPLE, ":"),
 }
 

@@ -27,7 +27,6 @@ __all__ = ["run_one"]
 
 # The toy world's population values (Appendix D); the control world has the same latent dynamics and agents.
 TOY = Bounds(alpha=math.log(3), eta=1 / 5, nu=5 / 32)
-TEMPERATURE = 2.0
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -62,7 +61,6 @@ def run_one(run: Run) -> dict[str, Any]:
     references = {
         "genie": losses.genie(truth),
         "hub": losses.hub(),
-        "tempered, raw": losses.consensus(TEMPERATURE),
         "conditional, raw": losses.conditional_chain(),
     }
     return by_measure(

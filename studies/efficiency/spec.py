@@ -31,8 +31,6 @@ LEARNERS: Mapping[str, dict[str, Any]] = {
     "independent, relabelled": {"coupling": "independent", "relabel": True},
     "chain": {"coupling": "chain", "relabel": False},
     "chain, relabelled": {"coupling": "chain", "relabel": True},
-    "posterior": {"coupling": "posterior", "relabel": False},
-    "posterior, relabelled": {"coupling": "posterior", "relabel": True},
     "markov": {"coupling": "markov", "relabel": False},
     "markov, relabelled": {"coupling": "markov", "relabel": True},
 }
@@ -42,16 +40,12 @@ NAMES = {
     "independent, relabelled": "the same, relabelled",
     "chain": "chain",
     "chain, relabelled": "chain, relabelled",
-    "posterior": "posterior",
-    "posterior, relabelled": "posterior, relabelled",
     "markov": "Markov chain",
     "markov, relabelled": "Markov chain, relabelled",
     "genie": "genie: knows the neighbours' states",
     "hub": "hub: looks at no agent",
     "chain, raw": "chain, before clustering",
-    "posterior, raw": "posterior, before clustering",
     "markov, raw": "Markov chain, before clustering",
-    "tempered, raw": "posterior at temperature 2, before clustering",
     "conditional, raw": "conditional chain, before clustering",
 }
 WORLDS = {
