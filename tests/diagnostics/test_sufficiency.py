@@ -5,9 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from craftrl.core.oracle import CheckablePairFunction
 
 from craftrl import TrajectoryDataset
+from craftrl.core.oracle import CheckablePairFunction
 from craftrl.diagnostics.sufficiency import (
     captured_share,
     foretold,

@@ -68,7 +68,7 @@ def network():
 
 def start_test(oracle, x, agent):
     prepared = oracle.prepare(TrajectoryDataset.from_arrays([x[agent == 0], x[agent == 1]]))
-    return counted_start_test(prepared) if isinstance(oracle, CoordinateOracle) else prepared.test_start()
+    return prepared.test_start()
 
 
 def test_one_start_raises_no_alarm_with_coordinates_although_mimics_abound():
