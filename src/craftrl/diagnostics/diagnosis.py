@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, encode_dataset, named_states
 from craftrl.core.findings import Finding
-from craftrl.core.seam import CheckablePairFunction, PairFunction
+from craftrl.core.oracle import CheckablePairFunction, PairFunction
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.findings import assigned_share, of_checks
