@@ -103,10 +103,9 @@ def measure(M: int, n: int) -> dict[str, Any]:
     ):
         oracle, best = CoordinateOracle(n_threads=n_threads), partial(seconds, clock=clock)
         counter = oracle.prepare(tau).counter
-        steps = range(1, H + 1)
         row[label] = {
             "threads": n_threads,
-            "pack": best(lambda n=n_threads: list(ordered_map(partial(pack_coordinates, share), steps, n))),
+            "pack": best(lambda n=n_threads: list(ordered_map(partial(pack_coordinates, share), range(1, H + 1), n))),
             "count": best(lambda c=counter: list(c.map(partial(_count, c), range(1, H)))),
             "count and minimise": best(lambda c=counter: c.best_pairs(views, grid)),
             "fit without tests": best(lambda o=oracle: craft(o.prepare(tau), Bounds(**BOUNDS))),

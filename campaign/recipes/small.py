@@ -8,7 +8,6 @@ import numpy as np
 
 from campaign.bench import Bench
 from craftrl import Training
-from craftrl.diagnostics import Subject
 from craftrl.importing import Agent, Episode, Recording
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "state_module",
     "states_of_shard",
     "states_shown",
-    "subject",
     "table",
     "task",
     "tensor",
@@ -154,10 +152,9 @@ def gym_world() -> Any:
     return GymWorld(environment, lambda env: 0, 2, [0, 1], 4, agents)
 
 
-def subject(b: Bench) -> Any:
-    """A model as `diagnose` sees it."""
-    m = b.model
-    return Subject(tuple(m.encoders_), np.array(list(m.n_states_)), m.labels_, m.trace_, m.bounds_, m._refit)
+def no_actions(b: Bench) -> Any:
+    """One action at every step of every trajectory."""
+    return np.zeros((len(b.x), b.x.shape[1] - 1), dtype=int)
 
 
 def episode(x: Any, recording: Any = None) -> Any:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from craftrl.distributed.cost import estimate
+from craftrl.distributed.job import Cluster, Job
+from craftrl.distributed.rates import Rates
 
 from campaign.bench import Bench
 from campaign.recipes.small import agent, environment, episode, few_epochs, states_shown
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle
-from craftrl.distributed.cost import estimate
-from craftrl.distributed.job import Cluster, Job
-from craftrl.distributed.rates import Rates
 from craftrl.envs import collect
 from craftrl.importing import Agent, import_data
 

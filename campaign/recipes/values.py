@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from craftrl.distributed.job import Cluster, Job
+from craftrl.distributed.rates import Rates
 
 from campaign.bench import Bench
 from campaign.recipes.small import environment, first, halves, latent, second, tree
@@ -14,8 +16,6 @@ from craftrl.core.grid import Grid
 from craftrl.data.dataset import ArraySteps
 from craftrl.data.ranks import ALONE
 from craftrl.distributed import LocalExecutor
-from craftrl.distributed.job import Cluster, Job
-from craftrl.distributed.rates import Rates
 
 __all__ = ["VALUES"]
 

@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from craftrl.core.oracle import Coupling
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
+from craftrl.core.oracle import Coupling
 from craftrl.envs import collect
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of

@@ -32,7 +32,7 @@ def run_one(run: Run) -> dict[str, Any]:
                  where bounds were known anyway, or something is broken
     warned       whether `fit` warned; told: what of
     """
-    case = draw_case(run.seed, run.worlds == "check", run.n)
+    case = draw_case(run.seed, run.worlds != "calibration", run.n)
     tau, fresh = case.data().tau, case.fresh(FRESH)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
@@ -58,20 +58,8 @@ def run_one(run: Run) -> dict[str, Any]:
 
 
 def told(model: CRAFT) -> list[str]:
-    """What `fit` has to warn of, in a word each."""
-    trace = model.trace_
-    outcomes = trace.outcomes()
-    seen = {
-        "chance": trace.mostly_at_chance,
-        "no state": "no state" in outcomes,
-        "one state": trace.mostly_one_state,
-        "too many": "too many states" in outcomes,
-        "Line 46": bool(trace.misread()),
-        "closure": bool(trace.contradicted("p_closure")),
-        "residual": bool(trace.contradicted("p_residual")),
-        "start": trace.start is not None and bool(list(trace.start.warnings())),
-    }
-    return [name for name, warned in seen.items() if warned]
+    """What `fit` has to warn of, by kind."""
+    return [finding.kind for finding in model.trace_.findings if finding.severity == "warning"]
 
 
 def _fitted(case: Case, tau: TrajectoryDataset, bounds: dict[str, Any]) -> CRAFT:

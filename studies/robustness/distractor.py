@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl import CoordinateOracle, TrajectoryDataset
-from craftrl.diagnostics import residual_information
+from craftrl.diagnostics.tests import run_tests
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.paper.sweep import seed_of
 
@@ -47,9 +47,10 @@ def planted_distractors(sizes: Iterable[int], n_seeds: int) -> list[dict[str, An
         for seed in range(n_seeds):
             world = BitsExBMDP(HORIZON, N_FEATURES, seed)
             tau = collect(world, world.paper_policies(), n, seed_of("distractor", n, seed)).tau
+            prepared = CoordinateOracle().prepare(tau)
             for where, steps in PLANTED.items():
-                residual = residual_information(planted_codes(world, tau, steps), tau, CoordinateOracle())
-                found[where].append(_summary(residual.explained() < 1, steps))
+                tests = run_tests(list(planted_codes(world, tau, steps).T), prepared)
+                found[where].append(_summary(tests.explained < 1, steps))
         for where, rows in found.items():
             alarm, seen, tainted = np.mean(rows, axis=0)
             table.append({"where": where, "n": n, "seeds": n_seeds, "alarm": alarm, "seen": seen, "tainted": tainted})

@@ -35,12 +35,9 @@ DIAGNOSTICS: dict[str, Callable[[Row], float | None]] = {
     "explained so far": lambda row: row["explained_so_far"],
     "residual test": lambda row: row["least_p_value"],
     "closure test": lambda row: row["least_closure_p_value"],
-    "eta test": lambda row: row["least_share_p_value"],
     "same state count": lambda row: row["same_count"],
     "assigned at H": lambda row: row["assigned"],
-    "cluster gap": lambda row: row["gap"],
     "held-out gain": lambda row: row["gain"],
-    "gain over best f": lambda row: row["gain"] - row["best_gain"],
 }
 
 # Among which rows a diagnostic is judged: all, one violation with its unbroken world, one world.

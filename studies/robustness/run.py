@@ -80,24 +80,19 @@ def _fitted(run: Run, world: World, policies: Any, tau: TrajectoryDataset) -> CR
 
 def _findings(found: Diagnosis) -> dict[str, Any]:
     """One number for each diagnostic: means over h = 2..H, and the worst step where that says more."""
-    assert found.resamples is not None
-    assert found.residual is not None
-    assert found.closure is not None
-    share = float(found.shares.p_value.min())
+    assert found.stability is not None
+    assert found.tests is not None
     return {
         "verdict": found.verdict,
         "score": found.score,
-        "stability": float(found.stability[1:].mean()),
+        "stability": float(found.stable[1:].mean()),
         "same_count": float(found.same_count[1:].mean()),
         "explained": float(found.explained[1:].mean()),
         "explained_so_far": float(np.minimum.accumulate(found.explained)[1:].mean()),
-        "least_p_value": float(found.residual.p_value.min()),
-        "least_closure_p_value": float(found.closure.p_value.min()),
-        "least_share_p_value": None if np.isnan(share) else share,  # no test of bounds that the data chose
+        "least_p_value": float(found.tests.p_residual.min()),
+        "least_closure_p_value": float(found.tests.p_closure.min()),
         "assigned": float(found.assigned[-1]),
-        "gap": float(np.nan_to_num(found.gap[1:], nan=0.0).mean()),
-        "gain": float(found.resamples.gain.mean()),
-        "best_gain": float(found.resamples.best_gain.mean()),
+        "gain": float(found.stability.gain.mean()),
     }
 
 

@@ -5,16 +5,15 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-
 from literal_counting import random_problem
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT
-from craftrl.envs import BitsExBMDP, collect
 from craftrl.engine import counting
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.oracles.couplings import shortest_path
 from craftrl.states.accuracy import population_accuracy
 

@@ -159,7 +159,7 @@ def test_log_odds_of_unseen_trajectories_come_from_networks_that_did_not_learn_f
 
 def test_a_network_is_diagnosed_by_its_own_log_odds(craft, data, tmp_path):
     found = craft.diagnose(data.tau)
-    assert found.resamples is None
+    assert found.stability is None
     assert found.sufficiency.n_unseen == 100
     assert found.score > 0.9
     assert found.verdict in ("trust", "check")

@@ -10,7 +10,8 @@ from PIL import Image
 from report_models import bits, images, three_agents
 
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError
-from craftrl.diagnostics import Sufficiency
+from craftrl.diagnostics.findings import of_checks
+from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.paper import SingleObservation, sample_size
 from craftrl.report import sample as sampling
 from craftrl.report import spectra as spectra_module
@@ -65,16 +66,18 @@ def test_what_a_network_s_log_odds_say_is_told_in_words():
         several=np.array([False, True, True, True, True]),
     )
     exact = model.diagnose(tau, n_resamples=0)
-    diagnosis = replace(exact, residual=None, closure=None, sufficiency=found)
+    told = tuple(of_checks(tau, exact.n_states, None, None, found))
+    diagnosis = replace(exact, tests=None, sufficiency=found, findings=told)
     assert diagnosis.trust == pytest.approx([1.0, 0.97 * 0.99, 0.97, 0.97 * 0.91 * 0.5, 0.97 * 0.91])
-    said = verdict(model, LatentGraph.from_model(model, tau), diagnosis, guarantee(model))
+    said = verdict(model, diagnosis, guarantee(model))
     assert "The states hold 97% (standard error 20%) of what the log-odds tell of the agents of 40" in said.why
     assert "they hold at least 91% of what the log-odds foretell" in said.why
     assert "the log-odds in turn tell at least 50% of every state's observations" in said.why
     assert "at h = 3 the agents do not differ, so nothing was checked there" in said.why
     assert "refits" not in said.why
-    assert any(advice.startswith("More trajectories of every agent: 40 were kept") for advice in said.advice)
-    assert any(advice.startswith("Trajectories that visit state 1 at step 4") for advice in said.advice)
+    assert [finding.kind for finding in told] == ["hardly known", "log-odds foretell more", "not told apart"]
+    assert said.warnings == tuple(map(str, told))
+    assert "of state 1 at h = 4 they know 50% of the observations" in said.warnings[2]
     assert steps(model, diagnosis).rows[3][-3] == 0.5
 
 
@@ -97,15 +100,17 @@ def test_what_fit_warned_of_is_told_without_data():
     said = contents(model).verdict
     assert said.level == "do not trust"
     assert " ".join(said.warnings) == str(warned[0].message)
-    assert "act more differently" in said.advice[0]
+    assert "Check that the agents act differently" in said.warnings[0]
     assert contents(model, x, agent, n_resamples=0).verdict.level == "do not trust"
 
 
-def test_the_rarest_move_is_named(told):
-    model, tau = bits()
-    counts = [c.sum(axis=0) for c in LatentGraph.from_model(model, tau).counts]
-    least = min(int(c[c > 0].min()) for c in counts)
-    assert f"made by {least:,} of 1,000" in told.verdict.advice[0]
+def test_a_move_is_named_where_hardly_anybody_makes_it(told):
+    """Of 1,000 trajectories every move of `bits` is made by many: no advice. Of 20 it is not."""
+    assert not told.verdict.advice
+    rng = np.random.default_rng(0)
+    s = np.cumsum(rng.random((60, 3)) < np.repeat([0.1, 0.6], 30)[:, None], axis=1) % 2
+    rare = fitted(CRAFT(alpha=1.0, eta=0.1, nu=0.1), s[..., None], np.repeat([0, 1], 30)).trace_.findings
+    assert any(finding.kind == "rare move" and finding.severity == "note" for finding in rare)
 
 
 def test_the_theorem_stands_beside_the_number_given():

@@ -61,7 +61,7 @@ def test_groups_and_counts():
 
 def test_a_sweep_names_every_run_once_and_a_run_repeats_itself():
     runs = sweep(30)
-    assert len(set(runs)) == 60
+    assert len(set(runs)) == 90
     assert {run.bounds for run in runs} == {"chosen", "known"}
     run = Run("calibration", "known", 200, 3, n_resamples=1)
     assert run_one(run) == run_one(run)

@@ -38,16 +38,13 @@ def row(accuracy: float, score: float, **changes: Any) -> dict[str, Any]:
             "least_closure_p_value",
             "same_count",
             "assigned",
-            "gap",
             "gain",
-            "best_gain",
         ),
         1.0,
     )
     return {
         **given,
         **findings,
-        "least_share_p_value": None,
         **dict.fromkeys(("accuracy", "state_mean", "state_worst"), accuracy),
         "chance": 0.7,
         "warned": False,
@@ -74,7 +71,6 @@ def test_a_diagnostic_that_orders_models_by_accuracy_foretells_it() -> None:
     assert found["stability", "all"].auc == 0.5
     assert found["score", "data size"].rows == 11
     assert ("score", "lock") not in found
-    assert ("eta test", "all") not in found  # the data chose eta
     assert format_predictions(list(found.values())).splitlines()[1].startswith("all")
 
 
@@ -161,8 +157,7 @@ def test_small_violations_are_survived_and_the_diagnosis_agrees(run: Run) -> Non
     assert len(result["accuracy_by_step"]) == len(result["trust_by_step"]) == run.horizon
     assert result["state_worst"] > 0.9 > result["chance"]
     found = [read(result) for read in DIAGNOSTICS.values()]
-    assert np.isfinite([value for value in found if value is not None]).all()
-    assert (None in found) == (run.learner == "default")
+    assert np.isfinite(found).all()
 
 
 @pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
@@ -170,7 +165,7 @@ def test_what_the_mechanisms_of_the_new_violations_foretell() -> None:
     """Starts are noticed at once, and where agents are alike it decides whose habits they share."""
     starts = run_one(Run("toy", "starts", 0.2, "default", 1000, 0, 6, 16, 0))
     assert starts["accuracy"] > 0.97
-    assert "start" in starts["told"]
+    assert "several starts" in starts["told"]
     random, sticky = (
         run_one(Run("control", kind, 0.3, "default", 1000, 1, 8, 16, 0)) for kind in ("alike", "alike, sticky")
     )

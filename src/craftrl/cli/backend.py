@@ -15,8 +15,8 @@ def add_backend_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--ray",
         metavar="ADDRESS",
-        help="count, or train networks, on the Ray cluster at HOST:PORT, auto for the one of this machine, or local for "
-        "one that is started here",
+        help="count, or train networks, on the Ray cluster at HOST:PORT, auto for the one of this machine, or local "
+        "for one that is started here",
     )
     group.add_argument("--workers", type=positive, metavar="N", help="networks on Ray: how many ranks (default: all)")
 

@@ -12,7 +12,7 @@ from craftrl.cli.sources import add_import_options, import_options, refuse_impor
 from craftrl.data.places import Place, place
 
 if TYPE_CHECKING:
-    from craftrl import CRAFT, TrajectoryDataset
+    from craftrl import CRAFT
     from craftrl.cli.fit_plan import Plan
     from craftrl.diagnostics import Diagnosis
 
@@ -109,7 +109,7 @@ def main(args: argparse.Namespace) -> None:
     model = learner(args, plan)
     print(*plan.lines, sep="\n", flush=True)
     with warnings.catch_warnings(), shown(plan.tau.H):
-        warnings.simplefilter("ignore", AssumptionWarning)  # said in the summary, step by step
+        warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
         if args.ray is not None and plan.scratch is not None:  # a network
             from craftrl.distributed.train_on_ray import fit_networks_on_ray
 
@@ -124,7 +124,7 @@ def main(args: argparse.Namespace) -> None:
     diagnosis = model.diagnose(plan.tau, n_resamples=_refits(model) if args.diagnose is None else args.diagnose)
     if args.diagnose is not None:
         print(f"{diagnosis}\n")
-    print(_verdict(model, plan.tau, diagnosis))
+    print(_verdict(model, diagnosis))
 
 
 def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
@@ -149,16 +149,15 @@ def _refits(model: CRAFT) -> int | None:
     return None if isinstance(model.oracle_, CountingOracle) else 0
 
 
-def _verdict(model: CRAFT, tau: TrajectoryDataset, diagnosis: Diagnosis) -> str:
+def _verdict(model: CRAFT, diagnosis: Diagnosis) -> str:
     """What a user should know at the end: how many states, how far to trust them, what to record more of."""
     from craftrl.report.guarantee import guarantee
     from craftrl.report.verdict import verdict
-    from craftrl.states.graph import LatentGraph
 
-    found = verdict(model, LatentGraph.from_model(model, tau), diagnosis, guarantee(model))
+    found = verdict(model, diagnosis, guarantee(model))
     lines = [f"Verdict: {found.level}. {found.found}", found.why]
     lines += [f"Warning: {warning}" for warning in found.warnings]
-    lines += [f"Record more: {advice}" for advice in found.advice]
+    lines += [f"Note: {note}" for note in found.advice]
     return "\n".join(lines)
 
 

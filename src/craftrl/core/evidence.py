@@ -1,8 +1,8 @@
-"""Do the log-odds tell the agents apart at all? Chance, and a test of each step against it.
+"""How likely is it by chance alone? The tests that everything learned is put to.
 
 Log-odds that know nothing are all alike, and CRAFT then finds one state wherever it looks: a failure that looks like a
 finding. So every oracle says, for each h, how probable it is that log-odds as good as its f_h come about where the
-agent has nothing to do with the pair (x_h, x_{h+1}).
+agent has nothing to do with the pair (x_h, x_{h+1}). States are tested by tables of counts (`dependence`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,27 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
+from scipy.special import entr, gammaincc, gammaln, stdtr
 
-__all__ = ["LEVEL", "above_chance", "chance_loss", "held_out_p_value", "shares_loss", "table_p_value"]
+__all__ = [
+    "CONTRADICTED",
+    "LEVEL",
+    "above_chance",
+    "chance_loss",
+    "dependence",
+    "held_out_p_value",
+    "log_gamma_tail",
+    "paired_p_value",
+    "shares_loss",
+    "table_log_p",
+    "table_p_value",
+]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
 LEVEL = 0.01  # of the steps that are called better than chance, at most so large a share is not
+CONTRADICTED = 1e-3  # how likely a test may be to fail by chance, over all steps of one model together
+LEAST_EXPECTED = 2.0  # of an entry of a table; rarer rows and columns are counted together
 
 
 def chance_loss(agent: Ints) -> float:
@@ -36,36 +50,63 @@ def held_out_p_value(log_p: Floats, agent: Ints) -> float:
 
     A pair's gain is the log-probability of its agent less that of an agent drawn by the shares; `log_p` is centred
     first, which changes no sum. If pairs say nothing of agents, the mean gain is zero, whatever the log-probabilities
-    are, calibrated or not: it is compared with its standard error over the trajectories (one-sided t-test).
+    are, calibrated or not.
     """
-    from scipy.stats import t
-
     m, K = log_p.shape
     if m < 2 or len(np.unique(agent)) < K:
         return 1.0
     share = np.bincount(agent, minlength=K) / m
     centred = log_p - log_p.mean(axis=0)
-    gain = centred[np.arange(m), agent] - centred @ share
-    error = float(gain.std(ddof=1)) / np.sqrt(m)
-    return float(t.sf(gain.mean() / error, m - 1)) if error > 0 else 1.0
+    return paired_p_value(centred[np.arange(m), agent] - centred @ share)
+
+
+def paired_p_value(gain: Floats) -> float:
+    """How likely the mean of these gains, one per trajectory, is so far above zero by chance (one-sided t-test)."""
+    m = len(gain)
+    error = float(gain.std(ddof=1)) / np.sqrt(m) if m > 1 else 0.0
+    return float(stdtr(m - 1, -gain.mean() / error)) if error > 0 else 1.0
+
+
+def dependence(counts: Ints, stratum: Ints) -> tuple[Floats, Floats]:
+    """Whether the groups of each stratum differ in the values of each of F functions: ln p (F,) and nats (F,).
+
+    counts   (G, F, V): how often each function has each value in each group
+    stratum  (G,): rising numbers; the groups of one stratum are the rows of one table
+
+    Pearson's statistic, summed over strata, against the gamma law with its exact mean and variance. The second is the
+    dependence per count, less what chance alone gives; below 0 where there is less than that.
+    """
+    from craftrl.core.pearson import pearson
+
+    G, F, V = counts.shape
+    first = np.append(np.flatnonzero(np.diff(stratum, prepend=-1)), G) if G else np.zeros(1, dtype=np.int64)
+    most, found = int(np.diff(first).max(initial=1)), np.zeros((F, 3))
+    pearson(counts, first, LEAST_EXPECTED, np.empty((most, V)), np.empty(most), np.empty(V), found)
+    statistic, mean, variance = found.T
+    some = variance > 1e-9
+    scale = np.divide(variance, mean, out=np.ones(F), where=some)
+    log_p = np.where(some, log_gamma_tail(mean / scale, statistic / scale), 0.0)
+    total = counts.sum(axis=(0, 2), dtype=np.int64)
+    return log_p, (statistic - mean) / (2 * np.maximum(total, 1))
+
+
+def log_gamma_tail(shape: Floats, x: Floats) -> Floats:
+    """ln of the chance that a gamma variable of this shape, with scale 1, is above x; where that is too small for a
+    float, its first-order expansion."""
+    shape, x = np.maximum(shape, 1e-9), np.asarray(x, dtype=np.float64)
+    tail = gammaincc(shape, x)
+    far = (shape - 1) * np.log(np.maximum(x, 1e-300)) - x - gammaln(shape)
+    return np.where(tail > 1e-280, np.log(np.maximum(tail, 1e-300)), np.minimum(far, -640.0))
+
+
+def table_log_p(counts: Ints) -> float:
+    """ln p of one table (cells, K): how often each agent has each pair of values."""
+    return float(dependence(counts[:, None, :], np.zeros(len(counts), dtype=np.int64))[0][0])
 
 
 def table_p_value(counts: Ints, n_tried: int) -> float:
-    """The same for a table that was chosen, as the best of `n_tried`, on the very pairs that it counts.
-
-    `counts` (cells, K) says how often each agent has each pair of values. Pearson's statistic of independence, scaled
-    to its exact mean where counts are small, and Bonferroni's correction for the choice.
-    """
-    from scipy.stats import chi2
-
-    total, cells, agents = int(counts.sum()), counts.sum(axis=1), counts.sum(axis=0)
-    free = int(max((cells > 0).sum() - 1, 0) * max((agents > 0).sum() - 1, 0))
-    if not free or total < 2:
-        return 1.0
-    expected = np.outer(cells, agents) / total
-    pearson = np.divide((counts - expected) ** 2, expected, out=np.zeros_like(expected), where=expected > 0).sum()
-    log_p = chi2.logsf(pearson * (total - 1) / total, free)
-    return float(np.exp(min(log_p + np.log(max(n_tried, 1)), 0.0)))
+    """The same for a table that was chosen, as the best of `n_tried`, on the very pairs that it counts (Bonferroni)."""
+    return float(np.exp(min(table_log_p(counts) + np.log(max(n_tried, 1)), 0.0)))
 
 
 def above_chance(p_values: Sequence[float]) -> NDArray[np.bool_]:

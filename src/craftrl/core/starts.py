@@ -9,18 +9,13 @@ Paper: Section 2.2 (one start state), Algorithm 2, Lines 5-6
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from craftrl.core.evidence import LEVEL
+from craftrl.core.evidence import LEVEL, paired_p_value
 from craftrl.core.saved import Savable
 
 __all__ = ["StartTest", "paired_p_value"]
 
-Floats = NDArray[np.float64]
 LEAST_SHARE = 0.1  # of what pairs tell of the agents, the share that x_1 must add for it to matter
 
 
@@ -53,29 +48,3 @@ class StartTest(Savable):
     def share(self) -> float:
         """Of what both observations tell of the agent, the part that is lost without the first."""
         return self.added / max(self.told, self.added) if self.added > 0 else 0.0
-
-    def warnings(self) -> Iterator[str]:
-        """What was seen, what it means and what to do; nothing where all is well."""
-        if self.agents_differ:
-            yield (
-                f"The agents' first observations differ (p = {self.p_first:.1g}): agents begin in different states, "
-                "or were recorded under different conditions, and the states found may be either; record all "
-                "agents alike, from one start."
-            )
-        if self.several:
-            yield (
-                "Trajectories seem to begin in several states, or agents to respond to noise: of what the first two "
-                f"observations tell of the agent, {self.share:.0%} is lost without the first "
-                f"(p = {self.p_beyond:.1g}), where otherwise nothing would be. The states found may be wrong; cut the "
-                "trajectories so that all begin in one state, name the start of each in fit(..., start=...), or let "
-                "the library look: start='find'."
-            )
-
-
-def paired_p_value(gain: Floats) -> float:
-    """How likely the mean of these gains, one per trajectory, is so far above zero by chance (one-sided t-test)."""
-    from scipy.stats import t
-
-    m = len(gain)
-    error = float(gain.std(ddof=1)) / np.sqrt(m) if m > 1 else 0.0
-    return float(t.sf(gain.mean() / error, m - 1)) if error > 0 else 1.0

@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.evidence import above_chance
+from craftrl.core.findings import Finding
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["CONTRADICTED", "Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
+__all__ = ["Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
 
-# Calibrated on random worlds (docs/diagnostics.md).
-CONTRADICTED = 1e-3  # how likely a test may be to fail by chance, over all steps of one model together
 MISREAD = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
-MISREAD_AT_CHANCE = 0.1  # the same where the log-odds that led to the states are no better than chance
 Outcome = Literal["ok", "no state", "one state", "too many states"]
 
 
@@ -63,19 +61,19 @@ class StepTrace(Savable):
     clusters      in scan order
     comparisons   all merge tests, in the order made
     n_states      |S_{h+1}|
-    assigned      share of all trajectories that still have a state at h+1: the rest leaked out
+    assigned      of the trajectories that are there at h+1, the share that has a state
     outcome       "no state", "one state" and "too many states" (more than the encoders have values, where that
                   is known) mean that the paper's assumptions do not hold on this data
     f_loss        mean loss of f_h per pair in nats: for classifiers and networks on pairs that it did not learn from,
                   for finite classes on those that it did
     encoder_loss  the loss of phi'_{h+1} in Line 46, per state
-    chance        the loss of knowing the agents' shares alone, on the same pairs; None in models of older versions
+    chance        the loss of knowing the agents' shares alone, on the same pairs
     p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`): on
                   pairs not learned from, or corrected for the choice of encoders; None where the oracle does not say
     p_residual    how likely it is by chance alone that something in x_h or x_{h+1} tells the agents apart beyond the
-                  states of h and h+1 as well as it does (`craftrl.diagnostics.residual`); None for not tested
+                  states of h and h+1 as well as it does (`craftrl.diagnostics.tests`); None for not tested
     p_closure     how likely it is by chance alone that something in x_h tells of the state of h+1 beyond that of h, or
-                  the other way round, as well as it does (`craftrl.diagnostics.closure`); None for not tested
+                  the other way round, as well as it does (`craftrl.diagnostics.tests`); None for not tested
     """
 
     h: int
@@ -119,8 +117,9 @@ class Trace(Savable):
 
     models      what describes f_h, one entry for each step (a `FinitePairModel` for finite classes), or ()
     oracle_use  one entry for each kind of question
-    start       whether all trajectories begin in one state, by test; None where the oracle does not say, where starts
-                were given, and in models of older versions
+    start       whether all trajectories begin in one state, by test; None where the oracle does not say, or starts were
+                given
+    findings    what speaks against the states, or is worth knowing of them
     """
 
     grid: Grid
@@ -128,6 +127,7 @@ class Trace(Savable):
     models: tuple[Any, ...] = ()
     oracle_use: tuple[OracleUse, ...] = field(default=(), compare=False)
     start: StartTest | None = None
+    findings: tuple[Finding, ...] = ()
 
     def saved(self) -> dict[str, Any]:
         """Without models of a kind that no file holds: what they say of the data is in the spectra."""
@@ -154,28 +154,13 @@ class Trace(Savable):
         return [h for h, b in zip(p_value, better) if not b]
 
     @property
-    def mostly_at_chance(self) -> bool:
-        """Whether that is so at most of the steps: single steps at which agents act alike are no failure."""
-        return len(self.at_chance()) > len(self.steps) / 2
-
-    @property
-    def mostly_one_state(self) -> bool:
-        """Whether one state was found at most of the steps: at single ones it may be all there is."""
-        return len(self.outcomes().get("one state", [])) > len(self.steps) / 2
-
-    def contradicted(self, test: Literal["p_residual", "p_closure"]) -> list[int]:
-        """The iterations h at which the data contradicts the states by this test, all steps taken together."""
-        p_value = [1.0 if getattr(step, test) is None else getattr(step, test) for step in self.steps]
-        return [step.h for step, p in zip(self.steps, p_value) if p * len(self.steps) < CONTRADICTED]
+    def guesses(self) -> bool:
+        """Whether `fit` found the log-odds to be no better than chance at most steps."""
+        return any(finding.kind == "at chance" for finding in self.findings)
 
     def misread(self) -> list[int]:
-        """The steps h+1 whose encoder does not read the states that were found: a large loss of Line 46.
-
-        Where the log-odds are no better than chance, less of a loss is enough.
-        """
-        at_chance = set(self.at_chance())
-        most = {step.h: MISREAD_AT_CHANCE if step.h in at_chance else MISREAD for step in self.steps}
-        return [step.h + 1 for step in self.steps if step.encoder_loss > most[step.h]]
+        """The steps h+1 whose encoder does not read the states that were found: a large loss of Line 46."""
+        return [step.h + 1 for step in self.steps if step.encoder_loss > MISREAD]
 
     def outcomes(self) -> dict[str, list[int]]:
         """For each kind of outcome but "ok", the steps h+1 at which it occurred."""

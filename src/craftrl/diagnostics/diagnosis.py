@@ -1,26 +1,66 @@
-"""The findings of all checks on one model, as a record that prints itself."""
+"""The findings of all checks on one model, as a record that prints itself, and the verdict on them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.diagnostics.closure import Closure
-from craftrl.diagnostics.resamples import Resamples
-from craftrl.diagnostics.residual import Residual
-from craftrl.diagnostics.shares import AgentShares
-from craftrl.diagnostics.sufficiency import Sufficiency
+from craftrl.core.encoders import Encoder, encode_dataset, named_states
+from craftrl.core.findings import Finding
+from craftrl.core.oracle import CheckablePairFunction, PairFunction
+from craftrl.core.trace import Trace
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.findings import assigned_share, of_checks
+from craftrl.diagnostics.stability import Fitted, Stability, refits
+from craftrl.diagnostics.sufficiency import Sufficiency, least, sufficiency
+from craftrl.diagnostics.tests import StateTests, run_tests
+from craftrl.oracles.counting import CountingOracle
 
-__all__ = ["Diagnosis", "Verdict"]
+__all__ = ["MOST_RESAMPLES", "Diagnosis", "Verdict", "diagnose"]
 
 Floats = NDArray[np.float64]
 Verdict = Literal["trust", "check", "do not trust", "not checked"]
 
 TRUST, CHECK = 0.95, 0.8  # the score from which a model is trusted, or worth a look
+MOST_RESAMPLES = 10_000
+
+
+def diagnose(
+    encoders: tuple[Encoder, ...],
+    n_states: NDArray[np.int64],
+    labels: NDArray[np.integer],
+    trace: Trace,
+    tau: TrajectoryDataset,
+    refit: Callable[[TrajectoryDataset], Fitted],
+    *,
+    n_resamples: int,
+    seed: int = 0,
+    probe: CountingOracle | None = None,
+    f: PairFunction | None = None,
+) -> Diagnosis:
+    """Every check of a fitted model against the data it was fitted to; see `CRAFT.diagnose`.
+
+    encoders, n_states  phi'_h and |S_h| for h = 1..H
+    labels              (n, H): the states of the trajectories, in the order of the dataset
+    refit               the same model fitted to other data at the same bounds
+    probe               the finite class whose functions test the states, if there is one
+    f                   f_1..f_{H-1} for new data, where they are kept
+    """
+    codes = encode_dataset(encoders, tau)
+    stability = refits(codes, n_states, tau, refit, n_resamples, seed) if n_resamples else None
+    tests = None if probe is None else run_tests(list(named_states(codes, n_states).T), probe.prepare(tau))
+    # Where CRAFT knows of one start, an encoder of all steps need not read it so.
+    begun = np.column_stack([np.zeros_like(codes[:, 0]), codes[:, 1:]]) if n_states[0] == 1 else codes
+    checkable = isinstance(f, CheckablePairFunction)
+    known = sufficiency(f, begun, tau, trace.at_chance(), seed) if checkable else None  # type: ignore[arg-type]
+    told = {finding.kind for finding in trace.findings}
+    more = (found for found in of_checks(tau, n_states, stability, tests, known) if found.kind not in told)
+    return Diagnosis(n_states, assigned_share(tau, labels), (*trace.findings, *more), stability, tests, known)
 
 
 @dataclass(frozen=True)
@@ -28,53 +68,50 @@ class Diagnosis:
     """What the data alone says about a fitted model; arrays have one entry for each h = 1..H unless said otherwise.
 
     n_states     states found
-    assigned     share of the trajectories that still have a label
-    gap          least distance between two clusters that became states of h, in bins; two true successors lie four
-                 bins apart or more, less the error of f_h; NaN where there is nothing to compare
-    shares       how often the rarest agent visits a pair of states, against eta
-    resamples    refits on resampled trajectories; None if none were asked for
-    residual     what tells the agents apart beyond the states; None without a class of probes
-    closure      what tells of the neighbouring state beyond a state; None without a class of probes
-    sufficiency  whether the states hold what the log-odds of a network know; None for other log-odds, and for models
-                 of older versions
-    warnings     everything that asks for attention, in words
-    at_chance    whether the log-odds are no better than chance at most steps, so that there is nothing to trust
+    assigned     of the trajectories that are there, the share that has a label
+    findings     everything that `fit` and these checks found
+    stability    refits on resampled trajectories; None if none were asked for
+    tests        what tells of agents and moves beyond the states; None without a class of functions to test with
+    sufficiency  whether the states hold what the log-odds of a network know; None for other log-odds
     """
 
     n_states: NDArray[np.int64]
     assigned: Floats
-    gap: Floats
-    shares: AgentShares
-    resamples: Resamples | None
-    residual: Residual | None
-    warnings: tuple[str, ...]
-    at_chance: bool = False
-    closure: Closure | None = None
+    findings: tuple[Finding, ...] = ()
+    stability: Stability | None = None
+    tests: StateTests | None = None
     sufficiency: Sufficiency | None = None
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that speak against the states."""
+        return tuple(finding for finding in self.findings if finding.severity == "warning")
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether the log-odds are no better than chance at most steps, so that there is nothing to trust."""
+        return any(finding.kind == "at chance" for finding in self.findings)
 
     @property
     def same_count(self) -> Floats:
         """Share of the refits that found as many states as the model, NaN without refits."""
-        if self.resamples is None:
-            return np.full(len(self.n_states), np.nan)
-        return np.asarray((self.resamples.n_states == self.n_states).mean(axis=0))
+        return self._nothing if self.stability is None else self.stability.same_count(self.n_states)
 
     @property
-    def stability(self) -> Floats:
+    def stable(self) -> Floats:
         """Mean agreement of the refits' encoders with the model's, NaN without refits."""
-        return np.full(len(self.n_states), np.nan) if self.resamples is None else self.resamples.agreement.mean(axis=0)
+        return self._nothing if self.stability is None else np.asarray(self.stability.agreement.mean(axis=0))
 
     @property
     def explained(self) -> Floats:
         """Share of what is known that the states of (h-1, h) hold; 1 at h = 1, NaN where nothing was there to tell.
 
-        With probes, of what they tell of the agents; with a network, of what its log-odds foretell of the next state.
+        With a finite class, of what it tells of the agents; with a network, of what its log-odds foretell of the next
+        state.
         """
-        if self.residual is not None:
-            return np.concatenate([[1.0], self.residual.explained()])
-        if self.sufficiency is not None:
-            return np.concatenate([[1.0], self.sufficiency.closed])
-        return np.full(len(self.n_states), np.nan)
+        if self.tests is not None:
+            return np.concatenate([[1.0], self.tests.explained])
+        return self._nothing if self.sufficiency is None else np.concatenate([[1.0], self.sufficiency.closed])
 
     @property
     def trust(self) -> Floats:
@@ -87,7 +124,7 @@ class Diagnosis:
         step to the next: what fails at one step casts doubt on all that follow. What was not checked counts as 1.
         """
         so_far = np.minimum.accumulate(np.nan_to_num(self.explained, nan=1.0))
-        held = np.nan_to_num(self.stability, nan=1.0) * so_far * (self.n_states > 0)
+        held = np.nan_to_num(self.stable, nan=1.0) * so_far * (self.n_states > 0)
         return np.asarray(held if self.sufficiency is None else held * self.sufficiency.held)
 
     @property
@@ -97,8 +134,8 @@ class Diagnosis:
 
     @property
     def checked(self) -> bool:
-        """Whether there were refits, probes or a network's log-odds: else nothing speaks for the states or against."""
-        return not (self.resamples is None and self.residual is None and self.sufficiency is None)
+        """Whether there were refits, tests or a network's log-odds: else nothing speaks for the states or against."""
+        return not (self.stability is None and self.tests is None and self.sufficiency is None)
 
     @property
     def trusted_until(self) -> int:
@@ -109,9 +146,9 @@ class Diagnosis:
     @property
     def held_up(self) -> bool:
         """Whether the states were put to the test on other data than they were found from: by refits, or on
-        trajectories that a network has not learned from. Probes ask the same data again, of which the states found are
-        the best account, right or wrong."""
-        return self.resamples is not None or self.sufficiency is not None
+        trajectories that a network has not learned from. Tests by a class ask the same data again, of which the states
+        found are the best account, right or wrong."""
+        return self.stability is not None or self.sufficiency is not None
 
     @property
     def verdict(self) -> Verdict:
@@ -124,19 +161,42 @@ class Diagnosis:
             return "do not trust"
         return "trust" if self.score >= TRUST and self.held_up and not self.warnings else "check"
 
-    def __str__(self) -> str:
-        head = f"{self.verdict}: score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
+    @property
+    def why(self) -> str:
+        """What the verdict rests on, in a sentence or two."""
+        if self.at_chance:
+            return "At most steps the agents are told apart no better than by chance, so the states are guesses."
         if not self.checked:
-            why = "without refits (n_resamples) or probes nothing tells right states from wrong ones"
-            head = f"{self.verdict}: {'the log-odds are no better than chance' if self.at_chance else why}"
-        elif self.verdict == "check" and not self.held_up:
-            head += "; refits (n_resamples) would say whether other data gives the same states"
-        return "\n".join([head, *self._table(), *self._held_out(), *(f"- {text}" for text in self.warnings)])
+            return (
+                "Nothing tells right states from wrong ones yet: for this model only refits on resampled trajectories "
+                "do (n_resamples, or --diagnose 3), each about as dear as a fit."
+            )
+        text = "; ".join(self._reasons())
+        return f"{text[0].upper()}{text[1:]}. That is a score of {self.score:.2f}; {TRUST} is needed for trust."
+
+    def _reasons(self) -> Iterator[str]:
+        if self.sufficiency is not None:
+            yield from self.sufficiency.reasons()
+        if self.tests is not None:
+            yield f"the states explain {least(self.explained)} of what observations tell of the agents"
+        if self.stability is not None:
+            times, agreed = len(self.stability.n_states), least(self.stable[1:])
+            yield f"refits on resampled trajectories ({times}) agree with them on {agreed} at every step"
+        elif self.sufficiency is None:
+            yield "no refits (n_resamples, or --diagnose 10) say whether other data gives the same states"
+
+    @property
+    def _nothing(self) -> Floats:
+        return np.full(len(self.n_states), np.nan)
+
+    def __str__(self) -> str:
+        until = f"score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
+        head = f"{self.verdict}: {until}" if self.checked else f"{self.verdict}"
+        return "\n".join([head, self.why, *self._table(), *(f"- {finding}" for finding in self.findings)])
 
     def _table(self) -> list[str]:
-        share = np.concatenate([[np.nan], self.shares.share])
-        columns = {"assigned": self.assigned, "  gap": self.gap, "share": share, "same count": self.same_count}
-        columns |= {"stable": self.stability, "explained": self.explained}
+        columns = {"assigned": self.assigned, "same count": self.same_count, "stable": self.stable}
+        columns |= {"explained": self.explained}
         columns |= {} if self.sufficiency is None else {" read": self.sufficiency.read}
         columns |= {"trust": self.trust}
         table = [" ".join(["  h", "states", *columns])]
@@ -144,11 +204,3 @@ class Diagnosis:
             shown = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
             table.append(" ".join([f"{h:3}", f"{n:6}", *(f"{v:>{len(name)}}" for v, name in zip(shown, columns))]))
         return table
-
-    def _held_out(self) -> list[str]:
-        told = [] if self.sufficiency is None else [f"{str(self.sufficiency).capitalize()}."]
-        if self.resamples is None:
-            return told
-        gain, best = self.resamples.gain.mean(), self.resamples.best_gain.mean()
-        text = f"Held-out agents, gain over their frequencies in nats per pair: {gain:.4f} by the states"
-        return [*told, text + ("." if np.isnan(best) else f", {best:.4f} by the best f_h.")]

@@ -11,35 +11,40 @@ closed    does what f knows of x_h, its profile, foretell the neighbouring state
           fused, or that are misread, fail.
 read      do profiles say which state an observation is of? States that differ by noise alone have one profile.
 
+The profile of x_h are its log-odds with observations that are the same for all, its references: f_h(x_h, r) for
+references r of the next step, f_{h-1}(r, x_h) for those of the step before. f_h depends on x_h through its state alone
+(Equation 1), so observations of one state have one profile, but for the errors of f, and noise has no part in it.
+
 Paper: Equation 1, Section 2.5
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, xlogy
 
-from craftrl.arguments import check_kind, check_whole
+from craftrl.core.evidence import CONTRADICTED, dependence
+from craftrl.core.findings import ranges
 from craftrl.core.oracle import CheckablePairFunction
-from craftrl.core.trace import CONTRADICTED
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.labels import as_labels
-from craftrl.diagnostics.given import check_codes
-from craftrl.diagnostics.profiles import foretold, halves, left_over, profiles, read_by_profile
-from craftrl.states.visits import pair_labels
+from craftrl.states.visits import count_visits, pair_labels
 
-__all__ = ["Sufficiency", "captured_share", "sufficiency"]
+__all__ = ["Sufficiency", "captured_share", "least", "sufficiency"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 PER_AGENT = 2048  # trajectories of each agent that are looked at, at most
 BYTES = 2**28  # and of all of them so many bytes of observations
 LEAST_VISITS, LEAST_SHARE = 10, 0.01  # of a state at a step, so that what is said of it counts
+FEWEST, MOST = 12, 32  # references at each step; in between as many as there are states
+DIRECTIONS, SMALL = 12, 0.05  # of a profile at most so many directions, and none with so small a part of its deviation
+LEARNED = 5  # observations of a state from which on it can be learned
+FOLDS = 2  # of those whose rows are read by what was learned from the others
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,16 @@ class Sufficiency:
             f"{who}, {self.told:.3f} nats per pair"
         )
 
+    def reasons(self) -> Iterator[str]:
+        """What speaks for the states, in parts of a sentence."""
+        yield str(self)
+        yield f"they hold {least(self.closed)} of what the log-odds foretell of the neighbouring state at every step"
+        known = ~np.isnan(self.read)
+        if known.any():
+            yield f"the log-odds in turn tell {least(self.read)} of every state's observations from those of the others"
+        if blind := ranges(np.flatnonzero(~known & self.several) + 1):
+            yield f"at h = {blind} the agents do not differ, so nothing was checked there"
+
     @property
     def held(self) -> Floats:
         """(H,): the captured share, at most 1, times what profiles read right of the worst state of each step.
@@ -91,6 +106,12 @@ class Sufficiency:
         return np.asarray(np.append(held[0] if self.several[0] else 1.0, held[1:]))
 
 
+def least(shares: Floats) -> str:
+    """The smallest of some shares, in words."""
+    shown = f"{float(np.nanmin(shares)):.0%}"
+    return shown if shown == "100%" else f"at least {shown}"
+
+
 def sufficiency(
     f: CheckablePairFunction, codes: Ints, tau: TrajectoryDataset, at_chance: Collection[int], seed: int
 ) -> Sufficiency | None:
@@ -98,14 +119,10 @@ def sufficiency(
 
     `at_chance` are the h at which the agents cannot be told apart: there is nothing to capture there.
     """
-    check_kind("f", f, CheckablePairFunction, "log-odds that say what they learned from, as a network's do")
-    codes = check_codes(codes, tau)
-    alike = as_labels("at_chance", sorted(at_chance) if isinstance(at_chance, set) else at_chance, 1).tolist()
-    check_whole("seed", seed)
     unseen = _spread(f.unseen, tau)
     if not len(unseen):
         return None
-    pairs = [h for h in range(1, tau.H) if h not in alike]
+    pairs = [h for h in range(1, tau.H) if h not in at_chance]
     log_odds = f.of_unseen(_observations(tau, unseen), unseen)
     told, captured, error = captured_share(log_odds, codes[unseen], tau.agent[unseen], pairs)
 
@@ -115,7 +132,7 @@ def sufficiency(
     reading = np.stack([read_by_profile(p, code, rng) for p, code in zip(profile, some.T)], axis=1)
     half = np.stack([halves(p, code) for p, code in zip(profile, some.T)], axis=1)
     closed, p_value = _closed(some, tau.agent[rows], reading, half)
-    known = [h for h in _steps(tau) if h in pairs or h - 1 in pairs]
+    known = [h for h in range(1, tau.H + 1) if h in pairs or h - 1 in pairs]
     read, worst = _told_apart(some, reading, known)
     several = np.array([len(np.unique(code[code >= 0])) > 1 for code in some.T])
     return Sufficiency(told, captured, error, len(unseen), closed, p_value, read, worst, several)
@@ -191,12 +208,112 @@ def _spread(rows: Ints, tau: TrajectoryDataset) -> Ints:
 def _observations(tau: TrajectoryDataset, rows: Ints) -> NDArray[Any]:
     """(m, H, *obs): what these trajectories, in rising order, saw; a step is read in blocks."""
     x = np.empty((len(rows), tau.H, *tau.obs_shape), dtype=tau.dtype)
-    for h in _steps(tau):
+    for h in range(1, tau.H + 1):
         for block, seen in tau.blocks(h):
             mine = (rows >= block.start) & (rows < block.stop)
             x[mine, h - 1] = seen[rows[mine] - block.start]
     return x
 
 
-def _steps(tau: TrajectoryDataset) -> range:
-    return range(1, tau.H + 1)
+# -- profiles -----------------------------------------------------------------------------------------------------
+
+
+def profiles(f: CheckablePairFunction, x: NDArray[Any], codes: Ints, rng: np.random.Generator) -> list[Floats]:
+    """The profiles of observations x (n, H, *obs) with states `codes` (n, H), in their main directions, by step.
+
+    The references of a step are observations of all its states in turn, so that every state meets its neighbours.
+    """
+    H = codes.shape[1]
+    R = int(np.clip(codes.max() + 1, FEWEST, MOST))
+    rows = np.stack([_in_turn(codes[:, h], R, rng) for h in range(H)], axis=1)
+    found = f.beside(x, x[rows, np.arange(H)])
+    return [main_directions(found[:, h], codes[:, h] >= 0) for h in range(H)]
+
+
+def _in_turn(code: Ints, R: int, rng: np.random.Generator) -> Ints:
+    """R rows, of all states in turn and drawn at random within each."""
+    there = rng.permutation(np.flatnonzero(code >= 0))
+    there = there[np.argsort(code[there], kind="stable")]
+    starts = np.flatnonzero(np.diff(code[there], prepend=-1))
+    turn = np.arange(len(there)) - starts[np.searchsorted(starts, np.arange(len(there)), side="right") - 1]
+    return np.resize(there[np.argsort(turn, kind="stable")], R)
+
+
+def main_directions(profile: Floats, there: NDArray[np.bool_]) -> Floats:
+    """Profiles (n, d) in their main directions (n, at most 12), those of rows that are not there 0."""
+    if not there.any():
+        return np.zeros((len(profile), 1))
+    centred = np.where(there[:, None], profile - profile[there].mean(axis=0), 0.0)
+    _, size, axes = np.linalg.svd(centred, full_matrices=False)
+    kept = (size > SMALL * size[0]) & (np.arange(len(size)) < DIRECTIONS)
+    return np.asarray(centred @ axes[kept | (np.arange(len(size)) == 0)].T)
+
+
+def read_by_profile(profile: Floats, code: Ints, rng: np.random.Generator) -> Ints:
+    """The states (n,) that the profiles say, -1 where a code is: a linear discriminant that did not learn from the row.
+
+    All states count alike, so that a rare one is not lost to a common one with the same profile. One with a handful of
+    observations is read as another.
+    """
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # dear to import
+
+    read, there = np.full(len(code), -1), np.flatnonzero(code >= 0)
+    fold_of = rng.permutation(len(there)) % FOLDS
+    for fold in range(FOLDS):
+        learned, own = there[fold_of != fold], there[fold_of == fold]
+        names, visits = np.unique(code[learned], return_counts=True)
+        names = names[visits >= LEARNED]
+        learned = learned[np.isin(code[learned], names)]
+        if len(names) < 2 or not profile[learned].std():
+            read[own] = names[0] if len(names) else 0
+            continue
+        rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=np.full(len(names), 1 / len(names)))
+        read[own] = rule.fit(profile[learned], code[learned]).predict(profile[own])
+    return read
+
+
+def halves(profile: Floats, code: Ints) -> Ints:
+    """Every state cut in two (n,), 0 or 1, where its profiles differ most: along their first direction, by two means.
+
+    A state in which two are fused comes apart here.
+    """
+    half = np.zeros(len(code), dtype=np.int64)
+    for s in np.unique(code[code >= 0]):
+        own = np.flatnonzero(code == s)
+        if len(own) < 2:
+            continue
+        off = profile[own] - profile[own].mean(axis=0)
+        along = off @ np.linalg.svd(off, full_matrices=False)[2][0]
+        order = np.sort(along)
+        n = np.arange(1, len(order))
+        before = np.cumsum(order)[:-1]  # the sum of all is 0
+        half[own] = along > order[np.argmax(before**2 / n + before**2 / n[::-1])]
+    return half
+
+
+def left_over(own: Ints, other: Ints, agent: Ints, probes: Sequence[Ints]) -> tuple[float, float]:
+    """ln p and nats of the probe (n,) that depends most on the neighbouring state `other`, given (own, agent).
+
+    Closure, as in `craftrl.diagnostics.tests`: given the state and the agent, the neighbouring state is independent
+    of whatever else there is in the observation. Unknown states (-1) are left out.
+    """
+    found = [(0.0, 0.0)]
+    for probe in probes:
+        tables = count_visits(pair_labels(own, agent), other, probe)
+        cells, n_other, n_values = tables.shape
+        if not tables.size:
+            continue
+        log_p, nats = dependence(tables.reshape(-1, 1, n_values), np.repeat(np.arange(cells), n_other))
+        found.append((min(float(log_p[0]) + np.log(len(probes)), 0.0), max(float(nats[0]), 0.0)))
+    return min(found)
+
+
+def foretold(own: Ints, other: Ints, agent: Ints) -> float:
+    """What the state tells of the neighbouring one given the agent, in nats, less what chance gives."""
+    there = (own >= 0) & (other >= 0)
+    table = count_visits(agent[there], own[there], other[there])
+    rows, columns = table.sum(axis=2), table.sum(axis=1)
+    n_log_n, of_rows, of_columns, of_all = (xlogy(n, n).sum() for n in (table, rows, columns, rows.sum(axis=1)))
+    ratio = n_log_n - of_rows - of_columns + of_all
+    free = np.sum(((rows > 0).sum(axis=1) - 1).clip(0) * ((columns > 0).sum(axis=1) - 1).clip(0))
+    return max(float(ratio - free / 2), 0.0) / max(int(there.sum()), 1)

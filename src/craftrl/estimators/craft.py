@@ -15,16 +15,19 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.arguments import check_whole, shown
 from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import CLUSTERERS, ClustererName
+from craftrl.core.encoders import named_by_step
 from craftrl.core.grid import check_alpha, check_eta, check_nu
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import COUPLINGS, Coupling, PreparedOracle
-from craftrl.core.trace import Trace
+from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.data.labels import plain_array
-from craftrl.diagnostics import Diagnosis, Subject, diagnose
-from craftrl.diagnostics.resamples import MOST_RESAMPLES
+from craftrl.diagnostics import Diagnosis
+from craftrl.diagnostics.diagnosis import MOST_RESAMPLES, diagnose
+from craftrl.diagnostics.findings import judged, warn
+from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import BOUNDS
@@ -32,7 +35,6 @@ from craftrl.estimators.choices import choose_oracle, one_encoder_for
 from craftrl.estimators.exact import Fitted, fit_by_step, fit_stationary
 from craftrl.estimators.learned import Runs
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.outcomes import run_out, tested, warn_of_failed_assumptions
 from craftrl.estimators.sharing import Shared
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
@@ -176,10 +178,10 @@ class CRAFT(Learner):
                out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
         """
         self.check_parameters()
-        return self._learn(as_dataset(x, agent), start, judged=True)
+        return self._learn(as_dataset(x, agent), start, tested=True)
 
-    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, judged: bool) -> Self:
-        """`fit` on data in one form; `judged`: whether what was learned is tested, and warned of."""
+    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, tested: bool) -> Self:
+        """`fit` on data in one form; `tested`: whether what was learned is tested, and warned of."""
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -196,8 +198,13 @@ class CRAFT(Learner):
                 prepared = prepared.from_any_start()
             fitted, shared = self._fitted(prepared, reading, starts, ask)
             trace = fitted.result.trace
-            if judged:
-                trace = _tested(trace, fitted, prepared, starts, ask)
+            if tested:
+                one_start = None if starts is not None else _start_test(prepared, fitted, ask)
+                labels = fitted.result.labels if fitted.encoder is None else fitted.codes
+                exact = isinstance(prepared, PreparedCounting)
+                independent = exact and reading.coupling == "independent"
+                tests = _state_tests(prepared, fitted)
+                trace = judged(trace, tau, labels, fitted.bounds.nu, tests, one_start, independent)
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, fitted.bounds
         self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
@@ -205,10 +212,7 @@ class CRAFT(Learner):
         self.f_ = fitted.result.f
         self.trace_ = replace(trace, oracle_use=ask.use)
         self.choices_ = (*chosen, *fitted.choices, *reading.choices, *found)
-        if judged:
-            lost = [] if fitted.encoder is not None else run_out(fitted.result.labels, tau, reading.relabel)
-            exact = isinstance(prepared, PreparedCounting)
-            warn_of_failed_assumptions(self.trace_, exact and reading.coupling == "independent", exact, lost)
+        warn(self.trace_.findings, stacklevel=3)
         return self
 
     def _fitted(
@@ -284,20 +288,21 @@ class CRAFT(Learner):
                 f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
                 "given."
             )
-        subject = Subject(
-            encoders=tuple(self.encoders_),
-            n_states=np.array(list(self.n_states_)),
-            labels=data.as_grouped(self.labels_),
-            trace=self.trace_,
-            bounds=self.bounds_,
-            refit=self._refit,
-            chosen=tuple(name for name in BOUNDS if getattr(self, name) == "auto"),
-            f=getattr(self, "f_", None),
-        )
         if probe is None and isinstance(self.oracle_, CountingOracle):
             probe = self.oracle_
         times = self.oracle_.refits() if n_resamples is None else n_resamples
-        return diagnose(subject, data.tau, n_resamples=times, seed=seed, probe=probe)
+        return diagnose(
+            tuple(self.encoders_),
+            np.array(list(self.n_states_)),
+            data.as_grouped(self.labels_),
+            self.trace_,
+            data.tau,
+            self._refit,
+            n_resamples=times,
+            seed=seed,
+            probe=probe,
+            f=getattr(self, "f_", None),
+        )
 
     def summary(self) -> str:
         """What was chosen and why, what was found at each step, and what was asked of the oracle, as text."""
@@ -364,7 +369,7 @@ class CRAFT(Learner):
         # Where starts were given, those of a sample are read off.
         several = self.n_states_[1] > 1 and not hasattr(self, "encoder_")
         start = self.encoders_[1](sample.at(1)) if several else None
-        return again._learn(as_dataset(sample, None), start, judged=False)
+        return again._learn(as_dataset(sample, None), start, tested=False)
 
 
 @dataclass(frozen=True)
@@ -408,13 +413,19 @@ def _starts(
     return numbers if n_labels(numbers) > 1 else None, ()
 
 
-def _tested(trace: Trace, fitted: Fitted, prepared: PreparedOracle, starts: Labels | None, ask: OracleCalls) -> Trace:
-    """The trace with tests of the states, by every function of a finite class, and of one start state."""
+def _state_tests(prepared: PreparedOracle, fitted: Fitted) -> StateTests | None:
+    """Tests of the states by every function of a finite class.
+
+    The states are taken at their word: a code that stands for none is a code of the commonest.
+    """
+    if not isinstance(prepared, PreparedCounting):
+        return None
+    n_states = fitted.result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * prepared.tau.H
+    return run_tests(named_by_step(list(fitted.codes.T), n_states), prepared)
+
+
+def _start_test(prepared: PreparedOracle, fitted: Fitted, ask: OracleCalls) -> StartTest | None:
+    """Whether the data speaks against one start; None where nothing rests on it, or the oracle cannot tell."""
     if isinstance(prepared, PreparedCounting):
-        n_states = fitted.result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * prepared.tau.H
-        trace = tested(trace, list(fitted.codes.T), n_states, prepared)
-        if fitted.encoder is not None:
-            return trace  # which needs no common start
-    if starts is None and isinstance(prepared, (PreparedCounting, PreparedLearned)):
-        trace = replace(trace, start=ask("start", prepared.test_start))
-    return trace
+        return None if fitted.encoder is not None else ask("start", prepared.test_start)
+    return ask("start", prepared.test_start) if isinstance(prepared, PreparedLearned) else None

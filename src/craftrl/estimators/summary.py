@@ -23,6 +23,7 @@ def summary(model: CRAFT) -> str:
         n = model.n_states_total_
         told = f"tells {n} states apart" if n > 1 else "knows one state only"
         lines.append(f"One encoder for all steps {told}.")
+    lines += [f"{finding.severity.capitalize()}: {finding}" for finding in model.trace_.findings]
     bounds = ", ".join(f"{name} = {value:.4g}" for name, value in vars(model.bounds_).items())
     return "\n".join([*lines, "", f"With {bounds}.", _use(model.trace_.oracle_use)])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from craftrl.core.encoders import ValueEncoder
-from craftrl.diagnostics import Diagnosis, cluster_gaps
+from craftrl.diagnostics import Diagnosis
 from craftrl.estimators.craft import CRAFT
 from craftrl.paper import empirical_assumptions
 from craftrl.report.sample import Sample
@@ -14,8 +14,8 @@ from craftrl.report.tables import Table
 __all__ = ["assumptions", "steps"]
 
 STEPS = (
-    *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss", "gap"),
-    *("rarest agent", "same count", "stable", "explained", "read", "trust", "outcome"),
+    *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss"),
+    *("same count", "stable", "explained", "read", "trust", "outcome"),
 )
 
 
@@ -28,11 +28,10 @@ def steps(model: CRAFT, found: Diagnosis | None) -> Table:
     checks = (nothing,) * 5
     if found is not None:
         read = nothing if found.sufficiency is None else found.sufficiency.read
-        rarest = np.concatenate([[np.nan], found.shares.share])
-        checks = (rarest, found.same_count, found.stability, found.explained, read)
-    trust = nothing if found is None or not found.checked else found.trust
+        trust = found.trust if found.checked else nothing
+        checks = (found.same_count, found.stable, found.explained, read, trust)
     rows = []
-    for h, gap, *checked, trusted in zip(range(1, H + 1), cluster_gaps(model.trace_), *checks, trust):
+    for h, *checked in zip(range(1, H + 1), *checks):
         step, encoder = trace[h - 1], model.encoders_[h]
         learned = (
             (1.0, None, None, None, None, "ok")
@@ -41,7 +40,7 @@ def steps(model: CRAFT, found: Diagnosis | None) -> Table:
         )
         outcome = learned[-1] + ", log-odds at chance" * (h in at_chance)
         reads = int(encoder.index) if isinstance(encoder, ValueEncoder) else None
-        numbers = [None if v is None or np.isnan(v) else float(v) for v in (*learned[:-1], gap, *checked, trusted)]
+        numbers = [None if v is None or np.isnan(v) else float(v) for v in (*learned[:-1], *checked)]
         rows.append((h, int(model.n_states_[h]), reads, *numbers, outcome))
     return Table("steps", "What was found at each step, and what the checks say of it.", STEPS, tuple(rows)).filled()
 

@@ -90,7 +90,7 @@ def contents(
     return Contents(
         title=title,
         made_by=f"craftrl {__version__}",
-        verdict=verdict(model, labelled.graph, diagnosis, theorem),
+        verdict=verdict(model, diagnosis, theorem),
         agents=agent_names(model),
         moves_of=labelled.who,
         pairs=tuple(pairs_of_agents(model)),

@@ -64,7 +64,7 @@ def _verdict(contents: Contents) -> Markup:
     parts = [badge, el("p", said.found, class_="found"), el("p", said.why)]
     if said.warnings:
         parts += [el("h3", "What speaks against it"), listed(said.warnings)]
-    parts += [el("h3", "What more data should have"), listed([*said.advice, said.theorem])]
+    parts += [el("h3", "What else to know"), listed([*said.advice, said.theorem])]
     if contents.notes:
         parts += [el("h3", "About this report"), listed(contents.notes)]
     return el("div", *parts, class_="card", data_level=said.level)

@@ -5,12 +5,8 @@ import pytest
 
 from craftrl import TrajectoryDataset
 from craftrl.diagnostics import AgentPairs, compare_agents
-from craftrl.diagnostics.agent_pairs import sample as sampling
-from craftrl.diagnostics.agent_pairs.contrast import contrast
-from craftrl.diagnostics.agent_pairs.counting import tell_by_counts
-from craftrl.diagnostics.agent_pairs.findings import as_points, least_visible
-from craftrl.diagnostics.agent_pairs.held_out import HeldOut, Told
-from craftrl.diagnostics.agent_pairs.sample import Group, take_sample
+from craftrl.diagnostics import agents as room
+from craftrl.diagnostics.agents import as_points, least_visible
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, SwitchingPolicy, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
@@ -64,15 +60,15 @@ def test_pairs_are_ranked_by_what_tells_them_apart():
     assert found.pairs[0].points == pytest.approx(0.4, abs=0.08)
 
 
-def test_names_that_say_nothing_are_called_different_one_time_in_twenty():
-    """60 divisions of one agent's trajectories in two; more than eight alarms in 60 have a chance below 1%."""
-    tau = bits((0.7, 0.7), 60, horizon=3, features=4)
+@pytest.mark.parametrize("noise", [0, 0.1], ids=["whole numbers", "features"])
+def test_names_that_say_nothing_are_called_different_one_time_in_twenty(noise):
+    """40 divisions of one agent's trajectories in two; more than six alarms in 40 have a chance of 1%."""
+    x = walk(120, 0.6, 0, noise=noise)
     alarms = 0
-    for seed in range(60):
-        agent = np.random.default_rng(seed).permutation(tau.agent)
-        dealt = take_sample(tau.select(np.arange(tau.n), agent))
-        alarms += contrast(*dealt.groups, dealt, seed).p_any < 0.05
-    assert alarms <= 8
+    for seed in range(40):
+        dealt = np.random.default_rng(seed).permutation(x)
+        alarms += compare_agents([dealt[:60], dealt[60:]], seed=seed).pairs[0].p_value < 0.05
+    assert alarms <= 6
 
 
 @pytest.mark.parametrize("noise", [0, 0.1], ids=["whole numbers", "features"])
@@ -136,12 +132,12 @@ def test_many_agents_are_screened():
 
 def test_only_part_of_large_data_is_read(monkeypatch):
     """Trajectories from all over an agent's recordings, neighbouring steps, and small images."""
-    monkeypatch.setattr(sampling, "ROWS", 32)
+    monkeypatch.setattr(room, "ROWS", 32)
     x = np.arange(100, dtype=np.float32)[:, None, None, None, None] + np.zeros((100, 50, 30, 20, 3), dtype=np.float32)
-    taken = take_sample(TrajectoryDataset.from_arrays([x, x[:20]]))
-    assert taken.groups[0].x.shape == (32, len(taken.steps), 12 * 12 * 3)
-    assert len(taken.groups[1]) == 20
-    assert (taken.groups[0].x[0].min(), taken.groups[0].x[-1].max()) == (0, 99)
+    taken = room._sample(TrajectoryDataset.from_arrays([x, x[:20]]))
+    assert taken.x.shape == (52, len(taken.steps), 12 * 12 * 3)
+    assert np.bincount(taken.group).tolist() == [16, 16, 10, 10]
+    assert (taken.x[0].min(), taken.x[31].max()) == (0, 99)
     assert (taken.steps[0], taken.steps[-1]) == (1, 50)
     assert all(taken.steps[c + 1] == taken.steps[c] + 1 for c in taken.pairs)
     assert len(taken.pairs) >= 25
@@ -155,23 +151,10 @@ def test_entries_are_chosen_for_all_steps_together():
     for h, (here, after) in enumerate([(2, 0), (0, 1)], start=1):
         stays = rng.random(800) < np.where(agent, 0.85, 0.15)
         x[:, h, after] = x[:, h - 1, here] ^ ~stays
-    a, b, test = (Group(part, np.ones((len(part), 3), dtype=bool)) for part in (x[:300], x[400:700], x[[350, 750]]))
-    told = tell_by_counts(a, b, test, (0, 1), 2)
-    alone = x[[350, 750], :2][:, [0, 1], [2, 0]] == x[[350, 750], 1:][:, [0, 1], [0, 1]]
-    assert np.array_equal(told.moved > 0, alone)  # staying speaks for the second agent
-    assert np.allclose(np.abs(told.moved), np.log(0.85 / 0.15), atol=0.5)
-
-
-def test_log_odds_that_boast_are_scaled_down():
-    rng = np.random.default_rng(0)
-    y = np.repeat([-1, 1], 4000)
-    honest = np.log(0.7 / 0.3) * y[:, None] * np.where(rng.random((8000, 1)) < 0.7, 1, -1)
-    nothing, there = np.zeros((8000, 1)), np.ones((8000, 1), dtype=bool)
-    truth = np.log(2) + 0.7 * np.log(0.7) + 0.3 * np.log(0.3)
-    for factor in (1, 5):
-        held = HeldOut(Told(nothing, nothing, factor * honest), y, there)
-        assert held.mean(held.beyond)[0][0] == pytest.approx(truth, abs=0.01)
-    assert HeldOut(Told(nothing, nothing, -honest), y, there).beyond.sum() == 0
+    (pair,) = compare_agents([x[:400], x[400:]]).pairs
+    assert pair.verdict == "compare"
+    assert pair.points == pytest.approx(0.7, abs=0.1)
+    assert pair.shared > 0.9
 
 
 def test_points_are_differences_of_chances():

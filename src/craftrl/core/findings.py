@@ -1,0 +1,130 @@
+"""What speaks against a model, or is worth knowing of it: one record, and one sentence for each kind.
+
+`fit` keeps its findings in `trace_.findings` and warns of those that are warnings; `diagnose` adds its own. Summary,
+report and command line print them. Nobody else has a sentence on any of these facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from craftrl.core.saved import Savable
+
+__all__ = ["SENTENCES", "Finding", "ranges"]
+
+Severity = Literal["warning", "note"]
+
+_CONTRADICTED = (
+    "States are fused or follow noise, or policies see noise; more trajectories, smaller bounds, or agents that differ "
+    "more may help."
+)
+_GUESSES = "The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders there are guesses."
+
+# Each names its steps as {at} and its numbers by their names. Advice is in the sentence, where there is any.
+SENTENCES: Mapping[str, str] = {
+    # found by fit
+    "at chance": (
+        "The log-odds are no better than chance at h = {at}, by a test at each step: states found from "
+        "them are guesses. Check that the agents act differently and that their "
+        "labels are right; else more trajectories, more different agents, longer training, or another oracle help."
+    ),
+    "no state": "CRAFT found no state at h = {at}. " + _GUESSES,
+    "one state": "CRAFT found one state at h = {at}, which is most steps. " + _GUESSES,
+    "too many states": "CRAFT found too many states at h = {at}: an encoder has fewer values, and tells fewer apart.",
+    "independent steps": "coupling='markov' chooses the encoders of all steps together, which needs less data.",
+    "misread": (
+        "No encoder of the class reads the states found at h = {at} (Line 46 loses up to {worst:.0%} of a state): the "
+        "states are mixtures, or the class is too small; more trajectories, or a larger class, may help."
+    ),
+    "not closed": (
+        "The data contradicts the states: observations foretell the neighbouring state beyond their own state at "
+        "h = {at} (p = {p:.1g}). " + _CONTRADICTED
+    ),
+    "agents told by more": (
+        "The data contradicts the states: observations tell the agents apart beyond the states at h = {at} "
+        "(p = {p:.1g}). " + _CONTRADICTED
+    ),
+    "first observations differ": (
+        "The agents' first observations differ (p = {p:.1g}): agents begin in different states, or were recorded under "
+        "different conditions, and the states found may be either; record all agents alike, from one start."
+    ),
+    "several starts": (
+        "Trajectories seem to begin in several states, or agents to respond to noise: of what the first two "
+        "observations tell of the agent, {share:.0%} is lost without the first (p = {p:.1g}), where otherwise nothing "
+        "would be. The states found may be wrong; cut the trajectories so that all begin in one state, name the start "
+        "of each in fit(..., start=...), or let the library look: start='find'."
+    ),
+    "unassigned": (
+        "At h = {at} trajectories have no state, although they are not over: at the worst step {share:.0%} have one; "
+        "the others fell between the clusters. More trajectories help, and so does relabel=True, the default, which "
+        "reads states off each encoder."
+    ),
+    "alike at some steps": (
+        "At h = {at} the agents are not told apart, neither by the log-odds nor by the states: they act alike there, "
+        "or too little was recorded. States there rest on the steps before and after."
+    ),
+    "test too small": (
+        "At h = {at} the log-odds are not told from chance on the pairs kept from learning, although the states found "
+        "tell the agents apart there (p = {p:.1g}): more trajectories would decide."
+    ),
+    "rare move": (
+        "Only {count:.0f} of {total:.0f} trajectories go from state {s:.0f} at h = {at} to state {t:.0f}: record more "
+        "of these, for what is seen least is learned worst."
+    ),
+    # found by diagnose
+    "few trajectories": (
+        "The agent with the fewest trajectories has {fewest:.0f}: refits and tests say little below {least:.0f}."
+    ),
+    "counts differ": "Refits find as many states as the model at {share:.0%} of the steps; not so at h = {at}.",
+    "unstable": "Refits agree on less than {least:.0%} of the states at h = {at}: too little data?",
+    "not captured": (
+        "On {n:.0f} trajectories that were not learned from, the states hold {share:.0%} (standard error {error:.0%}) "
+        "of what the log-odds tell of the agents: wrong states, or ones that follow noise."
+    ),
+    "hardly known": (
+        "How much the states hold of what the log-odds tell of the agents is not known well (standard error "
+        "{error:.0%}): {n:.0f} trajectories that were not learned from are too few; record more of every agent."
+    ),
+    "log-odds foretell more": (
+        "What the log-odds know of an observation foretells the neighbouring state beyond its own at the pairs from "
+        "h = {at}: states that are fused or misread."
+    ),
+    "not told apart": (
+        "The log-odds do not tell all states apart at h = {at}: of state {s:.0f} at h = {worst:.0f} they know "
+        "{share:.0%} of the observations. States are split by noise, or misread; trajectories that visit it would help."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Finding(Savable):
+    """One thing that was found; `str()` is its sentence.
+
+    kind      a key of `SENTENCES`
+    steps     the h that it is about, if it is about any
+    numbers   what the sentence states, by name
+    severity  "warning": the states may be wrong; "note": worth knowing, no reason to doubt them
+    """
+
+    kind: str
+    steps: tuple[int, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    severity: Severity = "warning"
+
+    def __str__(self) -> str:
+        return SENTENCES[self.kind].format(at=ranges(self.steps), **self.numbers)
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Finding:
+        return cls(str(parts["kind"]), tuple(parts["steps"]), dict(parts["numbers"]), parts["severity"])
+
+
+def ranges(steps: Iterable[int]) -> str:
+    """Steps as text, runs shortened: 3, 5-9."""
+    every = np.array(list(steps), dtype=np.int64)
+    runs = np.split(every, np.flatnonzero(np.diff(every) != 1) + 1) if len(every) else []
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,0 +1,200 @@
+"""From what was learned and tested to findings: what `fit` keeps and warns of, and what `diagnose` adds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.core.evidence import CONTRADICTED, LEVEL, log_gamma_tail, table_log_p
+from craftrl.core.findings import Finding
+from craftrl.core.labels import Labels, n_labels, paired, tally
+from craftrl.core.starts import StartTest
+from craftrl.core.trace import Trace
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.ranks import speaks
+from craftrl.diagnostics.stability import Stability
+from craftrl.diagnostics.sufficiency import Sufficiency
+from craftrl.diagnostics.tests import StateTests
+from craftrl.errors import AssumptionWarning
+
+__all__ = ["judged", "of_checks", "of_fit", "warn"]
+
+Floats = NDArray[np.float64]
+
+# None of these is a proof; docs/diagnostics.md says what each is worth.
+MOST = 0.5  # of the steps, or of the trajectories
+ENOUGH_ASSIGNED = 0.95  # of the trajectories that are there at a step
+FEW_VISITS, HEAVY = 30, 8  # moves that fewer make are worth a word, if Line 19 sees them: nu/8 of the trajectories
+LEAST_TRAJECTORIES = 20
+LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
+LEAST_CAPTURED, LARGEST_ERROR = 0.9, 0.15  # of what log-odds tell of the agents, and how well that must be known
+LEAST_CLOSED, LEAST_READ = 0.95, 0.95  # at any step
+
+
+def judged(
+    trace: Trace,
+    tau: TrajectoryDataset,
+    labels: Labels,
+    nu: float,
+    tests: StateTests | None,
+    start: StartTest | None,
+    independent: bool = False,
+) -> Trace:
+    """The trace of a fit with its tests and findings.
+
+    labels       (n, H): the states of the trajectories, -1 for none
+    nu           as it was used
+    tests        of the states, for finite classes
+    start        the test of one start, where there was one
+    independent  whether the class is finite and its encoders were chosen step by step
+    """
+    if tests is not None:
+        both = zip(trace.steps, tests.p_residual, tests.p_closure)
+        steps = tuple(replace(step, p_residual=float(r), p_closure=float(c)) for step, r, c in both)
+        trace = replace(trace, steps=steps)
+    trace = replace(trace, start=start)
+    return replace(trace, findings=tuple(of_fit(trace, tau, labels, nu, tests, independent)))
+
+
+def warn(findings: Sequence[Finding], stacklevel: int) -> None:
+    """One warning for all that speaks against the states."""
+    told = [str(finding) for finding in findings if finding.severity == "warning"]
+    if told and speaks():
+        warnings.warn(" ".join(told), AssumptionWarning, stacklevel=stacklevel + 1)
+
+
+def of_fit(
+    trace: Trace, tau: TrajectoryDataset, labels: Labels, nu: float, tests: StateTests | None, independent: bool
+) -> Iterator[Finding]:
+    """Log-odds at chance; no state, one or too many; states that no encoder reads, or that the data contradicts;
+    several starts; trajectories without a state; moves that are hardly seen."""
+    yield from _at_chance(trace, tau, labels, tests)
+    if tests is not None and (steps := trace.misread()):
+        yield Finding("misread", tuple(steps), {"worst": max(trace[h - 1].encoder_loss for h in steps)})
+    yield from _contradicted(tests)
+    outcomes = trace.outcomes()
+    for kind, steps in outcomes.items():
+        mostly = len(steps) > MOST * len(trace)
+        if kind == "no state" or mostly:  # at some steps one state may be all there is, and labels are read again
+            yield Finding(kind, tuple(steps))
+        elif kind == "too many states":
+            yield Finding(kind, tuple(steps), severity="note")
+    if outcomes and independent:
+        yield Finding("independent steps", severity="note")
+    if trace.start is not None:
+        if trace.start.agents_differ:
+            yield Finding("first observations differ", (1,), {"p": trace.start.p_first})
+        if trace.start.several:
+            yield Finding("several starts", (1,), {"share": trace.start.share, "p": trace.start.p_beyond})
+    yield from _unassigned(tau, labels)
+    yield from _rare_move(tau, labels, nu)
+
+
+def _at_chance(trace: Trace, tau: TrajectoryDataset, labels: Labels, tests: StateTests | None) -> Iterator[Finding]:
+    """Steps whose log-odds are no better than chance by their own test: if they are most, and no better together."""
+    steps = trace.at_chance()
+    if not steps:
+        return
+    if len(steps) > MOST * len(trace) and (tests is None or _together(steps, tests) > np.log(LEVEL)):
+        yield Finding("at chance", tuple(steps))
+        return
+    log_p = {h: _told_by_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
+    told = [h for h in steps if log_p[h] < np.log(CONTRADICTED)]
+    if alike := tuple(h for h in steps if h not in told):
+        yield Finding("alike at some steps", alike, severity="note")
+    if told and tests is None:
+        p = float(np.exp(max(log_p[h] for h in told)))
+        yield Finding("test too small", tuple(told), {"p": p}, severity="note")
+
+
+def _together(steps: Sequence[int], tests: StateTests) -> float:
+    """ln p that these steps' states tell nothing of the agents: Fisher's sum of ln p over steps, which is a gamma
+    variable if so, corrected for the number of chains of encoders that the states are the best of."""
+    n_chains = sum(np.log(tests.n_encoders[h]) for h in steps)
+    n_chains += sum(np.log(tests.n_encoders[h - 1]) for h in steps if h > 1 and h - 1 not in steps)
+    total = -sum(tests.log_p[h - 1] for h in steps)
+    return float(log_gamma_tail(np.array(float(len(steps))), np.array(total)) + n_chains)
+
+
+def _told_by_states(s_h: Labels, s_next: Labels, tau: TrajectoryDataset) -> float:
+    """ln p of the table of agents and pairs of states."""
+    shape = n_labels(s_h), n_labels(s_next)
+    visits = tally(paired(paired(s_h, s_next, shape[1]), tau.agent, tau.K), shape[0] * shape[1] * tau.K)
+    return table_log_p(visits.reshape(-1, tau.K))
+
+
+def _contradicted(tests: StateTests | None) -> Iterator[Finding]:
+    """Where observations tell more of moves or agents than the states do, all steps taken together."""
+    if tests is not None:
+        for kind, p in (("not closed", tests.p_closure), ("agents told by more", tests.p_residual)):
+            if steps := _where(p * len(p) < CONTRADICTED):
+                yield Finding(kind, steps, {"p": float(p.min())})
+
+
+def _unassigned(tau: TrajectoryDataset, labels: Labels) -> Iterator[Finding]:
+    """Trajectories that are there and have no state; those that are over are not missing one."""
+    assigned = assigned_share(tau, labels)
+    if steps := _where(assigned < ENOUGH_ASSIGNED):
+        lost = assigned[-1] < MOST
+        yield Finding("unassigned", steps, {"share": float(assigned.min())}, "warning" if lost else "note")
+
+
+def assigned_share(tau: TrajectoryDataset, labels: Labels) -> Floats:
+    """(H,): of the trajectories that are there at h, the share that has a state."""
+    there = np.array([int(tau.running(h).sum()) for h in range(1, tau.H + 1)])
+    return np.asarray((labels >= 0).sum(axis=0) / np.maximum(there, 1))
+
+
+def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Finding]:
+    """The rarest move that Line 19 sees, if hardly anybody makes it; rarer ones may be misread observations."""
+    rarest = None
+    for h in range(1, tau.H):
+        n_next = max(n_labels(labels[:, h]), 1)
+        count = tally(paired(labels[:, h - 1], labels[:, h], n_next))
+        total = int(count.sum())
+        seen = np.flatnonzero(count >= max(1.0, nu / HEAVY * total))
+        if len(seen):
+            move = int(seen[count[seen].argmin()])
+            rarest = min(rarest or (FEW_VISITS, 0, 0, 0, 0), (int(count[move]), h, *divmod(move, n_next), total))
+    if rarest is not None and rarest[1]:
+        count_, h, s, t, total = rarest
+        yield Finding("rare move", (h,), {"count": count_, "total": total, "s": s, "t": t}, "note")
+
+
+def of_checks(
+    tau: TrajectoryDataset,
+    n_states: NDArray[np.int64],
+    stability: Stability | None,
+    tests: StateTests | None,
+    known: Sufficiency | None,
+) -> Iterator[Finding]:
+    """What refits, the functions of a class and the log-odds of a network say against the states."""
+    yield from _contradicted(tests)
+    if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
+        yield Finding("few trajectories", (), {"fewest": fewest, "least": LEAST_TRAJECTORIES})
+    if stability is not None:
+        same = stability.same_count(n_states)
+        if (share := float(same[1:].mean())) < MOST:
+            yield Finding("counts differ", _where(same < MOST), {"share": share})
+        if steps := _where(stability.agreement.mean(axis=0) < LEAST_STABILITY):
+            yield Finding("unstable", steps, {"least": LEAST_STABILITY})
+    if known is not None:
+        share, error, n = known.captured, known.error, known.n_unseen
+        if share < LEAST_CAPTURED and share + 2 * error < 1:
+            yield Finding("not captured", (), {"share": max(share, 0.0), "error": error, "n": n})
+        if error > LARGEST_ERROR:
+            yield Finding("hardly known", (), {"error": error, "n": n})
+        if steps := _where(known.closed < LEAST_CLOSED):
+            yield Finding("log-odds foretell more", steps)
+        if steps := _where(known.read < LEAST_READ):
+            worst = int(np.nanargmin(known.read))
+            numbers = {"s": float(known.worst[worst]), "worst": worst + 1.0, "share": float(known.read[worst])}
+            yield Finding("not told apart", steps, numbers)
+
+
+def _where(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(h) for h in np.flatnonzero(bad) + 1)

@@ -1,0 +1,217 @@
+"""`diagnose`: what each check must see, what it must not cry about, and what is made of it."""
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from craftrl import (
+    CRAFT,
+    AssumptionWarning,
+    ClassifierOracle,
+    CoordinateOracle,
+    FiniteOracle,
+    InvalidDataError,
+    InvalidParameterError,
+    NotFittedError,
+    TrajectoryDataset,
+)
+from craftrl.diagnostics import Diagnosis, Finding
+from craftrl.diagnostics.stability import Stability, held_out_gain
+from craftrl.diagnostics.tests import StateTests
+from craftrl.envs import BitsExBMDP, Collection, collect, make_world, turn_taking_policies
+from craftrl.envs.violations import collect_leaky
+from craftrl.states.accuracy import accuracy_by_step
+
+WORLD = BitsExBMDP(6, 16, seed=3)
+BOUNDS = {"alpha": math.log(3), "eta": 0.2, "nu": 5 / 32}
+
+
+def sample(n: int = 1500, seed: int = 0) -> Collection:
+    return collect(WORLD, WORLD.paper_policies(), n, seed)
+
+
+def fitted(tau: TrajectoryDataset, coupling: str = "chain", **changes: object) -> CRAFT:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        return CRAFT(CoordinateOracle(n_threads=1), **{**BOUNDS, **changes}, coupling=coupling, relabel=False).fit(tau)
+
+
+# -- the whole ----------------------------------------------------------------------------------------------------
+
+
+def test_a_good_model_is_trusted() -> None:
+    tau = sample().tau
+    found = fitted(tau).diagnose(tau, n_resamples=4)
+    assert found.verdict == "trust"
+    assert found.score > 0.97
+    assert found.trusted_until == tau.H
+    assert found.warnings == ()
+    assert (found.assigned == 1).all()
+
+
+def test_little_data_is_unstable_and_not_trusted() -> None:
+    tau = sample(60).tau
+    found = fitted(tau).diagnose(tau, n_resamples=4)
+    assert found.verdict == "do not trust"
+    assert found.stable[1:].mean() < 0.8
+    assert "unstable" in [finding.kind for finding in found.warnings]
+
+
+def test_leaky_policies_are_stable_but_leave_agent_information() -> None:
+    tau = collect_leaky(WORLD, WORLD.paper_policies(), 1500, 0.2, 0).tau
+    found = fitted(tau).diagnose(tau, n_resamples=4)
+    assert found.stable.mean() > 0.9
+    assert found.tests.p_residual.min() < 1e-6
+    assert found.verdict != "trust"
+    assert "agents told by more" in [finding.kind for finding in found.warnings]
+
+
+def test_it_prints_a_table_and_its_warnings() -> None:
+    tau = sample(60).tau
+    found = fitted(tau, "independent").diagnose(tau, n_resamples=2)
+    text = str(found)
+    assert text.startswith("do not trust: score")
+    assert text.count("\n") == 2 + tau.H + len(found.findings)
+    assert found.why in text
+    assert all(str(finding) in text for finding in found.findings)
+
+
+def test_same_seed_same_diagnosis_and_the_model_is_left_alone() -> None:
+    tau = sample(200).tau
+    model = fitted(tau, alpha="auto")
+    before, labels = dict(vars(model)), model.labels_.copy()
+    first, second = (model.diagnose(tau, n_resamples=2, seed=7) for _ in range(2))
+    assert str(first) == str(second)
+    assert vars(model) == before
+    assert np.array_equal(model.labels_, labels)
+
+
+def test_without_refits_and_probes_nothing_was_checked() -> None:
+    tau = sample(200).tau
+    found = replace_oracle(fitted(tau)).diagnose(tau, n_resamples=0)
+    assert found.stability is None
+    assert found.tests is None
+    assert np.isnan(found.stable).all()
+    assert np.isnan(found.explained).all()
+    assert np.isnan(found.score)
+    assert found.verdict == "not checked"
+    assert "for this model only refits on resampled trajectories do" in str(found)
+
+
+def test_probes_alone_give_no_trust() -> None:
+    """A wrong model that explains the data it was found from: nothing but other data can speak against it."""
+    world, agents = make_world("bits", horizon=4, n_features=10)
+    data = collect(world, agents, 100, seed=1)
+    model = CRAFT(alpha=1.0, eta=0.2, nu=0.1).fit(data.tau)
+    assert accuracy_by_step(model.transform(data.tau), data.truth.states).min() < 0.9
+    found = model.diagnose(data.tau, n_resamples=0)
+    assert found.score > 0.99
+    assert found.warnings == ()
+    assert found.verdict == "check"
+    assert "no refits (n_resamples, or --diagnose 10) say whether other data gives the same states" in str(found)
+
+
+def replace_oracle(model: CRAFT) -> CRAFT:
+    """The model, as if its class were not a finite one."""
+    model.oracle_ = ClassifierOracle(None)
+    return model
+
+
+def test_three_agents_and_unequal_lengths() -> None:
+    world = BitsExBMDP(5, 8, seed=1)
+    tau = collect(world, turn_taking_policies(world, 3), 1500, 0).tau
+    short = TrajectoryDataset(tau.steps, tau.agent, np.where(np.arange(tau.n) % 5 == 0, 3, 5))
+    found = fitted(short, eta=0.1).diagnose(short, n_resamples=2)
+    assert len(found.tests.p_residual) == 4
+    assert ((found.assigned >= 0) & (found.assigned <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"n_resamples": -1}, InvalidParameterError, "n_resamples must be an integer from 0 to 10000"),
+        ({"model": CRAFT(CoordinateOracle(), **BOUNDS)}, NotFittedError, "CRAFT must be fitted first"),
+        ({"probe": "bits"}, InvalidParameterError, "needs a finite class"),
+        ({"x": sample(30, 1).tau}, InvalidDataError, "must be that which the model was fitted to"),
+    ],
+)
+def test_bad_input(change: dict, error: type[Exception], message: str) -> None:
+    tau = sample(100).tau
+    given = {"model": fitted(tau), "x": tau, **change}
+    model = given.pop("model")
+    with pytest.raises(error, match=message):
+        model.diagnose(**given)
+
+
+# -- trust --------------------------------------------------------------------------------------------------------
+
+
+def record(stability: list[float], p_value: list[float], n_states: list[int]) -> Diagnosis:
+    H = len(stability)
+    ones = np.ones(H - 1)
+    return Diagnosis(
+        n_states=np.array(n_states),
+        assigned=np.ones(H),
+        stability=Stability(np.array([n_states]), np.array([stability]), np.zeros((1, H - 1))),
+        tests=StateTests(0.03 * ones, -ones, 0.01 * ones, np.array(p_value), 0 * ones, ones, np.full(H, 8)),
+    )
+
+
+def test_a_failed_test_casts_doubt_on_all_later_steps() -> None:
+    found = record([1.0] * 5, [0.9, 1e-9, 0.9, 0.9], [1, 2, 2, 2, 2])
+    assert found.explained == pytest.approx([1, 1, 0.75, 1, 1])
+    assert found.trust == pytest.approx([1, 1, 0.75, 0.75, 0.75])
+    assert found.trusted_until == 2
+    assert found.verdict == "check"
+
+
+def test_no_state_no_trust_and_a_warning_is_never_trusted() -> None:
+    assert record([1.0, 1.0, 1.0], [0.9, 0.9], [1, 2, 0]).trust == pytest.approx([1, 1, 0])
+    fine = record([1.0, 1.0], [0.9], [1, 2])
+    assert fine.verdict == "trust"
+    assert replace(fine, findings=(Finding("no state", (2,)),)).verdict == "check"
+    assert replace(fine, findings=(Finding("too many states", (2,), severity="note"),)).verdict == "trust"
+
+
+def test_probes_of_another_class_may_be_given() -> None:
+    """A model whose class has no encoder of the state from h = 4 on, tested by one that has."""
+    tau = sample(2000).tau
+    blind = FiniteOracle(lambda h: [lambda x: 0 * x[:, 0]] if h > 3 else [lambda x: WORLD.phi_star(x, h)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        model = CRAFT(blind, **BOUNDS).fit(tau)
+    found = model.diagnose(tau, n_resamples=0, probe=FiniteOracle(lambda h: [lambda x: WORLD.phi_star(x, h)]))
+    assert found.tests.p_residual[2] < 1e-6
+    assert found.explained[3] < 0.4
+    assert "agents told by more" in [finding.kind for finding in found.warnings]
+
+
+def test_true_states_gain_on_held_out_agents_and_noise_does_not() -> None:
+    data = sample(3000)
+    weight = (np.arange(data.tau.n) % 2).astype(np.int64)
+    states = data.truth.states
+    gain = held_out_gain(states[:, 2], states[:, 3], data.tau, weight)
+    stay = np.array([0.5, 0.75])
+    jensen_shannon = _entropy(stay.mean()) - np.mean([_entropy(p) for p in stay])
+    assert gain == pytest.approx(jensen_shannon, abs=0.01)
+    noise = np.random.default_rng(0).integers(0, 40, size=(2, data.tau.n))
+    assert held_out_gain(*noise, data.tau, weight) < 0
+
+
+def _entropy(p: float) -> float:
+    return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
+
+
+def test_a_refit_that_finds_no_state_agrees_with_nothing() -> None:
+    world = BitsExBMDP(15, 64, seed=0)
+    tau = collect(world, world.paper_policies(), 50, 0).tau
+    found = fitted(tau, "independent", nu=0.8).diagnose(tau, n_resamples=3).stability
+    lost = found.n_states == 0
+    assert lost.any()
+    assert not lost.all()
+    assert (found.agreement[lost] == 0).all()
+    assert found.agreement[:, 0] == pytest.approx(1)
+    assert np.isfinite(found.gain).all()
