@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from craftrl import CRAFT, TrajectoryDataset
+from craftrl import CRAFT
 from craftrl.cli.fit import add_arguments
 from craftrl.cli.parser import CommandParser
+from craftrl.data.inputs import as_dataset
 from craftrl.estimators.choices import choose_oracle
 
 PAGE = (Path(__file__).parents[2] / "docs/choosing-bounds.md").read_text()
@@ -28,14 +29,14 @@ DATA = {
 
 def test_the_defaults_of_the_page_are_those_of_the_code():
     parameters = inspect.signature(CRAFT).parameters
-    assert SAID == {name: f'"{parameter.default}"' for name, parameter in parameters.items()}
+    assert {name: f'"{parameter.default}"' for name, parameter in parameters.items()} == SAID
 
 
 @pytest.mark.parametrize(("column", "kind"), list(enumerate(DATA, start=2)), ids=list(DATA))
 def test_what_is_taken_for_each_kind_of_data(column, kind):
     pytest.importorskip("torch")
     said = {row[0]: row[column] for row in TABLE}
-    tau = TrajectoryDataset(DATA[kind], np.repeat([0, 1], 4))
+    tau = as_dataset(DATA[kind], np.repeat([0, 1], 4)).tau
     oracle, _ = choose_oracle("auto", tau)
     reading = CRAFT()._reading(oracle, oracle.prepare(tau), tau)
     assert said.pop("oracle") == type(oracle).__name__
