@@ -41,12 +41,12 @@ def _no_video_is_learned_twice():
     known: dict[str, CRAFT] = {}
     learn = CRAFT._learn
 
-    def learn_once(model, data, start, judged):
+    def learn_once(model, data, start, tested):
         if not isinstance(model.oracle, NeuralOracle) or len(data.tau.obs_shape) != 3:
-            return learn(model, data, start, judged)
-        key = question(model, data, start, judged)
+            return learn(model, data, start, tested)
+        key = question(model, data, start, tested)
         if key not in known:
-            known[key] = copy.copy(learn(model, data, start, judged))
+            known[key] = copy.copy(learn(model, data, start, tested))
         else:
             learned = {name: value for name, value in vars(known[key]).items() if name.endswith("_")}
             vars(model).update(learned, oracle_=model.oracle, agents_=data.names)
@@ -57,11 +57,11 @@ def _no_video_is_learned_twice():
         yield
 
 
-def question(model, data, start, judged):
+def question(model, data, start, tested):
     """What is asked of a fit, in a few letters."""
     training = (model.oracle.training or Training()).but(checkpoints=None)
     same = clone(model).set_params(oracle__training=training)
-    digest = hashlib.sha256(repr((same.get_params(), start, judged)).encode())
+    digest = hashlib.sha256(repr((same.get_params(), start, tested)).encode())
     for part in (data.rows, data.tau.agent, *(data.tau.at(h) for h in range(1, data.tau.H + 1))):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
