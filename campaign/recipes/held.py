@@ -22,7 +22,6 @@ from campaign.recipes.small import (
 )
 from craftrl.core.grid import Grid
 from craftrl.data.ranks import ALONE
-from craftrl.distributed import LocalExecutor
 from craftrl.envs.gym import ExBMDPEnv, NumberedActions
 from craftrl.planning import Curve, Imitator
 
@@ -42,9 +41,6 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.deploy.StateObservation": lambda b: begun(states_shown(b)),
     "craftrl.data.ranks.Ranks": lambda b: ALONE,
     "craftrl.deploy.StateModule": lambda b: state_module(b),
-    "craftrl.distributed.LocalExecutor": lambda b: LocalExecutor(),
-    "craftrl.distributed.StatesOfShard": lambda b: states_of_shard(b),
-    "craftrl.distributed.forecast.NetworkJob": lambda b: network_job(),
     "craftrl.planning.Curve": lambda b: Curve.of([(10, 0.1), (20, 0.5), (30, 1.0)]),
     "craftrl.planning.Imitator": lambda b: Imitator(b.model, b.grounding(), habits(b)),
     "craftrl.planning.Nodes": lambda b: b.moves.nodes,

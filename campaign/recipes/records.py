@@ -13,8 +13,6 @@ RECORDS: dict[str, str] = {
             "craftrl.paper.Assumptions",
             "craftrl.diagnostics.AgentPairs",
             "craftrl.diagnostics.Diagnosis",
-            "craftrl.distributed.StatesOfShard",
-            "craftrl.distributed.cost.Estimate",
             "craftrl.envs.Collection",
             "craftrl.data.truth.GroundTruth",
             "craftrl.importing.Inspection",
@@ -30,12 +28,10 @@ RECORDS: dict[str, str] = {
         _MADE,
     ),
     **dict.fromkeys(
-        ["craftrl.distributed.forecast.in_bytes", "craftrl.distributed.forecast.in_time"],
         "words of the table, for numbers that are made beside them",
     ),
     **dict.fromkeys(["craftrl.core.grid.Grid"], "Grid.from_bounds makes it"),
     **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
-    **dict.fromkeys(["craftrl.distributed.RayExecutor.*"], "each needs a Ray and handles of it; tests try them"),
     **dict.fromkeys(["craftrl.data.remote.Remote.*"], "what the library reads and writes places with"),
     **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),
 }

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from craftrl.distributed.cost import estimate
-from craftrl.distributed.job import Cluster, Job
-from craftrl.distributed.rates import Rates
 
 from campaign.bench import Bench
 from campaign.recipes.small import agent, environment, episode, few_epochs, states_shown
@@ -24,19 +21,12 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.ClassifierOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.CoordinateOracle": lambda b, oracle: _fit(b, oracle),
     "craftrl.FiniteOracle": lambda b, oracle: _fit(b, oracle),
-    "craftrl.Mixed": lambda b, oracle: _fit(b, oracle),
     "craftrl.NeuralOracle": lambda b, oracle: _fit(b, _quick(oracle)),
     "craftrl.Training": lambda b, training: _fit(b, NeuralOracle(dim=8, networks=1, training=training)),
-    "craftrl.Valleys": lambda b, clusterer: _fit(b, CoordinateOracle(), clusterer=clusterer),
     "craftrl.paper.DRAFT": lambda b, model: model.fit(b.x[:, :2], b.tau.agent),
     "craftrl.paper.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.paper.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.paper.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
-    "craftrl.distributed.RayExecutor": lambda b, executor: _summed(executor),
-    "craftrl.distributed.job.Cluster": lambda b, cluster: estimate(Job(10**6), cluster, Rates.shipped()),
-    "craftrl.distributed.job.Job": lambda b, job: estimate(job, Cluster(), Rates.shipped()),
-    "craftrl.distributed.forecast.Forecast": lambda b, forecast: str(forecast),
-    "craftrl.distributed.forecast.NetworkJob": lambda b, job: job.text([2], 1.0),
     "craftrl.importing.Agent": lambda b, one: import_data([one, agent(b.x[1])], b.new(".h5")),
     "craftrl.importing.Episode": lambda b, one: _import_episode(b, one),
     "craftrl.importing.Recording": lambda b, recording: _import_episode(b, episode(b.x[0], recording)),

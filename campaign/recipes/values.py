@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from craftrl.distributed.job import Cluster, Job
-from craftrl.distributed.rates import Rates
 
 from campaign.bench import Bench
 from campaign.recipes.small import environment, first, halves, latent, second, tree
@@ -15,7 +13,6 @@ from craftrl import CoordinateOracle
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import ArraySteps
 from craftrl.data.ranks import ALONE
-from craftrl.distributed import LocalExecutor
 
 __all__ = ["VALUES"]
 
@@ -131,15 +128,10 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "what": lambda b: "data",
     "url": lambda b: "memory://campaign/name",
     "ranks": lambda b: ALONE,
-    "executor": lambda b: LocalExecutor(),
     "args": lambda b: b.x,
     "handles": lambda b: [b.tau.agent, b.tau.agent],
     "folder": lambda b: b.encoded,
-    "job": lambda b: Job(trajectories=10**6),
-    "cluster": lambda b: Cluster(nodes=2),
     "machine": lambda b: Cluster(),
-    "rates": lambda b: Rates.shipped(),
-    "shards": lambda b: 100,
     "cores": lambda b: 16,
     "n_bytes": lambda b: 1e6,
     "leaves": lambda b: 100,

@@ -80,10 +80,9 @@ def test_tensors_are_arrays(data):
 @pytest.mark.parametrize(
     "oracle",
     [
-        CoordinateOracle(device=None),
+        CoordinateOracle(ray=6379),
         CoordinateOracle(n_threads="all"),
         CoordinateOracle(n_threads=1.5),
-        CoordinateOracle(tile_bytes=None),
         FiniteOracle(None),
         FiniteOracle(3),
         FiniteOracle("ab"),

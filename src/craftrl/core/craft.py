@@ -101,7 +101,8 @@ def craft(
     for h in range(1, tau.H):  # Line 7
         if each_step is not None:
             each_step(h, encoders[-1])
-        threshold = heaviness_threshold(h, tau.H, bounds.nu, int(tau.running(h + 1).sum()))  # Line 11
+        running = tau.running(h + 1)
+        threshold = heaviness_threshold(h, tau.H, bounds.nu, int(running.sum()))  # Line 11
         before, n_before = (labels[-1], n_states) if states is None else _numbered(states[:, h - 1])
         found, strays = _clusters(h, before, n_before, f, prepared, grid, threshold, clusterer, ask)  # Lines 12-21
         merged, comparisons = _merged(h + 1, found, strays, prepared, ask)  # Lines 22-45
@@ -109,7 +110,7 @@ def craft(
         label: Labels = renamed(found.cluster, state_of[:-1])
         n_states = len(merged)
         fit = ask("encoding", prepared.encode, h + 1, label, n_states)  # Line 46
-        assigned = int((label >= 0).sum()) / max(int(tau.running(h + 1).sum()), 1)
+        assigned = int((label >= 0).sum()) / max(int(running.sum()), 1)
         steps.append(
             StepTrace(
                 h=h,
@@ -124,7 +125,7 @@ def craft(
                 outcome=_outcome(n_states, prepared.N_s),
                 f_loss=float(f.loss[h - 1]),
                 encoder_loss=fit.loss / max(n_states, 1),
-                chance=shares_loss(tau.running(h + 1)) if f.chance is None else float(f.chance[h - 1]),
+                chance=shares_loss(running) if f.chance is None else float(f.chance[h - 1]),
                 p_value=None if f.p_value is None else float(f.p_value[h - 1]),
             )
         )

@@ -27,4 +27,4 @@ def n_labels(label: Labels) -> int:
 
 def tally(label: Labels, n: int | None = None) -> NDArray[np.int64]:
     """How many trajectories have each of the labels 0..n-1; up to the largest one if n is left out."""
-    return np.bincount(label[label >= 0], minlength=n_labels(label) if n is None else n)
+    return np.bincount(label.astype(np.int64) + 1, minlength=(n_labels(label) if n is None else n) + 1)[1:]

@@ -75,20 +75,23 @@ event.register("numba:compile", TOLD)
 
 @compiled
 def pack_bits(x, planes, word):
-    """planes[c, word + r // 64] gets x[r, c] as bit r % 64; x is uint8 (n, F) of 0s and 1s."""
+    """planes[c, word + r // 64] gets x[r, c] as bit r % 64; x is uint8 (n, F). Whether all of x are 0 or 1."""
     n, n_columns = x.shape
-    octets = np.empty((8, n_columns), np.uint8)
+    octet, seen, bits = np.empty(n_columns, np.uint8), np.zeros(n_columns, np.uint8), np.empty(n_columns, np.uint64)
     for start in range(0, n, 64):
-        octets[:] = 0
-        for r in range(min(64, n - start)):
-            row, octet, bit = x[start + r], octets[r // 8], r % 8
+        bits[:] = 0
+        for first in range(0, min(64, n - start), 8):
+            octet[:] = 0
+            for r in range(min(8, n - start - first)):
+                row = x[start + first + r]
+                for c in range(n_columns):
+                    octet[c] |= row[c] << r
+                    seen[c] |= row[c]
             for c in range(n_columns):
-                octet[c] |= row[c] << bit
+                bits[c] |= np.uint64(octet[c]) << np.uint64(first)
         for c in range(n_columns):
-            bits = np.uint64(0)
-            for r in range(8):
-                bits |= np.uint64(octets[r, c]) << np.uint64(8 * r)
-            planes[c, word + start // 64] = bits
+            planes[c, word + start // 64] = bits[c]
+    return seen.max() < 2
 
 
 @compiled

@@ -78,8 +78,9 @@ class Share:
         pack_labels(np.ascontiguousarray(group, dtype=np.int64), self.counts, self.segments, planes)
         return planes
 
-    def half(self, which: int) -> Words:
-        """The trajectories of one of two halves of each agent's, drawn at random: of every two neighbours one in each.
+    @cached_property
+    def halves(self) -> Words:
+        """Two halves (2, W) of each agent's trajectories, drawn at random: of every two neighbours one in each.
 
         Every SPLIT trajectories have a generator of their own, so that a part is split as it is in the whole.
         """
@@ -90,7 +91,7 @@ class Share:
             half = np.repeat(np.concatenate([*drawn, np.empty(0, dtype=np.int64)]), 2)
             half[1::2] = 1 - half[1::2]
             halves.append(half[first - blocks.start * SPLIT :][: int(n)])
-        return self.packed(np.concatenate(halves), 2)[which]
+        return self.packed(np.concatenate(halves), 2)
 
 
 NOTHING: Literal["nothing"] = "nothing"
@@ -136,7 +137,6 @@ class Packed:
         self._pack = pack
         self._planes: dict[int, Words] = {}
         self._present: dict[int, Words] = {}
-        self._halves: dict[int, Words] = {}
 
     @property
     def segments(self) -> NDArray[np.int64]:
@@ -155,11 +155,7 @@ class Packed:
     def present(self, view: View) -> Words:
         """The trajectories that a view is of: (W,)."""
         reached = self._reach(max(view.h, view.until))
-        if view.half is None:
-            return reached
-        if view.half not in self._halves:
-            self._halves[view.half] = self.share.half(view.half)
-        return reached & self._halves[view.half]
+        return reached if view.half is None else reached & self.share.halves[view.half]
 
     def planes(self, view: View) -> Words:
         """The planes (V, I, W) of a view."""
@@ -184,14 +180,17 @@ def pack_coordinates(share: Share, h: int, N_s: int = 2) -> Words:
     planes = np.zeros((N_s - 1, n_features, share.segments[-1]), dtype=np.uint64)
     for word, x in share.blocks(h):
         flat = np.ascontiguousarray(x.reshape(len(x), n_features))
-        if flat.max(initial=0) >= N_s or (flat.dtype.kind == "i" and flat.min(initial=0) < 0):
+        if N_s == 2 and flat.dtype.itemsize == 1:
+            fits = pack_bits(flat.view(np.uint8), planes[0], word)
+        else:
+            fits = flat.max(initial=0) < N_s and flat.min(initial=0) >= 0
+            for v in range(1, N_s):
+                pack_bits((flat == v).view(np.uint8), planes[v - 1], word)
+        if not fits:
             raise InvalidDataError(
                 f"Coordinates must lie in 0..{N_s - 1}; {flat.min()}..{flat.max()} were given at h = {h}; raise "
                 "n_values, or use a FiniteOracle with functions that map them there."
             )
-        for v in range(1, N_s):
-            bits = flat if N_s == 2 and flat.dtype.itemsize == 1 else flat == v
-            pack_bits(bits.view(np.uint8), planes[v - 1], word)
     return planes
 
 

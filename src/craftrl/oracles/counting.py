@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_room_in_memory, is_whole, shown
 from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
-from craftrl.core.evidence import LEVEL, table_p_value
+from craftrl.core.evidence import LEVEL, dependence
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, renamed
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
@@ -312,13 +312,13 @@ class PreparedCounting(PreparedOracle):
         In a chain the first encoder of a pair is the second of the pair before. Where that pair tells the agents apart,
         this one adds one choice, not two. Where it does not, the chain was free to choose both for this pair alone.
         """
+        tables = counts.reshape(len(pairs), -1, self.tau.K).transpose(1, 0, 2)
+        log_p, _ = dependence(np.ascontiguousarray(tables), np.zeros(len(tables), dtype=np.int64))
         known = pairs[0][0] == CONSTANT  # whether the first encoder was settled by what comes before
-        p_values = np.ones(len(pairs))
-        for h, table in enumerate(counts, start=1):
-            tried = (1 if known else self.n_encoders(h)) * self.n_encoders(h + 1)
-            p_values[h - 1] = p = table_p_value(table.reshape(-1, self.tau.K), tried)
-            known = pairs[0][0] == CONSTANT and p <= LEVEL
-        return p_values
+        for h in range(1, len(pairs) + 1):
+            log_p[h - 1] += np.log((1 if known else self.n_encoders(h)) * self.n_encoders(h + 1))
+            known = pairs[0][0] == CONSTANT and log_p[h - 1] <= np.log(LEVEL)
+        return np.exp(np.minimum(log_p, 0.0))
 
 
 def _parts(oracle: CountingOracle, tau: TrajectoryDataset) -> Parts:

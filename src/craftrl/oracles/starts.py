@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
-from craftrl.core.evidence import LEVEL, shares_loss, table_p_value
+from craftrl.core.evidence import LEVEL, dependence, shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, renamed, tally
 from craftrl.core.starts import StartTest
@@ -41,9 +41,10 @@ def counted_start_test(prepared: PreparedCounting) -> StartTest:
     turns = [_split_ratio(counter, turn) for turn in (0, 1)]
     log_ratio = float(logsumexp([ratio for ratio, _ in turns]) - np.log(2))
     n = max(int(counter.running[2].sum()), 1)
-    tables = _value_counts(counter, View(1)).transpose(2, 1, 0)
+    tables = np.ascontiguousarray(_value_counts(counter, View(1)).transpose(1, 2, 0))  # (N_s, |Phi_1|, K)
+    log_p, _ = dependence(tables, np.zeros(len(tables), dtype=np.int64))
     return StartTest(
-        p_first=min(table_p_value(table, len(tables)) for table in tables),
+        p_first=float(np.exp(min(log_p.min() + np.log(len(log_p)), 0.0))),  # of the best of all encoders
         p_beyond=float(np.exp(min(-log_ratio, 0.0))),
         added=sum(ratio for ratio, _ in turns) / n,
         told=sum(told for _, told in turns) / n,
