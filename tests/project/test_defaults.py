@@ -1,0 +1,59 @@
+"""What the docs say of defaults is what the code does: the table of parameters in docs/choosing-bounds.md."""
+
+import inspect
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from craftrl import CRAFT
+from craftrl.cli.fit import add_arguments
+from craftrl.cli.parser import CommandParser
+from craftrl.data.inputs import as_dataset
+from craftrl.estimators.choices import choose_oracle
+
+PAGE = (Path(__file__).parents[2] / "docs/choosing-bounds.md").read_text()
+TABLE = [
+    [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+    for line in re.search(r"\| parameter \| default .*?\n\n", PAGE, flags=re.S)[0].strip().splitlines()[2:]
+]
+SAID = {name: default for name, default, *_ in TABLE}
+DATA = {
+    "bits": np.random.default_rng(0).integers(0, 2, (8, 3, 4)),
+    "feature vectors": np.random.default_rng(0).normal(size=(8, 3, 4)),
+    "images": np.random.default_rng(0).integers(0, 256, (8, 3, 6, 6, 3)).astype(np.uint8),
+}
+
+
+def test_the_defaults_of_the_page_are_those_of_the_code():
+    parameters = inspect.signature(CRAFT).parameters
+    assert {name: f'"{parameter.default}"' for name, parameter in parameters.items()} == SAID
+
+
+@pytest.mark.parametrize(("column", "kind"), list(enumerate(DATA, start=2)), ids=list(DATA))
+def test_what_is_taken_for_each_kind_of_data(column, kind):
+    pytest.importorskip("torch")
+    said = {row[0]: row[column] for row in TABLE}
+    tau = as_dataset(DATA[kind], np.repeat([0, 1], 4)).tau
+    oracle, _ = choose_oracle("auto", tau)
+    reading = CRAFT()._reading(oracle, oracle.prepare(tau), tau)
+    assert said.pop("oracle") == type(oracle).__name__
+    assert {said.pop(name) for name in ("alpha", "eta", "nu")} == {"from the data"}
+    assert said == {
+        "coupling": f'"{reading.coupling}"',
+        "clusterer": f'"{reading.clusterer}"',
+        "relabel": str(reading.relabel),
+        "stationary": str(reading.stationary),
+    }
+
+
+def test_the_command_line_leaves_as_much_to_the_data():
+    parser = CommandParser(prog="craftrl fit")
+    add_arguments(parser)
+    args = parser.parse_args(["data.h5", "--out", "model.safetensors"])
+    taken = SimpleNamespace(**{name: getattr(args, name) for name in SAID if hasattr(args, name)})
+    assert {"oracle", "alpha", "eta", "nu", "coupling", "relabel"} <= vars(taken).keys()
+    assert {value for name, value in vars(taken).items() if name != "stationary"} == {"auto"}
+    assert taken.stationary in (None, "auto")
