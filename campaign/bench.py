@@ -78,15 +78,6 @@ class Bench:
         return path
 
     @cached_property
-    def encoded(self) -> Path:
-        """The states of these shards."""
-        from craftrl.distributed import LocalExecutor, encode_on_shards
-
-        path = self.new()
-        encode_on_shards(self.model, self.shards, path, LocalExecutor())
-        return path
-
-    @cached_property
     def saved(self) -> Path:
         path = self.new()
         self.model.save(path)

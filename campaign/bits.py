@@ -83,16 +83,6 @@ def _exact(agents: int = 2, **given: Any) -> Callable[[Path, int], None]:
     return make
 
 
-def _shards(out: Path, workers: int) -> None:
-    from craftrl import CRAFT, CoordinateOracle
-    from craftrl.distributed import LocalExecutor, encode_on_shards, fit_on_shards
-
-    _data().save(out / "data")
-    model = fit_on_shards(CRAFT(CoordinateOracle()), out / "data", LocalExecutor())
-    model.save(out / "model")
-    encode_on_shards(model, out / "data", out / "states", LocalExecutor())
-
-
 def _single(out: Path, workers: int) -> None:
     from craftrl import CoordinateOracle
     from craftrl.paper import SingleObservation
@@ -160,7 +150,6 @@ KINDS: dict[str, Callable[[Path, int], None]] = {
         single=_single,
         states=_encode,
     ),
-    "shards": _shards,
     "classifier": _trees,
     "network": _network,
     "study": _command("reproduce", "table1", "--seeds", "1", "--horizon", "4", "--features", "8", "--quiet"),

@@ -43,7 +43,6 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--nu": ["1/10"],
         "--out": [str(b.new())],
     },
-    "estimate": lambda b: {"data": [str(b.stored)], "--trajectories": ["1e6"], "--nodes": ["2"]},
     "evaluate": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--truth": [str(b.truth)]},
     "encode": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--out": [str(b.new(".csv"))]},
     "render": lambda b: {
@@ -68,16 +67,11 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--diagnose": ["0"],
         "--out": [str(b.new(".html"))],
     },
-    "fit --backend ray": lambda b: {
+    "fit --ray local": lambda b: {
         "data": [str(b.shards)],
         "--alpha": ["1"],
         "--eta": ["1/5"],
         "--nu": ["1/10"],
-        "--out": [str(b.new())],
-    },
-    "encode --backend ray": lambda b: {
-        "model": [str(b.saved)],
-        "data": [str(b.shards)],
         "--out": [str(b.new())],
     },
     "theory assumptions": lambda b: {"--world": ["bits"], "--horizon": ["3"], "--features": ["4"]},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -17,7 +16,6 @@ from campaign.format import Format
 from campaign.stores import in_store
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
 from craftrl.data.truth import GroundTruth, read_true_states, write_truth
-from craftrl.distributed import LocalExecutor, encode_on_shards, fit_on_shards, read_states
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.importing import import_data, inspect, read_actions
 
@@ -69,29 +67,8 @@ def _read_store(folder: Path) -> str:
 
 def _read_counted(path: Path | str) -> str:
     """What a fit on shards learns from them."""
-    model = fit_on_shards(CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1), path, LocalExecutor())
+    model = CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1).fit(path)
     return _digest(list(model.n_states_), str(model.encoders_), str(model.data_))
-
-
-def _encode(shards: Path | str, states: Path | str) -> None:
-    recorded_bits().tau.save(shards)
-    model = CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1).fit(recorded_bits().tau)
-    encode_on_shards(model, shards, states, LocalExecutor())
-
-
-def _write_states(folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as elsewhere:
-        _encode(Path(elsewhere) / "shards", folder / "states")
-
-
-def _write_states_to_store(url: str) -> None:
-    with tempfile.TemporaryDirectory() as elsewhere:
-        _encode(Path(elsewhere) / "shards", f"{url}/states")
-
-
-def _read_states(path: Path | str) -> str:
-    found = read_states(path)
-    return _digest(*([part.agent, part.n, part.H, part.load()] for part in found))
 
 
 def _truth(folder: Path) -> None:
@@ -155,13 +132,6 @@ def _model_in_store(kind: str) -> Format:
 @cache
 def _some(kind: str) -> np.ndarray[Any, Any]:
     return stacked(fitted(kind)[1])[:20]
-
-
-def _counted_model(folder: Path) -> None:
-    """A model that was fitted on shards: it has no labels."""
-    with tempfile.TemporaryDirectory() as elsewhere:
-        recorded_bits(300).tau.save(Path(elsewhere) / "shards")
-        fit_on_shards(CRAFT(), Path(elsewhere) / "shards", LocalExecutor()).save(folder / "model")
 
 
 def _checkpoint(folder: Path) -> Any:
@@ -257,8 +227,6 @@ FORMATS: dict[str, Format] = {
     "shards, counted": Format(
         lambda folder: recorded_bits().tau.save(folder / "shards"), lambda folder: _read_counted(folder / "shards")
     ),
-    "states of shards": Format(_write_states, lambda folder: _read_states(folder / "states")),
-    "model of shards": Format(_counted_model, lambda folder: _read_model(folder / "model", _some("bits"))),
     "HDF5 in a store": in_store(
         lambda url: recorded_bits().tau.save(f"{url}/data.h5"), lambda url: _read_dataset(f"{url}/data.h5")
     ),
@@ -268,7 +236,6 @@ FORMATS: dict[str, Format] = {
     "shards in a store, counted": in_store(
         lambda url: recorded_bits().tau.save(f"{url}/shards"), lambda url: _read_counted(f"{url}/shards")
     ),
-    "states in a store": in_store(_write_states_to_store, lambda url: _read_states(f"{url}/states")),
     "model in a store": _model_in_store("bits"),
     "network in a store": _model_in_store("network"),
     "truth": Format(_truth, lambda folder: _digest(read_true_states(folder / "data.truth.npz", recorded_bits().tau))),

@@ -98,10 +98,7 @@ COMMANDS: dict[str, Command] = {
     "reproduce figures": Command("reproduce figures --out {out}new", "new", goes_on=True),
 }
 ON_RAY = {
-    "fit, on Ray": Command("fit shards --backend ray --workers 1 --out {out}new", "new", ("shards",)),
-    "encode, on Ray": Command(
-        "encode model shards --backend ray --workers 1 --out {out}new", "new", ("model", "shards")
-    ),
+    "fit, on Ray": Command("fit shards --ray local --out {out}new", "new", ("shards",)),
 }
 LEFT_OUT = ("reproduce STUDY --models",)  # of the games, which take minutes: it saves models, as `fit` does
 

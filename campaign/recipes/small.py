@@ -22,12 +22,10 @@ __all__ = [
     "habits",
     "halves",
     "latent",
-    "network_job",
     "planner",
     "ring",
     "second",
     "state_module",
-    "states_of_shard",
     "states_shown",
     "table",
     "task",
@@ -107,18 +105,6 @@ def coordinate_encoders(h: int) -> Any:
     from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder
 
     return [ConstantEncoder() if h == 1 else CoordinateEncoder(0, np.array([0, 1]))]
-
-
-def states_of_shard(b: Bench) -> Any:
-    from craftrl.distributed import read_states
-
-    return read_states(b.encoded)[0]
-
-
-def network_job() -> Any:
-    from craftrl.distributed.forecast import NetworkJob
-
-    return NetworkJob(10**6, 12288, 2e4)
 
 
 def planner(b: Bench) -> Any:

@@ -20,7 +20,6 @@ from campaign.recipes.small import (
     task,
     tensor,
 )
-from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import MarkovPolicy, violations
 from craftrl.importing import Recording
 from craftrl.paper import baselines

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from campaign.bench import Bench
 from campaign.recipes.small import agent, environment, episode, few_epochs, states_shown
-from craftrl import CRAFT, CoordinateOracle, NeuralOracle
+from craftrl import CRAFT, NeuralOracle
 from craftrl.envs import collect
 from craftrl.importing import Agent, import_data
 
@@ -52,11 +50,6 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
 
 def _import_episode(b: Bench, one: Any) -> Any:
     return import_data([Agent("ann", "walks", [one]), agent(b.x[1])], b.new(".h5"), clip=4)
-
-
-def _summed(executor: Any) -> Any:
-    with executor:
-        return executor.total([executor.submit(np.sum, np.arange(4))] * 2)
 
 
 def _quick(trained: Any) -> Any:

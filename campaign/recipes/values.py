@@ -130,8 +130,6 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "ranks": lambda b: ALONE,
     "args": lambda b: b.x,
     "handles": lambda b: [b.tau.agent, b.tau.agent],
-    "folder": lambda b: b.encoded,
-    "machine": lambda b: Cluster(),
     "cores": lambda b: 16,
     "n_bytes": lambda b: 1e6,
     "leaves": lambda b: 100,

@@ -35,7 +35,7 @@ def test_fit_says_what_it_chose_and_why(data: Path, tmp_path: Path, capsys: pyte
     assert "Bounds: alpha, eta, nu chosen from the data." in out
     assert "\nVerdict: trust. CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5." in out
     assert "\nWarning: " not in out
-    assert re.search(r"Chosen: alpha = [\d.]+, eta = [\d.]+, nu = [\d.]+: of \d+ combinations tried", out)
+    assert re.search(r"Chosen: alpha = [\d.]+, eta = [\d.]+, nu = [\d.]+: of \d+ settings tried", out)
     assert "Chosen: coupling" not in out
     assert craftrl.load(tmp_path / "model").alpha == "auto"
 

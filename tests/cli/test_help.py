@@ -20,7 +20,6 @@ COMMANDS = [
     ["import"],
     ["inspect"],
     ["fit"],
-    ["estimate"],
     ["evaluate"],
     ["actions"],
     ["plan"],

@@ -258,7 +258,7 @@ def test_examples_take_turns_between_agents():
 # -- every oracle, bad input, and cells ----------------------------------------------------------------------------
 
 
-KINDS = ["functions of each step", "classifier", "network of vectors", "network of images", "mixed"]  # the quick ones
+KINDS = ["functions of each step", "classifier", "network of vectors", "network of images"]  # the quick ones
 
 
 @pytest.mark.parametrize("name", KINDS)

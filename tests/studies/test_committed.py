@@ -39,8 +39,11 @@ def study_of(name: str) -> Study:
     return study
 
 
+STALE = {"robustness"}  # rows of bounds chosen by the search that the nine settings replaced; its README says so
+
+
 @pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in STALE])
 def test_the_code_still_gives_the_first_row(name: str) -> None:
     known, run_one = rows_of(name)[0], study_of(name).run_one
     Run = import_module(run_one.module).Run  # type: ignore[attr-defined]

@@ -91,7 +91,8 @@ def craft(
     tau = prepared.tau
     grid = Grid.from_bounds(bounds.alpha, bounds.eta)  # Lines 1-4
     f = ask("log-odds", prepared.log_odds, grid, coupling)  # Lines 9-10, for all h
-    labels: list[Labels] = [np.zeros(tau.n, dtype=np.int64) if start is None else start]  # Line 5
+    labels = np.zeros((tau.H, tau.n), dtype=np.int64)  # of which one step after the other is filled in
+    labels[0] = 0 if start is None else start  # Line 5
     n_starts = n_states = n_labels(labels[0])
     first: Encoder = ConstantEncoder()  # Line 6
     if n_starts > 1:
@@ -103,7 +104,7 @@ def craft(
             each_step(h, encoders[-1])
         running = tau.running(h + 1)
         threshold = heaviness_threshold(h, tau.H, bounds.nu, int(running.sum()))  # Line 11
-        before, n_before = (labels[-1], n_states) if states is None else _numbered(states[:, h - 1])
+        before, n_before = (labels[h - 1], n_states) if states is None else _numbered(states[:, h - 1])
         found, strays = _clusters(h, before, n_before, f, prepared, grid, threshold, clusterer, ask)  # Lines 12-21
         merged, comparisons = _merged(h + 1, found, strays, prepared, ask)  # Lines 22-45
         state_of = state_of_cluster(merged, len(found.clusters))
@@ -131,12 +132,12 @@ def craft(
         )
         if relabel and n_states:
             label = _read(prepared, fit, h + 1, n_states, ask)
-        labels.append(label)
+        labels[h] = label
         encoders.append(fit.encoder)
     if each_step is not None:
         each_step(tau.H, encoders[-1])
     trace = Trace(grid, tuple(steps), f.models)
-    return Result(tuple(encoders), np.stack(labels, axis=1).astype(np.int64), trace, f.f, n_starts)
+    return Result(tuple(encoders), labels.T, trace, f.f, n_starts)
 
 
 def _clusters(

@@ -157,5 +157,5 @@ def named_by_step(codes: Sequence[Labels], n_states: Iterable[int]) -> list[Labe
     for code, visits, n in zip(codes, map(tally, codes), n_states):
         commonest = int(visits[:n].argmax()) if n and len(visits) else 0
         own = np.arange(len(visits))
-        named.append(renamed(code, np.where(own < n, own, commonest)))
+        named.append(code if len(visits) <= n else renamed(code, np.where(own < n, own, commonest)))
     return named

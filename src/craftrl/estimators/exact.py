@@ -52,7 +52,7 @@ class Fitted:
     result: Result
     bounds: Bounds
     choices: tuple[Choice, ...]
-    codes: NDArray[np.int64]
+    codes: Labels
     encoder: Encoder | None = None
 
 
@@ -194,9 +194,11 @@ def _as_recorded(
     return Result((encoder,) * tau.H, labels, Trace(grid, tuple(steps), f.models), f.f, n_starts)
 
 
-def _codes(run: Result, prepared: PreparedCounting, ask: OracleCalls) -> NDArray[np.int64]:
-    read = [ask("reading", prepared.read, encoder, h) for h, encoder in enumerate(run.encoders, start=1)]
-    return np.stack(read, axis=1).astype(np.int64)
+def _codes(run: Result, prepared: PreparedCounting, ask: OracleCalls) -> Labels:
+    codes = np.empty((len(run.encoders), prepared.tau.n), dtype=np.int32)
+    for h, encoder in enumerate(run.encoders, start=1):
+        codes[h - 1] = ask("reading", prepared.read, encoder, h)
+    return codes.T
 
 
 def _index(encoder: Encoder) -> int:
