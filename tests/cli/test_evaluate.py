@@ -33,7 +33,7 @@ def test_evaluate_refuses_foreign_files(
     foreign = tmp_path / "foreign.json"
     foreign.write_text('{"format": "other"}')
     message = complaint(capsys, "evaluate", str(foreign), str(data))
-    assert "A model must be a folder that save or craftrl fit has written" in message
+    assert "A model must be a file that save or craftrl fit has written" in message
     message = complaint(capsys, "evaluate", str(model), str(data), "--truth", str(model))
     assert "Ground truth must be an NPZ file with `states`" in message
     other = tmp_path / "other.h5"

@@ -142,7 +142,7 @@ def test_a_handful_of_trajectories_is_never_trusted():
         warnings.simplefilter("ignore", AssumptionWarning)
         found = CRAFT().fit(x, [0, 1]).diagnose(x, [0, 1])
     assert found.verdict != "trust"
-    assert any("the fewest trajectories has 1 of them" in text for text in found.warnings)
+    assert any("the fewest trajectories has 1 of them" in str(text) for text in found.warnings)
 
 
 def test_transform_takes_what_fit_takes():
