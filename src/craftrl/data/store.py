@@ -386,7 +386,7 @@ def _unsealed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
             raise ValueError(f"it is a {content['format']}")
     except UNREADABLE as error:
         raise InvalidDataError(
-            f"{os.fspath(path)} must be a dataset of craftrl; its index cannot be read ({error}); write or copy it again."
+            f"{os.fspath(path)} must be a dataset of craftrl; its index is unreadable ({error}); write or copy it again."
         ) from error
     return content
 
