@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import platform
+import secrets
 import struct
 import tokenize
 import zipfile
@@ -42,9 +43,10 @@ __all__ = [
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # several machines may write into one folder
 # What readers of JSON, ZIP and NumPy files raise where one is missing, truncated or damaged.
-UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError)
-UNREADABLE += (ArithmeticError, MemoryError, RuntimeError, SyntaxError, tokenize.TokenError)
-UNREADABLE += (struct.error, zipfile.BadZipFile, zlib.error)
+UNREADABLE = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError, RuntimeError,
+    SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 @contextmanager
@@ -59,11 +61,11 @@ def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[
     if final.is_symlink() or (final.exists() and not final.is_file()):  # all links were followed: it leads to itself
         kind = "a link that leads to itself" if final.is_symlink() else "a folder"
         raise InvalidParameterError(f"The {what} must become a file; {path} is {kind}; choose another name.")
-    temporary = final.with_name(f".{final.name}.{HOST}-{os.getpid()}.tmp")
+    temporary = final.with_name(f".{final.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
     with told_plainly(path, what):
         final.parent.mkdir(parents=True, exist_ok=True)
         for part in final.parent.glob(f".{glob.escape(final.name)}.{HOST}-*.tmp"):
-            if not _runs(part.name.removesuffix(".tmp").rpartition("-")[2]):
+            if not _runs(part.name.split("-")[-2]):
                 part.unlink(missing_ok=True)  # of a process that was killed
         try:
             yield temporary
