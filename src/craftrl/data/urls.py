@@ -47,7 +47,10 @@ def exists(url: str) -> bool:
     """Whether a file is there."""
     with _asked(url, "found") as (fs, path):
         fs.invalidate_cache()
-        return bool(fs.isfile(path))
+        try:
+            return bool(fs.info(path)["type"] == "file")
+        except FileNotFoundError:
+            return False
 
 
 def read_bytes(url: str) -> bytes:
