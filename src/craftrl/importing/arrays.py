@@ -1,146 +1,136 @@
-"""NumPy files. One file is all trajectories of an agent, (n, steps, ...); in a folder, each is one episode.
+"""NumPy files and craftrl's own datasets.
 
-An NPZ file may hold more: `lengths` (n,) where trajectories end early, `agent` (n,) where it holds several agents, and
-`actions`. Without a known name for the observations, each array in it is an episode.
+One NumPy file is all trajectories of an agent, (n, steps, ...); in a folder, each is one episode. An NPZ file may hold
+more: `lengths` (n,) where trajectories end early, `agent` (n,) where it holds several agents, and `actions`. Without a
+known name for the observations, each array in it is an episode.
 """
 
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.seals import UNREADABLE, read_array
-from craftrl.errors import CraftError, InvalidDataError
-from craftrl.importing.options import Options
-from craftrl.importing.source import Agent, Episode, Recording, name_in, stamp
+from craftrl.data import TrajectoryDataset
+from craftrl.data.store import INDEX, read_actions
+from craftrl.errors import InvalidDataError
+from craftrl.importing.recordings import Content, Recording, name_in, stamp
 
-__all__ = ["SUFFIXES", "array_file", "array_folder"]
+__all__ = ["ARRAYS", "array_file", "array_folder", "dataset"]
 
-SUFFIXES = (".npz", ".npy")
+ARRAYS = (".npz", ".npy")
 OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "image")
 ACTIONS = ("actions", "action")
-ENDS = ("terminal", "terminals", "done", "dones", "is_first", "is_last", "is_terminal", "discount")
-NOT_OBSERVED = (*ACTIONS, *ENDS, "lengths", "agent", "reward", "rewards")
+NOT_OBSERVED = (
+    *(*ACTIONS, "lengths", "agent", "reward", "rewards", "terminal", "terminals", "done", "dones", "discount"),
+    *("is_first", "is_last", "is_terminal"),
+)
+
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, MemoryError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
-def array_file(path: Path, options: Options) -> list[Agent]:
-    """All agents of one file: one, unless it says which trajectory is whose."""
-    arrays = _Arrays(path)
-    key = arrays.observed(options.keys)
+def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
+    """Each trajectory of a file is a recording; the file may say whose each is."""
+    version = stamp(path)
+    key, arrays = _load(path, version, keys)
+    read = partial(_trajectory, path, version, keys)
     if key is None:
-        return [Agent(path.stem, "NumPy", [_whole_array(arrays, name) for name in arrays.names])]
-    x, lengths, owner = arrays[key], arrays.get("lengths"), arrays.get("agent")
+        return [Recording(None, f"{path.name}/{name}", version, "NumPy", partial(read, name)) for name in arrays]
+    x = arrays[key]
     if x.ndim < 2:
         raise InvalidDataError(
             f"A file of trajectories must have shape (trajectories, steps, ...); {path} has {x.shape}; put single "
             "episodes into a folder, one file each."
         )
-    for name, side in (("lengths", lengths), ("agent", owner)):
-        if side is not None and side.shape != (len(x),):
+    for name in ("lengths", "agent"):
+        if name in arrays and arrays[name].shape != (len(x),):
             raise InvalidDataError(
-                f"`{name}` must have one entry for each of the {len(x)} trajectories; in {path} it has {side.shape}."
+                f"`{name}` must have one entry for each of the {len(x)} trajectories; in {path} it has shape "
+                f"{arrays[name].shape}; correct it."
             )
-    ends = np.full(len(x), x.shape[1]) if lengths is None else lengths.astype(np.int64)
-    if (ends < 1).any() or (ends > x.shape[1]).any():
+    ends = arrays.get("lengths", np.full(len(x), x.shape[1]))
+    if ends.dtype.kind not in "iu" or (ends < 1).any() or (ends > x.shape[1]).any():
         raise InvalidDataError(
-            f"`lengths` must lie in 1..{x.shape[1]}; in {path} they run from {ends.min()} to {ends.max()}."
+            f"`lengths` must be whole numbers from 1 to {x.shape[1]}; those of {path} are not; correct them."
         )
-    episodes = [_row(arrays, x, arrays.get(*ACTIONS), i, int(end)) for i, end in enumerate(ends)]
-    if owner is None:
-        return [Agent(path.stem, "NumPy", episodes)]
-    mine: dict[str, list[Episode]] = {}
-    for name, episode in zip(owner.tolist(), episodes):
-        mine.setdefault(str(name), []).append(episode)
-    return [Agent(name, "NumPy", found, named_inside=True) for name, found in mine.items()]
+    owners = arrays["agent"].tolist() if "agent" in arrays else [None] * len(x)
+    return [
+        Recording(
+            None if owner is None else str(owner), f"{path.name}[{i}]", version, "NumPy", partial(read, i, int(end))
+        )
+        for i, (owner, end) in enumerate(zip(owners, ends))
+    ]
 
 
-def array_folder(files: Iterable[Path], root: Path, options: Options) -> list[Agent]:
-    """One agent, one episode per file."""
-    return [Agent(root.name, "NumPy", [_episode_file(file, root, options) for file in files])]
+def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> list[Recording]:
+    """Each file is a recording."""
+    return [
+        Recording(None, name_in(root, file), stamp(file), "NumPy", partial(_episode, file, keys)) for file in files
+    ]
 
 
-class _Arrays:
-    """The arrays of one file, each read when it is first asked for."""
+def dataset(path: Path) -> list[Recording]:
+    """All trajectories of a dataset that craftrl wrote, with the names of their agents."""
+    tau, actions, version = TrajectoryDataset.open(path), read_actions(path), stamp(path / INDEX)
+    lossy = dict(tau.notes.get("lossy", {}))
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.stamp = path, stamp(path)
-        self._held: dict[str, NDArray[Any]] = {}
-        self.names = [""] if path.suffix == ".npy" else self._load(_members)
+    def read(i: int) -> Content:
+        agent = str(tau.names[tau.agent[i]])
+        return Content(tau.episode(i), actions[i] if actions else None, "; ".join(lossy.get(agent, [])))
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._held:
-            alone = self.path.suffix == ".npy"
-            self._held[name] = self._load(lambda file: file if alone else read_array(file, name))
-        return self._held[name]
+    return [
+        Recording(str(tau.names[k]), f"{path.name}[{i}]", version, "craftrl", partial(read, i))
+        for i, k in enumerate(tau.agent.tolist())
+    ]
 
-    def get(self, *names: str) -> NDArray[Any] | None:
-        return next((self[name] for name in names if name in self.names), None)
 
-    def observed(self, keys: tuple[str, ...]) -> str | None:
-        """Which array holds the observations; None where every array is an episode."""
-        if keys:
-            if len(keys) > 1 or keys[0] not in self.names:
+@lru_cache(maxsize=1)
+def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[str | None, dict[str, NDArray[Any]]]:
+    """The arrays of a file, held while its trajectories are read; and which has the observations, if one does."""
+    try:
+        if path.suffix.lower() == ".npy":
+            return "", {"": np.load(path, mmap_mode="r")}
+        with np.load(path) as archive:
+            names = archive.files
+            known = keys or [name for name in OBSERVATIONS if name in names][:1]
+            known = known or [name for name in names if name not in NOT_OBSERVED]
+            if keys and (len(keys) > 1 or keys[0] not in names):
                 raise InvalidDataError(
-                    f"keys (--key) must name one array; {', '.join(keys)} was given, and {self.path} has "
-                    f"{', '.join(self.names)}."
+                    f"keys (--key) must name one array; {', '.join(keys)} was given, and {path} has "
+                    f"{', '.join(names)}."
                 )
-            return keys[0]
-        known = [name for name in OBSERVATIONS if name in self.names]
-        left = [name for name in self.names if name not in NOT_OBSERVED]
-        return known[0] if known else left[0] if len(left) == 1 else None
-
-    def _load(self, take: Any) -> Any:
-        try:
-            if self.path.suffix == ".npy":
-                return take(np.load(self.path, mmap_mode="r"))
-            with zipfile.ZipFile(self.path) as archive:
-                return take(archive)
-        except CraftError:
-            raise
-        except UNREADABLE as error:
-            raise InvalidDataError(
-                f"{self.path} must be a NumPy file of numbers; it cannot be read ({error}); write or copy it again."
-            ) from error
+            key = known[0] if len(known) == 1 else None
+            wanted = known if key is None else [key, "lengths", "agent", *ACTIONS]
+            return key, {name: archive[name] for name in wanted if name in names}
+    except InvalidDataError:
+        raise
+    except UNREADABLE as error:
+        raise InvalidDataError(
+            f"{path} must be a NumPy file of numbers; it cannot be read ({error}); write or copy it again."
+        ) from error
 
 
-def _members(archive: zipfile.ZipFile) -> list[str]:
-    return [name.removesuffix(".npy") for name in archive.namelist()]
+def _trajectory(path: Path, version: str, keys: tuple[str, ...], i: int | str, end: int | None = None) -> Content:
+    key, arrays = _load(path, version, keys)
+    if key is None:
+        return Content(arrays[str(i)])
+    actions = next((arrays[name] for name in ACTIONS if name in arrays), None)
+    return Content(arrays[key][i, :end], None if actions is None else actions[i, :end])
 
 
-def _row(arrays: _Arrays, x: NDArray[Any], actions: NDArray[Any] | None, i: int, end: int) -> Episode:
-    def read(steps: slice) -> Recording:
-        return Recording(x[i, :end][steps], None if actions is None else actions[i, :end][steps])
-
-    return Episode(f"{arrays.path.name}[{i}]", arrays.stamp, read, lambda: end)
-
-
-def _whole_array(arrays: _Arrays, name: str) -> Episode:
-    return Episode(
-        f"{arrays.path.name}/{name}",
-        arrays.stamp,
-        lambda steps: Recording(arrays[name][steps]),
-        lambda: len(arrays[name]),
-    )
-
-
-def _episode_file(path: Path, root: Path, options: Options) -> Episode:
-    def read(steps: slice) -> Recording:
-        arrays = _Arrays(path)
-        key = arrays.observed(options.keys)
-        if key is None:
-            raise InvalidDataError(
-                f"An episode's file must say which array is observed; {path} has {', '.join(arrays.names)}; name it "
-                "with --key."
-            )
-        actions = arrays.get(*ACTIONS)
-        return Recording(arrays[key][steps], None if actions is None else actions[steps])
-
-    def count() -> int:
-        return len(read(slice(None)).observations)  # type: ignore[arg-type]
-
-    return Episode(name_in(root, path), stamp(path), read, count)
+def _episode(path: Path, keys: tuple[str, ...]) -> Content:
+    key, arrays = _load(path, stamp(path), keys)
+    if key is None:
+        raise InvalidDataError(
+            f"An episode's file must say which array is observed; {path} has {', '.join(arrays)}; name it with --key."
+        )
+    return Content(arrays[key], next((arrays[name] for name in ACTIONS if name in arrays), None))

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import io
 import json
-from functools import lru_cache
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.errors import InvalidDataError
-from craftrl.importing.options import Options
-from craftrl.importing.pictures import decoded_image
-from craftrl.importing.source import Agent, Episode, Recording, exactly, in_order, stamp
+from craftrl.importing.recordings import Content, Frame, Recording, in_order, picture, stamp, video
 from craftrl.importing.tables import column_array, read_table
-from craftrl.importing.videos import VideoReader
 
 __all__ = ["INFO", "lerobot_dataset"]
 
@@ -31,65 +32,63 @@ INFO = Path("meta/info.json")
 STATE, ACTION = "observation.state", "action"
 
 
-def lerobot_dataset(path: Path, options: Options) -> list[Agent]:
-    """One agent, with the episodes of the dataset."""
-    layout = _Layout(path, options.keys)
-    return [Agent(path.name, "LeRobot", [_episode(layout, row) for row in layout.episodes])]
-
-
-class _Layout:
-    """A dataset's metadata, and the feature that is observed."""
-
-    def __init__(self, root: Path, keys: tuple[str, ...]) -> None:
-        self.root, self.stamp = root, stamp(root / INFO)
-        try:
-            info = json.loads((root / INFO).read_text())
-            self.version, self.features = str(info["codebase_version"]), dict(info["features"])
-            self.fps, self.data_path = float(info["fps"]), str(info["data_path"])
-            self.video_path = info.get("video_path")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InvalidDataError(
-                f"{root / INFO} must say what a LeRobot dataset holds; it cannot be read ({error!r}); copy it again."
-            ) from error
-        if not self.version.startswith("v3."):
-            raise InvalidDataError(
-                f"LeRobot datasets must have layout v3.0; {root} has {self.version}; convert it with: python -m "
-                "lerobot.scripts.convert_dataset_v21_to_v30"
-            )
-        self.key = self._observed(keys)
-        self.kind = str(self.features[self.key].get("dtype"))
-        self.videos: dict[Path, VideoReader] = {}
-        self.episodes = self._episodes()
-
-    def _observed(self, keys: tuple[str, ...]) -> str:
-        """The one feature to import: the one named, else the only camera, else the state."""
-        cameras = [name for name, feature in self.features.items() if feature.get("dtype") in ("video", "image")]
-        known = [*cameras, *(name for name in self.features if name.startswith("observation") and name not in cameras)]
-        if keys:
-            if len(keys) > 1 or keys[0] not in self.features:
-                raise InvalidDataError(
-                    f"keys (--key) must name one feature; {', '.join(keys)} was given, and {self.root} has "
-                    f"{', '.join(known)}."
-                )
-            return keys[0]
-        if len(cameras) == 1:
-            return cameras[0]
-        if not cameras and STATE in self.features:
-            return STATE
+def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
+    """Each episode is a recording."""
+    try:
+        info = json.loads((root / INFO).read_text())
+        version, features, fps = str(info["codebase_version"]), dict(info["features"]), float(info["fps"])
+        data_path, video_path = str(info["data_path"]), str(info.get("video_path"))
+        kinds = {name: feature.get("dtype") for name, feature in features.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidDataError(
-            f"One feature must be chosen; {self.root} has {', '.join(known) or 'none'}; name one with --key."
+            f"{root / INFO} must say what a LeRobot dataset holds; it cannot be read ({error!r}); copy it again."
+        ) from error
+    if not version.startswith("v3."):
+        raise InvalidDataError(
+            f"LeRobot datasets must have layout v3.0; {root} has {version}; convert it with: python -m "
+            "lerobot.scripts.convert_dataset_v21_to_v30"
         )
+    cameras = [name for name, kind in kinds.items() if kind in ("video", "image")]
+    known = [*cameras, *(name for name in kinds if name.startswith("observation") and name not in cameras)]
+    if keys and (len(keys) > 1 or keys[0] not in kinds):
+        raise InvalidDataError(
+            f"keys (--key) must name one feature; {', '.join(keys)} was given, and {root} has {', '.join(known)}."
+        )
+    chosen = list(keys) or cameras or [name for name in (STATE,) if name in kinds]
+    if len(chosen) != 1:
+        raise InvalidDataError(
+            f"One feature must be chosen; {root} has {', '.join(known) or 'none'}; name one with --key."
+        )
+    layout = _Layout(root, chosen[0], str(kinds[chosen[0]]), ACTION in kinds, fps, data_path, video_path)
+    return [
+        Recording(None, f"episode {row['episode_index']}", stamp(root / INFO), "LeRobot", partial(layout.read, row))
+        for row in layout.rows()
+    ]
 
-    def _episodes(self) -> list[dict[str, Any]]:
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where a dataset has what, and which feature of it is observed."""
+
+    root: Path
+    key: str
+    kind: str
+    has_actions: bool
+    fps: float
+    data_path: str
+    video_path: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What `meta/episodes` says of every episode."""
         files = in_order((self.root / "meta/episodes").rglob("*.parquet"))
         if not files:
             raise InvalidDataError(
                 f"A LeRobot dataset must list its episodes; {self.root / 'meta/episodes'} has no Parquet file; copy "
                 "the dataset again."
             )
-        video = [f"videos/{self.key}/{name}" for name in ("chunk_index", "file_index", "from_timestamp")]
         needed = ["episode_index", "length", "data/chunk_index", "data/file_index"]
-        needed += video if self.kind == "video" else []
+        if self.kind == "video":
+            needed += [f"videos/{self.key}/{name}" for name in ("chunk_index", "file_index", "from_timestamp")]
         rows: list[dict[str, Any]] = []
         for file in files:
             table = read_table(file)
@@ -101,55 +100,35 @@ class _Layout:
             rows += table.select(needed).to_pylist()
         return sorted(rows, key=lambda row: row["episode_index"])
 
-    def file(self, pattern: str, row: dict[str, Any], prefix: str) -> Path:
-        """Where an episode lies, by the pattern of the dataset."""
-        chunk, number = row[f"{prefix}/chunk_index"], row[f"{prefix}/file_index"]
-        return self.root / pattern.format(video_key=self.key, chunk_index=chunk, file_index=number)
+    def read(self, row: dict[str, Any]) -> Content:
+        """One episode."""
+        number, length = int(row["episode_index"]), int(row["length"])
+        data = _data(self._file(self.data_path, row, "data"))
+        actions = data.values(ACTION, number) if self.has_actions else None
+        if self.kind == "video":
+            path = self._file(self.video_path, row, f"videos/{self.key}")
+            found = video(path, float(row[f"videos/{self.key}/from_timestamp"]))
+            frames = _exactly(length, found.frames, f"{path}, episode {number},")  # type: ignore[arg-type]
+            return Content(frames, actions, found.lossy, length / self.fps)
+        if self.kind == "image":
+            images = enumerate(data.images(self.key, number, self.root))
+            return Content(((i / self.fps, partial(picture, image, data.path)) for i, image in images), actions)
+        return Content(data.values(self.key, number), actions)
 
-    def video(self, path: Path) -> VideoReader:
-        """The reader of a file, kept from one episode to the next, which usually lies in the same."""
-        if path not in self.videos:
-            self.videos.clear()
-            self.videos[path] = VideoReader(path)
-        return self.videos[path]
-
-
-def _episode(layout: _Layout, row: dict[str, Any]) -> Episode:
-    number, length = int(row["episode_index"]), int(row["length"])
-
-    def read(steps: slice) -> Recording:
-        table = _Rows.of(layout.file(layout.data_path, row, "data"))
-        actions = table.values(ACTION, number)[steps] if ACTION in layout.features else None
-        if layout.kind == "video":
-            start, stop, step = steps.indices(length)
-            first = round(row[f"videos/{layout.key}/from_timestamp"] * layout.fps)
-            reader = layout.video(layout.file(str(layout.video_path), row, f"videos/{layout.key}"))
-            recording = reader.read(slice(first + start, first + stop, step))
-            n = len(range(start, stop, step))
-            return Recording(
-                exactly(n, recording.observations, f"{reader.path}, episode {number},"), actions, recording.lossy
-            )
-        if layout.kind == "image":
-            return Recording(map(decoded_image, table.images(layout.key, number)[steps]), actions)
-        return Recording(table.values(layout.key, number)[steps], actions)
-
-    return Episode(f"episode {number}", layout.stamp, read, lambda: length, lambda: np.arange(length) / layout.fps)
+    def _file(self, pattern: str, row: dict[str, Any], prefix: str) -> Path:
+        name = pattern.format(
+            video_key=self.key, chunk_index=row[f"{prefix}/chunk_index"], file_index=row[f"{prefix}/file_index"]
+        )
+        return _inside(self.root, self.root / name)
 
 
-class _Rows:
+class _Data:
     """One file of `data`: the rows of several episodes."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.table = read_table(path)
+        self.path, self.table = path, read_table(path)
         self.episode = column_array(self.table, "episode_index", path)
         self._columns: dict[str, NDArray[Any]] = {}
-
-    @staticmethod
-    @lru_cache(maxsize=1)
-    def of(path: Path) -> _Rows:
-        """The file read last, held while its episodes are taken from it."""
-        return _Rows(path)
 
     def values(self, name: str, episode: int) -> NDArray[Any]:
         if name not in self._columns:
@@ -157,10 +136,35 @@ class _Rows:
         found = self._columns[name][self.episode == episode]
         return found if found.ndim > 1 else found[:, None]
 
-    def images(self, name: str, episode: int) -> list[Any]:
+    def images(self, name: str, episode: int, root: Path) -> list[Any]:
         """Files or open bytes, as Pillow takes them: a row has one or the other."""
-        rows = np.flatnonzero(self.episode == episode)
-        found = self.table.column(name).take(rows).to_pylist()
+        found = self.table.column(name).take(np.flatnonzero(self.episode == episode)).to_pylist()
         return [
-            io.BytesIO(image["bytes"]) if image.get("bytes") else self.path.parent / image["path"] for image in found
+            io.BytesIO(image["bytes"]) if image.get("bytes") else _inside(root, self.path.parent / image["path"])
+            for image in found
         ]
+
+
+@lru_cache(maxsize=1)
+def _data(path: Path) -> _Data:
+    """The file read last, held while its episodes are taken from it."""
+    return _Data(path)
+
+
+def _inside(root: Path, path: Path) -> Path:
+    """A path that a dataset names, which must lie in that dataset."""
+    if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(root)):
+        raise InvalidDataError(f"A LeRobot dataset must name files of its own; {root} names {path}; leave it out.")
+    return path
+
+
+def _exactly(n: int, frames: Iterable[Frame], name: str) -> Iterator[Frame]:
+    """The first n frames, if there are as many."""
+    found = 0
+    for frame in islice(frames, n):
+        found += 1
+        yield frame
+    if found != n:
+        raise InvalidDataError(
+            f"{name} must have {n} steps; {found} could be read; copy the file again, or leave the episode out."
+        )

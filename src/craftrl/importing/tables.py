@@ -7,54 +7,57 @@ that begin with "action" are kept aside; rewards, ends and times are left out. A
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.errors import InvalidDataError, require
-from craftrl.importing.options import Options
-from craftrl.importing.source import Agent, Episode, Recording, name_in, stamp
+from craftrl.importing.recordings import Content, Recording, name_in, stamp
 
-__all__ = ["SUFFIXES", "column_array", "read_table", "table_files"]
+if TYPE_CHECKING:
+    import pyarrow
 
-SUFFIXES = (".csv", ".tsv", ".parquet")
+__all__ = ["TABLES", "column_array", "read_table", "table_files"]
+
+TABLES = (".csv", ".tsv", ".parquet")
 EPISODE = ("episode", "episode_index", "episode_id", "trajectory")
 AGENT = ("agent", "agent_id")
 STEP = ("step", "t", "frame_index", "timestamp", "time")
 LEFT_OUT = ("index", "reward", "next.reward", "done", "next.done", "terminated", "truncated", "task_index")
 
 
-def table_files(files: Iterable[Path], root: Path, options: Options) -> list[Agent]:
-    """Agents in the order in which they first come; without a column of agents all rows are one agent's."""
-    episodes: dict[str | None, list[Episode]] = {}
+def table_files(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> list[Recording]:
+    """Each episode in the tables is a recording."""
+    found = []
     for file in files:
-        table, name = _Table(file, stamp(file), options.keys), name_in(root, file)
-        for agent, episode, rows in table.groups():
-            mine = episodes.setdefault(agent, [])
+        table = _sorted_table(file, stamp(file), keys)
+        name = name_in(root, file)
+        for i, (agent, episode) in enumerate(table.labels):
             labels = ", ".join(label for label in (agent, episode) if label is not None)
-            mine.append(_episode(table, f"{name}[{labels}]" if labels else name, rows))
-    return [Agent(agent or root.stem, "table", found, agent is not None) for agent, found in episodes.items()]
+            source = f"{name}[{labels}]" if labels else name
+            found.append(Recording(agent, source, stamp(file), "table", partial(_episode, file, stamp(file), keys, i)))
+    return found
 
 
-def read_table(path: Path, columns: list[str] | None = None) -> Any:
+def read_table(path: Path) -> pyarrow.Table:
     """A CSV or Parquet file as an Arrow table."""
     arrow = require("pyarrow", "tables")
     try:
-        if path.suffix == ".parquet":
-            table = require("pyarrow.parquet", "tables").read_table(path, columns=columns)
+        if path.suffix.lower() == ".parquet":
+            table = require("pyarrow.parquet", "tables").read_table(path)
         else:
             csv = require("pyarrow.csv", "tables")
-            options = csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",")
+            options = csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
             table = csv.read_csv(path, parse_options=options)
         table.validate(full=True)
         names = table.column_names
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"it has two columns called {twice!r}")
-        return table
+        return table.combine_chunks()
     except (arrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidDataError(
@@ -63,7 +66,7 @@ def read_table(path: Path, columns: list[str] | None = None) -> Any:
         ) from error
 
 
-def column_array(table: Any, name: str, path: Path) -> NDArray[Any]:
+def column_array(table: pyarrow.Table, name: str, path: Path) -> NDArray[Any]:
     """A column of numbers as (rows,), or one of equally long lists as (rows, ...)."""
     column = table.column(name)
     array = column.to_numpy() if column.null_count == 0 else np.empty(0, dtype=object)
@@ -80,80 +83,63 @@ def column_array(table: Any, name: str, path: Path) -> NDArray[Any]:
     return array
 
 
-class _Table:
-    """One file: its columns sorted into features, actions, and what tells rows apart."""
+class _SortedTable:
+    """One file, its rows put in the order of agents, episodes and steps: (agent, episode) and rows of each episode."""
 
-    def __init__(self, path: Path, version: str, keys: tuple[str, ...]) -> None:
-        self.path, self.stamp = path, version
-        names = _read(path, version).table.column_names
+    def __init__(self, path: Path, keys: tuple[str, ...]) -> None:
+        table = read_table(path)
+        names = table.column_names
         missing = [key for key in keys if key not in names]
         if missing:
-            raise InvalidDataError(f"--key must name columns of {path}; {missing[0]} is none of {', '.join(names)}.")
+            raise InvalidDataError(
+                f"keys (--key) must name columns of {path}; {missing[0]} is none of {', '.join(names)}."
+            )
+        if table.num_rows == 0:
+            raise InvalidDataError(f"A table must have at least one row; {path} has none; leave it out.")
         lower = {name.lower(): name for name in names}
-        self.episode, self.agent, self.step = (
-            next((lower[name] for name in known if name in lower), None) for known in (EPISODE, AGENT, STEP)
-        )
-        self.actions = [name for name in names if name.lower().startswith("action") and name not in keys]
-        aside = {*EPISODE, *AGENT, *STEP, *LEFT_OUT, *(name.lower() for name in self.actions)}
-        self.features = list(keys) or [name for name in names if name.lower() not in aside]
-        if not self.features:
+        agent, episode, step = (next((lower[n] for n in known if n in lower), None) for known in (AGENT, EPISODE, STEP))
+        actions = [name for name in names if name.lower().startswith("action") and name not in keys]
+        aside = {*EPISODE, *AGENT, *STEP, *LEFT_OUT, *(name.lower() for name in actions)}
+        features = list(keys) or [name for name in names if name.lower() not in aside]
+        if not features:
             raise InvalidDataError(
                 f"A table must have a column of observations; {path} has {', '.join(names)}; name one with --key."
             )
-
-    def groups(self) -> list[tuple[str | None, str | None, NDArray[np.int64]]]:
-        """(agent, episode, rows) of every episode, in the order of the file."""
-        columns = _read(self.path, self.stamp)
-        table = columns.table
-        if table.num_rows == 0:
-            raise InvalidDataError(f"A table must have at least one row; {self.path} has none; leave it out.")
-        labels = [
-            [None] * table.num_rows if name is None else list(map(str, table.column(name).to_pylist()))
-            for name in (self.agent, self.episode)
-        ]
-        rows: dict[tuple[Any, Any], list[int]] = {}
-        for i, label in enumerate(zip(*labels)):
-            rows.setdefault(label, []).append(i)
-        order = None if self.step is None else columns[self.step]
-        return [(*label, self._ordered(np.array(found), order)) for label, found in rows.items()]
-
-    def values(self, names: list[str], rows: NDArray[np.int64]) -> NDArray[Any]:
-        """These columns side by side, (rows, features); a single column of lists keeps its shape."""
-        held = _read(self.path, self.stamp)
-        found = [held[name][rows] for name in names]
-        if len(found) == 1 and found[0].ndim > 1:
-            return found[0]
-        return np.concatenate([column.reshape(len(rows), -1) for column in found], axis=1)
+        self.x = _side_by_side(table, features, path)
+        self.actions = _side_by_side(table, actions, path) if actions else None
+        codes, texts = zip(*(self._coded(table, name, path) for name in (agent, episode)))
+        steps = () if step is None else (column_array(table, step, path),)
+        self.order = np.lexsort((*steps, *reversed(codes)))
+        pairs = np.stack(codes, axis=1)[self.order]
+        self.firsts = np.flatnonzero(np.r_[True, (np.diff(pairs, axis=0) != 0).any(axis=1)])
+        self.labels = [(texts[0][a], texts[1][e]) for a, e in pairs[self.firsts].tolist()]
 
     @staticmethod
-    def _ordered(rows: NDArray[np.int64], order: NDArray[Any] | None) -> NDArray[np.int64]:
-        return rows if order is None else rows[np.argsort(order[rows], kind="stable")]
+    def _coded(table: pyarrow.Table, name: str | None, path: Path) -> tuple[NDArray[np.int64], list[str | None]]:
+        """A column of labels as numbers, in the order in which they first come, and the labels as texts."""
+        if name is None:
+            return np.zeros(table.num_rows, dtype=np.int64), [None]
+        found = table.column(name).combine_chunks().dictionary_encode()
+        if found.null_count:
+            raise InvalidDataError(f"`{name}` of {path} must be filled in every row; it is not; fill it or drop it.")
+        return found.indices.to_numpy(zero_copy_only=False).astype(np.int64), [str(v) for v in found.dictionary.to_pylist()]
 
 
-class _Columns:
-    """A file that was read, and those of its columns that were asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.table = path, read_table(path)
-        self._arrays: dict[str, NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._arrays:
-            self._arrays[name] = column_array(self.table, name, self.path)
-        return self._arrays[name]
+def _side_by_side(table: pyarrow.Table, names: list[str], path: Path) -> NDArray[Any]:
+    """These columns as (rows, features); a single column of lists keeps its shape."""
+    found = [column_array(table, name, path) for name in names]
+    if len(found) == 1 and found[0].ndim > 1:
+        return found[0]
+    return np.concatenate([column.reshape(len(column), -1) for column in found], axis=1)
 
 
 @lru_cache(maxsize=1)
-def _read(path: Path, version: str) -> _Columns:
+def _sorted_table(path: Path, version: str, keys: tuple[str, ...]) -> _SortedTable:
     """The file read last, held while its episodes are taken from it."""
-    return _Columns(path)
+    return _SortedTable(path, keys)
 
 
-def _episode(table: _Table, name: str, rows: NDArray[np.int64]) -> Episode:
-    def read(steps: slice) -> Recording:
-        mine = rows[steps]
-        return Recording(
-            table.values(table.features, mine), table.values(table.actions, mine) if table.actions else None
-        )
-
-    return Episode(name, table.stamp, read, lambda: len(rows))
+def _episode(path: Path, version: str, keys: tuple[str, ...], i: int) -> Content:
+    table = _sorted_table(path, version, keys)
+    rows = table.order[table.firsts[i] : table.firsts[i + 1] if i + 1 < len(table.firsts) else None]
+    return Content(table.x[rows], None if table.actions is None else table.actions[rows])
