@@ -1,9 +1,9 @@
 """What the parser refuses gets one sentence, as every other refusal does."""
 
 import pytest
+from craftrl.data.places import target
 
 from craftrl.cli import main
-from craftrl.data.places import target
 from craftrl.errors import InvalidParameterError
 
 

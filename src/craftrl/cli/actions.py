@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from craftrl.arguments import natural, positive
 from craftrl.data.files import check_new
-from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -21,12 +21,12 @@ actions mean the same. What this rests on is printed, with whether it holds on t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=place, metavar="DATA", help="the store that it was fitted to")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=Path, metavar="DATA", help="the store that it was fitted to")
     parser.add_argument("--n", type=positive, metavar="N", help="how many actions (default: as few as the moves need)")
     parser.add_argument("--stochastic", action="store_true", help="an action may lead from one state to several")
     parser.add_argument("--seed", type=natural, default=0, metavar="N", help="of random starts (default: 0)")
-    parser.add_argument("--out", type=place, metavar="FILE", help="NAME.parquet, NAME.csv or NAME.npz")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="NAME.parquet, NAME.csv or NAME.npz")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     parser.epilog = EXAMPLES
 

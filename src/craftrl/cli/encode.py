@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from craftrl.data.files import check_new
-from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -19,9 +19,9 @@ where a trajectory is over, and agent (n,)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=place, metavar="DATA", help="trajectories, as craftrl collect writes them")
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="NAME.parquet, NAME.csv or NAME.npz")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=Path, metavar="DATA", help="trajectories, as craftrl collect writes them")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.parquet, NAME.csv or NAME.npz")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     parser.epilog = EXAMPLES
 

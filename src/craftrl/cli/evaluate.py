@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
-
-from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -22,9 +21,14 @@ the trajectories are spread over the states that the encoders name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=place, metavar="DATA", help="as craftrl collect writes it")
-    parser.add_argument("--truth", type=place, metavar="FILE", help="NAME.truth.npz of the same data")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=Path, metavar="DATA", help="as craftrl collect writes it")
+    parser.add_argument(
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="a dataset with the true states of the same data, as craftrl collect writes it",
+    )
     parser.epilog = EXAMPLES
 
 
@@ -36,9 +40,9 @@ def main(args: argparse.Namespace) -> None:
     if args.truth is None:
         print(_spread(states))
         return
-    from craftrl.data.truth import read_true_states
+    from craftrl.data import read_true_states
 
-    print(_accuracy(states, read_true_states(args.truth, tau)))
+    print(_accuracy(states, read_true_states(args.truth)))
 
 
 def _accuracy(states: Any, true: Any) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from craftrl.arguments import positive
-from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -19,8 +19,8 @@ the most likely one. It is compared with the model in onnxruntime before it gets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it, with a network")
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="NAME.onnx")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it, with a network")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.onnx")
     parser.add_argument("--h", type=positive, metavar="H", help="the step, if the model has an encoder for each")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     parser.epilog = EXAMPLES

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from craftrl.arguments import natural, positive
 from craftrl.cli.backend import add_backend_options, refuse_cluster_options
 from craftrl.cli.parser import bound
 from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
-from craftrl.data.places import Place, place
 
 if TYPE_CHECKING:
     from craftrl import CRAFT
@@ -46,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data", nargs="+", metavar="DATA", help="a store, as craftrl collect or import writes it, or one path per agent"
     )
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="the model, such as model.safetensors")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the model, such as model.safetensors")
     parser.add_argument("--force", action="store_true", help="replace a model that is there already")
-    parser.add_argument("--store", type=place, metavar="FILE", help="where recordings go (default: model.data.h5)")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="where recordings go (default: model.data.h5)")
     parser.add_argument(
         "--oracle",
         choices=["auto", "coordinates", "classifier", "network"],
@@ -161,12 +161,12 @@ def _verdict(model: CRAFT, diagnosis: Diagnosis) -> str:
     return "\n".join(lines)
 
 
-def _store(args: argparse.Namespace) -> Place:
+def _store(args: argparse.Namespace) -> Path:
     """The dataset to fit: the one that was given, or the one that the recordings are imported into."""
-    from craftrl.data.places import source
+    from craftrl.arguments import check_source
     from craftrl.importing.recognise import is_store
 
-    first = source("DATA", args.data[0])
+    first = check_source("DATA", args.data[0])
     if len(args.data) == 1 and (is_store(first) or not first.exists()):
         refuse_import_options(args)
         return first

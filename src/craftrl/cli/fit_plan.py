@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.fingerprint import whole_digest
-from craftrl.data.horizon import first_steps, well_reached
-from craftrl.data.places import Place
 from craftrl.data.ranks import present
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.choices import choose_oracle, one_encoder_for
@@ -40,8 +37,8 @@ class Plan:
 
 def planned(args: argparse.Namespace, tau: TrajectoryDataset) -> Plan:
     """From what was asked for and what the data is like."""
-    H = well_reached(tau) if args.horizon is None else args.horizon
-    cut = first_steps(tau, H)
+    H = tau.well_reached() if args.horizon is None else args.horizon
+    cut = tau.first_steps(H)
     oracle, why = _oracle(args, cut)
     images = bool(one_encoder_for(oracle, cut).value)
     stationary = images if args.stationary is None else args.stationary
@@ -138,9 +135,9 @@ def _training(oracle: Any) -> Any:
     return oracle.training or Training()
 
 
-def _scratch(out: Place, tau: TrajectoryDataset, oracle: Any) -> Path:
+def _scratch(out: Path, tau: TrajectoryDataset, oracle: Any) -> Path:
     """A hidden folder beside the model, one for each dataset and way of training; in the present folder for a URL."""
-    data = present().from_first(lambda: whole_digest(tau))
+    data = present().from_first(tau.digest)
     key = hashlib.sha256(f"{data} {oracle!r}".encode()).hexdigest()[:12]
     name = f".{out.name}.unfinished"
     return (out.with_name(name) if isinstance(out, Path) else Path(name)) / key

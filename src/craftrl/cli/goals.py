@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_source
-from craftrl.data.seals import UNREADABLE
+from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
 __all__ = ["read_goal"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from craftrl.cli.sources import add_import_options, import_options
-from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -23,7 +23,7 @@ data.actions.npz. Killed at any point, it goes on when the same command is given
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agents", nargs="+", metavar="AGENT", help="one file or folder per agent, or minari:NAME")
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="the store, NAME.h5")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the store, NAME.h5")
     add_import_options(parser)
     parser.epilog = EXAMPLES
 

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from craftrl.arguments import natural
-from craftrl.data.places import Place, place
 
 __all__ = ["add_arguments", "main"]
 
@@ -22,8 +21,8 @@ and where data is too little; that takes seconds, and with images and many agent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=place, metavar="DATA", help="as craftrl import or craftrl collect writes it")
-    parser.add_argument("--sheet", type=place, metavar="PNG", help="the contact sheet (default: beside DATA)")
+    parser.add_argument("data", type=Path, metavar="DATA", help="as craftrl import or craftrl collect writes it")
+    parser.add_argument("--sheet", type=Path, metavar="PNG", help="the contact sheet (default: beside DATA)")
     parser.add_argument("--force", action="store_true", help="replace a file of that name that is there already")
     parser.add_argument("--no-sheet", action="store_true", help="draw nothing")
     parser.add_argument("--pairs", action="store_true", help="compare the agents, two at a time, before any learning")
@@ -45,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
         print(compare_agents(args.data, seed=args.seed, progress=True))
 
 
-def _beside(data: Place) -> Path:
+def _beside(data: Path) -> Path:
     """The contact sheet's name; of data in a store, in the present folder."""
     name = f"{data.stem}.sheet.png"
     return data.with_name(name) if isinstance(data, Path) else Path(name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from craftrl.arguments import check_whole, natural, positive
+from craftrl.arguments import check_target, check_whole, natural, positive
 from craftrl.cli.environments import add_environment_arguments, environment_of
 from craftrl.data.files import check_new
-from craftrl.data.places import place, target
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ file of an earlier run (--grounding)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=place, metavar="DATA", help="the store that it was fitted to: it shows the moves")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=Path, metavar="DATA", help="the store that it was fitted to: it shows the moves")
     parser.add_argument(
         "--goal",
         required=True,
@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GOAL",
         help="a state, H:STATE for a state at step H, or a file: image or NPY; several: one after the other",
     )
-    parser.add_argument("--labels", type=place, metavar="FILE", help="transitions whose action is known, NPZ")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="transitions whose action is known, NPZ")
     parser.add_argument("--label-count", type=positive, metavar="N", help="take only the first N of them")
     parser.add_argument("--explore", type=positive, metavar="STEPS", help="try actions for at most so many steps first")
     parser.add_argument(
-        "--grounding", type=place, metavar="FILE", help="read what is known if it is there; written at the end"
+        "--grounding", type=Path, metavar="FILE", help="read what is known if it is there; written at the end"
     )
     parser.add_argument(
         "--latent",
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=natural, default=0, metavar="N", help="of the environment (default: %(default)s)"
     )
     parser.add_argument("--dry-run", action="store_true", help="plan only, without an environment")
-    parser.add_argument("--out", type=place, metavar="FILE", help="the episodes as NAME.gif, NAME.mp4 or NAME.mkv")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the episodes as NAME.gif, NAME.mp4 or NAME.mkv")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     add_environment_arguments(parser)
     parser.epilog = EXAMPLES
@@ -119,7 +119,7 @@ def _check(args: argparse.Namespace) -> None:
             )
         check_video(args.out)
         check_new(args.out, "video", args.force)
-    known = args.grounding is not None and target("The grounding", args.grounding).exists()
+    known = args.grounding is not None and check_target("The grounding", args.grounding).exists()
     if args.labels is None and args.explore is None and not known:
         raise InvalidParameterError(
             "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "
@@ -159,7 +159,7 @@ def _start(model: Any, tau: TrajectoryDataset, moves: Moves) -> int:
     """The state that episodes start in: the most frequent first one of the videos."""
     import numpy as np
 
-    states = model.encode(tau.steps.read(0, 0, min(tau.n, FIRST)), 1)
+    states = model.encode(tau.at(1, slice(0, FIRST)), 1)
     return moves.nodes.number(int(np.bincount(states[states >= 0]).argmax()), 1)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from craftrl.arguments import natural, positive
 from craftrl.data.files import check_new
-from craftrl.data.places import place
 
 __all__ = ["add_arguments", "main"]
 
@@ -19,9 +19,9 @@ Left: what is seen. Right: the pixels that decide on the state, if the encoder i
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=place, metavar="DATA", help="images, as craftrl collect writes them")
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="NAME.mp4, NAME.mkv or NAME.gif")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=Path, metavar="DATA", help="images, as craftrl collect writes them")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.mp4, NAME.mkv or NAME.gif")
     parser.add_argument(
         "--trajectories", type=natural, nargs="+", metavar="I", help="from 0; default: the first of each agent"
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from craftrl.arguments import natural
-from craftrl.data.places import place
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["add_arguments", "main"]
@@ -21,9 +21,9 @@ moves, and a diagnosis. The page needs no network."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=place, nargs="?", metavar="DATA", help="the trajectories that it was fitted to")
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="NAME.html")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="as craftrl fit writes it")
+    parser.add_argument("data", type=Path, nargs="?", metavar="DATA", help="the trajectories that it was fitted to")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="NAME.html")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     parser.add_argument(
         "--diagnose",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from craftrl.arguments import natural, positive
-from craftrl.data.places import place
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["add_import_options", "import_options", "refuse_import_options"]
@@ -31,7 +31,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--boundaries",
-        type=place,
+        type=Path,
         metavar="CSV",
         help="episodes within recordings: file, start, stop, agent if any",
     )

@@ -6,9 +6,9 @@ Paper: Section 2.5, Appendix D
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from craftrl.cli.worlds import add_world_arguments, table_world_of
-from craftrl.data.places import place
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["add_arguments", "main"]
@@ -24,8 +24,13 @@ as the paper assumes them."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_world_arguments(parser, tables_only=True)
-    parser.add_argument("--data", type=place, metavar="FILE", help="as craftrl collect writes it")
-    parser.add_argument("--truth", type=place, metavar="FILE", help="NAME.truth.npz of the same data")
+    parser.add_argument("--data", type=Path, metavar="FILE", help="as craftrl collect writes it")
+    parser.add_argument(
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="a dataset with the true states of the same data, as craftrl collect writes it",
+    )
     parser.epilog = EXAMPLES
 
 
@@ -39,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
         print(population_assumptions(world, policies))
         return
     from craftrl import TrajectoryDataset
-    from craftrl.data.truth import read_true_states
+    from craftrl.data import read_true_states
 
     tau = TrajectoryDataset.open(args.data)
-    print(empirical_assumptions(tau.agent, read_true_states(args.truth, tau), lengths=tau.lengths))
+    print(empirical_assumptions(tau.agent, read_true_states(args.truth), lengths=tau.lengths))

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from craftrl.arguments import check_kind, check_whole
+from craftrl.arguments import check_kind, check_source, check_whole
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.horizon import first_steps
-from craftrl.data.places import source
 from craftrl.data.ranks import present
 from craftrl.distributed.ray_connection import connected
 from craftrl.distributed.ray_nodes import check_nodes
@@ -56,10 +54,10 @@ def fit_networks_on_ray(
         check_whole("workers", workers, 1, MOST_RANKS)
     if horizon is not None:
         check_whole("horizon", horizon, 2)
-    where = source("path", path)
+    where = check_source("path", path)
     where = where.absolute() if isinstance(where, Path) else where  # ranks may be at home elsewhere
     if address is None:  # a Ray of this machine sees what is seen here; it takes a while to start
-        first_steps(TrajectoryDataset.open(where), horizon or 2)
+        TrajectoryDataset.open(where).first_steps(horizon or 2)
     ray = require("ray", "ray")
     trainer = _trainer()
     work = _Work(model, str(where), horizon)
@@ -169,7 +167,7 @@ def _fitted(work: _Work) -> bytes:
         if get_device().type == "cuda":  # Ray knows which of the machine's GPUs are this rank's
             torch.cuda.set_device(get_device())
     tau = TrajectoryDataset.open(work.path)
-    work.model.fit(tau if work.horizon is None else first_steps(tau, work.horizon))
+    work.model.fit(tau if work.horizon is None else tau.first_steps(work.horizon))
     if present().rank != 0:
         return b""
     with tempfile.TemporaryDirectory() as folder:
