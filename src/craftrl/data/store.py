@@ -69,15 +69,9 @@ class DatasetWriter:
         same = run != "" and found.get("run") == run
         if not same and (self.finished or foreign):
             raise InvalidParameterError(f"{self.given} exists already; remove it, or choose another name.")
-        empty: dict[str, Any] = {
-            "format": FORMAT,
-            "run": run,
-            "notes": dict(notes or {}),
-            "obs_shape": [],
-            "dtype": "",
-            "files": [],
-        }
+        empty: dict[str, Any] = {"format": FORMAT, "run": run, "dtype": "", "obs_shape": [], "agents": [], "files": []}
         self._index = found if same else empty
+        self.notes: dict[str, Any] = found["notes"] if same else dict(notes or {})
         self.done = {
             (file["agent"], source, start)
             for file in self._index["files"]
@@ -128,6 +122,8 @@ class DatasetWriter:
         if not isinstance(agent, (str, int, float)):
             raise InvalidDataError(f"An agent must have a name, a text or a number; {shown(agent)} was given.")
         key = (agent, source, int(start))
+        if agent not in self._index["agents"]:
+            self._index["agents"].append(agent)
         if key in self.done:
             return
         if self.run and key in self._seen:
@@ -184,7 +180,7 @@ class DatasetWriter:
 
     def _write_index(self, name: str) -> None:
         with written_whole(self.path / name, "dataset") as temporary:
-            temporary.write_text(sealed_text(self._index))
+            temporary.write_text(sealed_text({**self._index, "notes": self.notes}))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -203,9 +199,8 @@ class DatasetWriter:
         """Write what is held, and the index last of all."""
         for agent in list(self._held):
             self._write(agent)
-        agents = {file["agent"] for file in self._index["files"]}
-        if len(agents) < 2:
-            raise InvalidDataError(ONE_AGENT.format(len(agents)))
+        if len(self._index["agents"]) < 2:
+            raise InvalidDataError(ONE_AGENT.format(len(self._index["agents"])))
         if self.url is not None:
             for name in (name for file in self._index["files"] for name in file["files"]):
                 urls.put(self.path / name, f"{self.url}/{name}")
@@ -320,8 +315,7 @@ def is_dataset(path: str | os.PathLike[str]) -> bool:
 def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
     """A dataset on disk or at a URL; only its index is read."""
     frames = StoredFrames(path)
-    files = frames.index["files"]
-    names = list(dict.fromkeys(file["agent"] for file in files))
+    files, names = frames.index["files"], frames.index["agents"]
     number = np.repeat(np.arange(len(files)), [file["n"] for file in files])
     agent = np.array([names.index(file["agent"]) for file in files])[number]
     lengths, start = (np.concatenate([_each(file, name) for file in files]) for name in ("x", "start"))
@@ -362,7 +356,7 @@ def read_true_states(path: str | os.PathLike[str]) -> NDArray[np.int64]:
 def _beside(frames: StoredFrames, kind: str) -> list[list[NDArray[Any]]]:
     """What lies beside the frames: a list for each agent, with an array for each episode."""
     files = frames.index["files"]
-    found: dict[Any, list[NDArray[Any]]] = {file["agent"]: [] for file in files}
+    found: dict[Any, list[NDArray[Any]]] = {agent: [] for agent in frames.index["agents"]}
     for number, file in enumerate(files):
         array = frames.read(number, kind) if kind in file else np.empty(0)
         found[file["agent"]].extend(np.split(array, np.cumsum(_each(file, kind))[:-1]))
