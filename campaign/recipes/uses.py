@@ -25,7 +25,7 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.paper.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.paper.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.paper.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
-    "craftrl.importing.Agent": lambda b, one: import_data([one, agent(b.x[1])], b.new(".h5")),
+    "craftrl.importing.Agent": lambda b, one: import_data([one, agent(b.x[1])], b.new()),
     "craftrl.importing.Episode": lambda b, one: _import_episode(b, one),
     "craftrl.importing.Recording": lambda b, recording: _import_episode(b, episode(b.x[0], recording)),
     "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),
@@ -49,7 +49,7 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
 
 
 def _import_episode(b: Bench, one: Any) -> Any:
-    return import_data([Agent("ann", "walks", [one]), agent(b.x[1])], b.new(".h5"), clip=4)
+    return import_data([Agent("ann", "walks", [one]), agent(b.x[1])], b.new(), clip=4)
 
 
 def _quick(trained: Any) -> Any:
