@@ -124,13 +124,16 @@ def check_model_path(path: str | os.PathLike[str], overwrite: bool) -> Place:
 def _read(where: Place) -> tuple[bytes, dict[str, Any]]:
     """All bytes of a file, and the JSON of the model in it, before its checksum was looked at."""
     try:
+        if where.is_dir():
+            raise IsADirectoryError
         data = where.read_bytes()
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return data, dict(json.loads(header["__metadata__"][METADATA]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or "another kind of file, or cut short or altered"
+        told = {"IsADirectoryError": "is a folder", "FileNotFoundError": "is not there"}
+        reason = told.get(type(error).__name__, "cannot be read, is of another kind, or was cut short or altered")
         raise InvalidDataError(
-            f"A model must be a file that save or craftrl fit has written; {where} is none ({reason}); check the name."
+            f"A model must be a file that save or craftrl fit has written; {where} {reason}; check the name."
         ) from error
 
 
