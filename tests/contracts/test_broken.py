@@ -102,16 +102,16 @@ class SuitsNothing(RightOracle):
         return tuple(replace(choice, value="loose") for choice in super().suits())
 
 
-@pytest.mark.parametrize(
-    ("mutant", "message"),
-    [
-        (Changes, "prepare must change no parameter"),
-        (Converts, "Converts.__init__ must store .* as given"),
-        (SuitsNothing, r"must choose a coupling among \('independent', "),
-    ],
-)
-def test_an_oracle_with_a_wrong_description_is_caught(mutant, message):
-    with pytest.raises(AssertionError, match=message):
+DESCRIPTIONS = {
+    Changes: "prepare must change no parameter",
+    Converts: "Converts.__init__ must store .* as given",
+    SuitsNothing: r"must choose a coupling among \('independent', ",
+}
+
+
+@pytest.mark.parametrize("mutant", DESCRIPTIONS)
+def test_an_oracle_with_a_wrong_description_is_caught(mutant):
+    with pytest.raises(AssertionError, match=DESCRIPTIONS[mutant]):
         check_oracle(mutant(), data("bits").tau)
 
 
@@ -186,16 +186,16 @@ class TakesAnyShape(RightLearner):
         return self._encoder_at(h)(np.asarray(x)[(slice(None), slice(None), *[0] * (np.ndim(x) - 2))])
 
 
-@pytest.mark.parametrize(
-    ("mutant", "message"),
-    [
-        (AnswersUnfitted, "transform before fit must be refused with NotFittedError; nothing was raised"),
-        (TakesAnyLabels, "one agent only must be refused with InvalidDataError; nothing was raised"),
-        (TakesAnyShape, "another shape must be refused"),
-    ],
-)
-def test_a_learner_that_answers_wrong_questions_is_caught(mutant, message):
-    with pytest.raises(AssertionError, match=message):
+QUESTIONS = {
+    AnswersUnfitted: "transform before fit must be refused with NotFittedError; nothing was raised",
+    TakesAnyLabels: "one agent only must be refused with InvalidDataError; nothing was raised",
+    TakesAnyShape: "another shape must be refused",
+}
+
+
+@pytest.mark.parametrize("mutant", QUESTIONS)
+def test_a_learner_that_answers_wrong_questions_is_caught(mutant):
+    with pytest.raises(AssertionError, match=QUESTIONS[mutant]):
         check_learner(mutant(), *rows_of("bits"))
 
 
