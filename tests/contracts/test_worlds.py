@@ -79,6 +79,12 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"T": lambda self, h: BitsExBMDP.T(self, h) + 1},
         r"T\(1\) must be an array of integer of shape \(1, 2\) in 0\.\.1",
     ),
+    "steps elsewhere": ({"step": lambda self, s_h, a_h, h: s_h}, "step must be what T says"),
+    "brighter than it says": ({"obs_high": 0.5}, "observation of h = 1 must be an array of .* in 0..0.5"),
+    "nothing to control": (
+        {"T": lambda self, h: np.zeros_like(BitsExBMDP.T(self, h))},
+        "no action changes anything|Collected data must come without an error",
+    ),
     "another inverse": (
         {"phi_star": lambda self, x_h, h: np.zeros(len(x_h), dtype=np.int64)},
         "phi_star must recover",
