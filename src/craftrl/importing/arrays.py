@@ -7,8 +7,6 @@ known name for the observations, each array in it is an episode.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from itertools import chain
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data import TrajectoryDataset, read_actions
+from craftrl.data.files import UNREADABLE
 from craftrl.data.store import INDEX
 from craftrl.errors import InvalidDataError
 from craftrl.importing.recordings import Content, Recording, name_in, stamp
@@ -28,7 +27,6 @@ OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "
 ACTIONS = ("actions", "action")
 ENDS = ("terminal", "terminals", "done", "dones", "discount", "is_first", "is_last", "is_terminal")
 NOT_OBSERVED = (*ACTIONS, *ENDS, "lengths", "agent", "reward", "rewards")
-BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, MemoryError, SyntaxError, zlib.error)
 
 
 def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
@@ -45,7 +43,7 @@ def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
         ends, owners = arrays.get("lengths", np.full(n, steps)), arrays.get("agent", np.full(n, ""))
         if len(ends) != n or len(owners) != n or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
             raise InvalidDataError(
-                f"`lengths` must be {n} whole numbers from 1 to {steps}, and `agent` {n} names; those of {path} are not."
+                f"`lengths` must be {n} numbers from 1 to {steps}, and `agent` {n} names; those of {path} are not."
             )
         found = list(zip(owners.tolist(), range(n)))
 
@@ -96,7 +94,7 @@ def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[str | None, 
             known = known or [name for name in names if name not in NOT_OBSERVED]
             wanted = [*known, "lengths", "agent", *ACTIONS] if len(known) == 1 else known
             arrays = {name: archive[name] for name in wanted if name in names}
-    except (*BROKEN, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise InvalidDataError(
             f"{path} must be a NumPy file of numbers; it cannot be read ({error}); copy it again."
         ) from error

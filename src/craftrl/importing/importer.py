@@ -84,8 +84,9 @@ def import_data(
     if writer.finished:
         return TrajectoryDataset.open(out)
     dtype = _common_type(listed, reading)
-    longest, total = 2 if writer.done else 0, None if own else PARTS * len(listed)
-    with writer, progress_bar(total=total, desc="import", bar_format=BAR, delay=0.5, disable=not progress) as bar:
+    longest, parts = 2 if writer.done else 0, 1 if own else PARTS
+    shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
+    with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:
         for i, recording in enumerate(chain(listed, *own.values())):
             alone = clip is None and table is None and (recording.agent, recording.source, 0) in writer.done
             if alone or (i < len(listed) and all(i < last.get(cut.agent, -1) for cut in recording.cuts)):
@@ -99,8 +100,8 @@ def import_data(
                     writer.append(episode.agent, x, source=episode.source, start=episode.start, actions=episode.actions)
                 except InvalidDataError as error:
                     raise InvalidDataError(f"{recording.path}: {error}") from error
-                bar.update(int(PARTS * (i + episode.share)) - bar.n)
-            bar.update(PARTS * (i + 1) - bar.n)
+                bar.update(int(parts * (i + episode.share)) - bar.n)
+            bar.update(parts * (i + 1) - bar.n)
         missing = [name for name in names if longest < 2 or name not in writer.notes["agents"]]
         if missing:
             long = f" of {clip or 2} steps" if clip or longest < 2 else ""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, require
 from craftrl.importing.recordings import Content, Recording, stamp
 
@@ -39,7 +40,7 @@ def minari_dataset(path: Path, keys: tuple[str, ...]) -> list[Recording]:
     def read(i: int) -> Content:
         try:
             found = next(iter(storage.get_episodes([i])))
-        except (OSError, KeyError, ValueError, RuntimeError) as error:
+        except UNREADABLE as error:
             raise InvalidDataError(
                 f"Episode {i} of {data} cannot be read ({error}); copy the dataset again."
             ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
@@ -21,7 +20,6 @@ PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", "
 # What FFmpeg may take a file for: a text that calls itself a video could name other files, which would be read.
 CONTAINERS = "mov,mp4,matroska,webm,avi,asf,mpeg,mpegts,mpegvideo,m4v,h264,hevc,flv,ogg,nut,ivf"
 GREY = "gray"  # pixel formats that begin so have one channel
-UNDECODABLE = (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error)  # what Pillow raises
 
 Frame = tuple[float | None, Callable[[], NDArray[Any]]]  # its time in seconds, where it is known, and what decodes it
 
@@ -152,7 +150,7 @@ def _gif_frames(path: Path) -> Iterator[Frame]:
             file.seek(-1, os.SEEK_CUR)
             if file.read(1) != b";":
                 raise ValueError("it is cut off")
-    except UNDECODABLE as error:
+    except Exception as error:  # Pillow has many for files that are damaged
         raise _undecodable(path, error) from error
 
 
@@ -181,12 +179,13 @@ def frame_folders(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> l
 
 def picture(file: Any, name: object) -> NDArray[np.uint8]:
     """An image file, or the bytes of one that is open, as (rows, columns, 1 or 3)."""
+    pillow = require("PIL.Image", "video")
     try:
-        with require("PIL.Image", "video").open(file) as image:
+        with pillow.open(file) as image:
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"its pixels have more than 8 bits, mode {image.mode}")
             array = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA") else "RGB"))
-    except UNDECODABLE as error:
+    except Exception as error:
         raise InvalidDataError(
             f"{name} must be a picture of 8 bits; it cannot be decoded ({error}); copy it again."
         ) from error

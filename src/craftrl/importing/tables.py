@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, require
 from craftrl.importing.recordings import Content, Frame, Recording, in_order, name_in, picture, stamp, video
 
@@ -168,20 +169,28 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
             raise InvalidDataError(f"A dataset must hold its data itself; {root} takes {path}, which lies elsewhere.")
         return path
 
-    def read(row: dict[str, Any]) -> Content:
-        number, n, path = row["episode_index"], row["length"], file("data", row, "data")
+    def content(number: int, n: int, row: dict[str, Any]) -> Content:
+        path = file("data", row, "data")
         table = _held_table(path)
         own = table.filter(np.asarray(table.column("episode_index")) == number)
         actions = _numbers(own, ["action"], path) if "action" in kinds else None
         if kinds[key] == "video":
             path = file("video", row, f"videos/{key}")
-            found = video(path, row[f"videos/{key}/from_timestamp"])
+            found = video(path, float(row[f"videos/{key}/from_timestamp"]))
             return Content(_exactly(n, found.frames, f"{path}, episode {number},"), actions, found.lossy, n / fps)
         if kinds[key] == "image":
-            images = enumerate(own.column(key).to_pylist())
-            decode = ((i / fps, partial(picture, io.BytesIO(image["bytes"] or b""), path)) for i, image in images)
-            return Content(decode, actions)
+            images = [io.BytesIO(image["bytes"]) for image in own.column(key).to_pylist()]
+            return Content(((i / fps, partial(picture, image, path)) for i, image in enumerate(images)), actions)
         return Content(_numbers(own, [key], path), actions)
+
+    def read(row: dict[str, Any]) -> Content:
+        try:
+            return content(int(row["episode_index"]), int(row["length"]), row)
+        except InvalidDataError:
+            raise
+        except UNREADABLE as error:
+            number = row["episode_index"]
+            raise InvalidDataError(f"Episode {number} of {root} cannot be read ({error!r}); copy it again.") from error
 
     columns = ["episode_index", "length", "data/chunk_index", "data/file_index"]
     if kinds[key] == "video":
