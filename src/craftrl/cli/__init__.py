@@ -1,100 +1,212 @@
-"""The command line: every subcommand parses, makes one library call, and prints.
+"""The command line: every command is a function, its options and help are its signature and docstring.
 
-A command is a module with `add_arguments(parser)` and `main(args)`. It is imported only when it is the one asked for,
-and imports numerical packages inside `main` alone, so that every --help answers at once.
+Commands import numerical packages when they run, so that every --help answers at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
+import re
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
-from craftrl.cli.parser import CommandParser, add_commands
-from craftrl.cli.ranks import as_one, several, tell
-from craftrl.cli.stopping import Terminated, stopped_as_by_hand
-from craftrl.errors import CraftError
+from craftrl.errors import AssumptionWarning, CraftError, InvalidParameterError
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from cyclopts import App
 
-COMMANDS = {
-    "reproduce": ("craftrl.cli.reproduce", "run a study again: the paper's table, its figures, and more"),
-    "collect": ("craftrl.cli.collect", "sample action-free trajectories of several agents in a world"),
-    "import": ("craftrl.cli.import_", "read recordings of several agents, in any known format, into one store"),
-    "inspect": ("craftrl.cli.inspect", "what a store holds, and what may be wrong with it"),
-    "fit": ("craftrl.cli.fit", "learn encoders of the controllable state from trajectories"),
-    "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
-    "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
-    "render": ("craftrl.cli.render", "draw the learned state into a video of trajectories"),
-    "actions": ("craftrl.cli.actions", "write the latent action of every transition to a table"),
-    "plan": ("craftrl.cli.plan", "reach a goal: which action makes which move, a plan, and a video of it"),
-    "export": ("craftrl.cli.export", "write a network's encoder to an ONNX file"),
-    "report": ("craftrl.cli.report", "write a page on a model: verdict, states in pictures, checks, every number"),
-    "theory": ("craftrl.cli.theory", "the paper's assumptions and sample sizes in numbers"),
+__all__ = ["app", "main"]
+
+LONGEST = 80  # letters of one word of an error: nobody reads a value of five thousand
+# What a sentence of the library advises, as one says it on the command line.
+OPTIONS = {
+    "or call explore": "or let it try (--explore STEPS)",
+    "With deterministic=True": "Without --stochastic",
+    "pass deterministic=False": "give --stochastic",
+    "overwrite=True": "--force",
 }
 
-EXAMPLES = """\
-examples:
-  craftrl reproduce table1 --seeds 4 --workers 2
-  craftrl collect --world bits --n 1000 --out data.h5
-  craftrl import alice/ bob/ --out data.h5
-  craftrl inspect data.h5
-  craftrl fit data.h5 --out model.safetensors
-  craftrl evaluate model.safetensors data.h5 --truth data.truth.npz
-  craftrl theory assumptions --world bits
 
-craftrl COMMAND --help says more about each."""
+def app() -> App:
+    """All commands."""
+    from cyclopts import App, Parameter
+
+    from craftrl.cli import commands, fit, plan, reproduce
+
+    found = App(
+        name="craftrl",
+        help="Which part of a video do its agents control? craftrl COMMAND --help says more about each command.",
+        version=f"craftrl {__version__}",
+        help_flags="--help",
+        version_flags="--version",
+        help_format="plaintext",
+        default_parameter=Parameter(negative=()),
+    )
+    found.command(commands.import_, name="import")
+    for command in (commands.inspect, commands.collect, fit.fit, commands.evaluate, commands.encode):
+        found.command(command)
+    for command in (commands.render, commands.actions, plan.plan, commands.export, commands.report):
+        found.command(command)
+    found.command(reproduce.reproduce, help_flags=(), version_flags=())
+    theory = App(name="theory", help="The paper's assumptions and sample sizes in numbers.")
+    theory.command(commands.assumptions)
+    theory.command(commands.sample_size)
+    found.command(theory)
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted."""
+    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted.
+
+    Where torchrun has started several processes, the first prints as ever, the others nothing, and each error is
+    printed once.
+    """
     _have_streams()
-    return as_one(_run, argv) if several() else _run(argv)
-
-
-def _run(argv: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    ranks = os.environ.get("WORLD_SIZE", "1") != "1" and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+    errors, quiet = sys.stderr, ranks and os.environ["RANK"] != "0"
     try:
-        with contextlib.nullcontext() if several() else stopped_as_by_hand():  # torchrun stops ranks in its own way
-            args = _parser().parse_args(argv)
-            args.main(args)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_plain_warnings())
+            if quiet:
+                stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+                stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            if ranks:  # which torchrun stops in its own way
+                _join_ranks(words)
+            else:
+                stack.enter_context(_stopped_by_sigterm())
+            app()(words, exit_on_error=False, print_error=False, result_action="return_value")
             sys.stdout.flush()
-    except CraftError as error:
-        tell(error)
-        return 2
-    except KeyboardInterrupt as error:
-        what, code = ("Terminated", 143) if isinstance(error, Terminated) else ("Interrupted", 130)
-        tell(f"{what}; nothing is half-written, and the same command goes on from what was finished.")
+    except SystemExit as error:  # of a study's own parser
+        return int(error.code or 0)
+    except BaseException as error:
+        code, text = _told(error)
+        if text and (not ranks or _first_to_say(text)):
+            with contextlib.suppress(OSError):  # nobody can be told where standard error is full; the code says it
+                print(text, file=errors, flush=True)
         return code
-    except BrokenPipeError:  # whoever read our output, such as `head`, has left
-        _print_nowhere()
-        return 1
-    except OSError as error:  # a full disk behind standard output, for one
-        _print_nowhere()
-        tell(_not_at_hand(error))
-        return 2
-    except MemoryError as error:
-        what = f" ({error})" if str(error) else ""
-        tell(f"The data must fit into memory; it does not{what}; take less of it, or a machine with more.")
-        return 2
     return 0
 
 
-def _not_at_hand(error: OSError) -> str:
-    if "shared object" in str(error):  # a library, compiled code of which the system could not load
-        return (
-            f"Every library must load; one did not ({error}); give more memory if that is limited, or install it anew."
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, which batch systems and `kill` send."""
+
+
+def _told(error: BaseException) -> tuple[int, str]:
+    """The exit code, and what is said: one sentence, but for a fault of ours."""
+    from cyclopts import CycloptsError
+
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, KeyboardInterrupt):  # also one that came while a library was imported, which then failed
+        what, code = ("Terminated", 143) if isinstance(cause, Terminated) else ("Interrupted", 130)
+        return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
+    if isinstance(error, CycloptsError):
+        text = re.sub(r"\S{%d,}" % LONGEST, lambda word: f"{word[0][: LONGEST - 3]}...", " ".join(str(error).split()))
+        return 2, f"{text.rstrip('.')}; see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
+    if isinstance(error, CraftError):
+        return 2, _in_options(str(error))
+    if isinstance(error, OSError):  # a full disk behind standard output, or a reader such as `head` that has left
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would fail over the rest
+        if isinstance(error, BrokenPipeError):
+            return 1, ""
+        if "shared object" in str(error):
+            return (
+                2,
+                f"Every library must load; one did not ({error}); give more memory if that is limited, or install it anew.",
+            )
+        return 2, f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
+    if isinstance(error, MemoryError):
+        what = f" ({error})" if str(error) else ""
+        return 2, f"The data must fit into memory; it does not{what}; take less of it, or a machine with more."
+    return 1, "".join(traceback.format_exception(error)).rstrip()
+
+
+def _in_options(text: str) -> str:
+    for python, option in OPTIONS.items():
+        text = text.replace(python, option)
+    return text
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Assumptions that do not seem to hold are said in a line each, once."""
+    said: set[str] = set()
+    otherwise = warnings.showwarning
+
+    def say(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not issubclass(category, AssumptionWarning):
+            otherwise(message, category, *rest, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            print(f"Warning: {_in_options(str(message))}", flush=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AssumptionWarning)
+        warnings.showwarning = say
+        yield
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Within the block SIGTERM ends a command as Ctrl-C does, so that what is half-written is removed.
+
+    Whoever handles the signal already goes on doing so.
+    """
+
+    def stop(number: int, frame: object) -> None:
+        raise Terminated
+
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _join_ranks(words: Sequence[str]) -> None:
+    from craftrl.oracles.network.process_group import begin
+
+    begin()
+    named = next((word for word in words if not word.startswith("-")), "fit")
+    if named != "fit":
+        raise InvalidParameterError(
+            f"Several processes at once are for craftrl fit with a network; craftrl {named} was started in "
+            f"{os.environ['WORLD_SIZE']}; run it without torchrun."
         )
-    return f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
 
 
-def _parser() -> CommandParser:
-    parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
-    parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
-    add_commands(parser, COMMANDS)
-    return parser
+def _first_to_say(text: str) -> bool:
+    """Whether no other rank has said so; ranks that fail because another one has wait for what that one says."""
+    from datetime import timedelta
+
+    from torch.distributed import TCPStore
+
+    from craftrl.oracles.network.process_group import LOST
+
+    with contextlib.suppress(Exception):  # where nobody is left to ask, it is said
+        wait = timedelta(seconds=5)
+        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=wait)
+        if text.startswith(LOST):
+            store.wait(["craftrl/said"], wait)
+            return False
+        store.set("craftrl/said", "yes")
+        return store.add(f"craftrl/{hashlib.sha256(text.encode()).hexdigest()}", 1) == 1
+    return True
 
 
 def _have_streams() -> None:
@@ -108,9 +220,3 @@ def _have_streams() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _print_nowhere() -> None:
-    """Whatever is still to be printed is dropped, so that the interpreter does not fail over it when it ends."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

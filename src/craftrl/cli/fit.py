@@ -1,178 +1,222 @@
-"""`craftrl fit`: CRAFT on a dataset on disk, or on recordings of several agents; the model in a file."""
+"""`craftrl fit`: CRAFT on a dataset, or on recordings of several agents; the model in a file."""
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any
+import hashlib
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from craftrl.arguments import natural, positive
-from craftrl.cli.backend import add_backend_options, refuse_cluster_options
-from craftrl.cli.parser import bound
-from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
-from craftrl.data.places import Place, place
+from craftrl.cli.options import Bound, Count, Positive, Recordings, opt
+from craftrl.errors import AssumptionWarning, InvalidParameterError
 
 if TYPE_CHECKING:
-    from craftrl import CRAFT
-    from craftrl.cli.fit_plan import Plan
-    from craftrl.diagnostics import Diagnosis
+    from craftrl import CRAFT, TrajectoryDataset
 
-__all__ = ["add_arguments", "learner", "main"]
-
-EXAMPLES = """\
-examples:
-  craftrl fit data.h5 --out model.safetensors
-  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --relabel no --out model.safetensors
-  craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model.safetensors
-  craftrl fit data.h5 --diagnose 10 --out model.safetensors
-  craftrl fit alice/ bob/ --resize 64 --out model.safetensors
-  craftrl fit shards --ray HOST:6379 --out model.safetensors
-
-With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
-same command again goes on with that, or finds it done.
-
-Everything but DATA and --out may be left out: the data chooses, and what was chosen is printed with the reason. The
-second example is the paper's algorithm to the letter. craftrl theory assumptions computes alpha, eta and nu where the
-true states are known."""
-
-BOUNDS = {
-    "alpha": "least difference of the agents' log-odds of two successors",
-    "eta": "least share of one agent in the visits to a pair of states",
-    "nu": "least share of trajectories that visit a pair of states",
-}
-RELABEL: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
+LONG = 600.0  # seconds of a fit on a CPU from which on a user should know before
+PER_PIXEL = 4e-6  # seconds of one core for a pixel of a frame in a whole fit of images, as measured
+KINDS = {"CoordinateOracle": "one entry of each observation", "NeuralOracle": "a network"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "data", nargs="+", metavar="DATA", help="a store, as craftrl collect or import writes it, or one path per agent"
-    )
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="the model, such as model.safetensors")
-    parser.add_argument("--force", action="store_true", help="replace a model that is there already")
-    parser.add_argument("--store", type=place, metavar="FILE", help="where recordings go (default: model.data.h5)")
-    parser.add_argument(
-        "--oracle",
-        choices=["auto", "coordinates", "classifier", "network"],
-        default="auto",
-        help="what learns: one entry of x, boosted trees on features, a network on features or images (default: auto)",
-    )
-    parser.add_argument("--values", type=positive, metavar="N", help="coordinates: how many values an entry has")
-    for name, meaning in BOUNDS.items():
-        parser.add_argument(f"--{name}", type=bound, default="auto", help=f"{meaning}, or auto (default)")
-    parser.add_argument(
-        "--coupling",
-        choices=["auto", "independent", "chain", "markov"],
-        default="auto",
-        help="independent is the paper's; the others choose all steps' encoders at once and need less data, markov the "
-        "least",
-    )
-    parser.add_argument(
-        "--relabel", choices=RELABEL, default="auto", help="read states off each encoder once it is trained (auto: yes)"
-    )
-    parser.add_argument(
-        "--stationary",
-        action=argparse.BooleanOptionalAction,
-        help="one encoder for all steps, or one for each (default: one for all steps if observations are images)",
-    )
-    parser.add_argument(
-        "--horizon", type=positive, metavar="H", help="steps to learn from (default: those that enough reach)"
-    )
-    parser.add_argument("--device", metavar="DEVICE", help="network: cpu, cuda or auto (default: auto)")
-    parser.add_argument("--epochs", type=positive, metavar="N", help="network: passes over the data at most")
-    parser.add_argument("--seed", type=natural, metavar="N", help="network: of weights and minibatches")
-    parser.add_argument(
-        "--diagnose",
-        type=natural,
-        metavar="N",
-        help="print what speaks for and against the result, without ground truth, from N refits on resampled "
-        "trajectories (the verdict at the end comes from 10 where they are quick; networks are checked without any)",
-    )
-    add_import_options(parser)
-    add_backend_options(parser)
-    parser.epilog = EXAMPLES
+def fit(
+    *data: Annotated[
+        str, opt("a dataset, as craftrl import or collect writes it, or one path per agent", required=True)
+    ],
+    out: Annotated[str, opt("the model, such as model.safetensors")],
+    force: Annotated[bool, opt("replace a model that is there already")] = False,
+    store: Annotated[str | None, opt("where recordings go; by default beside the model: model.data")] = None,
+    oracle: Annotated[
+        Literal["auto", "coordinates", "classifier", "network"],
+        opt("what learns: one entry of x, boosted trees on features, a network on features or images"),
+    ] = "auto",
+    values: Annotated[Positive | None, opt("coordinates: how many values an entry has")] = None,
+    alpha: Annotated[Bound, opt("least difference of the agents' log-odds of two successors")] = "auto",
+    eta: Annotated[Bound, opt("least share of one agent in the visits to a pair of states")] = "auto",
+    nu: Annotated[Bound, opt("least share of trajectories that visit a pair of states")] = "auto",
+    coupling: Annotated[
+        Literal["auto", "independent", "chain", "markov"],
+        opt("independent is the paper's; the others choose all steps' encoders at once, markov needs the least data"),
+    ] = "auto",
+    relabel: Annotated[
+        bool | None, opt("read states off each encoder once it is trained; by default yes", negative="--no-relabel")
+    ] = None,
+    stationary: Annotated[
+        bool | None,
+        opt("one encoder for all steps, or one for each; by default one if x are images", negative="--no-stationary"),
+    ] = None,
+    horizon: Annotated[
+        Positive | None, opt("steps to learn from; by default those that enough trajectories reach")
+    ] = None,
+    device: Annotated[str | None, opt("network: cpu, cuda or auto")] = None,
+    epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
+    seed: Annotated[Count | None, opt("network: of weights and minibatches")] = None,
+    diagnose: Annotated[
+        Count | None, opt("print all that speaks for and against the result, from N refits on resampled trajectories")
+    ] = None,
+    ray: Annotated[
+        str | None, opt("count on the Ray cluster at HOST:PORT, at auto (this machine's), or local (started here)")
+    ] = None,
+    recordings: Recordings = Recordings(),
+) -> None:
+    """Learn encoders of the controllable state from trajectories.
 
+    With one path per agent, in any format of craftrl import, recordings are read into a dataset first, model.data. The
+    same command again goes on from whatever was finished. Everything but DATA and --out may be left out: the data
+    chooses, and what was chosen is printed with the reason.
 
-def main(args: argparse.Namespace) -> None:
-    import shutil
-    import warnings
-
-    from craftrl import AssumptionWarning, TrajectoryDataset
-    from craftrl.cli.fit_plan import planned
-    from craftrl.cli.fit_progress import shown
-    from craftrl.data.ranks import present, speaks
+    examples:
+      craftrl fit alice/ bob/ --resize 64 --out model.safetensors
+      craftrl fit data --out model.safetensors
+      craftrl fit data --ray HOST:6379 --out model.safetensors
+      the paper's algorithm to the letter, with bounds as craftrl theory assumptions gives them:
+      craftrl fit data --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --no-relabel --out model.safetensors
+    """
+    from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+    from craftrl.data.ranks import present
     from craftrl.estimators.saving import check_model_path
-
-    present().from_first(lambda: check_model_path(args.out, args.force))
-    if args.ray is None:
-        refuse_cluster_options(args)
-    store = present().from_first(lambda: _store(args))
-    plan = planned(args, TrajectoryDataset.open(store))
-    model = learner(args, plan)
-    print(*plan.lines, sep="\n", flush=True)
-    with warnings.catch_warnings(), shown(plan.tau.H):
-        warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
-        if args.ray is not None and plan.scratch is not None:  # a network
-            from craftrl.distributed.train_on_ray import fit_networks_on_ray
-
-            address = None if args.ray == "local" else args.ray
-            fit_networks_on_ray(model, store, address=address, workers=args.workers, horizon=plan.tau.H)
-        else:
-            model.fit(plan.tau)
-    model.save(args.out, overwrite=args.force)
-    if plan.scratch is not None and speaks():
-        shutil.rmtree(plan.scratch.parent, ignore_errors=True)
-    print(f"\n{model.summary()}\nWritten to {args.out}\n")
-    diagnosis = model.diagnose(plan.tau, n_resamples=_refits(model) if args.diagnose is None else args.diagnose)
-    if args.diagnose is not None:
-        print(f"{diagnosis}\n")
-    print(_verdict(model, diagnosis))
-
-
-def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
-    """The estimator that was asked for."""
-    from craftrl import CRAFT
-
-    model = CRAFT(
-        plan.oracle,
-        **{name: getattr(args, name) for name in BOUNDS},
-        coupling=args.coupling,
-        relabel=RELABEL[args.relabel],
-        stationary=plan.stationary,
-    )
-    model.check_parameters()
-    return model
-
-
-def _refits(model: CRAFT) -> int | None:
-    """As many as the oracle wants where they are quick, in a finite class; elsewhere each is as dear as a fit."""
     from craftrl.oracles.counting import CountingOracle
-
-    return None if isinstance(model.oracle_, CountingOracle) else 0
-
-
-def _verdict(model: CRAFT, diagnosis: Diagnosis) -> str:
-    """What a user should know at the end: how many states, how far to trust them, what to record more of."""
+    from craftrl.progress import shown
     from craftrl.report.guarantee import guarantee
     from craftrl.report.verdict import verdict
 
-    found = verdict(model, diagnosis, guarantee(model))
-    lines = [f"Verdict: {found.level}. {found.found}", found.why]
-    lines += [f"Warning: {warning}" for warning in found.warnings]
-    lines += [f"Note: {note}" for note in found.advice]
-    return "\n".join(lines)
+    given = {"device": device, "epochs": epochs, "seed": seed}
+    training = {name: value for name, value in given.items() if value is not None}
+    if values is not None and oracle != "coordinates":
+        raise InvalidParameterError("--values is for coordinates; add --oracle coordinates, or leave it out.")
+    if training and oracle in ("coordinates", "classifier"):
+        raise InvalidParameterError(f"--{next(iter(training))} is for networks; add --oracle network, or leave it out.")
+    model = CRAFT(
+        oracle if values is None else CoordinateOracle(values),
+        **{"alpha": alpha, "eta": eta, "nu": nu, "coupling": coupling},
+        relabel="auto" if relabel is None else relabel,
+        stationary="auto" if stationary is None else stationary,
+        horizon=horizon or "auto",
+    )
+    model.check_parameters()
+    ranks = present()
+    found = ranks.from_first(lambda: _earlier(model, out, force))
+    tau = TrajectoryDataset.open(ranks.from_first(lambda: _dataset(data, out, store, recordings)))
+    scratch = _choose(model, tau, training, ray, out)
+    if found is None:
+        with warnings.catch_warnings(), shown(tau.H):
+            warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
+            model.fit(tau)
+        model.save(out, overwrite=force)
+        if ranks.rank == 0:
+            shutil.rmtree(scratch.parent, ignore_errors=True)
+    elif repr(found.oracle) == repr(model.oracle) and found.data_["fingerprint"] == tau.fingerprint():
+        model = found  # the same command was stopped after this
+    else:
+        check_model_path(out, False)
+    print(f"\n{model.summary()}\nWritten to {out}\n", flush=True)
+    quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
+    diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
+    said = verdict(model, diagnosis, guarantee(model))
+    if diagnose is not None:
+        print(f"{diagnosis}\n")
+    print(f"Verdict: {said.level}. {said.found}\n{said.why}")
+    for line in (*(f"Warning: {text}" for text in said.warnings), *(f"Note: {text}" for text in said.advice)):
+        print(line)
 
 
-def _store(args: argparse.Namespace) -> Place:
+def _earlier(model: CRAFT, out: str, force: bool) -> CRAFT | None:
+    """The model at `out`, if it may be of this very command; raises where nothing may be written there."""
+    from craftrl import CRAFT, load
+    from craftrl.estimators.saving import check_model_path
+
+    if force or not check_model_path(out, True).exists():
+        return None
+    found = load(out)
+    settings = (
+        [{**of.get_params(deep=False), "oracle": None} for of in (model, found)] if type(found) is CRAFT else [0, 1]
+    )
+    if settings[0] != settings[1]:
+        check_model_path(out, False)
+    return found
+
+
+def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recordings) -> str:
     """The dataset to fit: the one that was given, or the one that the recordings are imported into."""
-    from craftrl.data.places import source
-    from craftrl.importing.recognise import is_store
-
-    first = source("DATA", args.data[0])
-    if len(args.data) == 1 and (is_store(first) or not first.exists()):
-        refuse_import_options(args)
-        return first
+    from craftrl.arguments import is_url
+    from craftrl.data.store import is_dataset
     from craftrl.importing import import_data, inspect
 
-    store = args.store or args.out.with_name(f"{args.out.name.removesuffix('.safetensors')}.data.h5")
-    import_data(args.data, store, **import_options(args), progress=True)
-    print(f"{inspect(store)}\n")
-    return store
+    if len(data) == 1 and (is_dataset(data[0]) or is_url(data[0]) or not Path(data[0]).exists()):
+        options = {**vars(recordings), "store": store}
+        if changed := [name for name, value in options.items() if value not in (1, None, False, ())]:
+            raise InvalidParameterError(
+                f"--{changed[0].removesuffix('s')} is for recordings that are imported; {data[0]} is a dataset already; "
+                "leave it out, or import again."
+            )
+        return data[0]
+    name = f"{out.removesuffix('.safetensors')}.data"
+    where = store or (Path(name).name if is_url(out) else name)
+    import_data(data, where, **vars(recordings), progress=True)
+    print(f"{inspect(where)}\n", flush=True)
+    return where
+
+
+def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], ray: str | None, out: str) -> Path:
+    """Give the model the oracle that was asked for and say so; returned is where a fit that was stopped goes on."""
+    from sklearn.base import clone
+
+    from craftrl.arguments import is_url
+    from craftrl.data.ranks import present
+    from craftrl.estimators.choices import choose_oracle, one_encoder_for
+    from craftrl.oracles.counting import CountingOracle
+
+    ranks = present()
+    oracle, chosen = choose_oracle(model.oracle, tau)
+    network = type(oracle).__name__ == "NeuralOracle"
+    why = f"since {chosen[0].why.rstrip('.')}" if model.oracle == "auto" else "as asked for"
+    learner, where = f"{KINDS.get(type(oracle).__name__, 'boosted trees')}, {why}", ""
+    for wrong, option, what in (
+        (training and not network, f"--{next(iter(training), '')} is", "networks"),
+        (ranks.world > 1 and not network, "Several processes at once are", "networks"),
+        (ray is not None and not isinstance(oracle, CountingOracle), "--ray is", "coordinates, which are counted"),
+    ):
+        if wrong:
+            raise InvalidParameterError(
+                f"{option} for {what}; what learns is {learner}; choose another --oracle, or leave it out."
+            )
+    scratch = Path(out).with_name(f".{Path(out).name}.unfinished")
+    if is_url(out):
+        scratch = Path(scratch.name)
+    if ray is not None:
+        oracle, where = clone(oracle).set_params(ray=ray), f", counted on Ray ({ray})"
+    if network:
+        from craftrl import NeuralOracle, Training
+
+        settings = Training(**training)
+        scratch /= hashlib.sha256(f"{ranks.from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
+        oracle = NeuralOracle(training=settings.but(checkpoints=scratch.absolute()))
+        device = settings.to_device().type
+        where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
+        where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
+    model.oracle = oracle
+    one = one_encoder_for(oracle, tau) if model.stationary == "auto" else None
+    encoders = "one encoder for all steps" if (one.value if one else model.stationary) else "an encoder for each step"
+    names = "" if tau.names == tuple(range(tau.K)) else f" ({', '.join(map(str, tau.names))})"
+    print(
+        f"Data: {' + '.join(map(str, tau.counts))} trajectories of {tau.K} agents{names}, {tau.H} steps, observations {' x '.join(map(str, tau.obs_shape))}."
+    )
+    print(f"Learner: {learner}{where}; {encoders}.", flush=True)
+    if network and device == "cpu" and len(tau.obs_shape) == 3:
+        _say_how_long(tau)
+    return scratch
+
+
+def _say_how_long(tau: TrajectoryDataset) -> None:
+    """Where images will take long on a CPU: how long, and how long smaller ones would."""
+    rows, columns = tau.obs_shape[:2]
+    seconds = PER_PIXEL * int(tau.lengths.sum()) * rows * columns
+    if seconds > LONG:
+        sizes = [(round(columns / f), round(rows / f), seconds / f**2) for f in (2, 4) if min(rows, columns) / f >= 24]
+        smaller = "".join(f", about {_in_words(less)} with --resize {w}x{h}" for w, h, less in sizes)
+        print(f"Time: about {_in_words(seconds)} on this CPU{smaller}; less on a GPU.", flush=True)
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds > 5400 else f"{max(1, round(seconds / 60))} minutes"
