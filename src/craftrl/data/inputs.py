@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import shown
-from craftrl.data.dataset import ArraySteps, TrajectoryDataset, as_observations
-from craftrl.data.fingerprint import described
+from craftrl.data.dataset import HeldFrames, TrajectoryDataset, as_observations
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
@@ -39,8 +38,16 @@ class Grouped:
     names: tuple[Any, ...]
 
     def described(self) -> dict[str, Any]:
-        """Sizes, shape, type and fingerprint, as plain values."""
-        return described(self.tau)
+        """Sizes, shape, type and fingerprint, and how recordings were read, as plain values."""
+        tau = self.tau
+        found = {
+            "trajectories": tau.counts.tolist(),
+            "steps": tau.H,
+            "observation": list(tau.obs_shape),
+            "dtype": str(tau.dtype),
+            "fingerprint": tau.fingerprint(),
+        }
+        return {**found, "reading": tau.notes["reading"]} if "reading" in tau.notes else found
 
     def as_given(self, values: NDArray[Any]) -> NDArray[Any]:
         """One entry per trajectory of tau, put in the order of the caller's rows."""
@@ -66,10 +73,12 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
     names, label = _labels(agent, len(episodes))
     rows = np.argsort(label, kind="stable")
     if isinstance(episodes, np.ndarray):
-        steps = ArraySteps(np.ascontiguousarray(np.moveaxis(episodes[rows], 1, 0)))
-        return Grouped(TrajectoryDataset(steps, label[rows]), rows, names)
+        n, H = episodes.shape[:2]
+        frames = HeldFrames([episodes.reshape(n * H, *episodes.shape[2:])])
+        tau = TrajectoryDataset(frames, (np.zeros_like(rows), rows * H), np.full(n, H), label[rows], names=names)
+        return Grouped(tau, rows, names)
     by_agent = [[episodes[i] for i in rows if label[i] == k] for k in range(len(names))]
-    return Grouped(TrajectoryDataset.from_episodes(by_agent), rows, names)
+    return Grouped(TrajectoryDataset.from_episodes(by_agent, names), rows, names)
 
 
 def _without_labels(x: Any) -> TrajectoryDataset:
