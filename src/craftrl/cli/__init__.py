@@ -6,7 +6,7 @@ Commands import numerical packages when they run, so that every --help answers a
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import inspect
 import io
 import os
 import re
@@ -19,28 +19,34 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
-from craftrl.errors import AssumptionWarning, CraftError, InvalidParameterError
+from craftrl.errors import AssumptionWarning, CraftError
 
 if TYPE_CHECKING:
     from cyclopts import App
 
 __all__ = ["app", "main"]
 
-LONGEST = 80  # letters of one word of an error: nobody reads a value of five thousand
+LONGEST = 80  # letters of one word of a line that cannot be read: nobody reads a value of five thousand
 # What a sentence of the library advises, as one says it on the command line.
 OPTIONS = {
     "or call explore": "or let it try (--explore STEPS)",
     "With deterministic=True": "Without --stochastic",
     "pass deterministic=False": "give --stochastic",
-    "overwrite=True": "--force",
 }
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, which batch systems and `kill` send."""
+
+
 def app() -> App:
-    """All commands."""
+    """All commands; lines of a docstring flow on, but for those that are indented."""
     from cyclopts import App, Parameter
 
     from craftrl.cli import commands, fit, plan, reproduce
+
+    def shown(default: object) -> str | None:
+        return None if default is None or default is False or default in ((), "") else str(default)
 
     found = App(
         name="craftrl",
@@ -49,56 +55,40 @@ def app() -> App:
         help_flags="--help",
         version_flags="--version",
         help_format="plaintext",
-        default_parameter=Parameter(negative=()),
+        default_parameter=Parameter(negative=(), show_default=shown),
     )
-    found.command(commands.import_, name="import")
-    for command in (commands.inspect, commands.collect, fit.fit, commands.evaluate, commands.encode):
-        found.command(command)
-    for command in (commands.render, commands.actions, plan.plan, commands.export, commands.report):
-        found.command(command)
-    found.command(reproduce.reproduce, help_flags=(), version_flags=())
     theory = App(name="theory", help="The paper's assumptions and sample sizes in numbers.")
-    theory.command(commands.assumptions)
-    theory.command(commands.sample_size)
+    for where, functions in ((found, (*commands.COMMANDS, fit.fit, plan.plan)), (theory, commands.THEORY)):
+        for function in functions:
+            text = re.sub(r"(?<=\S)\n(?=\S)", " ", inspect.cleandoc(function.__doc__ or ""))
+            where.command(function, name=function.__name__.strip("_").replace("_", "-"), help=text)
+    found.command(reproduce.reproduce, help_flags=(), version_flags=())
     found.command(theory)
     return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted.
-
-    Where torchrun has started several processes, the first prints as ever, the others nothing, and each error is
-    printed once.
-    """
-    _have_streams()
+    """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed (`>&-`): the next file that is opened would get its number
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, for as long as the program runs
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no text
     words = list(sys.argv[1:] if argv is None else argv)
-    ranks = os.environ.get("WORLD_SIZE", "1") != "1" and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
-    errors, quiet = sys.stderr, ranks and os.environ["RANK"] != "0"
+    several = os.environ.get("WORLD_SIZE", "1") != "1" and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
     try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(_plain_warnings())
-            if quiet:
-                stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-                stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-            if ranks:  # which torchrun stops in its own way
-                _join_ranks(words)
-            else:
-                stack.enter_context(_stopped_by_sigterm())
+        with _one_of_several(words) if several else _stopped_by_sigterm(), _plain_warnings():
             app()(words, exit_on_error=False, print_error=False, result_action="return_value")
             sys.stdout.flush()
-    except SystemExit as error:  # of a study's own parser
+    except SystemExit as error:  # of a study's own parser, for --help
         return int(error.code or 0)
     except BaseException as error:
         code, text = _told(error)
-        if text and (not ranks or _first_to_say(text)):
+        if text and (not several or _first_to_say(text)):
             with contextlib.suppress(OSError):  # nobody can be told where standard error is full; the code says it
-                print(text, file=errors, flush=True)
+                print(text, file=sys.stderr, flush=True)
         return code
     return 0
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came, which batch systems and `kill` send."""
 
 
 def _told(error: BaseException) -> tuple[int, str]:
@@ -108,25 +98,19 @@ def _told(error: BaseException) -> tuple[int, str]:
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
         cause = cause.__cause__ or cause.__context__
-    if isinstance(cause, KeyboardInterrupt):  # also one that came while a library was imported, which then failed
+    if cause is not None:  # also where it came while a library was imported, which then failed
         what, code = ("Terminated", 143) if isinstance(cause, Terminated) else ("Interrupted", 130)
         return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
     if isinstance(error, CycloptsError):
-        text = re.sub(r"\S{%d,}" % LONGEST, lambda word: f"{word[0][: LONGEST - 3]}...", " ".join(str(error).split()))
-        return 2, f"{text.rstrip('.')}; see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
+        line = " ".join(f"{word[: LONGEST - 3]}..." if len(word) > LONGEST else word for word in str(error).split())
+        return 2, f"{line.rstrip('.')}; see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
     if isinstance(error, CraftError):
         return 2, _in_options(str(error))
     if isinstance(error, OSError):  # a full disk behind standard output, or a reader such as `head` that has left
         with contextlib.suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would fail over the rest
-        if isinstance(error, BrokenPipeError):
-            return 1, ""
-        if "shared object" in str(error):
-            return (
-                2,
-                f"Every library must load; one did not ({error}); give more memory if that is limited, or install it anew.",
-            )
-        return 2, f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
+        text = f"What is read and written must be at hand; it is not ({error}); check paths, rights, space and memory."
+        return (1, "") if isinstance(error, BrokenPipeError) else (2, text)
     if isinstance(error, MemoryError):
         what = f" ({error})" if str(error) else ""
         return 2, f"The data must fit into memory; it does not{what}; take less of it, or a machine with more."
@@ -160,10 +144,7 @@ def _plain_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
-    """Within the block SIGTERM ends a command as Ctrl-C does, so that what is half-written is removed.
-
-    Whoever handles the signal already goes on doing so.
-    """
+    """SIGTERM ends a command as Ctrl-C does, so that what is half-written is removed; unless somebody handles it."""
 
     def stop(number: int, frame: object) -> None:
         raise Terminated
@@ -178,16 +159,19 @@ def _stopped_by_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _join_ranks(words: Sequence[str]) -> None:
+@contextlib.contextmanager
+def _one_of_several(words: Sequence[str]) -> Iterator[None]:
+    """Where torchrun has started several processes, which it stops itself: the first prints as ever, others nothing."""
     from craftrl.oracles.network.process_group import begin
 
     begin()
-    named = next((word for word in words if not word.startswith("-")), "fit")
-    if named != "fit":
-        raise InvalidParameterError(
-            f"Several processes at once are for craftrl fit with a network; craftrl {named} was started in "
-            f"{os.environ['WORLD_SIZE']}; run it without torchrun."
-        )
+    if words[:1] != ["fit"]:
+        raise CraftError("Several processes at once are for craftrl fit with a network; run this without torchrun.")
+    quiet = os.environ["RANK"] != "0"
+    with open(os.devnull, "w") as nowhere, contextlib.ExitStack() as stack:
+        for redirect in (contextlib.redirect_stdout, contextlib.redirect_stderr) if quiet else ():
+            stack.enter_context(redirect(nowhere))
+        yield
 
 
 def _first_to_say(text: str) -> bool:
@@ -205,18 +189,5 @@ def _first_to_say(text: str) -> bool:
             store.wait(["craftrl/said"], wait)
             return False
         store.set("craftrl/said", "yes")
-        return store.add(f"craftrl/{hashlib.sha256(text.encode()).hexdigest()}", 1) == 1
+        return store.add(f"craftrl/{text}", 1) == 1
     return True
-
-
-def _have_streams() -> None:
-    """Where a stream was closed (`>&-`), nowhere takes its place: the next file that is opened would, by its number.
-
-    Names of files may hold bytes that are no text: those are printed as escapes, where printing would fail.
-    """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, for as long as the program runs
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")

@@ -257,7 +257,7 @@ def report(
     out: Annotated[str, opt("NAME.html")],
     diagnose: Annotated[
         Count | None,
-        opt("refits for the verdict; by default 10 where they are quick, 3 for classifiers, 0 for networks"),
+        opt("refits for the verdict; by default 10 where quick, 3 for classifiers, 0 for networks"),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -352,3 +352,7 @@ def sample_size(
     epsilon = guaranteed_epsilon(trajectories, **problem)
     promise = "nothing" if epsilon is None else f"epsilon_0 = {epsilon:.4g} with probability 1 - {delta:g}"
     print(f"For {trajectories} trajectories the theorem guarantees {promise}.")
+
+
+COMMANDS = (import_, inspect, collect, evaluate, encode, render, actions, export, report)
+THEORY = (assumptions, sample_size)

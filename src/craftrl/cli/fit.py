@@ -123,16 +123,15 @@ def fit(
 
 def _earlier(model: CRAFT, out: str, force: bool) -> CRAFT | None:
     """The model at `out`, if it may be of this very command; raises where nothing may be written there."""
-    from craftrl import CRAFT, load
+    from craftrl import load
     from craftrl.estimators.saving import check_model_path
 
-    if force or not check_model_path(out, True).exists():
+    check_model_path(out, True)
+    if force or not exists(out):
         return None
     found = load(out)
-    settings = (
-        [{**of.get_params(deep=False), "oracle": None} for of in (model, found)] if type(found) is CRAFT else [0, 1]
-    )
-    if settings[0] != settings[1]:
+    mine, its = ({**of.get_params(deep=False), "oracle": None} for of in (model, found))
+    if mine != its:
         check_model_path(out, False)
     return found
 
