@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from craftrl.data.hdf5 import Hdf5Writer
+from craftrl.data.shards import ShardWriter
 from measuring import write_rows
 
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.data.dataset import ArraySteps
-from craftrl.data.hdf5 import Hdf5Writer
-from craftrl.data.shards import ShardWriter
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.envs.collection import sample_latent_paths, sample_observations
 

@@ -89,31 +89,38 @@ def collect(
     print(f"{record(*world.made(), n, out, seed, workers=workers, progress=True).tau}\nWritten to {out}")
 
 
-def evaluate(model: Model, data: Data, /) -> None:
-    """Apply learned encoders to trajectories, and compare with the truth where DATA has it.
+def evaluate(
+    model: Model,
+    data: Data,
+    /,
+    *,
+    truth: Annotated[bool, opt("compare with the true states in DATA, as craftrl collect writes them")] = False,
+) -> None:
+    """Apply learned encoders to trajectories, and compare with the truth.
 
-    With true states in DATA, as craftrl collect writes them: the share of states that are right at each step under the
-    best relabelling; the same in each true state by itself, as a mean over states and in the worst one; and what naming
-    one state at every step would score. Without: how the trajectories are spread over the states.
+    With --truth: the share of states that are right at each step under the best relabelling; the same in each true
+    state by itself, as a mean over states and in the worst one; and what naming one state at every step would score.
+    Without: how the trajectories are spread over the states.
 
     examples:
-      craftrl evaluate model.safetensors data
+      craftrl evaluate model.safetensors data --truth
     """
     import numpy as np
 
     from craftrl import TrajectoryDataset, load
-    from craftrl.data.store import read_true_states
+    from craftrl.data import read_true_states
     from craftrl.states.accuracy import accuracy_by_step, state_accuracies_by_step, state_summary
     from craftrl.states.visits import count_visits
 
-    states, true = load(model).transform(TrajectoryDataset.open(data)), read_true_states(data)
-    if true is None:
+    states = load(model).transform(TrajectoryDataset.open(data))
+    if not truth:
         print("   h  states  share of trajectories in each")
         for h, s_h in enumerate(states.T, start=1):
             visits = count_visits(s_h)
             shares = " ".join(f"{share:.1%}" for share in visits / max(visits.sum(), 1))
             print(f"{h:4d}  {int((visits > 0).sum()):6d}  {shares}")
         return
+    true = read_true_states(data)
     accuracy, chance = accuracy_by_step(states, true), accuracy_by_step(np.zeros_like(true), true)
     single = state_accuracies_by_step(states, true, min(10, len(true) // 10))  # states with fewer visits do not count
     print("   h  accuracy  by state     worst    chance")
@@ -294,7 +301,7 @@ def assumptions(
       craftrl theory assumptions --data data
     """
     from craftrl import TrajectoryDataset
-    from craftrl.data.store import read_true_states
+    from craftrl.data import read_true_states
     from craftrl.paper import empirical_assumptions, population_assumptions
 
     if (world.world is None) == (data is None):
@@ -302,10 +309,8 @@ def assumptions(
     if data is None:
         print(population_assumptions(*world.made()))
         return
-    tau, true = TrajectoryDataset.open(data), read_true_states(data)
-    if true is None:
-        raise InvalidParameterError(f"--data must have true states; {data} has none; collect it from a world.")
-    print(empirical_assumptions(tau.agent, true, lengths=tau.lengths))
+    tau = TrajectoryDataset.open(data)
+    print(empirical_assumptions(tau.agent, read_true_states(data), lengths=tau.lengths))
 
 
 def sample_size(

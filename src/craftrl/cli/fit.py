@@ -106,7 +106,7 @@ def fit(
         model.save(out, overwrite=force)
         if ranks.rank == 0:
             shutil.rmtree(scratch.parent, ignore_errors=True)
-    elif repr(found.oracle) == repr(model.oracle) and found.data_["fingerprint"] == tau.fingerprint():
+    elif repr(found.oracle) == repr(model.oracle) and _is_of(found, tau):
         model = found  # the same command was stopped after this
     else:
         check_model_path(out, False)
@@ -124,10 +124,12 @@ def fit(
 def _earlier(model: CRAFT, out: str, force: bool) -> CRAFT | None:
     """The model at `out`, if it may be of this very command; raises where nothing may be written there."""
     from craftrl import load
+    from craftrl.arguments import is_url
+    from craftrl.data import urls
     from craftrl.estimators.saving import check_model_path
 
     check_model_path(out, True)
-    if force or not exists(out):
+    if force or not (urls.exists(out) if is_url(out) else Path(out).exists()):
         return None
     found = load(out)
     mine, its = ({**of.get_params(deep=False), "oracle": None} for of in (model, found))

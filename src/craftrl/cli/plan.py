@@ -146,7 +146,7 @@ def plan(
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
 
-    first = learned.encode(tau.at(1)[:1000], 1)  # episodes start in the most frequent first state of the videos
+    first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the most frequent first state of the videos
     start = moves.nodes.number(int(np.bincount(first[first >= 0]).argmax()), 1)
     ran = []
     for one in goals:

@@ -129,7 +129,7 @@ def _checked_values(values: Any, n_values: int) -> Ints:
 
 def read_states(encoder: Callable[[NDArray[Any]], Ints], tau: TrajectoryDataset, h: int) -> Ints:
     """What an encoder says of every trajectory at step h, block by block; -1 where a trajectory is over."""
-    states = np.concatenate([encoder(x) for _, x in tau.blocks(h)])
+    states = np.concatenate([encoder(x) for _, x in tau.blocks(h=h)])
     return np.where(tau.present(h), states, -1)
 
 

@@ -164,7 +164,7 @@ class TrajectoryDataset:
     def open(cls, path: str | os.PathLike[str]) -> TrajectoryDataset:
         """A dataset on disk or at a URL, as `save`, `DatasetWriter` or `craftrl import` wrote it.
 
-        Its frames stay on disk and are read as needed; from a URL, files are copied to a cache when they are first read.
+        Its frames stay on disk and are read as needed; from a URL, a file is copied to a cache when it is first read.
         """
         from craftrl.data.store import open_dataset
 
@@ -172,12 +172,14 @@ class TrajectoryDataset:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a new folder, whole or not at all, or to a URL."""
-        from craftrl.data.store import DatasetWriter, check_room
+        from craftrl.data.store import DatasetWriter
 
-        check_room(path, int(self.lengths.sum()) * self._frame_bytes)
         with DatasetWriter(path, notes=self.notes) as writer:
             for i in range(self.n):
-                source, start = "" if self.source is None else self.source[i], 0 if self.start is None else self.start[i]
+                source, start = (
+                    "" if self.source is None else self.source[i],
+                    0 if self.start is None else self.start[i],
+                )
                 writer.append(self.names[self.agent[i]], self.episode(i), source=source, start=int(start))
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -209,9 +211,9 @@ class TrajectoryDataset:
         self.frames.used(x.nbytes)
         return x
 
-    def at(self, h: int, rows: ArrayLike | slice | None = None) -> NDArray[Any]:
-        """(tau)_h: what all trajectories, or those with these numbers, show at step h: (m, *obs); 0 where not present."""
-        step, rows = self.check_step(h) - 1, slice(None) if rows is None else rows
+    def at(self, h: int, rows: Ints | Sequence[int] | slice = slice(None)) -> NDArray[Any]:
+        """(tau)_h: all trajectories, or those with these numbers, at step h: (m, *obs); 0 where not present."""
+        step = self.check_step(h) - 1
         file, first, present = self.file[rows], self.first[rows] + step, self.lengths[rows] > step
         numbers = np.unique(file)
         if len(numbers) == 1 and present.all():
@@ -373,7 +375,9 @@ class TrajectoryDataset:
             raise InvalidDataError(f"Observations must have at least one entry; shape {self.obs_shape} was given.")
         if self.agent[0] != 0 or (np.diff(self.agent) > 1).any():
             none = int(np.setdiff1d(np.arange(self.agent[-1]), self.agent)[0])
-            raise InvalidDataError(f"Every agent must have at least one trajectory; agent {none} has none; leave it out.")
+            raise InvalidDataError(
+                f"Every agent must have at least one trajectory; agent {none} has none; leave it out."
+            )
         if self.agent[-1] == 0:
             raise InvalidDataError(ONE_AGENT.format(1))
 

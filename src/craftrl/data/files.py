@@ -1,8 +1,8 @@
 """Files that are whole or not there at all: the one way in which anything is written.
 
 What is written gets its own name only when it is complete and on the disk, in one move. Until then it lies beside it
-under a hidden name that no other process uses, so that a kill leaves the last whole file, and two equal commands at once
-do not write into one another.
+under a hidden name that no other process uses, so that a kill leaves the last whole file, and two equal commands at
+once do not write into one another.
 """
 
 from __future__ import annotations

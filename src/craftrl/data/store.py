@@ -3,9 +3,7 @@
 Frames of an episode lie together and are memory-mapped, so that any episode is one read. `dataset.json` has the agents,
 the lengths and the CRC-32 of every file, and a SHA-256 of itself: what is missing, altered or unfinished is refused. A
 file is compared with its checksum when it is first read. Actions and true states lie beside the frames, in files of
-their own that no learner opens.
-
-While a dataset is written, `unfinished.json` says which files are complete, so that an interrupted writer goes on.
+their own that no learner opens. While a dataset is written, `unfinished.json` says which files are complete.
 """
 
 from __future__ import annotations
@@ -16,12 +14,10 @@ import mmap
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,21 +27,19 @@ from craftrl.data import urls
 from craftrl.data.dataset import NAMES, ONE_AGENT, TrajectoryDataset, as_observations
 from craftrl.data.files import UNREADABLE, plain_value, sealed_text, told_plainly, unsealed, written_whole
 from craftrl.data.labels import plain_array
-from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 
-__all__ = ["DatasetWriter", "check_room", "is_dataset", "open_dataset", "read_actions", "read_true_states"]
+__all__ = ["DatasetWriter", "is_dataset", "open_dataset", "read_actions", "read_true_states"]
 
 FORMAT, INDEX, UNFINISHED = "craftrl dataset 1", "dataset.json", "unfinished.json"
 FILE_BYTES = 64 * 2**20  # of frames in one file
 HELD_BYTES = 4 * FILE_BYTES  # of frames of all agents that are held before some are written
-MAPPED_BYTES = 256 * 2**20  # of what is mapped: so much counts as this process's memory, at most
-UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+MAPPED_BYTES = 256 * 2**20  # of mapped files: so much counts as this process's memory, at most
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Episode:
+class _Episode(NamedTuple):
     x: NDArray[Any]
     source: str
     start: int
@@ -69,31 +63,34 @@ class DatasetWriter:
 
     def __init__(self, path: str | os.PathLike[str], *, run: str = "", notes: Mapping[str, Any] | None = None) -> None:
         check_kind("run", run, str, "a text")
-        self.given = os.fspath(path)
         self.url = urls.check_url("The dataset", path) if is_url(path) else None
         self.path = check_target("The dataset", path) if self.url is None else urls.cached(self.url)
-        self.run, self.notes = run, dict(notes or {})
+        self.given, self.run, self.notes = self.url or str(self.path), run, dict(notes or {})
         self.dtype: np.dtype[Any] | None = None
         self.obs_shape: tuple[int, ...] = ()
         self._files: list[dict[str, Any]] = []
         self._held: dict[Any, list[_Episode]] = {}
         self._bytes: dict[Any, int] = {}
         self._seen: set[tuple[Any, str, int]] = set()
-        index, unfinished = self.path / INDEX, self.path / UNFINISHED
-        self.finished = index.exists() if self.url is None else urls.exists(f"{self.url}/{INDEX}")
-        found = None
+        unfinished = self.path / UNFINISHED
+        self.finished = is_dataset(self.given)
+        found: dict[str, Any] = {}
         if self.finished:
-            found = _index(self.given)
-        elif unfinished.is_file() and run:
-            found = unsealed(unfinished.read_bytes())
-        same = bool(run) and found is not None and found["run"] == run
-        foreign = self.path.exists() and not unfinished.is_file() and not _is_empty(self.path)
+            found = _read_index(self.given)
+        elif unfinished.is_file():
+            found = _unsealed(self.given, unfinished.read_bytes())
+        same = bool(run) and found.get("run") == run
+        foreign = self.path.exists() and not unfinished.is_file() and not (self.path.is_dir() and _is_empty(self.path))
         if not same and (self.finished or foreign):
             raise InvalidParameterError(f"{self.given} exists already; remove it, or choose another name.")
-        if same and found is not None:
-            self._files, self.notes = found["files"], found["notes"]
-            self.obs_shape, self.dtype = tuple(found["obs_shape"]), np.dtype(found["dtype"]) if found["dtype"] else None
-        self.done = {key for file in self._files for key in _keys(file)}
+        if same:
+            self._files, self.notes, self.obs_shape = found["files"], found["notes"], tuple(found["obs_shape"])
+            self.dtype = np.dtype(found["dtype"]) if found["dtype"] else None
+        self.done = {
+            (file["agent"], source, start)
+            for file in self._files
+            for source, start in zip(_each(file, "sources"), _each(file, "starts"))
+        }
 
     def __enter__(self) -> DatasetWriter:
         if self.finished:
@@ -139,7 +136,7 @@ class DatasetWriter:
             return
         if self.run and key in self._seen:
             raise InvalidDataError(
-                f"Episodes of one agent must differ in source or start, so that an interrupted run can go on; {key} was "
+                f"Episodes of one agent must differ in source or start, so that an interrupted run goes on; {key} was "
                 "given twice; name them."
             )
         frames = as_observations(x, f"agent {agent}")
@@ -150,57 +147,38 @@ class DatasetWriter:
             )
         if self.dtype is None:
             self.dtype, self.obs_shape = frames.dtype, frames.shape[1:]
-        if frames.shape[1:] != self.obs_shape:
+        if frames.shape[1:] != self.obs_shape or not np.can_cast(frames.dtype, self.dtype, "safe"):
             raise InvalidDataError(
-                f"All observations must have one shape; {self.obs_shape} and, of agent {agent}, {frames.shape[1:]} were "
-                "given; crop, pad or resize them first."
-            )
-        if not np.can_cast(frames.dtype, self.dtype, "safe"):
-            raise InvalidDataError(
-                f"All observations must have one type; {self.dtype} and, of agent {agent}, {frames.dtype} were given; "
-                "convert them first."
+                f"All observations must have one shape and type; {self.obs_shape} {self.dtype} and, of agent {agent}, "
+                f"{frames.shape[1:]} {frames.dtype} were given; crop, resize or convert them first."
             )
         beside = _beside("actions", actions, len(frames)), _beside("states", states, len(frames))
+        episode = _Episode(frames.astype(self.dtype), source, int(start), *beside)
         self._seen.add(key)
-        self._held.setdefault(agent, []).append(_Episode(frames.astype(self.dtype), source, int(start), *beside))
-        self._bytes[agent] = self._bytes.get(agent, 0) + len(frames) * frames[0].size * self.dtype.itemsize
+        self._held.setdefault(agent, []).append(episode)
+        self._bytes[agent] = self._bytes.get(agent, 0) + episode.x.nbytes
         if self._bytes[agent] >= FILE_BYTES or sum(self._bytes.values()) >= HELD_BYTES:
             self._write(max(self._bytes, key=self._bytes.__getitem__))
 
     def _write(self, agent: Any) -> None:
         """What is held of one agent becomes a file, and the index says so."""
-        held = self._held.pop(agent)
+        held, number = self._held.pop(agent), f"{len(self._files):05d}"
         del self._bytes[agent]
-        record: dict[str, Any] = {
-            "agent": agent,
-            "n": len(held),
-            "lengths": _shortened([len(episode.x) for episode in held]),
-            "sources": _shortened([episode.source for episode in held]),
-            "starts": _shortened([episode.start for episode in held]),
-            "files": {},
-        }
-        number = f"{len(self._files):05d}"
+        file: dict[str, Any] = {"agent": agent, "n": len(held), "files": {}}
+        file["lengths"] = _shortened([len(episode.x) for episode in held])
+        file["sources"] = _shortened([episode.source for episode in held])
+        file["starts"] = _shortened([episode.start for episode in held])
         with told_plainly(self.given, "dataset"):
-            record["files"][f"{number}.npy"] = self._save(f"{number}.npy", [episode.x for episode in held])
-            for name in ("actions", "states"):
-                arrays = [getattr(episode, name) for episode in held]
+            for kind, name in (("x", f"{number}.npy"), *((kind, f"{number}.{kind}.npy") for kind in BESIDE)):
+                arrays = [getattr(episode, kind) for episode in held]
                 known = [array for array in arrays if array is not None]
                 if len({array.shape[1:] for array in known}) > 1:
-                    raise InvalidDataError(f"The {name} of agent {agent} must have one shape; several were given.")
+                    raise InvalidDataError(f"The {kind} of agent {agent} must have one shape; several were given.")
                 if known:
-                    record[name] = _shortened([0 if array is None else len(array) for array in arrays])
-                    record["files"][f"{number}.{name}.npy"] = self._save(f"{number}.{name}.npy", known)
-            self._files.append(record)
+                    file[kind] = _shortened([0 if array is None else len(array) for array in arrays])
+                    file["files"][name] = _save(self.path / name, np.concatenate(known))
+            self._files.append(file)
             self._write_index(UNFINISHED)
-
-    def _save(self, name: str, arrays: Sequence[NDArray[Any]]) -> list[int]:
-        """One NPY file of all arrays, and how many bytes it has, and their CRC-32."""
-        array, header = np.concatenate(arrays), io.BytesIO()
-        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-        with written_whole(self.path / name, "dataset") as temporary, temporary.open("wb") as file:
-            file.write(header.getvalue())
-            file.write(array.data)
-        return [header.tell() + array.nbytes, zlib.crc32(array.data, zlib.crc32(header.getvalue()))]
 
     def _write_index(self, name: str) -> None:
         content = {
@@ -219,44 +197,34 @@ class DatasetWriter:
     ) -> None:
         if self.finished:
             return
-        complete = False
         try:
             if kind is None:
-                for agent in list(self._held):
-                    self._write(agent)
-                agents = {file["agent"] for file in self._files}
-                if len(agents) < 2:
-                    raise InvalidDataError(ONE_AGENT.format(len(agents)))
-                if self.url is not None:
-                    for file in self._files:
-                        for name in file["files"]:
-                            urls.put(self.path / name, f"{self.url}/{name}")
-                with told_plainly(self.given, "dataset"):
-                    self._write_index(INDEX)
-                    (self.path / UNFINISHED).unlink()
-                if self.url is not None:
-                    urls.put(self.path / INDEX, f"{self.url}/{INDEX}")
-                complete = True
+                self._finish()
         finally:
             os.close(self._lock)
-            if (complete and self.url is not None) or not (complete or self.run):
+            if (self.url is not None) if self.finished else not self.run:
                 shutil.rmtree(self.path, ignore_errors=True)
 
+    def _finish(self) -> None:
+        """Write what is held, and the index last of all."""
+        for agent in list(self._held):
+            self._write(agent)
+        agents = {file["agent"] for file in self._files}
+        if len(agents) < 2:
+            raise InvalidDataError(ONE_AGENT.format(len(agents)))
+        with told_plainly(self.given, "dataset"):
+            if self.url is not None:
+                for file in self._files:
+                    for name in file["files"]:
+                        urls.put(self.path / name, f"{self.url}/{name}")
+            self._write_index(INDEX)
+            if self.url is not None:
+                urls.put(self.path / INDEX, f"{self.url}/{INDEX}")
+            (self.path / UNFINISHED).unlink()
+        self.finished = True
 
-def check_room(path: str | os.PathLike[str], needed: int) -> None:
-    """Raise before writing what cannot fit."""
-    folder = urls.cached(os.fspath(path)) if is_url(path) else check_target("The dataset", path)
-    free = shutil.disk_usage(next(p for p in folder.absolute().parents if p.exists())).free
-    if needed > free:
-        raise CraftError(
-            f"There must be room for the dataset; {os.fspath(path)} needs {_in_units(needed)} and {_in_units(free)} are "
-            "free; free some space or choose another place."
-        )
 
-
-def _in_units(n_bytes: int) -> str:
-    name, size = next((unit for unit in UNITS if n_bytes >= unit[1]), UNITS[-1])
-    return f"{n_bytes / size:.2f} {name}"
+BESIDE = ("actions", "states")
 
 
 def _beside(name: str, values: ArrayLike | None, length: int) -> NDArray[Any] | None:
@@ -272,23 +240,29 @@ def _beside(name: str, values: ArrayLike | None, length: int) -> NDArray[Any] | 
     return array.copy()
 
 
+def _save(path: Path, array: NDArray[Any]) -> list[int]:
+    """Write an NPY file; how many bytes it has, and their CRC-32."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    with written_whole(path, "dataset") as temporary, temporary.open("wb") as file:
+        file.write(header.getvalue())
+        file.write(array.data)
+    return [header.tell() + array.nbytes, zlib.crc32(array.data, zlib.crc32(header.getvalue()))]
+
+
 def _shortened(values: list[Any]) -> Any:
     """Equal values as one."""
     return values[0] if len(set(values)) == 1 else values
 
 
-def _each(value: Any, n: int) -> list[Any]:
-    """What `_shortened` made one of, as a list again."""
-    return value if isinstance(value, list) else [value] * n
+def _each(file: Mapping[str, Any], name: str) -> list[Any]:
+    """What the index says of each episode of a file, where `_shortened` made one of it too."""
+    value = file.get(name, 0)
+    return value if isinstance(value, list) else [value] * file["n"]
 
 
-def _keys(file: Mapping[str, Any]) -> Iterator[tuple[Any, str, int]]:
-    for source, start in zip(_each(file["sources"], file["n"]), _each(file["starts"], file["n"])):
-        yield file["agent"], source, start
-
-
-def _is_empty(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+def _is_empty(folder: Path) -> bool:
+    return not any(folder.iterdir())
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -308,11 +282,7 @@ class StoredFrames:
 
     def __getitem__(self, number: int) -> NDArray[Any]:
         if number not in self._maps:
-            file = self.index["files"][number]
-            frames = _read(self.path, self.index, number, "")
-            if frames.shape != (sum(_each(file["lengths"], file["n"])), *self.obs_shape) or frames.dtype != self.dtype:
-                raise InvalidDataError(f"{self.path} must hold what its index says; it does not; write it again.")
-            self._maps[number] = frames
+            self._maps[number] = _mapped(self.path, self.index, number, "x")
         return self._maps[number]
 
     def used(self, n_bytes: int) -> None:
@@ -325,39 +295,37 @@ class StoredFrames:
                     frames.base.madvise(mmap.MADV_DONTNEED)
 
     def identity(self) -> Iterator[bytes | memoryview]:
-        return iter([str([file["files"] for file in self.index["files"]]).encode()])
+        return (str(file["files"]).encode() for file in self.index["files"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_maps": {}}
 
 
 def is_dataset(path: str | os.PathLike[str]) -> bool:
-    """Whether a dataset lies there, or one that is being written."""
-    if is_url(path):
-        return urls.exists(f"{os.fspath(path)}/{INDEX}")
-    return any((Path(path) / name).is_file() for name in (INDEX, UNFINISHED))
+    """Whether a dataset lies there that is complete."""
+    given = os.fspath(path)
+    return urls.exists(f"{given}/{INDEX}") if is_url(path) else (Path(given) / INDEX).is_file()
 
 
 def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
     """A dataset on disk or at a URL; only its index is read."""
-    given = os.fspath(path)
-    index = _index(path)
+    index, given = _read_index(path), os.fspath(path)
     files = index["files"]
-    for number, file in enumerate(files):
-        _local(given, index, number, "") if not is_url(given) else None
+    if not is_url(given):
+        for number in range(len(files)):
+            _local(given, index, number, "x")
     names = list(dict.fromkeys(file["agent"] for file in files))
-    sizes = [file["n"] for file in files]
-    lengths = [_each(file["lengths"], file["n"]) for file in files]
-    first = [list(accumulate([0, *own[:-1]])) for own in lengths]
-    number = np.repeat(np.arange(len(files)), sizes)
-    agent = np.array([names.index(file["agent"]) for file in files])[number]
+    holder = np.repeat(np.arange(len(files)), [file["n"] for file in files])
+    agent = np.array([names.index(file["agent"]) for file in files])[holder]
+    lengths, starts = (np.concatenate([_each(file, name) for file in files]) for name in ("lengths", "starts"))
+    sources = [source for file in files for source in _each(file, "sources")]
+    before = np.cumsum(lengths) - lengths
+    first = before - before[np.searchsorted(holder, holder)]
     order = np.argsort(agent, kind="stable")
-    sources = [source for file in files for source in _each(file["sources"], file["n"])]
-    starts = np.concatenate([_each(file["starts"], file["n"]) for file in files])
     return TrajectoryDataset(
         StoredFrames(given, index),
-        (number[order], np.concatenate(first)[order]),
-        np.concatenate(lengths)[order],
+        (holder[order], first[order]),
+        lengths[order],
         agent[order],
         names=names,
         notes=index["notes"],
@@ -377,84 +345,83 @@ def read_actions(path: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:
 def read_true_states(path: str | os.PathLike[str]) -> NDArray[np.int64]:
     """The true states (n, H) of a dataset's trajectories, as `craftrl collect` writes them; -1 where unknown."""
     found = [states for agent in _by_agent(path, "states") for states in agent]
-    tau = open_dataset(path)
     if not found:
         raise InvalidDataError(
             f"A dataset must know the true states, as those of craftrl collect do; {os.fspath(path)} does not; give "
             "another one."
         )
+    tau = open_dataset(path)
     out = np.full((tau.n, tau.H), -1, dtype=np.int64)
     for row, states in zip(out, found):
         row[: len(states)] = states
     return out
 
 
-def _by_agent(path: str | os.PathLike[str], name: str) -> list[list[NDArray[Any]]]:
+def _by_agent(path: str | os.PathLike[str], kind: str) -> list[list[NDArray[Any]]]:
     """What lies beside the frames: a list for each agent, with an array for each episode."""
-    index = _index(path)
+    index = _read_index(path)
     found: dict[Any, list[NDArray[Any]]] = {file["agent"]: [] for file in index["files"]}
-    if not any(name in file for file in index["files"]):
-        return []
     for number, file in enumerate(index["files"]):
-        ends = np.cumsum(_each(file.get(name, 0), file["n"]))
-        array = _read(os.fspath(path), index, number, name) if name in file else np.empty(0)
-        found[file["agent"]].extend(np.split(array, ends[:-1]))
-    return list(found.values())
+        array = _mapped(os.fspath(path), index, number, kind) if kind in file else np.empty(0)
+        found[file["agent"]].extend(np.split(array, np.cumsum(_each(file, kind))[:-1]))
+    return list(found.values()) if any(kind in file for file in index["files"]) else []
 
 
-def _index(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The index of a dataset, if it is whole."""
-    given = os.fspath(path)
-    remote = is_url(path)
-    if not remote and not (check_source("The dataset", path) / INDEX).is_file():
-        state = "nothing is there" if not Path(path).exists() else "something else is there"
-        if is_dataset(path):
-            state = "it is not finished; give the command that writes it again"
-        raise InvalidDataError(f"There must be a dataset at {given}; {state}; check the name.")
+def _read_index(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The index of a dataset, if it is complete."""
+    if is_dataset(path):
+        file = f"{os.fspath(path)}/{INDEX}"
+        return _unsealed(path, urls.read_bytes(file) if is_url(path) else Path(file).read_bytes())
+    state = "nothing is there"
+    if not is_url(path) and (where := check_source("The dataset", path)).exists():
+        unfinished = (where / UNFINISHED).is_file()
+        state = "it is unfinished, and the command that writes it goes on" if unfinished else "something else is there"
+    raise InvalidDataError(f"There must be a dataset at {os.fspath(path)}; {state}; check the name.")
+
+
+def _unsealed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
     try:
-        content = unsealed(urls.read_bytes(f"{given}/{INDEX}") if remote else (Path(path) / INDEX).read_bytes())
+        content = unsealed(data)
         if content["format"] != FORMAT:
             raise ValueError(f"it is a {content['format']}")
-    except FileNotFoundError as error:
-        raise InvalidDataError(f"There must be a dataset at {given}; nothing is there; check the name.") from error
     except UNREADABLE as error:
         raise InvalidDataError(
-            f"{given} must be a dataset that craftrl wrote; its index cannot be read ({error}); write or copy it again."
+            f"{os.fspath(path)} must be a dataset of craftrl; its index cannot be read ({error}); write or copy it again."
         ) from error
     return content
 
 
-def _local(path: str, index: Mapping[str, Any], number: int, name: str) -> Path:
+def _local(path: str, index: Mapping[str, Any], number: int, kind: str) -> Path:
     """A file of a dataset on this machine's disk, of the right size: a mapped file that is too short ends a process."""
-    file = f"{number:05d}.{name}.npy" if name else f"{number:05d}.npy"
-    size = index["files"][number]["files"][file][0]
-    if is_url(path):
-        local = urls.cached(f"{path}#{index['checksum']}") / file
-        if not local.is_file() or local.stat().st_size != size:
-            urls.get(f"{path}/{file}", local)
-    else:
-        local = Path(path) / file
+    name = f"{number:05d}.npy" if kind == "x" else f"{number:05d}.{kind}.npy"
+    size = index["files"][number]["files"][name][0]
+    local = (urls.cached(f"{path} {index['checksum']}") if is_url(path) else Path(path)) / name
     found = local.stat().st_size if local.is_file() else None
+    if found != size and is_url(path):
+        urls.get(f"{path}/{name}", local)
+        found = local.stat().st_size
     if found != size:
         state = "it is missing" if found is None else f"it has {found} bytes of {size}"
-        raise InvalidDataError(f"{path}/{file} must be as it was written; {state}; write or copy the dataset again.")
+        raise InvalidDataError(f"{path}/{name} must be as it was written; {state}; write or copy the dataset again.")
     return local
 
 
-def _read(path: str, index: Mapping[str, Any], number: int, name: str) -> NDArray[Any]:
+def _mapped(path: str, index: Mapping[str, Any], number: int, kind: str) -> NDArray[Any]:
     """The array of a file, memory-mapped, once the file was compared with its checksum."""
-    local = _local(path, index, number, name)
+    local = _local(path, index, number, kind)
+    file, crc32 = index["files"][number], 0
     try:
-        crc32 = 0
         with local.open("rb") as opened:
             while part := opened.read(2**20):
                 crc32 = zlib.crc32(part, crc32)
-        if crc32 != index["files"][number]["files"][local.name][1]:
+        if crc32 != file["files"][local.name][1]:
             raise ValueError("its checksum does not fit")
         array: NDArray[Any] = np.load(local, mmap_mode="r", allow_pickle=False)
-        return array
+        if len(array) != sum(_each(file, kind)):
+            raise ValueError(f"it holds {len(array)} rows")
     except UNREADABLE as error:
         raise InvalidDataError(
             f"{path}/{local.name} must be as it was written; it was damaged or cannot be read ({error}); write or copy "
             "the dataset again."
         ) from error
+    return array

@@ -31,7 +31,8 @@ def check_url(name: str, value: Any) -> str:
     bucket = scheme in WHOLE_OBJECTS and scheme != "memory"
     if not path or "\0" in path or ".." in parts or (bucket and len(parts) < 2):
         raise InvalidParameterError(
-            f"{name} must be a path or a URL with a name in a bucket, such as s3://bucket/name; {shown(value)} was given."
+            f"{name} must be a path, or a URL with a name in a bucket such as s3://bucket/name; {shown(value)} was "
+            "given."
         )
     return f"{scheme}://{path}"
 
@@ -114,5 +115,5 @@ def _asked(url: str, doing: str) -> Iterator[tuple[Any, str]]:
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise RemoteError(
-            f"The store must answer; {url} could not be {doing} ({reason}); check the name, your rights and the network."
+            f"The store must answer; {url} could not be {doing} ({reason}); check the name, rights and the network."
         ) from error

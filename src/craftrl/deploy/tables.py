@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arguments import check_target
 from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels
-from craftrl.data.places import target
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
 __all__ = ["FORMATS", "check_table", "write_states"]
@@ -41,7 +41,7 @@ def write_states(path: str | os.PathLike[str], states: Ints, agent: Ints, *, ove
 
 def check_table(path: str | os.PathLike[str]) -> Callable[[Path, Ints, Ints], None]:
     """What writes files of this name; asked before the work is done."""
-    suffix = target("The table", path).suffix.lower()
+    suffix = check_target("The table", path).suffix.lower()
     if suffix not in FORMATS:
         raise InvalidParameterError(
             f"A table must be named {', '.join(FORMATS)}; {os.fspath(path)} was given; choose another name."

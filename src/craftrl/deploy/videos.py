@@ -59,7 +59,7 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
     explained = any(_is_network(model, h) for i in trajectories for h in range(1, int(tau.lengths[i]) + 1))
     for i in trajectories:
         for h in range(1, int(tau.lengths[i]) + 1):
-            x = tau.steps.read(h - 1, i, i + 1)
+            x = tau.at(h, [i])
             state = int(model.encode(x, h)[0])
             text = f"trajectory {i}   agent {tau.agent[i]}   h = {h}   state {state}"
             heat = _heat(model, x, h) if explained else None

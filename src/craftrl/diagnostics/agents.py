@@ -503,7 +503,7 @@ def _n_rows(runs: list[tuple[int, int]]) -> int:
 
 def _read(tau: TrajectoryDataset, run: tuple[int, int], steps: Sequence[int], shrink: bool) -> NDArray[Any]:
     """(rows, steps, ...), shortened as it is read."""
-    blocks = (tau.steps.read(h - 1, *run) for h in steps)
+    blocks = (tau.at(h, slice(*run)) for h in steps)
     return np.stack([_shrunk(block) if shrink else block for block in blocks], axis=1)
 
 

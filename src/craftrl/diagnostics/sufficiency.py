@@ -123,12 +123,12 @@ def sufficiency(
     if not len(unseen):
         return None
     pairs = [h for h in range(1, tau.H) if h not in at_chance]
-    log_odds = f.of_unseen(_observations(tau, unseen), unseen)
+    log_odds = f.of_unseen(tau.rows(unseen), unseen)
     told, captured, error = captured_share(log_odds, codes[unseen], tau.agent[unseen], pairs)
 
     rows = np.concatenate([_spread(np.arange(tau.n)[tau.agent_slice(k)], tau) for k in range(tau.K)])
     some, rng = codes[rows], np.random.default_rng(seed)
-    profile = profiles(f, _observations(tau, rows), some, rng)
+    profile = profiles(f, tau.rows(rows), some, rng)
     reading = np.stack([read_by_profile(p, code, rng) for p, code in zip(profile, some.T)], axis=1)
     half = np.stack([halves(p, code) for p, code in zip(profile, some.T)], axis=1)
     closed, p_value = _closed(some, tau.agent[rows], reading, half)
@@ -203,16 +203,6 @@ def _spread(rows: Ints, tau: TrajectoryDataset) -> Ints:
     each = int(np.prod(tau.obs_shape)) * tau.dtype.itemsize * tau.H
     most = max(1, min(PER_AGENT, BYTES // (tau.K * each)))
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
-
-
-def _observations(tau: TrajectoryDataset, rows: Ints) -> NDArray[Any]:
-    """(m, H, *obs): what these trajectories, in rising order, saw; a step is read in blocks."""
-    x = np.empty((len(rows), tau.H, *tau.obs_shape), dtype=tau.dtype)
-    for h in range(1, tau.H + 1):
-        for block, seen in tau.blocks(h):
-            mine = (rows >= block.start) & (rows < block.stop)
-            x[mine, h - 1] = seen[rows[mine] - block.start]
-    return x
 
 
 # -- profiles -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.labels import Labels
-from craftrl.data.dataset import BLOCK_BYTES, Steps, TrajectoryDataset
+from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset
 from craftrl.errors import InvalidDataError
 
 __all__ = ["NOTHING", "Packed", "Share", "View", "Words", "pack_coordinates", "pack_functions"]
@@ -32,13 +32,13 @@ Ints = NDArray[np.integer]
 class Share:
     """Some trajectories of a dataset: of each agent a run of consecutive ones.
 
-    steps    where the observations lie
+    tau      the dataset
     runs     for each agent where its trajectories begin and end among all
     lengths  int (n,): how many steps each of them has
     first    for each agent how many of its trajectories come before these in the whole dataset
     """
 
-    steps: Steps
+    tau: TrajectoryDataset
     runs: tuple[tuple[int, int], ...]
     lengths: NDArray[np.int64]
     first: tuple[int, ...]
@@ -50,7 +50,7 @@ class Share:
         begin = [tau.agent_slice(k).start for k in range(tau.K)]
         runs = tuple((b + start, b + stop) for b, (start, stop) in zip(begin, bounds))
         lengths = np.concatenate([tau.lengths[slice(*run)] for run in runs])
-        return cls(tau.steps, runs, lengths, tuple(start for start, _ in bounds))
+        return cls(tau, runs, lengths, tuple(start for start, _ in bounds))
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -64,11 +64,11 @@ class Share:
 
     def blocks(self, h: int) -> Iterator[tuple[int, NDArray[Any]]]:
         """The observations of step h in blocks that fit into memory, each with the word at which its bits begin."""
-        row = max(1, int(np.prod(self.steps.shape[2:], dtype=np.int64)) * self.steps.dtype.itemsize)
+        row = max(1, int(np.prod(self.tau.obs_shape, dtype=np.int64)) * self.tau.dtype.itemsize)
         size = max(64, BLOCK_BYTES // row // 64 * 64)
         for word, (begin, end) in zip(self.segments, self.runs):
             for start in range(begin, end, size):
-                yield int(word) + (start - begin) // 64, self.steps.read(h - 1, start, min(start + size, end))
+                yield int(word) + (start - begin) // 64, self.tau.at(h, slice(start, min(start + size, end)))
 
     def packed(self, group: Labels, n_groups: int) -> Words:
         """One plane for each group of trajectories: (n_groups, W); `group` (n,) is -1 for none."""
@@ -176,7 +176,7 @@ def pack_coordinates(share: Share, h: int, N_s: int = 2) -> Words:
     """Every coordinate of the observations as an encoder; they must be integers in 0..N_s-1."""
     from craftrl.engine.kernels import pack_bits
 
-    n_features = int(np.prod(share.steps.shape[2:], dtype=np.int64))
+    n_features = int(np.prod(share.tau.obs_shape, dtype=np.int64))
     planes = np.zeros((N_s - 1, n_features, share.segments[-1]), dtype=np.uint64)
     for word, x in share.blocks(h):
         flat = np.ascontiguousarray(x.reshape(len(x), n_features))

@@ -27,7 +27,7 @@ from craftrl.core.labels import Labels, renamed
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
-from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import Counter
 from craftrl.engine.packing import Packed, Share, View, Words
 from craftrl.engine.parts import Parts
@@ -322,7 +322,7 @@ class PreparedCounting(PreparedOracle):
 
 
 def _parts(oracle: CountingOracle, tau: TrajectoryDataset) -> Parts:
-    if oracle.ray is None or isinstance(tau.steps, ArraySteps):  # what is in this process's memory is counted here
+    if oracle.ray is None or tau.frames.in_memory:  # what is in this process's memory is counted here
         return Parts(tau, oracle.pack)
     from craftrl.engine.ray_parts import RayParts
 

@@ -102,8 +102,7 @@ def _train(
     own_noise = "" if ranks.rank == 0 else f"-rank-{ranks.rank}"  # that of the rows which this rank computes
 
     def held_out() -> float:
-        with feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))) as chunks:
-            return passes.mean_loss(chunks)
+        return passes.mean_loss(feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))))
 
     at = _Progress()
     weights = copy.deepcopy(module.state_dict())
@@ -119,10 +118,8 @@ def _train(
     tell(f"training {name}")
     while not at.done(training.epochs, patience):
         module.train()
-        with (
-            seeded(training, f"{name}-{at.epoch}{own_noise}", device),
-            feed.shuffled(rows_train, size, training.rng(name, at.epoch)) as chunks,
-        ):
+        chunks = feed.shuffled(rows_train, size, training.rng(name, at.epoch))
+        with seeded(training, f"{name}-{at.epoch}{own_noise}", device):
             for i, chunk in enumerate(chunks):
                 risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
                 optimiser.param_groups[0]["lr"] = training.lr * risen
@@ -163,7 +160,7 @@ def _checkpoint(module: nn.Module, training: Training, name: str, feed: Feed, ta
     other targets, or one that began with other weights, is another run."""
     if training.checkpoints is None:
         return Checkpoint(None, name, "")
-    run = repr((__version__, training.told(), feed.layout, feed.data(), digest(module)))
+    run = repr((__version__, training.told(), feed.data(), digest(module)))
     began = digest(targets, *(weight.detach().cpu().float().numpy() for weight in module.parameters()))
     return Checkpoint(training.checkpoints, name, run, began, feed.ranks)
 
