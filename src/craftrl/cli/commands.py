@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -150,10 +151,35 @@ def encode(
       craftrl encode model.safetensors model.data --out states.parquet
       craftrl encode model.safetensors alice/ carol/ --out states.csv
     """
+    import numpy as np
+
+    from craftrl import TrajectoryDataset, load
+    from craftrl.arguments import is_url
+    from craftrl.data.store import is_dataset
     from craftrl.deploy.tables import check_table, write_states
 
     check_table(out, force)
-    print(f"{write_states(out, load(model), data, overwrite=force)} states written to {out}")
+    learned = load(model)
+    if len(data) == 1 and (is_url(data[0]) or is_dataset(data[0])):
+        tau = TrajectoryDataset.open(data[0])
+        reading, states, agent = tau.notes.get("reading"), learned.transform(tau), np.array(tau.names)[tau.agent]
+        file, start = tau.source, tau.start
+    else:
+        from craftrl.importing import read_episodes
+
+        reading = learned.data_.get("reading", {})
+        most = None if hasattr(learned, "encoder_") else len(learned.encoders_)  # steps that have an encoder
+        found = [
+            (e.agent, e.source, e.start, learned.transform([e.x[:most]])[0]) for e in read_episodes(data, **reading)
+        ]
+        agent, file, start, rows = (list(column) for column in zip(*found))
+        states = np.array(list(zip_longest(*rows, fillvalue=-1))).T
+    where = {}
+    if reading is not None:
+        frames = np.asarray(start)[:, None] + reading.get("stride", 1) * np.arange(states.shape[1])
+        where = {"file": file, "frame": frames}
+    write_states(out, states, agent, **where, overwrite=force)
+    print(f"{int((states >= 0).sum())} states of {len(states)} trajectories written to {out}")
 
 
 def render(
@@ -180,10 +206,12 @@ def render(
     import numpy as np
 
     from craftrl import TrajectoryDataset, load
+    from craftrl.data.files import check_new
     from craftrl.deploy.videos import check_video
     from craftrl.deploy.videos import render as draw
 
-    check_video(out, force)
+    check_video(out)
+    check_new(out, "video", force)
     tau = TrajectoryDataset.open(data)
     chosen = trajectories or np.unique(tau.agent, return_index=True)[1].tolist()
     draw(load(model), tau, out, chosen, fps, overwrite=force)
@@ -211,9 +239,11 @@ def actions(
       craftrl actions model.safetensors data --out actions.csv
       craftrl actions model.safetensors data --n 4 --stochastic --out actions.parquet
     """
+    import numpy as np
+
     from craftrl import TrajectoryDataset, load
-    from craftrl.deploy.action_tables import latent_action_columns, write_latent_actions
-    from craftrl.deploy.tables import check_table
+    from craftrl.deploy.action_tables import latent_action_columns
+    from craftrl.deploy.tables import check_table, write_table
     from craftrl.planning import Moves
     from craftrl.planning.moves import nodes_of
     from craftrl.states.latent_actions import find_latent_actions
@@ -226,8 +256,8 @@ def actions(
     latent = find_latent_actions(moves.counts, n=n or "auto", deterministic=not stochastic, seed=seed)
     print(latent)
     if out is not None:
-        columns = latent_action_columns(states, tau.agent, moves, latent)
-        write_latent_actions(out, columns, overwrite=force)
+        columns = latent_action_columns(states, np.array(tau.names)[tau.agent], moves, latent)
+        write_table(out, columns, overwrite=force)
         print(f"{len(columns['h'])} transitions of {tau.n} trajectories written to {out}")
 
 

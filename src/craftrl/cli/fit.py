@@ -15,8 +15,8 @@ from craftrl.errors import AssumptionWarning, InvalidParameterError
 if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset
 
-LONG = 600.0  # seconds of a fit on a CPU from which on a user should know before
-PER_PIXEL = 4e-6  # seconds of one core for a pixel of a frame in a whole fit of images, as measured
+LONG = 10  # minutes of a fit on a CPU from which on a user should know before
+PER_PIXEL = 4e-6  # seconds for a pixel of a frame in a whole fit of images, as measured on two cores
 KINDS = {"CoordinateOracle": "one entry of each observation", "NeuralOracle": "a network"}
 
 
@@ -75,7 +75,6 @@ def fit(
     """
     from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
     from craftrl.data.ranks import present
-    from craftrl.estimators.saving import check_model_path
     from craftrl.oracles.counting import CountingOracle
     from craftrl.progress import shown
     from craftrl.report.guarantee import guarantee
@@ -96,7 +95,7 @@ def fit(
     )
     model.check_parameters()
     ranks = present()
-    found = ranks.from_first(lambda: _earlier(model, out, force))
+    found = ranks.from_first(lambda: _there(out, force, model))
     tau = TrajectoryDataset.open(ranks.from_first(lambda: _dataset(data, out, store, recordings)))
     scratch = _choose(model, tau, training, ray, out)
     if found is None:
@@ -105,11 +104,9 @@ def fit(
             model.fit(tau)
         model.save(out, overwrite=force)
         if ranks.rank == 0:
-            shutil.rmtree(scratch.parent, ignore_errors=True)
-    elif repr(found.oracle) == repr(model.oracle) and _is_of(found, tau):
-        model = found  # the same command was stopped after this
+            shutil.rmtree(scratch, ignore_errors=True)
     else:
-        check_model_path(out, False)
+        model = _there(out, force, model, tau)  # the same command was stopped when this was written
     print(f"\n{model.summary()}\nWritten to {out}\n", flush=True)
     quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
     diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
@@ -121,8 +118,11 @@ def fit(
         print(line)
 
 
-def _earlier(model: CRAFT, out: str, force: bool) -> CRAFT | None:
-    """The model at `out`, if it may be of this very command; raises where nothing may be written there."""
+def _there(out: str, force: bool, model: CRAFT, tau: TrajectoryDataset | None = None) -> CRAFT | None:
+    """The model that lies at `out`, if it may be of this very command: of these settings and, where known, this data.
+
+    Raises, before any work is done, where nothing may be written.
+    """
     from craftrl import load
     from craftrl.arguments import is_url
     from craftrl.data import urls
@@ -132,8 +132,12 @@ def _earlier(model: CRAFT, out: str, force: bool) -> CRAFT | None:
     if force or not (urls.exists(out) if is_url(out) else Path(out).exists()):
         return None
     found = load(out)
-    mine, its = ({**of.get_params(deep=False), "oracle": None} for of in (model, found))
-    if mine != its:
+    mine, its = (of.get_params(deep=False) for of in (model, found))
+    if tau is None:  # the data has not chosen yet
+        mine["oracle"] = its["oracle"] = None
+    H = found.sizes_fitted()[1]
+    of_data = tau is None or (tau.H >= H and tau.first_steps(H).fingerprint() == found.data_["fingerprint"])
+    if repr(mine) != repr(its) or not of_data:
         check_model_path(out, False)
     return found
 
@@ -142,25 +146,26 @@ def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recor
     """The dataset to fit: the one that was given, or the one that the recordings are imported into."""
     from craftrl.arguments import is_url
     from craftrl.data.store import is_dataset
-    from craftrl.importing import import_data, inspect
 
-    if len(data) == 1 and (is_dataset(data[0]) or is_url(data[0]) or not Path(data[0]).exists()):
-        options = {**vars(recordings), "store": store}
-        if changed := [name for name, value in options.items() if value not in (1, None, False, ())]:
+    if len(data) == 1 and (is_url(data[0]) or is_dataset(data[0]) or not Path(data[0]).exists()):
+        given = {**vars(recordings), "store": store}
+        for name in (name for name, value in given.items() if value not in (1, None, False, ())):
             raise InvalidParameterError(
-                f"--{changed[0].removesuffix('s')} is for recordings that are imported; {data[0]} is a dataset already; "
+                f"--{name.replace('keys', 'key')} is for recordings that are imported; {data[0]} is a dataset already; "
                 "leave it out, or import again."
             )
         return data[0]
-    name = f"{out.removesuffix('.safetensors')}.data"
-    where = store or (Path(name).name if is_url(out) else name)
+    from craftrl.importing import import_data, inspect
+
+    beside = f"{out.removesuffix('.safetensors')}.data"
+    where = store or (Path(beside).name if is_url(out) else beside)
     import_data(data, where, **vars(recordings), progress=True)
     print(f"{inspect(where)}\n", flush=True)
     return where
 
 
 def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], ray: str | None, out: str) -> Path:
-    """Give the model the oracle that was asked for and say so; returned is where a fit that was stopped goes on."""
+    """Give the model the oracle that was asked for, and say what it is; returned is where a stopped fit goes on."""
     from sklearn.base import clone
 
     from craftrl.arguments import is_url
@@ -173,51 +178,42 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     network = type(oracle).__name__ == "NeuralOracle"
     why = f"since {chosen[0].why.rstrip('.')}" if model.oracle == "auto" else "as asked for"
     learner, where = f"{KINDS.get(type(oracle).__name__, 'boosted trees')}, {why}", ""
-    for wrong, option, what in (
+    for wrong, what, meant in (
         (training and not network, f"--{next(iter(training), '')} is", "networks"),
-        (ranks.world > 1 and not network, "Several processes at once are", "networks"),
+        (ranks.world > 1 and not network, f"{ranks.world} processes at once are", "networks"),
         (ray is not None and not isinstance(oracle, CountingOracle), "--ray is", "coordinates, which are counted"),
     ):
         if wrong:
-            raise InvalidParameterError(
-                f"{option} for {what}; what learns is {learner}; choose another --oracle, or leave it out."
-            )
+            raise InvalidParameterError(f"{what} for {meant}; what learns is {learner}; choose another --oracle.")
     scratch = Path(out).with_name(f".{Path(out).name}.unfinished")
-    if is_url(out):
-        scratch = Path(scratch.name)
+    scratch = Path(scratch.name) if is_url(out) else scratch
     if ray is not None:
         oracle, where = clone(oracle).set_params(ray=ray), f", counted on Ray ({ray})"
     if network:
         from craftrl import NeuralOracle, Training
 
         settings = Training(**training)
-        scratch /= hashlib.sha256(f"{ranks.from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
-        oracle = NeuralOracle(training=settings.but(checkpoints=scratch.absolute()))
+        part = hashlib.sha256(f"{ranks.from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
+        oracle = NeuralOracle(training=settings.but(checkpoints=(scratch / part).absolute()))
         device = settings.to_device().type
         where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
         where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
     model.oracle = oracle
-    one = one_encoder_for(oracle, tau) if model.stationary == "auto" else None
-    encoders = "one encoder for all steps" if (one.value if one else model.stationary) else "an encoder for each step"
+    stationary = one_encoder_for(oracle, tau).value if model.stationary == "auto" else model.stationary
+    encoders = "one encoder for all steps" if stationary else "an encoder for each step"
     names = "" if tau.names == tuple(range(tau.K)) else f" ({', '.join(map(str, tau.names))})"
-    print(
-        f"Data: {' + '.join(map(str, tau.counts))} trajectories of {tau.K} agents{names}, {tau.H} steps, observations {' x '.join(map(str, tau.obs_shape))}."
-    )
+    counts, shape = " + ".join(map(str, tau.counts)), " x ".join(map(str, tau.obs_shape))
+    print(f"Data: {counts} trajectories of {tau.K} agents{names}, {tau.H} steps, observations {shape}.")
     print(f"Learner: {learner}{where}; {encoders}.", flush=True)
-    if network and device == "cpu" and len(tau.obs_shape) == 3:
-        _say_how_long(tau)
+    if where == ", on the CPU" and len(tau.obs_shape) == 3:
+        rows, columns = tau.obs_shape[:2]
+        minutes = PER_PIXEL * int(tau.lengths.sum()) * rows * columns / 60
+        if minutes > LONG:
+            sizes = [f for f in (2, 4) if min(rows, columns) / f >= 24]
+            smaller = [f", {_in_words(minutes / f**2)} with --resize {columns // f}x{rows // f}" for f in sizes]
+            print(f"Time: about {_in_words(minutes)}{''.join(smaller)}; less on a GPU.", flush=True)
     return scratch
 
 
-def _say_how_long(tau: TrajectoryDataset) -> None:
-    """Where images will take long on a CPU: how long, and how long smaller ones would."""
-    rows, columns = tau.obs_shape[:2]
-    seconds = PER_PIXEL * int(tau.lengths.sum()) * rows * columns
-    if seconds > LONG:
-        sizes = [(round(columns / f), round(rows / f), seconds / f**2) for f in (2, 4) if min(rows, columns) / f >= 24]
-        smaller = "".join(f", about {_in_words(less)} with --resize {w}x{h}" for w, h, less in sizes)
-        print(f"Time: about {_in_words(seconds)} on this CPU{smaller}; less on a GPU.", flush=True)
-
-
-def _in_words(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} hours" if seconds > 5400 else f"{max(1, round(seconds / 60))} minutes"
+def _in_words(minutes: float) -> str:
+    return f"{minutes / 60:.1f} hours" if minutes > 90 else f"{max(1, round(minutes))} minutes"

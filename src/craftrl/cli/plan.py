@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from craftrl.states.latent_actions import LatentActions
 
 UNTOLD = (
-    "Which action makes which move must be told, since videos do not say it; nothing was given that does; give labelled "
-    "transitions (--labels FILE), let it try (--explore STEPS), or both."
+    "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "
+    "transitions with their actions (--labels FILE), let it try (--explore STEPS), or both."
 )
 NAMED, LONGEST = 6, 24  # moves that a line names, and moves of an episode that are written out
 STOPPED = {
@@ -146,7 +146,9 @@ def plan(
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
 
-    first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the most frequent first state of the videos
+    first = learned.encode(
+        tau.at(1, slice(0, 1000)), 1
+    )  # episodes start in the most frequent first state of the videos
     start = moves.nodes.number(int(np.bincount(first[first >= 0]).argmax()), 1)
     ran = []
     for one in goals:
