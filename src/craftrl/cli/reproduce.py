@@ -46,14 +46,10 @@ class Table1:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         sizes = "trajectories per agent (default: 500 1000 5000)"
         parser.add_argument("--sizes", type=positive, nargs="+", default=[500, 1000, 5000], metavar="N", help=sizes)
-        for name, default, what in (("seeds", 20, "0..N-1"), ("horizon", 30, "H"), ("features", 128, "M")):
-            parser.add_argument(
-                f"--{name}", type=positive, default=default, metavar="N", help=f"{what} (default: {default})"
-            )
-        parser.add_argument("--workers", type=positive, default=1, metavar="N", help="runs at a time (default: 1)")
-        parser.add_argument(
-            "--out", default="results/table1", metavar="DIR", help="a rerun continues (default: %(default)s)"
-        )
+        numbers = {"seeds": 20, "horizon": 30, "features": 128, "workers": 1}
+        for name, default in numbers.items():
+            parser.add_argument(f"--{name}", type=positive, default=default, metavar="N", help=f"default: {default}")
+        parser.add_argument("--out", default="results/table1", metavar="DIR", help="default: %(default)s")
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
         parser.epilog = HELP
 

@@ -74,7 +74,10 @@ def sample_size(
 
     Paper: Theorem 3.1, Lemma C.7, Algorithm 2 Lines 1-3
     """
-    _check_share("epsilon_0", epsilon_0)
+    if not (is_number(epsilon_0) and 0 < epsilon_0 <= 1):
+        raise InvalidParameterError(
+            f"epsilon_0 must lie in (0, 1]; epsilon_0 = {shown(epsilon_0)} was given; it is a share of errors."
+        )
     grid = _checked(delta, H, class_size, N_s, alpha, eta, nu, nu_prime)
     with _within_floats("sample_size"):
         epsilon = min(nu, nu_prime * epsilon_0) / (8 * H)
@@ -83,16 +86,7 @@ def sample_size(
 
 
 def guaranteed_epsilon(
-    n: int,
-    *,
-    delta: float,
-    H: int,
-    class_size: int,
-    N_s: int,
-    alpha: float,
-    eta: float,
-    nu: float,
-    nu_prime: float,
+    n: int, *, delta: float, H: int, class_size: int, N_s: int, alpha: float, eta: float, nu: float, nu_prime: float
 ) -> float | None:
     """The epsilon_0 that n trajectories (all agents together) guarantee with probability 1 - delta.
 
@@ -102,7 +96,7 @@ def guaranteed_epsilon(
 
     Paper: Theorem 3.1, Lemma C.7
     """
-    _check_count("n", n)
+    _check_count("n", n, 1)
     grid = _checked(delta, H, class_size, N_s, alpha, eta, nu, nu_prime)
     with _within_floats("guaranteed_epsilon"):
         visits = max(1, math.floor(n * nu))
@@ -157,11 +151,10 @@ def _checked(
     for name, value, least in (("H", H, 2), ("class_size", class_size, 1), ("N_s", N_s, 1)):
         _check_count(name, value, least)
     check_nu(nu)
-    _check_share("nu_prime", nu_prime)
-    if nu_prime < nu:
+    if not (is_number(nu_prime) and nu <= nu_prime <= 1):
         raise InvalidParameterError(
-            f"nu_prime must lie in [nu, 1]; nu_prime = {nu_prime} and nu = {nu} were given; whoever visits a pair "
-            "visits both its states."
+            f"nu_prime must lie in [nu, 1]; nu_prime = {shown(nu_prime)} and nu = {nu} were given; whoever visits a "
+            "pair visits both its states."
         )
     if not (is_number(alpha) and alpha == math.inf):
         check_alpha(alpha)
@@ -169,14 +162,7 @@ def _checked(
     return Grid.from_bounds(min(alpha, 1.0), eta)
 
 
-def _check_share(name: str, value: float) -> None:
-    if not (is_number(value) and 0 < value <= 1):
-        raise InvalidParameterError(
-            f"{name} must lie in (0, 1]; {name} = {shown(value)} was given; it is a share of samples or of errors."
-        )
-
-
-def _check_count(name: str, value: float, least: int = 1) -> None:
+def _check_count(name: str, value: float, least: int) -> None:
     if not (is_number(value) and least <= value < math.inf and value == math.floor(value)):
         raise InvalidParameterError(
             f"{name} must be a whole number of at least {least}; {name} = {shown(value)} was given."
@@ -190,6 +176,6 @@ def _within_floats(name: str) -> Iterator[None]:
         yield
     except (OverflowError, ZeroDivisionError) as error:
         raise InvalidParameterError(
-            f"{name} must stay within what floats hold, about 1e308; the numbers that were given lead beyond; no data "
-            "is that large: take less extreme numbers."
+            f"{name} must stay within what floats hold, about 1e308; the numbers that were given lead beyond; take "
+            "less extreme ones."
         ) from error
