@@ -55,6 +55,7 @@ def app() -> App:
         help_flags="--help",
         version_flags="--version",
         help_format="plaintext",
+        suppress_keyboard_interrupt=False,
         default_parameter=Parameter(negative=(), show_default=shown),
     )
     theory = App(name="theory", help="The paper's assumptions and sample sizes in numbers.")
@@ -95,15 +96,17 @@ def _told(error: BaseException) -> tuple[int, str]:
     """The exit code, and what is said: one sentence, but for a fault of ours."""
     from cyclopts import CycloptsError
 
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+    causes, cause = [], error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
         cause = cause.__cause__ or cause.__context__
-    if cause is not None:  # also where it came while a library was imported, which then failed
-        what, code = ("Terminated", 143) if isinstance(cause, Terminated) else ("Interrupted", 130)
-        return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
+    for kind, what, code in ((Terminated, "Terminated", 143), (KeyboardInterrupt, "Interrupted", 130)):
+        if any(isinstance(one, kind) for one in causes):  # or it came while a library was imported, which then failed
+            return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
     if isinstance(error, CycloptsError):
         line = " ".join(f"{word[: LONGEST - 3]}..." if len(word) > LONGEST else word for word in str(error).split())
-        return 2, f"{line.rstrip('.')}; see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
+        see = f"see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
+        return 2, f"{line} S{see[1:]}" if line.endswith("?") else f"{line.rstrip('.')}; {see}"
     if isinstance(error, CraftError):
         return 2, _in_options(str(error))
     if isinstance(error, OSError):  # a full disk behind standard output, or a reader such as `head` that has left

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset
 
 LONG = 10  # minutes of a fit on a CPU from which on a user should know before
-PER_PIXEL = 4e-6  # seconds for a pixel of a frame in a whole fit of images, as measured on two cores
+PER_PIXEL = 1e-5  # seconds for a pixel of a frame in a whole fit of images, as measured on two cores
 KINDS = {"CoordinateOracle": "one entry of each observation", "NeuralOracle": "a network"}
 
 
@@ -97,6 +97,7 @@ def fit(
     ranks = present()
     found = ranks.from_first(lambda: _there(out, force, model))
     tau = TrajectoryDataset.open(ranks.from_first(lambda: _dataset(data, out, store, recordings)))
+    tau.first_steps(horizon or 2)  # raises where there are fewer
     scratch = _choose(model, tau, training, ray, out)
     if found is None:
         with warnings.catch_warnings(), shown(tau.H):
@@ -188,17 +189,16 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     scratch = Path(out).with_name(f".{Path(out).name}.unfinished")
     scratch = Path(scratch.name) if is_url(out) else scratch
     if ray is not None:
-        oracle, where = clone(oracle).set_params(ray=ray), f", counted on Ray ({ray})"
+        model.oracle, where = clone(oracle).set_params(ray=ray), f", counted on Ray ({ray})"
     if network:
         from craftrl import NeuralOracle, Training
 
         settings = Training(**training)
         part = hashlib.sha256(f"{ranks.from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
-        oracle = NeuralOracle(training=settings.but(checkpoints=(scratch / part).absolute()))
+        model.oracle = NeuralOracle(training=settings.but(checkpoints=(scratch / part).absolute()))
         device = settings.to_device().type
         where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
         where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
-    model.oracle = oracle
     stationary = one_encoder_for(oracle, tau).value if model.stationary == "auto" else model.stationary
     encoders = "one encoder for all steps" if stationary else "an encoder for each step"
     names = "" if tau.names == tuple(range(tau.K)) else f" ({', '.join(map(str, tau.names))})"
