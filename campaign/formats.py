@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from craftrl.data.truth import GroundTruth, read_true_states, write_truth
 
 import craftrl
 from campaign.format import Format
 from campaign.stores import in_store
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
-from craftrl.data.truth import GroundTruth, read_true_states, write_truth
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.importing import import_data, inspect, read_actions
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from craftrl.cli.environments import environment_of
 from PIL import Image
 
 import craftrl
 from cli.gridworld import CENTRE, ExactModel, frame, moved, videos
 from craftrl.cli import main
-from craftrl.importing.actions import write_actions
+from craftrl.cli.options import World
+from craftrl.cli.plan import _environment
+from craftrl.data import DatasetWriter
 
 NAMES = ["up", "down", "left", "right"]
 OWN_MODULE = f"""
@@ -211,10 +212,13 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
         ([*ENV, "--size", 3, "--goal", 8, "--explore", 9], "write --env-arg size=3"),
         (["--world", "bits", "--env-arg", "a=1", "--goal", 8, "--explore", 9], "--env-arg goes with --env"),
         (["--world", "nowhere", "--goal", 8, "--explore", 9], "The world must be one of bits"),
-        (["--env", "Nowhere-v0", "--goal", 8, "--explore", 9], "Nowhere-v0 is neither"),
+        (["--env", "Nowhere-v0", "--goal", 8, "--explore", 9], "Nowhere-v0 does not (NameNotFound"),
         (["--env", "nowhere:make", "--goal", 8, "--explore", 9], "nowhere:make does not (ModuleNotFoundError"),
-        (["--env", "own_world:lost", "--goal", 8, "--explore", 9], "own_world:lost is neither"),
-        (["--env", "own_world:broken", "--goal", 8, "--explore", 9], "could not (RuntimeError: no display)"),
+        (["--env", "own_world:lost", "--goal", 8, "--explore", 9], "own_world:lost does not (NameNotFound"),
+        (
+            ["--env", "own_world:broken", "--goal", 8, "--explore", 9],
+            "own_world:broken does not (RuntimeError: no display)",
+        ),
         ([*ENV, "--env-arg", "wind=1", "--goal", 8, "--explore", 9], "unexpected keyword argument 'wind'"),
         (["--env", "own_world:other", "--goal", 8, "--explore", 9], "shape (6, 6, 3); its have shape (12,)"),
         ([*ENV, "--goal", 9, "--explore", 9], "one of the states 0..8 of the model; 9 was given"),
@@ -226,7 +230,10 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
         ([*ENV, "--goal", 8, "--labels", "none.npz"], "none.npz has none"),
         ([*ENV, "--goal", 8, "--labels", "large.npz"], "Actions must lie in 0..3"),
         ([*ENV, "--goal", 8, "--labels", "half.npz"], "each must be one whole number"),
-        ([*ENV, "--goal", 8, "--labels", "short.npz"], "has actions of 3 trajectories, and the store has 400"),
+        (
+            [*ENV, "--goal", 8, "--labels", "short.npz"],
+            "Labels must be an NPZ file with x (n, 2, ...) and actions (n,)",
+        ),
         ([*ENV, "--goal", 8, "--explore", 9, "--label-count", 2], "--label-count counts labels; none were given"),
         (["--dry-run", "--goal", 8, "--explore", 9], "--explore needs the environment"),
         (["--dry-run", "--goal", 8, "--labels", "data", "--out", "plan.gif"], "--out draws what happens"),

@@ -3,9 +3,9 @@
 import h5py
 import numpy as np
 import pytest
+from craftrl.data.hdf5 import Hdf5Writer
 
 from craftrl import InvalidDataError, TrajectoryDataset
-from craftrl.data.hdf5 import Hdf5Writer
 
 ROWS = 300  # more than one chunk
 

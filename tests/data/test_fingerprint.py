@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from craftrl.data.fingerprint import described, fingerprint, whole_digest
 
 import craftrl
 from craftrl import CRAFT, TrajectoryDataset
-from craftrl.data.fingerprint import described, fingerprint, whole_digest
 from craftrl.envs import BitsExBMDP, collect, record
 from craftrl.errors import InvalidDataError
 from craftrl.paper import DRAFT

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from craftrl.data.horizon import first_steps, well_reached
+from craftrl.data.raw import Reader
 
 from craftrl import TrajectoryDataset
-from craftrl.data.horizon import first_steps, well_reached
 from craftrl.data.inputs import as_dataset
-from craftrl.data.raw import Reader
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 

@@ -4,11 +4,11 @@ import zipfile
 
 import numpy as np
 import pytest
+from craftrl.data.raw import Reader
 
 from craftrl import TrajectoryDataset
 from craftrl.data import storage
 from craftrl.data.dataset import ArraySteps
-from craftrl.data.raw import Reader
 from craftrl.errors import InvalidDataError
 
 h5py = pytest.importorskip("h5py")

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from craftrl.data.hdf5 import Hdf5Writer
+from craftrl.data.shards import ShardWriter
 
 from craftrl import CRAFT, CoordinateOracle, CraftError, InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.data import storage
-from craftrl.data.hdf5 import Hdf5Writer
-from craftrl.data.shards import ShardWriter
 from craftrl.envs import BitsExBMDP, collect
 from stored import same
 

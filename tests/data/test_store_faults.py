@@ -7,13 +7,13 @@ import time
 import fsspec.config
 import numpy as np
 import pytest
+from craftrl.data.attempts import attempted
+from craftrl.data.places import place
 
 import craftrl
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, TrajectoryDataset
 from craftrl.cli import main
 from craftrl.data import attempts, filesystems, storage
-from craftrl.data.attempts import attempted
-from craftrl.data.places import place
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import RemoteError
 from s3_server import keys, running

@@ -4,13 +4,13 @@ import pickle
 from pathlib import Path
 
 import pytest
+from craftrl.data.places import place, source, target
+from craftrl.data.remote import Remote
+from craftrl.data.truth import truth_path
 
 import craftrl
 from craftrl import InvalidParameterError
 from craftrl.cli import main
-from craftrl.data.places import place, source, target
-from craftrl.data.remote import Remote
-from craftrl.data.truth import truth_path
 from craftrl.errors import RemoteError
 
 

@@ -7,13 +7,13 @@ import pickle
 
 import numpy as np
 import pytest
+from craftrl.data.attempts import attempted
+from craftrl.data.places import place
+from craftrl.data.shards import Shard, ShardSteps, read_lengths, read_manifest
 
 from craftrl import TrajectoryDataset
 from craftrl.data import ranges
-from craftrl.data.attempts import attempted
 from craftrl.data.files import write_json
-from craftrl.data.places import place
-from craftrl.data.shards import Shard, ShardSteps, read_lengths, read_manifest
 from stored import same
 
 

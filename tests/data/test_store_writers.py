@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+from craftrl.data.places import place
+from craftrl.data.shards import ShardWriter, read_manifest
 
 import craftrl
 from craftrl import InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.cli import main
-from craftrl.data.places import place
-from craftrl.data.shards import ShardWriter, read_manifest
 from craftrl.envs import BitsExBMDP, collect
 from s3_server import keys
 from stored import H, M, fitted, same

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from craftrl.data.hdf5 import read_notes
+from craftrl.data.raw import Reader
+from craftrl.data.truth import read_true_states, truth_path
 
 import craftrl
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.cli import main
 from craftrl.data import places
-from craftrl.data.hdf5 import read_notes
-from craftrl.data.raw import Reader
-from craftrl.data.truth import read_true_states, truth_path
 from craftrl.envs import record
 from s3_server import keys
 from stored import M, fitted, same

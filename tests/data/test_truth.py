@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from craftrl.data.truth import GroundTruth, read_true_states, truth_path, write_truth
 
 from craftrl.data import TrajectoryDataset
-from craftrl.data.truth import GroundTruth, read_true_states, truth_path, write_truth
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 TAU = TrajectoryDataset.from_arrays([np.zeros((2, 3, 1)), np.zeros((1, 3, 1))])

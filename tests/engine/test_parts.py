@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from craftrl.data.horizon import first_steps
 from literal_counting import random_problem
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.data.horizon import first_steps
 from craftrl.engine.packing import Packed, Share
 from craftrl.engine.parts import Parts, rows_of
 from craftrl.envs import BitsExBMDP, collect

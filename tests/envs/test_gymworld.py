@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from craftrl.data.truth import read_true_states
 
 from craftrl.data import TrajectoryDataset
-from craftrl.data.truth import read_true_states
 from craftrl.envs import AdaptivePolicy, GymWorld, HistoryPolicy, collect, contrasting_habits, record
 from craftrl.envs.habits import _visits
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from craftrl.data.truth import read_true_states
 
 from craftrl.data import TrajectoryDataset
-from craftrl.data.truth import read_true_states
 from craftrl.envs import collect, make_world, record
 from craftrl.errors import InvalidParameterError
 

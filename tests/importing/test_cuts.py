@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from craftrl.data.hdf5 import read_notes
 
 from craftrl import InvalidDataError
-from craftrl.data.hdf5 import read_notes
 from craftrl.importing import import_data, read_actions
 from recordings import FPS, assert_same, episodes, stored, write_frames, write_lerobot, write_video, write_videos
 

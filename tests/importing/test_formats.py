@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from craftrl.data.hdf5 import read_notes
 
 from craftrl import InvalidDataError
 from craftrl.data import TrajectoryDataset
-from craftrl.data.hdf5 import read_notes
 from craftrl.importing import Agent, Episode, Recording, import_data, inspect, read_actions
 from recordings import (
     action_labels,

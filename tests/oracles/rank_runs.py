@@ -14,6 +14,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from craftrl.oracles.network.streaming import StreamedMinibatches
 from feature_world import feature_data
 
 import craftrl.oracles.network.training as loop
@@ -23,7 +24,6 @@ from craftrl.data.ranks import alone
 from craftrl.errors import CraftError
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.checkpoints import Checkpoint
-from craftrl.oracles.network.streaming import StreamedMinibatches
 from studies import objectives
 
 H, EPOCHS = 4, 4

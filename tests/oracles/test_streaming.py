@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from craftrl.oracles.network.order import Layout  # noqa: E402
 from feature_world import feature_data  # noqa: E402
 
 from craftrl import TrajectoryDataset  # noqa: E402
@@ -15,7 +16,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
 from craftrl.oracles.network.allowance import allowed_bytes, to_bytes  # noqa: E402
 from craftrl.oracles.network.frames import HeldFrames, StreamedFrames, open_frames  # noqa: E402
-from craftrl.oracles.network.order import Layout  # noqa: E402
 from studies import objectives  # noqa: E402
 
 CPU = torch.device("cpu")

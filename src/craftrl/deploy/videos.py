@@ -61,11 +61,10 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
         for h in range(1, int(tau.lengths[i]) + 1):
             x = tau.at(h, [i])
             state = int(model.encode(x, h)[0])
-            frame = f", {tau.source[i]}" if read else ""
-            frame += (
-                f", frame {tau.start[i] + (h - 1) * read.get('stride', 1)}" if read else f", trajectory {i}, h = {h}"
-            )
-            text = f"state {state}   {tau.names[tau.agent[i]]}{frame}"
+            where = f"trajectory {i}, h = {h}"
+            if tau.source is not None and tau.start is not None and "reading" in tau.notes:
+                where = f"{tau.source[i]}, frame {tau.start[i] + (h - 1) * tau.notes['reading']['stride']}"
+            text = f"state {state}   {tau.names[tau.agent[i]]}, {where}"
             heat = _heat(model, x, h) if explained else None
             yield _drawn(x[0], heat, text, COLOURS[state % len(COLOURS)])
 
