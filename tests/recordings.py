@@ -34,10 +34,9 @@ def action_labels(seed, lengths=(5, 3, 4)):
 
 
 def stored(path):
-    """The episodes of every agent of a store."""
+    """The episodes of every agent of a dataset."""
     tau = TrajectoryDataset.open(path)
-    x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
-    return [[x[i, : tau.lengths[i]] for i in range(*tau.agent_slice(k).indices(tau.n))] for k in range(tau.K)]
+    return [[tau.episode(i) for i in range(*tau.agent_slice(k).indices(tau.n))] for k in range(tau.K)]
 
 
 def assert_same(found, expected):

@@ -1,16 +1,18 @@
-"""Whatever is wrong with a recording: one sentence with the file's name and what to do, exit code 2, no store."""
+"""Whatever is wrong with recordings or arguments: one sentence that names the file and what to do, and no dataset."""
 
 import json
 import re
-from pathlib import Path
+import shutil
+import subprocess
+import sys
 
+import h5py
 import numpy as np
 import pytest
 from PIL import Image
 
-from craftrl import CraftError
-from craftrl.cli import main
-from craftrl.importing import Agent, Episode, Recording, import_data, read_actions
+from craftrl import CraftError, MissingDependencyError
+from craftrl.importing import import_data
 from recordings import action_labels, episodes, write_frames, write_lerobot, write_minari, write_table, write_videos
 
 
@@ -22,15 +24,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def complaint(capsys, *arguments):
-    """What `craftrl import` says; one line and no store."""
-    assert main(["import", *arguments, "--out", "data.h5"]) == 2
-    out, err = capsys.readouterr()
-    lines = [line for line in err.splitlines() if line and not line.startswith("import:")]  # without the progress bar
-    assert out == ""
-    assert len(lines) == 1
-    assert not Path("data.h5").exists()
-    return lines[0]
+def complaint(folder, agents, **options):
+    """What `import_data` says; one line, and no dataset."""
+    with pytest.raises(CraftError) as caught:
+        import_data(agents, "data", **options)
+    assert not (folder / "data/dataset.json").exists()
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
 
 
 def ben(folder):
@@ -54,13 +55,35 @@ def corrupt_video(folder):
     (ben(folder) / "broken.mp4").write_bytes(b"not a video" * 50)
 
 
+def empty_video(folder):
+    (ben(folder) / "empty.mp4").touch()
+
+
 def truncated_video(folder):
     write_videos(folder / "ben", episodes(1, lengths=(20,)))
     cut_off(folder / "ben/episode0.mkv")
 
 
+def playlist(folder):
+    """A text that FFmpeg would take for a list of other files."""
+    write_videos(folder / "other", episodes(1))
+    (ben(folder) / "a.mp4").write_text("ffconcat version 1.0\nfile ../other/episode0.mkv\n")
+
+
+def truncated_gif(folder):
+    frames = [Image.fromarray(x) for x in episodes(1, lengths=(4,))[0]]
+    frames[0].save(ben(folder) / "a.gif", save_all=True, append_images=frames[1:])
+    whole = (folder / "ben/a.gif").read_bytes()
+    (folder / "ben/a.gif").write_bytes(whole[:-1])
+
+
 def other_size(folder):
     write_videos(folder / "ben", episodes(1, shape=(24, 16, 3)))
+
+
+def other_type(folder):
+    ben(folder)
+    np.save(folder / "ben/a.npy", episodes(1)[0] / 255)
 
 
 def two_kinds(folder):
@@ -68,13 +91,14 @@ def two_kinds(folder):
     write_frames(folder / "ben", episodes(1))
 
 
-def same_recordings(folder):
-    write_videos(folder / "ben", episodes(0))
-
-
 def broken_picture(folder):
     write_frames(folder / "ben", episodes(1))
     cut_off(folder / "ben/run 1/2.png")
+
+
+def deep_picture(folder):
+    write_frames(folder / "ben", episodes(1))
+    Image.fromarray(np.full((16, 16), 5000, dtype=np.uint16)).save(folder / "ben/run 0/0.png")
 
 
 def growing_pictures(folder):
@@ -99,8 +123,20 @@ def gaps_in_a_table(folder):
     (ben(folder) / "a.csv").write_text("x,y\n1,2\n,3\n")
 
 
+def gaps_in_labels(folder):
+    (ben(folder) / "a.csv").write_text("episode,y\n1,2\n,3\n")
+
+
+def two_columns_of_one_name(folder):
+    (ben(folder) / "a.csv").write_text("episode,f0,f0\n0,1,2\n0,1,2\n")
+
+
 def table_without_rows(folder):
     (ben(folder) / "a.csv").write_text("x,y\n")
+
+
+def empty_table(folder):
+    (ben(folder) / "a.csv").touch()
 
 
 def broken_npz(folder):
@@ -112,12 +148,21 @@ def pickled_npz(folder):
     np.savez(ben(folder) / "a.npz", x=np.array([{}, {}], dtype=object))
 
 
+def empty_npy(folder):
+    (ben(folder) / "a.npy").touch()
+
+
 def not_finite(folder):
-    np.savez(ben(folder) / "a.npz", x=np.full((3, 4), np.nan))
+    np.savez(ben(folder) / "a.npz", x=np.full((5, 16, 16, 3), 7, np.uint8))
+    np.savez(folder / "ben/b.npz", x=np.full((5, 16, 16, 3), np.nan))
 
 
 def empty_episode(folder):
     np.savez(ben(folder) / "a.npz", x=np.zeros((0, 16, 16, 3), dtype=np.uint8))
+
+
+def too_many_actions(folder):
+    np.savez(ben(folder) / "a.npz", x=np.zeros((4, 16, 16, 3), dtype=np.uint8), actions=np.zeros(7))
 
 
 def old_lerobot(folder):
@@ -135,11 +180,19 @@ def lerobot_with_a_short_video(folder):
     (short / "episode0.mp4").replace(folder / "ben/videos/observation.images.front/chunk-000/file-000.mp4")
 
 
-def lerobot_with_two_cameras(folder):
+def changed_info(folder, change):
     write_lerobot(folder / "ben", episodes(1), action_labels(1))
     info = json.loads((folder / "ben/meta/info.json").read_text())
-    info["features"]["observation.images.wrist"] = {"dtype": "video", "shape": [16, 16, 3]}
+    change(info)
     (folder / "ben/meta/info.json").write_text(json.dumps(info))
+
+
+def lerobot_with_two_cameras(folder):
+    changed_info(folder, lambda info: info["features"].update({"observation.images.wrist": {"dtype": "video"}}))
+
+
+def lerobot_of_other_files(folder):
+    changed_info(folder, lambda info: info.update(data_path="../other/file-{file_index:03d}.parquet"))
 
 
 def broken_minari(folder):
@@ -147,135 +200,164 @@ def broken_minari(folder):
     cut_off(folder / "ben/data/main_data.hdf5")
 
 
+def minari_with(folder, replace):
+    """A Minari dataset whose first observations lie in another file, which HDF5 can be told in three ways."""
+    write_minari(folder / "ben", episodes(1), action_labels(1), jpeg_encoding=False)
+    secret = np.zeros((5, 16, 16, 3), dtype=np.uint8)
+    with h5py.File(folder / "secret.h5", "w") as file:
+        file["x"] = secret
+    (folder / "secret").write_bytes(secret.tobytes())
+    with h5py.File(folder / "ben/data/main_data.hdf5", "a") as file:
+        del file["episode_0/observations"]
+        replace(file)
+
+
+def external_link(folder):
+    def link(file):
+        file["episode_0/observations"] = h5py.ExternalLink(str(folder / "secret.h5"), "x")
+
+    minari_with(folder, link)
+
+
+def external_storage(folder):
+    minari_with(
+        folder,
+        lambda file: file.create_dataset(
+            "episode_0/observations",
+            (5, 16, 16, 3),
+            "u1",
+            external=[(str(folder / "secret"), 0, h5py.h5f.UNLIMITED)],
+        ),
+    )
+
+
+def virtual_dataset(folder):
+    layout = h5py.VirtualLayout((5, 16, 16, 3), "u1")
+    layout[:] = h5py.VirtualSource(str(folder / "secret.h5"), "x", (5, 16, 16, 3))
+    minari_with(folder, lambda file: file.create_virtual_dataset("episode_0/observations", layout))
+
+
 BAD = {
     empty_folder: "ben has none; looked for videos .* LeRobot, metadata.json of Minari",
-    only_notes: "An agent's folder must hold recordings; ben has none",
+    only_notes: "An agent's folder or file must hold recordings; ben has none",
     corrupt_video: "ben/broken.mp4 must be a video that can be decoded to its end; it cannot .*; copy it again",
+    empty_video: "ben/empty.mp4 must be a video that can be decoded to its end",
     truncated_video: "ben/episode0.mkv must be a video .*it ends after",
-    other_size: r"ben/episode0.mkv have \(24, 16, 3\), those of .*ann/episode0.mkv \(16, 16, 3\); crop or resize",
+    playlist: "ben/a.mp4 must be a video",
+    truncated_gif: r"ben/a.gif must be a video .*\(it is cut off\)",
+    other_size: r"ben/episode0.mkv have \(24, 16, 3\) of uint8, those of ann/episode0.mkv \(16, 16, 3\).*; crop, resize",
+    other_type: "ben/a.npy have .* of float64, those of ann/episode0.mkv .* of uint8; .* convert them",
     two_kinds: "one kind; ben has 3 videos .* and 12 pictures",
-    same_recordings: "those of ben are the same as those of ann; leave one out",
     broken_picture: "run 1/2.png must be a picture",
+    deep_picture: "run 0/0.png must be a picture of 8 bits; .* more than 8 bits",
     growing_pictures: r"run 1 has \(16, 16, 3\) and \(8, 8, 3\); crop or resize",
     broken_table: "ben/a.csv must be a table that can be read; .* write or copy it again",
     broken_parquet: "ben/a.parquet must be a table that can be read",
     words_in_a_table: "`mood` of ben/a.csv does not; .* --key",
     gaps_in_a_table: "`x` of ben/a.csv does not; fill or drop it",
+    gaps_in_labels: "`episode` must be filled in every row; in ben/a.csv it is not",
+    two_columns_of_one_name: "ben/a.csv must be a table .* two columns called 'f0'",
     table_without_rows: "at least one row; ben/a.csv has none",
+    empty_table: "ben/a.csv must be a table",
     broken_npz: "ben/a.npz must be a NumPy file of numbers",
     pickled_npz: "ben/a.npz must be a NumPy file of numbers",
-    not_finite: "ben/a.npz contain NaN or infinity; drop or fill them",
-    empty_episode: "at least one observation; .*ben/a.npz is empty; leave it out",
+    empty_npy: "ben/a.npy must be a NumPy file of numbers",
+    not_finite: "ben/b.npz: .* contain NaN or infinity; drop or fill them",
+    empty_episode: "at least one frame; ben/a.npz has none; leave it out",
+    too_many_actions: r"ben/a.npz has 4 steps and actions of shape \(7,\)",
     old_lerobot: "layout v3.0; ben has v2.1; convert it with",
     lerobot_without_episodes: "must list its episodes; .*meta/episodes has no Parquet file",
     lerobot_with_a_short_video: "file-000.mp4, episode 1, must have 3 steps; 2 could be read",
-    lerobot_with_two_cameras: "observation.images.front, observation.images.wrist; name one with --key",
-    broken_minari: "must be a Minari dataset; it cannot be opened|cannot be read",
+    lerobot_with_two_cameras: "observation.images.front, observation.images.wrist.*; name one with --key",
+    lerobot_of_other_files: "must name files of its own; ben names ben/../other/file-000.parquet",
+    broken_minari: "must be a Minari dataset; it cannot be opened",
+    external_link: "must hold its data itself; ben/data refers to another file for episode_0/observations",
+    external_storage: "refers to another file for episode_0/observations",
+    virtual_dataset: "refers to another file for episode_0/observations",
 }
 
 
 @pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
-def test_a_bad_agent(folder, capsys, spoil):
+def test_a_bad_agent(folder, spoil):
     spoil(folder)
-    text = complaint(capsys, "ann", "ben")
+    text = complaint(folder, ["ann", "ben"])
     assert re.search(BAD[spoil], text), text
 
 
+def test_copies_under_another_name(folder):
+    shutil.copytree(folder / "ann", folder / "ben")
+    assert "those of ben are the same as those of ann; leave one out" in complaint(folder, ["ann", "ben"])
+
+
 @pytest.mark.parametrize(
-    ("arguments", "reason"),
+    ("agents", "options", "reason"),
     [
-        (["ann", "ann/"], "ann/ was given twice, the first time as ann; leave one out"),
-        (["ann"], "at least two agents; those of one, ann, were given; give one path per agent"),
-        (["ann", "nowhere"], "There must be an agent's recordings at nowhere; nothing is there"),
-        (["ann", "minari:no/such-v0"], "There must be a Minari dataset no/such-v0"),
-        (["ann", "a.doc"], "a.doc must be a file of a known kind; it ends in .doc, and these are known: .h5"),
-        (["ann", "ben", "--crop", "8,8,16,16"], "must lie inside of the picture; .* has 16 x 16 pixels"),
-        (["ann", "ben", "--boundaries", "none.csv"], "none.csv cannot be read"),
+        (["ann", "ann/"], {}, "ann/ are the same as those of ann; leave one out"),
+        (["ann"], {}, "at least two agents; those of one, ann, were given; give one path per agent"),
+        ([], {}, "at least two agents; none was given"),
+        ("ann", {}, "agents must be a list with one path per agent; 'ann' was given"),
+        (["ann", 3], {}, "An agent must be a path or, .* 3 was given"),
+        (["ann", "nowhere"], {}, "There must be an agent's recordings at nowhere; nothing is there"),
+        (["ann", "minari:no/such-v0"], {}, "There must be a Minari dataset no/such-v0"),
+        (["ann", "a.doc"], {}, "recordings; a.doc has none; looked for videos"),
+        (["ann", "/"], {}, "/ is the whole disk"),
+        (["ann", "ann.npz"], {}, "two are called .*ann; rename one, or give a mapping"),
+        (["ann", "ben"], {"crop": (8, 8, 16, 16)}, "must lie inside of the picture; .* has 16 x 16 pixels"),
+        (["steps.csv"], {"resize": 2}, r"Only pictures of 8 bits.*steps.csv\[ann\] has shape \(1,\)"),
+        (["steps.csv"], {"keys": ["speed"]}, "must name columns of steps.csv; speed is none of agent, x"),
+        (["ann.npz", "ben"], {"keys": "speed"}, "must name one array; speed was given, and ann.npz has x"),
+        ({"ann": "ann", "ben": [3]}, {}, "Each episode of ben must be an array .*; 3 was given"),
+        ({"ann": "ann", "ben": [np.zeros((3, 2))]}, {}, r"ben/episode 0: All observations must have one shape"),
+        ({"ann": [np.zeros((1, 2))], "ben": [np.zeros((1, 2))]}, {}, "episodes of two steps or more"),
+        ({"ann": [np.zeros((3, 2))], "ben": []}, {}, "Every agent must have an episode; ben has none"),
     ],
 )
-def test_bad_arguments(folder, capsys, monkeypatch, arguments, reason):
+def test_bad_agents(folder, monkeypatch, agents, options, reason):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "minari"))
     write_videos(folder / "ben", episodes(1))
+    np.savez(folder / "ann.npz", x=np.zeros((2, 3, 4)))
+    (folder / "steps.csv").write_text("agent,x\nann,1\nann,2\nben,3\nben,1\n")
     (folder / "a.doc").touch()
-    text = complaint(capsys, *arguments)
+    text = complaint(folder, agents, **options)
     assert re.search(reason, text), text
 
 
-def test_what_was_imported_before_stays_usable(folder, capsys):
-    """One broken video among good ones: it is mended, and only what is left is read."""
-    write_videos(folder / "ben", episodes(1))
-    good = (folder / "ben/episode2.mkv").read_bytes()
-    cut_off(folder / "ben/episode2.mkv")
-    assert "ben/episode2.mkv" in complaint(capsys, "ann", "ben")
-    log = (folder / "data.h5.importing/episodes.jsonl").read_text()
-    assert log.count("ben/episode") == 2
-    (folder / "ben/episode2.mkv").write_bytes(good)
-    assert main(["import", "ann", "ben", "--out", "data.h5"]) == 0
-    assert "no warnings" not in capsys.readouterr().out
-
-
-# -- formats of one's own ----------------------------------------------------------------------------------------
-
-
-def walk(x, **changed):
-    given = {"name": "walk", "stamp": "1", "read": lambda part: Recording(x[part]), "count": lambda: 4}
-    return Episode(**{**given, **changed})
-
-
 @pytest.mark.parametrize(
-    ("make", "reason"),
+    ("options", "reason"),
     [
-        (lambda x: Agent(3, "walks", [walk(x)]), "name must be a text; 3 was given"),
-        (lambda x: Agent("ann", None, [walk(x)]), "format must be a text"),
-        (lambda x: Agent("ann", "walks", walk(x)), "episodes must be a list of Episode"),
-        (lambda x: Agent("ann", "walks", [x]), "Each of episodes must be an Episode"),
-        (lambda x: Agent("ann", "walks", [], named_inside="no"), "named_inside must be True or False"),
-        (lambda x: Agent("ann", "walks", [walk(x, stamp=1)]), "stamp must be a text"),
-        (lambda x: Agent("ann", "walks", [walk(x, read=x)]), "read must be a function"),
-        (lambda x: Agent("ann", "walks", [walk(x, count=4)]), "count must be a function"),
-        (lambda x: Agent("ann", "walks", [walk(x, seconds=4)]), "seconds must be a function"),
-        (lambda x: Agent("ann", "walks", [walk(x, read=lambda part: x[part])]), "must be a Recording"),
-        (lambda x: Agent("ann", "walks", [walk(x, count=lambda: None)]), "number of steps of .* must be an integer"),
-        (lambda x: Recording(None), "observations must be an array"),
-        (lambda x: Recording("text"), "observations must be an array"),
-        (lambda x: Recording(np.array(1.0)), "observations must be an array"),
-        (lambda x: Recording(x, lossy=None), "lossy must be a text"),
-        (lambda x: Recording([None, 1]), "must be numbers in an array"),
-        (lambda x: Recording(x, np.zeros(7)), r"has 4 steps and actions of shape \(7,\)"),
-        (lambda x: Recording(x, 1), r"has 4 steps and actions of shape \(\)"),
-        (lambda x: Recording(x, [[1], [2, 3]]), "Actions must be numbers"),
+        ({"stride": 0}, "stride must be an integer of at least 1"),
+        ({"clip": 1}, "clip must be an integer of at least 2"),
+        ({"crop": (1, 2, 3)}, r"crop must be \(left, top, width, height\)"),
+        ({"crop": "1234"}, "crop must be"),
+        ({"resize": (8, 0)}, r"resize must be \(width, height\), or one number"),
+        ({"resize": 2.5}, "resize must be"),
+        ({"grey": 1}, "grey must be True or False"),
+        ({"keys": 3}, "keys must be a name or a list of names"),
+        ({"progress": "yes"}, "progress must be True or False"),
+        ({"boundaries": "none.csv"}, "none.csv cannot be read"),
+        ({"out": ""}, "must be a path"),
+        ({"out": "mine"}, "mine exists already; remove it, or choose another name"),
     ],
 )
-def test_agents_made_by_hand(tmp_path, make, reason):
-    x = np.arange(24.0).reshape(2, 4, 3)
-
-    def import_made():
-        made = make(x[0])
-        ann = Agent("ann", "walks", [walk(x[0], read=lambda part: made)]) if isinstance(made, Recording) else made
-        import_data([ann, Agent("bob", "walks", [walk(x[1])])], tmp_path / "data.h5", clip=4)
-
+def test_bad_arguments_are_refused_before_anything_is_read(folder, monkeypatch, options, reason):
+    (folder / "mine").mkdir()
+    (folder / "mine/notes.txt").touch()
+    monkeypatch.setattr("craftrl.importing.importer.cut_up", lambda *given: pytest.fail("something was read"))
     with pytest.raises(CraftError, match=reason):
-        import_made()
+        import_data(["ann", write_videos(folder / "ben", episodes(1))], **{"out": "data", **options})
+    assert not (folder / "data").exists()
 
 
-def test_actions_of_no_store(tmp_path):
-    with pytest.raises(CraftError, match=r"There must be a dataset at .*nothing\.h5; nothing is there"):
-        read_actions(tmp_path / "nothing.h5")
-    with pytest.raises(CraftError, match="at least two agents; none was given"):
-        import_data([], tmp_path / "data.h5")
+def test_a_missing_package(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(MissingDependencyError, match=r"'av', which is not installed; .*pip install 'craftrl\[video\]'"):
+        import_data(["ann", write_videos(folder / "ben", episodes(1))], "data")
 
 
-@pytest.mark.parametrize("command", ["import", "fit"])
-def test_the_whole_disk_is_no_agent(tmp_path, capsys, command):
-    assert main([command, "/", "--out", str(tmp_path / "new.h5")]) == 2
-    assert "/ is the whole disk" in capsys.readouterr().err
-
-
-def test_an_import_that_read_nothing_leaves_nothing(tmp_path, capsys):
-    for name in ("ann", "ben"):
-        np.save(tmp_path / f"{name}.npy", np.zeros((4, 3, 6), dtype=np.uint8))
-    before = sorted(tmp_path.iterdir())
-    line = ["import", str(tmp_path / "ann.npy"), str(tmp_path / "ben.npy"), "--resize", "2"]
-    assert main([*line, "--out", str(tmp_path / "new.h5")]) == 2
-    assert "Only pictures of 8 bits" in capsys.readouterr().err
-    assert sorted(tmp_path.iterdir()) == before
+@pytest.mark.parametrize("options", ["", "clip=2", "stride=2, clip=2", "resize=8, grey=True"])
+def test_an_ordinary_import_says_nothing(folder, options):
+    """A decoder that is left before its end, as with clips, once wrote a traceback to the terminal."""
+    write_videos(folder / "ben", episodes(1))
+    code = f"from craftrl.importing import import_data; import_data(['ann', 'ben'], 'data', {options})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -16,8 +16,8 @@ def rows(tau):
 
 
 def warnings_of(folder, agents):
-    TrajectoryDataset.from_episodes(agents).save(folder / "data.h5")
-    return inspect(folder / "data.h5").warnings
+    TrajectoryDataset.from_episodes(agents).save(folder / "data")
+    return inspect(folder / "data").warnings
 
 
 @pytest.fixture(scope="module", params=["bits", "pixels"])
@@ -61,7 +61,7 @@ def test_episodes_that_were_copied(trajectories, tmp_path):
     assert found[0].startswith("0 has episodes several times: 100 of the first 200 are copies of others.")
     assert len(found) == 2
     poor = [np.random.default_rng(k).integers(0, 2, (300, 4, 2)) for k in range(2)]  # 256 different ones
-    (tmp_path / "data.h5").unlink()
+    (tmp_path / "data").unlink()
     assert not any("copies" in text for text in warnings_of(tmp_path, poor))
 
 
@@ -84,13 +84,13 @@ def test_few_episodes(tmp_path):
 def clips(tmp_path):
     for k, (agent, how) in enumerate({"ann": {}, "ben": {"codec": "libx264", "pixels": "yuv420p"}}.items()):
         write_videos(tmp_path / agent, episodes(k, lengths=(8, 9)), "mkv", **how)
-    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data.h5", clip=4)
+    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data", clip=4)
     return tmp_path
 
 
 def test_the_text(clips, capsys):
     """Names, numbers, shapes and every warning, and a picture beside the store."""
-    assert main(["inspect", str(clips / "data.h5")]) == 0
+    assert main(["inspect", str(clips / "data")]) == 0
     out = capsys.readouterr().out
     assert "2 agents, 8 episodes of up to 4 steps; images of shape (16, 16, 3), uint8" in out
     assert "  ann           4         4       4        4  video" in out
@@ -105,12 +105,12 @@ def test_the_text(clips, capsys):
 def test_the_contact_sheet_shows_the_frames(shape, tmp_path):
     """The first tile is the first frame; past an episode's end there is none."""
     agents = [episodes(k, shape, (4, 2)) for k in (0, 1)]
-    TrajectoryDataset.from_episodes(agents).save(tmp_path / "data.h5")
-    inspect(tmp_path / "data.h5", tmp_path / "sheet.png")
+    TrajectoryDataset.from_episodes(agents).save(tmp_path / "data")
+    inspect(tmp_path / "data", tmp_path / "sheet.png")
     sheet = np.asarray(Image.open(tmp_path / "sheet.png"))
     from craftrl.importing.contact_sheet import GAP, LEFT, PAPER, TOP, _Scale
 
-    scale = _Scale(TrajectoryDataset.open(tmp_path / "data.h5"))
+    scale = _Scale(TrajectoryDataset.open(tmp_path / "data"))
     width, height = scale.size
     y = GAP + 2 * TOP
     tile = sheet[y : y + height, LEFT : LEFT + width]
@@ -122,7 +122,7 @@ def test_the_contact_sheet_shows_the_frames(shape, tmp_path):
 
 
 def test_no_sheet(tmp_path, capsys):
-    TrajectoryDataset.from_episodes([episodes(k, (4,)) for k in (0, 1)]).save(tmp_path / "data.h5")
-    assert main(["inspect", str(tmp_path / "data.h5"), "--no-sheet"]) == 0
+    TrajectoryDataset.from_episodes([episodes(k, (4,)) for k in (0, 1)]).save(tmp_path / "data")
+    assert main(["inspect", str(tmp_path / "data"), "--no-sheet"]) == 0
     assert "contact sheet" not in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["data.h5"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

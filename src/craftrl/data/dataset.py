@@ -211,7 +211,7 @@ class TrajectoryDataset:
         self.frames.used(x.nbytes)
         return x
 
-    def at(self, h: int, rows: Ints | Sequence[int] | slice = slice(None)) -> NDArray[Any]:
+    def at(self, h: int, rows: NDArray[np.integer] | Sequence[int] | slice = slice(None)) -> NDArray[Any]:
         """(tau)_h: all trajectories, or those with these numbers, at step h: (m, *obs); 0 where not present."""
         step = self.check_step(h) - 1
         file, first, present = self.file[rows], self.first[rows] + step, self.lengths[rows] > step

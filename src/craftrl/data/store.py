@@ -68,6 +68,7 @@ class DatasetWriter:
         self.given, self.run, self.notes = self.url or str(self.path), run, dict(notes or {})
         self.dtype: np.dtype[Any] | None = None
         self.obs_shape: tuple[int, ...] = ()
+        self._agents: list[Any] = []  # in the order in which they first came, which need not be that of their files
         self._files: list[dict[str, Any]] = []
         self._held: dict[Any, list[_Episode]] = {}
         self._bytes: dict[Any, int] = {}
@@ -84,7 +85,8 @@ class DatasetWriter:
         if not same and (self.finished or foreign):
             raise InvalidParameterError(f"{self.given} exists already; remove it, or choose another name.")
         if same:
-            self._files, self.notes, self.obs_shape = found["files"], found["notes"], tuple(found["obs_shape"])
+            self._agents, self._files, self.notes = found["agents"], found["files"], found["notes"]
+            self.obs_shape = tuple(found["obs_shape"])
             self.dtype = np.dtype(found["dtype"]) if found["dtype"] else None
         self.done = {
             (file["agent"], source, start)
@@ -131,6 +133,8 @@ class DatasetWriter:
         if not isinstance(agent, NAMES):
             raise InvalidDataError(f"An agent must have a name, a text or a number; {shown(agent)} was given.")
         agent = plain_value(agent) if isinstance(agent, np.generic) else agent
+        if agent not in self._agents:
+            self._agents.append(agent)
         key = (agent, source, int(start))
         if key in self.done:
             return
@@ -187,6 +191,7 @@ class DatasetWriter:
             "obs_shape": list(self.obs_shape),
             "dtype": "" if self.dtype is None else self.dtype.str,
             "notes": self.notes,
+            "agents": self._agents,
             "files": self._files,
         }
         with written_whole(self.path / name, "dataset") as temporary:
@@ -314,7 +319,7 @@ def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
     if not is_url(given):
         for number in range(len(files)):
             _local(given, index, number, "x")
-    names = list(dict.fromkeys(file["agent"] for file in files))
+    names = index["agents"]
     holder = np.repeat(np.arange(len(files)), [file["n"] for file in files])
     agent = np.array([names.index(file["agent"]) for file in files])[holder]
     lengths, starts = (np.concatenate([_each(file, name) for file in files]) for name in ("lengths", "starts"))
@@ -360,7 +365,7 @@ def read_true_states(path: str | os.PathLike[str]) -> NDArray[np.int64]:
 def _by_agent(path: str | os.PathLike[str], kind: str) -> list[list[NDArray[Any]]]:
     """What lies beside the frames: a list for each agent, with an array for each episode."""
     index = _read_index(path)
-    found: dict[Any, list[NDArray[Any]]] = {file["agent"]: [] for file in index["files"]}
+    found: dict[Any, list[NDArray[Any]]] = {agent: [] for agent in index["agents"]}
     for number, file in enumerate(index["files"]):
         array = _mapped(os.fspath(path), index, number, kind) if kind in file else np.empty(0)
         found[file["agent"]].extend(np.split(array, np.cumsum(_each(file, kind))[:-1]))
@@ -386,7 +391,7 @@ def _unsealed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
             raise ValueError(f"it is a {content['format']}")
     except UNREADABLE as error:
         raise InvalidDataError(
-            f"{os.fspath(path)} must be a dataset of craftrl; its index cannot be read ({error}); write or copy it again."
+            f"{os.fspath(path)} must be a dataset of craftrl; its index is unreadable ({error}); write or copy it again."
         ) from error
     return content
 

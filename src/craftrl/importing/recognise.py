@@ -1,91 +1,150 @@
-"""Which format a path holds, by what lies there; and what was looked for, where nothing fits."""
+"""What was given, as recordings: which format a path holds, by what lies there, and what its agents are called."""
 
 from __future__ import annotations
 
+import filecmp
 import json
-from collections.abc import Callable, Iterable
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
-from craftrl.arguments import check_source
-from craftrl.data.places import Place
-from craftrl.errors import InvalidDataError
-from craftrl.importing import arrays, frames, lerobot, minari_datasets, stores, tables, videos
-from craftrl.importing.options import Options
-from craftrl.importing.source import Agent, in_order
+from numpy.typing import ArrayLike
 
-__all__ = ["agents_at", "is_store"]
+from craftrl.arguments import check_source, shown
+from craftrl.data.labels import plain_array
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.importing import arrays, minari, tables
+from craftrl.importing.recordings import PICTURES, VIDEOS, Content, Cut, Recording, frame_folders, in_order, videos
 
-STORES = (".h5", ".hdf5")
-MANIFEST = "manifest.json"
-FILES: dict[str, tuple[tuple[str, ...], Callable[[Iterable[Path], Path, Options], list[Agent]]]] = {
-    "videos": (videos.SUFFIXES, videos.video_files),
-    "NumPy files": (arrays.SUFFIXES, arrays.array_folder),
-    "tables": (tables.SUFFIXES, tables.table_files),
-    "pictures": (frames.SUFFIXES, frames.frame_folders),
-}
+PathLike = str | os.PathLike[str]
+Agents = Sequence[PathLike] | Mapping[str, PathLike | Iterable[ArrayLike | tuple[ArrayLike, ArrayLike]]]
 MINARI = "minari:"
+FILES: dict[str, tuple[tuple[str, ...], Callable[[Iterable[Path], Path, tuple[str, ...]], list[Recording]]]] = {
+    "videos": (VIDEOS, videos),
+    "NumPy files": (arrays.ARRAYS, arrays.array_folder),
+    "tables": (tables.TABLES, tables.table_files),
+    "pictures": (PICTURES, frame_folders),
+}
 
 
-def agents_at(given: str | Path, options: Options) -> list[Agent]:
-    """The agents that a path holds: usually one, several where the format says whose an episode is."""
+def recognised(agents: Agents, keys: tuple[str, ...]) -> tuple[list[Recording], dict[str, Iterator[Recording]]]:
+    """All recordings at the paths, in the order in which they are read; and those of agents that are given in Python."""
+    if not isinstance(agents, (Mapping, list, tuple)):
+        raise InvalidParameterError(f"agents must be a list with one path per agent; {shown(agents)} was given.")
+    given: dict[Any, Any] = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
+    paths = {label: value for label, value in given.items() if isinstance(value, (str, os.PathLike))}
+    own = {label: value for label, value in given.items() if label not in paths}
+    for label, value in own.items():
+        if not (isinstance(label, str) and isinstance(value, Iterable)):
+            raise InvalidParameterError(
+                f"An agent must be a path or, in a mapping from names, an iterable of episodes; {shown(value)} was given."
+            )
+    files = {label: _files(path) for label, path in paths.items()}
+    found = {label: _at(path, files[label], keys) for label, path in paths.items()}
+    for a, b in combinations(paths, 2):
+        sizes = [[file.stat().st_size for file in files[label]] for label in (a, b)]
+        equal = sizes[0] == sizes[1] != [] and all(filecmp.cmp(x, y, False) for x, y in zip(files[a], files[b]))
+        if equal or os.path.realpath(paths[a]) == os.path.realpath(paths[b]):
+            raise InvalidDataError(
+                f"Each agent must have recordings of its own; those of {os.fspath(paths[b])} are the same as those of "
+                f"{os.fspath(paths[a])}; leave one out."
+            )
+    names: dict[Any, str] = {}  # of agents whose names do not stand in the data
+    for label, path in paths.items():
+        inside = {recording.agent for recording in found[label]}
+        if inside == {""} or (isinstance(label, str) and len(inside) == 1):
+            where = Path(os.path.abspath(path))
+            name = str(path).removeprefix(MINARI) if str(path).startswith(MINARI) else where.name
+            names[label] = label if isinstance(label, str) else where.stem if where.is_file() else name
+    times = Counter(names.values())
+    for label, name in names.items():
+        if times[name] > 1:  # folders of one name are told apart by where they lie
+            names[label] = f"{Path(os.path.abspath(paths[label])).parent.name}/{name}"
+    inside = {recording.agent for label in paths if label not in names for recording in found[label]}
+    twice = next((name for name, n in Counter([*names.values(), *own, *inside]).items() if n > 1), None)
+    if twice is not None:
+        raise InvalidDataError(
+            f"Each agent must have a name of its own; two are called {twice}; rename one, or give a mapping from names."
+        )
+    listed = []
+    times = Counter(Path(path).name for path in paths.values())
+    for label, path in paths.items():
+        folder = os.path.dirname(path) if os.path.isfile(path) else os.fspath(path)
+        for recording in found[label]:
+            agent, source = names.get(label, recording.agent), recording.source
+            if label not in names and times[Path(path).name] > 1:  # tables of one name may hold one agent
+                source = f"{Path(os.path.abspath(path)).parent.name}/{source}"
+            where = os.path.join(folder, recording.source)
+            listed.append(recording._replace(agent=agent, source=source, path=where, cuts=(Cut(agent),)))
+    return listed, {agent: _own(agent, episodes) for agent, episodes in own.items()}
+
+
+def _files(given: PathLike) -> list[Path]:
+    """All files at a path."""
     if str(given).startswith(MINARI):
-        return minari_datasets.named_minari_dataset(str(given).removeprefix(MINARI), options)
+        return []
     path = check_source("An agent's recordings", given)
     if not path.exists():
         raise InvalidDataError(f"There must be an agent's recordings at {path}; nothing is there; check the name.")
-    return _in_folder(path, options) if path.is_dir() else _in_file(path, options)
-
-
-def is_store(path: Place) -> bool:
-    """Whether craftrl wrote this dataset, as far as names tell."""
-    return path.suffix in STORES if path.is_file() else (path / MANIFEST).is_file()
-
-
-def _in_file(path: Path, options: Options) -> list[Agent]:
-    suffix = path.suffix.lower()
-    if suffix in STORES:
-        return stores.store(path, options)
-    if suffix in arrays.SUFFIXES:
-        return arrays.array_file(path, options)
-    for name, (suffixes, read) in FILES.items():
-        if suffix in suffixes and name != "pictures":
-            return read([path], path, options)
-    raise InvalidDataError(
-        f"{path} must be a file of a known kind; it ends in {path.suffix or 'nothing'}, and these are known: "
-        f"{' '.join((*STORES, *arrays.SUFFIXES, *tables.SUFFIXES, *videos.SUFFIXES))}; convert it first."
-    )
-
-
-def _in_folder(path: Path, options: Options) -> list[Agent]:
-    if (path / lerobot.INFO).is_file():
-        return lerobot.lerobot_dataset(path, options)
-    if any(_is_minari(folder / minari_datasets.METADATA) for folder in (path, path / "data")):
-        return minari_datasets.minari_dataset(path, options)
-    if (path / MANIFEST).is_file():
-        return stores.store(path, options)
-    found: dict[str, list[Path]] = {}
-    for file in _files_in(path):
-        if not any(part.startswith(".") for part in file.relative_to(path).parts):
-            kind = next((name for name, (known, _) in FILES.items() if file.suffix.lower() in known), None)
-            found.setdefault(kind or "", []).append(file)
-    found.pop("", None)  # notes, thumbnails' indices and the like
-    if len(found) != 1:
-        raise InvalidDataError(_nothing(path) if not found else _several(path, found))
-    ((kind, files),) = found.items()
-    return FILES[kind][1](in_order(files), path, options)
-
-
-def _files_in(path: Path) -> list[Path]:
     if path.resolve() == Path(path.resolve().anchor):
         raise InvalidDataError(
             f"An agent's folder must hold recordings of this agent; {path} is the whole disk; name a folder in it."
         )
     try:
-        return [file for file in path.rglob("*") if file.is_file()]
+        return in_order(file for file in (path, *path.rglob("*")) if file.is_file())
     except OSError as error:
         raise InvalidDataError(
             f"An agent's folder must be readable with all that is in it; {path} is not ({error}); check its rights."
         ) from error
+
+
+def _own(agent: str, episodes: Iterable[Any]) -> Iterator[Recording]:
+    """Episodes that a caller has made: arrays, or pairs of observations and actions."""
+    for i, episode in enumerate(episodes):
+        pair = isinstance(episode, tuple) and len(episode) == 2
+        x, actions = (plain_array(part) for part in (episode if pair else (episode, [])))
+        if x is None or actions is None or x.ndim == 0:
+            raise InvalidDataError(
+                f"Each episode of {agent} must be an array (length, ...), or a pair of observations and actions; "
+                f"{shown(episode)} was given."
+            )
+        content = Content(x, actions if pair else None)
+        read, path = lambda content=content: content, f"{agent}/episode {i}"  # noqa: E731
+        yield Recording(agent, f"episode {i}", "", "Python", read, path, (Cut(agent),))
+
+
+def _at(given: PathLike, files: list[Path], keys: tuple[str, ...]) -> list[Recording]:
+    """The recordings that a path holds, of one agent or, where the format says whose they are, of several."""
+    if str(given).startswith(MINARI):
+        return minari.minari_dataset(minari.named_folder(str(given).removeprefix(MINARI)), keys)
+    path = Path(given)
+    if (path / tables.LEROBOT).is_file():
+        return tables.lerobot_dataset(path, keys)
+    if any(_is_minari(folder / minari.METADATA) for folder in (path, path / "data")):
+        return minari.minari_dataset(path, keys)
+    if (path / arrays.INDEX).is_file():
+        return arrays.dataset(path)
+    kinds: dict[str, list[Path]] = {}
+    for file in files:
+        kind = next((name for name, (known, _) in FILES.items() if file.suffix.lower() in known), "")
+        if kind and not any(part.startswith(".") for part in file.relative_to(path).parts):  # notes, thumbnails, ...
+            kinds.setdefault(kind, []).append(file)
+    if not kinds or (path.is_file() and "pictures" in kinds):
+        known = ", ".join(f"{name} ({' '.join(suffixes)})" for name, (suffixes, _) in FILES.items())
+        raise InvalidDataError(
+            f"An agent's folder or file must hold recordings; {path} has none; looked for {known}, and folders of them, "
+            f"{tables.LEROBOT} of LeRobot, {minari.METADATA} of Minari, {arrays.INDEX} of craftrl."
+        )
+    if len(kinds) > 1:
+        several = " and ".join(f"{len(own)} {name} ({own[0].name}, ...)" for name, own in kinds.items())
+        raise InvalidDataError(
+            f"An agent's folder must hold recordings of one kind; {path} has {several}; move the others elsewhere."
+        )
+    ((kind, own),) = kinds.items()
+    return arrays.array_file(path, keys) if own == [path] and kind == "NumPy files" else FILES[kind][1](own, path, keys)
 
 
 def _is_minari(metadata: Path) -> bool:
@@ -93,16 +152,3 @@ def _is_minari(metadata: Path) -> bool:
         return "minari_version" in json.loads(metadata.read_text())
     except (OSError, ValueError):
         return False
-
-
-def _nothing(path: Path) -> str:
-    kinds = ", ".join(f"{name} ({' '.join(suffixes)})" for name, (suffixes, _) in FILES.items())
-    return (
-        f"An agent's folder must hold recordings; {path} has none; looked for {kinds}, {lerobot.INFO} of LeRobot, "
-        f"{minari_datasets.METADATA} of Minari, and {MANIFEST} of craftrl."
-    )
-
-
-def _several(path: Path, found: dict[str, list[Path]]) -> str:
-    kinds = " and ".join(f"{len(files)} {name} ({files[0].name}, ...)" for name, files in found.items())
-    return f"An agent's folder must hold recordings of one kind; {path} has {kinds}; move the others elsewhere."

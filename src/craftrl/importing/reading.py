@@ -1,0 +1,163 @@
+"""How recordings become episodes: which steps are kept, and which part of the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arguments import check_flag, check_whole, is_whole, shown
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
+from craftrl.importing.recordings import Cut, Recording
+
+TOLERANCE = 1e-6  # seconds
+
+
+@dataclass
+class Reading:
+    """What `import_data` says about its options; kept with a dataset, so that new recordings are read alike."""
+
+    stride: int = 1
+    crop: Any = None
+    resize: Any = None
+    grey: bool = False
+    keys: Any = ()
+    clip: int | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("stride", self.stride, 1)
+        check_flag("grey", self.grey)
+        if self.clip is not None:
+            check_whole("clip", self.clip, 2, advice="CRAFT compares neighbouring steps")
+        self.keys = [self.keys] if isinstance(self.keys, str) else self.keys
+        if not isinstance(self.keys, Sequence) or not all(isinstance(key, str) for key in self.keys):
+            raise InvalidParameterError(f"keys must be a name or a list of names; {shown(self.keys)} was given.")
+        self.keys = list(self.keys)
+        self.crop = self._pixels("crop", self.crop, "(left, top, width, height)", 4)
+        resize = [self.resize] * 2 if is_whole(self.resize) else self.resize
+        self.resize = self._pixels("resize", resize, "(width, height), or one number,", 2)
+
+    @staticmethod
+    def _pixels(name: str, given: Any, what: str, n: int) -> list[int] | None:
+        pixels = list(given) if isinstance(given, Sequence) else []
+        whole = len(pixels) == n and all(is_whole(value) and 0 <= value < 2**15 for value in pixels)
+        if given is not None and not (whole and min(pixels[-2:]) >= 1):
+            raise InvalidParameterError(
+                f"{name} must be {what} in pixels, width and height positive; {shown(given)} was given."
+            )
+        return [int(value) for value in pixels] if given is not None else None
+
+    def picture(self, frame: NDArray[Any], name: str) -> NDArray[Any]:
+        """A frame cropped, resized and in grey, (rows, columns, channels), as networks expect."""
+        if not self.grey and self.crop is None and self.resize is None:
+            return frame
+        if frame.dtype != np.uint8 or not (frame.ndim == 2 or (frame.ndim == 3 and frame.shape[-1] in (1, 3))):
+            raise InvalidDataError(
+                "Only pictures of 8 bits, (rows, columns) or (rows, columns, 1 or 3), can be cropped, resized or made "
+                f"grey; {name} has shape {frame.shape} and dtype {frame.dtype}; leave these options out, or convert it."
+            )
+        rows, columns = frame.shape[:2]
+        left, top, width, height = self.crop or (0, 0, columns, rows)
+        if left + width > columns or top + height > rows:
+            raise InvalidParameterError(
+                f"The crop must lie inside of the picture; {name} has {columns} x {rows} pixels, and the crop ends at "
+                f"{left + width} x {top + height}; choose a smaller one."
+            )
+        frame = frame[top : top + height, left : left + width]
+        one_channel = frame.ndim == 2 or frame.shape[-1] == 1
+        if self.resize is not None or (self.grey and not one_channel):
+            pillow = require("PIL.Image", "video")
+            image = pillow.fromarray(np.ascontiguousarray(frame.reshape(height, width) if one_channel else frame))
+            image = image.convert("L") if self.grey else image
+            frame = np.asarray(image.resize(self.resize, pillow.Resampling.BOX) if self.resize else image)
+        return frame if frame.ndim == 3 else frame[..., None]
+
+
+class Episode(NamedTuple):
+    """One episode, cut out of a recording.
+
+    source, start  the recording, and the number of the episode's first frame there
+    lossy          how it was compressed, if that has changed it
+    share          how much of the recording was read when it was complete
+    interval       the shortest and the longest time between two frames until then, in seconds, where it is known
+    """
+
+    agent: str
+    source: str
+    start: int
+    x: NDArray[Any]
+    actions: NDArray[Any] | None
+    lossy: str
+    share: float
+    interval: tuple[float, float] | None
+
+
+def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
+    """The episodes of a recording, in one pass: frames are decoded once, and only those that are kept are converted."""
+    content, stride, clip, path = recording.read(), reading.stride, reading.clip, recording.path
+    frames, actions = content.frames, content.actions
+    if isinstance(frames, np.ndarray):
+        frames = ((None, lambda row=row: row) for row in frames)
+    waiting = sorted(recording.cuts, key=lambda cut: cut.start, reverse=True)
+    running: list[tuple[Cut, int, list[NDArray[Any]]]] = []
+    n, now, shortest, longest = 0, 0.0, inf, 0.0
+
+    def episode(cut: Cut, start: int, held: list[NDArray[Any]]) -> Episode:
+        sizes = sorted({str(frame.shape) for frame in held}, reverse=True)
+        if len(sizes) > 1:
+            raise InvalidDataError(
+                f"All frames of an episode must have one size; {path} has {' and '.join(sizes)}; crop or resize them to "
+                "one."
+            )
+        aside = None if actions is None else actions[start : start + len(held) * stride : stride]
+        share = min(now / content.seconds, 1.0) if content.seconds else 0.0
+        x, interval = np.stack(held), (shortest, longest) if longest else None
+        return Episode(cut.agent, recording.source, start, x, aside, content.lossy, share, interval)
+
+    def position(cut: Cut, i: int, seconds: float | None) -> float:
+        if cut.in_seconds and seconds is None:
+            raise InvalidDataError(
+                f"Boundaries in seconds need recordings that know their time, such as videos; {path} does not; give "
+                "`start` and `stop` in steps."
+            )
+        return seconds if cut.in_seconds and seconds is not None else i
+
+    for i, (seconds, decode) in enumerate(frames):
+        n, before, now = i + 1, now, seconds or 0.0
+        if now > before:
+            shortest, longest = min(shortest, now - before), max(longest, now - before)
+        while waiting and waiting[-1].start <= position(waiting[-1], i, seconds) + TOLERANCE:
+            running.append((waiting.pop(), i, []))
+        for part in list(running):
+            cut, first, held = part
+            if position(cut, i, seconds) >= cut.stop - TOLERANCE:
+                running.remove(part)
+                if clip is None:
+                    yield episode(cut, first, held)
+            elif (i - first) % stride == 0:
+                held.append(reading.picture(decode(), path))
+                if len(held) == clip:
+                    yield episode(cut, i - (clip - 1) * stride, held)
+                    held.clear()
+        if not waiting and not running:
+            return
+    if n == 0:
+        raise InvalidDataError(f"A recording must hold at least one frame; {path} has none; leave it out.")
+    for cut in (*waiting, *(cut for cut, _, _ in running)):
+        length = now + min(longest, shortest) if cut.in_seconds else n
+        if cut.line and cut.stop > length + TOLERANCE:
+            raise InvalidDataError(
+                f"Boundaries must lie inside of the recording; {path} has {length:g} "
+                f"{'s' if cut.in_seconds else 'steps'}, and {cut.line} asks for {cut.start:g} to {cut.stop:g}; correct it."
+            )
+    if actions is not None and len(actions) not in (n - 1, n):
+        raise InvalidDataError(
+            f"There must be an action between each two steps; {path} has {n} steps and actions of shape {actions.shape}; "
+            "correct or remove its actions."
+        )
+    if clip is None:
+        yield from (episode(*part) for part in running)
