@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from craftrl.data.horizon import first_steps
 from literal_counting import random_problem
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset

@@ -14,7 +14,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from craftrl.oracles.network.streaming import StreamedMinibatches
 from feature_world import feature_data
 
 import craftrl.oracles.network.training as loop

@@ -18,10 +18,9 @@ def lines(capsys):
     return [line.strip() for line in capsys.readouterr().err.replace("\r", "\n").split("\n") if line.strip()]
 
 
-@pytest.fixture
-def terminal(monkeypatch, capsys):
-    """Standard error, as it is captured, is taken for one."""
+def watch_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "progress_bar", lambda **given: tqdm(mininterval=0, **given))
 
 
 def told(capsys):
@@ -30,9 +29,8 @@ def told(capsys):
     return [(match[1], int(match[2])) for match in found if match is not None]
 
 
-@pytest.mark.usefixtures("terminal")
 def test_one_bar_over_all_phases_of_a_network_that_never_goes_back(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "progress_bar", lambda **given: tqdm(mininterval=0, **given))
+    watch_on_a_terminal(monkeypatch)
     with shown(5):
         tell("run")
         tell("log-odds")
@@ -57,9 +55,8 @@ def test_one_bar_over_all_phases_of_a_network_that_never_goes_back(capsys, monke
     assert dict(said) == {names[1]: 31, names[2]: 67, names[3]: 89}
 
 
-@pytest.mark.usefixtures("terminal")
 def test_a_finite_class_has_one_phase(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "progress_bar", lambda **given: tqdm(mininterval=0, **given))
+    watch_on_a_terminal(monkeypatch)
     with shown(5):
         for _ in range(3):
             tell("run")
