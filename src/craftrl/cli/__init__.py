@@ -96,7 +96,8 @@ def _told(error: BaseException) -> tuple[int, str]:
     """The exit code, and what is said: one sentence, but for a fault of ours."""
     from cyclopts import CycloptsError
 
-    causes, cause = [], error
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
     while cause is not None and cause not in causes:
         causes.append(cause)
         cause = cause.__cause__ or cause.__context__

@@ -162,23 +162,22 @@ def encode(
     learned = load(model)
     if len(data) == 1 and (is_url(data[0]) or is_dataset(data[0])):
         tau = TrajectoryDataset.open(data[0])
-        reading, states, agent = tau.notes.get("reading"), learned.transform(tau), np.array(tau.names)[tau.agent]
-        file, start = tau.source, tau.start
+        reading, states, agent = tau.notes.get("reading"), learned.transform(tau), [tau.names[k] for k in tau.agent]
+        file, start = list(tau.source or ()), [] if tau.start is None else tau.start.tolist()
     else:
         from craftrl.importing import read_episodes
 
         reading = learned.data_.get("reading", {})
         most = None if hasattr(learned, "encoder_") else len(learned.encoders_)  # steps that have an encoder
-        found = [
-            (e.agent, e.source, e.start, learned.transform([e.x[:most]])[0]) for e in read_episodes(data, **reading)
-        ]
+        episodes = read_episodes(data, **reading)
+        found = [(e.agent, e.source, e.start, learned.transform([e.x[:most]])[0]) for e in episodes]
         agent, file, start, rows = (list(column) for column in zip(*found))
         states = np.array(list(zip_longest(*rows, fillvalue=-1))).T
-    where = {}
-    if reading is not None:
-        frames = np.asarray(start)[:, None] + reading.get("stride", 1) * np.arange(states.shape[1])
-        where = {"file": file, "frame": frames}
-    write_states(out, states, agent, **where, overwrite=force)
+    if reading is None:  # collected, or written by a program
+        write_states(out, states, agent, overwrite=force)
+    else:
+        frame = np.array(start)[:, None] + reading.get("stride", 1) * np.arange(states.shape[1])
+        write_states(out, states, agent, file=file, frame=frame, overwrite=force)
     print(f"{int((states >= 0).sum())} states of {len(states)} trajectories written to {out}")
 
 

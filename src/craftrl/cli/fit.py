@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from craftrl.cli.options import Bound, Count, Positive, Recordings, opt
-from craftrl.errors import AssumptionWarning, InvalidParameterError
+from craftrl.cli.options import Bound, Count, Positive, Recordings, opt, refuse
+from craftrl.errors import AssumptionWarning
 
 if TYPE_CHECKING:
     from craftrl import CRAFT, TrajectoryDataset
@@ -82,13 +82,17 @@ def fit(
 
     given = {"device": device, "epochs": epochs, "seed": seed}
     training = {name: value for name, value in given.items() if value is not None}
-    if values is not None and oracle != "coordinates":
-        raise InvalidParameterError("--values is for coordinates; add --oracle coordinates, or leave it out.")
-    if training and oracle in ("coordinates", "classifier"):
-        raise InvalidParameterError(f"--{next(iter(training))} is for networks; add --oracle network, or leave it out.")
+    no_network = training and oracle in ("coordinates", "classifier")
+    refuse(
+        (values and oracle != "coordinates", "--values is for coordinates; add --oracle coordinates, or leave it out."),
+        (no_network, f"--{next(iter(training), '')} is for networks; add --oracle network, or leave it out."),
+    )
     model = CRAFT(
         oracle if values is None else CoordinateOracle(values),
-        **{"alpha": alpha, "eta": eta, "nu": nu, "coupling": coupling},
+        alpha=alpha,  # type: ignore[arg-type]  # the only text is "auto"
+        eta=eta,  # type: ignore[arg-type]
+        nu=nu,  # type: ignore[arg-type]
+        coupling=coupling,
         relabel="auto" if relabel is None else relabel,
         stationary="auto" if stationary is None else stationary,
         horizon=horizon or "auto",
@@ -107,7 +111,7 @@ def fit(
         if ranks.rank == 0:
             shutil.rmtree(scratch, ignore_errors=True)
     else:
-        model = _there(out, force, model, tau)  # the same command was stopped when this was written
+        model = _there(out, force, model, tau) or model  # the same command was stopped when this was written
     print(f"\n{model.summary()}\nWritten to {out}\n", flush=True)
     quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
     diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
@@ -149,12 +153,10 @@ def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recor
     from craftrl.data.store import is_dataset
 
     if len(data) == 1 and (is_url(data[0]) or is_dataset(data[0]) or not Path(data[0]).exists()):
-        given = {**vars(recordings), "store": store}
-        for name in (name for name, value in given.items() if value not in (1, None, False, ())):
-            raise InvalidParameterError(
-                f"--{name.replace('keys', 'key')} is for recordings that are imported; {data[0]} is a dataset already; "
-                "leave it out, or import again."
-            )
+        for name, value in {**vars(recordings), "store": store}.items():
+            option = f"--{name.replace('keys', 'key')} is for recordings that are imported"
+            given = value not in (1, None, False, ())
+            refuse((given, f"{option}; {data[0]} is a dataset already; leave it out, or import again."))
         return data[0]
     from craftrl.importing import import_data, inspect
 
@@ -179,13 +181,13 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     network = type(oracle).__name__ == "NeuralOracle"
     why = f"since {chosen[0].why.rstrip('.')}" if model.oracle == "auto" else "as asked for"
     learner, where = f"{KINDS.get(type(oracle).__name__, 'boosted trees')}, {why}", ""
-    for wrong, what, meant in (
-        (training and not network, f"--{next(iter(training), '')} is", "networks"),
-        (ranks.world > 1 and not network, f"{ranks.world} processes at once are", "networks"),
-        (ray is not None and not isinstance(oracle, CountingOracle), "--ray is", "coordinates, which are counted"),
-    ):
-        if wrong:
-            raise InvalidParameterError(f"{what} for {meant}; what learns is {learner}; choose another --oracle.")
+    other = f"what learns is {learner}; choose another --oracle."
+    counted = isinstance(oracle, CountingOracle)
+    refuse(
+        (training and not network, f"--{next(iter(training), '')} is for networks; {other}"),
+        (ranks.world > 1 and not network, f"{ranks.world} processes at once are for networks; {other}"),
+        (ray is not None and not counted, f"--ray is for coordinates, which are counted; {other}"),
+    )
     scratch = Path(out).with_name(f".{Path(out).name}.unfinished")
     scratch = Path(scratch.name) if is_url(out) else scratch
     if ray is not None:

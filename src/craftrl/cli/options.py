@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
-if TYPE_CHECKING:
-    from craftrl.envs import ExBMDP, GymWorld, MarkovPolicy
+from craftrl.errors import InvalidParameterError
 
-__all__ = ["Bound", "Count", "Data", "Force", "Model", "Number", "Positive", "Recordings", "World", "opt"]
+if TYPE_CHECKING:
+    from craftrl.envs import MarkovPolicy
+
+__all__ = ["Bound", "Count", "Data", "Force", "Model", "Number", "Positive", "Recordings", "World", "opt", "refuse"]
+
+
+def refuse(*cases: tuple[object, str]) -> None:
+    """Raise with the sentence of the first case that holds."""
+    for wrong, sentence in cases:
+        if wrong:
+            raise InvalidParameterError(sentence)
 
 
 def opt(text: str, **more: Any) -> Parameter:
@@ -94,7 +103,7 @@ class World:
         """The options that were given, as `make_world` calls them."""
         return {name: value for name, value in vars(self).items() if value is not None and "world" not in name}
 
-    def made(self) -> tuple[ExBMDP | GymWorld, tuple[MarkovPolicy, ...]]:
+    def made(self) -> tuple[Any, tuple[MarkovPolicy, ...]]:
         """The world and its agents."""
         from craftrl.envs import make_world
 

@@ -8,26 +8,20 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from craftrl.arguments import check_source, check_whole, is_whole, shown
-from craftrl.cli.options import Count, Data, Force, Model, Positive, World, opt
+from craftrl.arguments import check_source, check_whole, is_whole
+from craftrl.cli.options import Count, Data, Force, Model, Positive, World, opt, refuse
 from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, InvalidParameterError, require
 
 if TYPE_CHECKING:
-    import gymnasium
     from numpy.typing import NDArray
 
-    from craftrl.planning import Episode, Grounding, Moves, Plan
+    from craftrl.planning import Episode, Grounding, Moves
     from craftrl.states.latent_actions import LatentActions
 
-UNTOLD = (
-    "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "
-    "transitions with their actions (--labels FILE), let it try (--explore STEPS), or both."
-)
 NAMED, LONGEST = 6, 24  # moves that a line names, and moves of an episode that are written out
 STOPPED = {
     "time is up": "there was no step left",
@@ -93,16 +87,18 @@ def plan(
     from craftrl.planning.label_files import read_labels
 
     names = tuple(name.strip() for name in action_names.split(",")) if action_names else ()
-    kept = grounding is not None and Path(grounding).exists()
-    for wrong, sentence in (
+    kept = grounding if grounding is not None and Path(grounding).exists() else None
+    refuse(
         (not all(names), f"--action-names must be names with commas between them; {action_names!r} was given."),
         (out and dry_run, "--out draws what happens; --dry-run lets nothing happen; leave out one of them."),
         (explore and dry_run, "--explore needs the environment; --dry-run has none; leave out one of them."),
         (label_count and not labels, "--label-count counts labels; none were given; give --labels FILE."),
-        (not (labels or explore or kept), UNTOLD),
-    ):
-        if wrong:
-            raise InvalidParameterError(sentence)
+        (
+            not (labels or explore or kept),
+            "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "
+            "transitions with their actions (--labels FILE), let it try (--explore STEPS), or both.",
+        ),
+    )
     check_whole("--episodes", episodes, 1, 1000)
     check_whole("--seed", seed, 0, 2**31 - 1001, "environments take no larger ones")
     if out is not None:
@@ -110,31 +106,27 @@ def plan(
         check_new(out, "video", force)
     environment = None if dry_run else _environment(env, env_arg, world)
     learned, tau = load(model), TrajectoryDataset.open(data)
-    n = None if environment is None else _n_actions(environment, learned.obs_shape_, names)
+    n = None if environment is None else _n_actions(environment, learned.obs_shape_)
+    refuse((n and len(names) > n, f"--action-names must name the environment's {n} actions; {len(names)} were given."))
     if out is not None:
         check_images(learned.obs_shape_, "leave out --out")
     wanted = [_goal(text, learned.obs_shape_) for text in goal]
     moves = Moves.from_model(learned, tau)
 
     shared = None if latent == "no" else _latent(moves, n, stochastic, seed, latent == "auto")
-    if kept:
-        known = load_grounding(grounding, moves, model_fingerprint(model), latent=shared, deterministic=not stochastic)
-        if n not in (None, known.n_actions):
-            raise InvalidDataError(
-                f"A grounding must be of the environment's {n} actions; {grounding} is of {known.n_actions}; choose "
-                "another name, and ground again."
-            )
-        again = f"; {labels} is not read again, remove {grounding} to start anew" if labels else ""
-        print(f"Read from {grounding}: {known.n_labels} labels of earlier runs{again}.")
+    if kept is not None:
+        known = load_grounding(kept, moves, model_fingerprint(model), latent=shared, deterministic=not stochastic)
+        other = f"A grounding must be of the environment's {n} actions; {kept} is of {known.n_actions}"
+        refuse((n not in (None, known.n_actions), f"{other}; choose another name, and ground again."))
+        again = f"; {labels} is not read again, remove {kept} to start anew" if labels else ""
+        print(f"Read from {kept}: {known.n_labels} labels of earlier runs{again}.")
     else:
         told = None if labels is None else read_labels(labels, tau, label_count)
-        known = Grounding(moves, n or max(told.n_actions if told else 1, len(names), 1), shared, not stochastic)
-        if told is not None and not told.add_to(known, learned):
-            raise InvalidDataError(
-                f"Labels must hold transitions between states that the model names, each with an action; {labels} has "
-                "none; record some, or let it try with --explore STEPS."
-            )
-    planner, words = Planner(learned, known, by=by), _Words(known, names)
+        known = Grounding(moves, n or max(1 if told is None else told.n_actions, len(names), 1), shared, not stochastic)
+        none = f"Labels must hold transitions between states that the model names, with actions; {labels} has none"
+        lost = told is not None and not told.add_to(known, learned)
+        refuse((lost, f"{none}; record some, or let it try with --explore STEPS."))
+    planner, line = Planner(learned, known, by=by), _Line(known, names)
     goals = [planner.goal_nodes(one) for one in wanted]
 
     tried = 0
@@ -142,41 +134,57 @@ def plan(
         found = try_actions(environment, learned, known, steps=explore, seed=seed)
         tried, end = found.steps, "nothing is left to try" if found.finished else "the budget is used up"
         print(f"Explored: {tried} steps in {found.episodes} episodes; {end}.", flush=True)
-    words.say_what_is_grounded()
+    missing, shown = known.missing(), len(known.moves.edges)
+    grounded = f"{shown - len(missing)} of {_count(shown, 'move')} that the videos show"
+    print(f"Grounded: {grounded}, by {_count(known.n_labels, 'label')}.")
+    if missing:
+        some = ", ".join(f"{line.state(s)} -> {line.state(t)}" for s, t in missing[:NAMED])
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        print(f"Not grounded, since no label shows the action: {some}{more}.")
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
 
-    first = learned.encode(
-        tau.at(1, slice(0, 1000)), 1
-    )  # episodes start in the most frequent first state of the videos
+    first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the commonest first state of the videos
     start = moves.nodes.number(int(np.bincount(first[first >= 0]).argmax()), 1)
-    ran = []
+    ran: list[Episode] = []
     for one in goals:
         try:
             path = plan_path(known, start, one, by=by)
-            words.say_plan(path)
+            likely = f" ({_count(len(path), 'move')}, probability {path.probability:.2f})"
+            text = line.path(path.nodes, path.actions) + likely if path.actions else "nothing to do, this is the goal."
+            print(f"Plan: {text}", flush=True)
         except UnreachableGoal as error:
             if error.nearest is not None and error.nearest != start:
                 near = plan_path(known, start, {error.nearest}, by=by)
-                print(f"As near as labels lead: {words.path(near.nodes, near.actions)}", flush=True)
+                print(f"As near as labels lead: {line.path(near.nodes, near.actions)}", flush=True)
             if dry_run or not error.missing:
                 raise
             warnings.warn(str(error), AssumptionWarning, stacklevel=2)
         for _ in range(0 if environment is None else episodes):
             keep = out is not None
             ran.append(planner.run(environment, one, seed=seed + len(ran), max_steps=max_steps, keep=keep))
-            words.say_episode(len(ran), ran[-1])
+            print(f"Episode {len(ran)}: {line.episode(ran[-1])}", flush=True)
     if environment is None:
         return
-    words.say_outcome(ran, tried)
+    reached, steps = sum(episode.reached for episode in ran), tried + sum(len(episode.actions) for episode in ran)
+    cost = f"{_count(known.n_labels, 'label')}, {_count(steps, 'environment step')}"
+    split = f" ({tried} of them to explore)" if tried else ""
+    print(f"Goal reached in {reached} of {_count(len(ran), 'episode')}; used in all: {cost}{split}.")
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
     if out is not None:
         from craftrl.deploy.plan_video import portraits, write_plan
 
-        aims = [one for one in goals for _ in range(episodes)]
-        looks = {"portraits": portraits(learned, tau, moves), "grounded": known.grounded, "action_names": names}
-        write_plan(out, ran, moves, goals=aims, **looks, overwrite=force)
+        write_plan(
+            out,
+            ran,
+            moves,
+            goals=[one for one in goals for _ in range(episodes)],
+            portraits=portraits(learned, tau, moves),
+            grounded=known.grounded,
+            action_names=names,
+            overwrite=force,
+        )
         print(f"Written to {out}")
 
 
@@ -188,16 +196,12 @@ def _latent(moves: Moves, n: int | None, stochastic: bool, seed: int, only_if_su
 
     if stochastic and n is None:
         return None
-    latent = find_latent_actions(
-        moves.counts, n=n if stochastic and n else "auto", deterministic=not stochastic, seed=seed
-    )
+    many: int | Literal["auto"] = n if stochastic and n else "auto"
+    latent = find_latent_actions(moves.counts, n=many, deterministic=not stochastic, seed=seed)
     if only_if_sure and any(condition.holds is False for condition in latent.conditions):
         return None
-    largest = int(np.bincount(latent.consistent).max())
-    print(
-        f"Latent actions: {latent.n}, each of one meaning in {largest} of {len(latent.consistent)} states: a label in "
-        "one of them counts in all."
-    )
+    states = f"{int(np.bincount(latent.consistent).max())} of {len(latent.consistent)} states"
+    print(f"Latent actions: {latent.n}, each of one meaning in {states}: a label in one of them counts in all.")
     return latent
 
 
@@ -207,46 +211,41 @@ def _goal(text: str, shape: tuple[int, ...]) -> str | NDArray[Any] | tuple[int, 
 
     if re.fullmatch("([0-9]{1,9}:)?[0-9]{1,9}", text):
         return text
-    h, name = re.fullmatch("(?:([0-9]{1,9}):)?(.*)", text, flags=re.DOTALL).groups()
-    path = check_source("The goal", name)
-    if not path.is_file():
-        raise InvalidParameterError(
-            "--goal must be a state such as 8, a state at a step such as 4:8, or a file that shows what is to be "
-            f"reached; {text!r} is none of these; check the name."
-        )
+    step = re.match("([0-9]{1,9}):", text)
+    path = check_source("The goal", text[step.end() :] if step else text)
+    none = f"a file that shows what is to be reached; {text!r} is none of these; check the name."
+    refuse((not path.is_file(), f"--goal must be a state such as 8, a state at a step such as 4:8, or {none}"))
     try:
         if path.suffix.lower() == ".npy":
             x = np.load(path, allow_pickle=False)
         else:
-            require("PIL", "video")
-            from PIL import Image
-
-            with Image.open(path) as image:
+            with require("PIL.Image", "video").open(path) as image:
                 x = np.asarray(image.convert("L" if shape[-1:] == (1,) else "RGB"))
             x = x[..., None] if x.ndim == 2 else x
     except (OSError, ValueError, EOFError, SyntaxError) as error:
         raise InvalidDataError(
             f"The goal must be a picture that can be read, or an NPY file; {path} is neither ({error}); check the name."
         ) from error
-    if x.shape != shape:
-        raise InvalidDataError(
-            f"The goal must be an observation of shape {shape}, as the model was fitted to; {name} has {x.shape}; cut "
-            "and scale it as the data was."
-        )
-    return x if h is None else (int(h), x)
+    wanted = f"The goal must be an observation of shape {shape}, as the model was fitted to"
+    refuse((x.shape != shape, f"{wanted}; {path} has {x.shape}; cut and scale it as the data was."))
+    return (int(step[1]), x) if step else x
 
 
-def _environment(name: str | None, given: Sequence[str], world: World) -> gymnasium.Env:
+def _environment(name: str | None, given: Sequence[str], world: World) -> Any:
     """The environment that the options name: --env with --env-arg, or --world with its own."""
-    if (name is None) == (world.world is None):
-        which = "none" if name is None else "both"
-        raise InvalidParameterError(
-            f"An environment must be named by --env or by --world; {which} was given; --dry-run plans without one."
-        )
-    if name is None and given:
-        raise InvalidParameterError(
-            "--env-arg goes with --env; it was given with --world; give --size and so on, as to craftrl collect."
-        )
+    which, others = "none" if name is None else "both", world.given()
+    option, value = next(iter(others.items()), ("", ""))
+    refuse(
+        (
+            (name is None) == (world.world is None),
+            f"An environment must be named by --env or by --world; {which} was given; --dry-run plans without one.",
+        ),
+        (
+            name is None and given,
+            "--env-arg goes with --env; give --size and so on with --world, as to craftrl collect.",
+        ),
+        (name and others, f"Options of a world go with --world; with --env write --env-arg {option}={value}."),
+    )
     gymnasium = require("gymnasium", "envs")
     if name is None:
         from craftrl.envs import ExBMDP
@@ -254,19 +253,14 @@ def _environment(name: str | None, given: Sequence[str], world: World) -> gymnas
 
         made, _ = world.made()
         return ExBMDPEnv(made) if isinstance(made, ExBMDP) else NumberedActions(made)
-    for option, value in world.given().items():
-        raise InvalidParameterError(
-            f"Options of a world go with --world; {option} was given with --env; write --env-arg {option}={value}."
-        )
-    parameters = {}
+    parameters: dict[str, Any] = {}
     for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.isidentifier():
-            raise InvalidParameterError(f"--env-arg must be NAME=VALUE; {text!r} was given.")
+        key, equals, parameters[key] = text.partition("=")
+        refuse((not equals or not key.isidentifier(), f"--env-arg must be NAME=VALUE; {text!r} was given."))
         try:
-            parameters[key] = ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):  # all else is text
-            parameters[key] = value
+            parameters[key] = ast.literal_eval(parameters[key])
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue  # it is text
     sys.path.insert(0, os.getcwd())
     module, _, function = name.partition(":")
     try:
@@ -282,81 +276,48 @@ def _environment(name: str | None, given: Sequence[str], world: World) -> gymnas
         ) from error
 
 
-def _n_actions(env: gymnasium.Env, shape: tuple[int, ...], names: Sequence[str]) -> int:
+def _n_actions(env: Any, shape: tuple[int, ...]) -> int:
     """How many actions there are; raises unless the environment shows what the model was fitted to."""
-    seen = getattr(getattr(env, "observation_space", None), "shape", None)
-    if seen != shape:
-        raise InvalidDataError(
-            f"The environment must show what the model was fitted to, observations of shape {shape}; its have shape "
-            f"{seen}; make or wrap it as the data was recorded."
-        )
-    n = getattr(env.action_space, "n", None)
-    if not is_whole(n) or getattr(env.action_space, "start", 0) != 0:
-        raise InvalidParameterError(
-            f"The environment must have discrete actions, numbered from 0; its are {shown(env.action_space)}; wrap it "
-            "with a list of actions."
-        )
-    if len(names) > n:
-        raise InvalidParameterError(
-            f"--action-names must name the environment's {n} actions, or the first of them; {len(names)} were given."
-        )
+    seen, space = getattr(getattr(env, "observation_space", None), "shape", None), getattr(env, "action_space", None)
+    n: Any = getattr(space, "n", None)
+    same = f"The environment must show what the model was fitted to, observations of shape {shape}"
+    refuse(
+        (seen != shape, f"{same}; its have shape {seen}; make or wrap it as the data was recorded."),
+        (
+            not is_whole(n) or getattr(space, "start", 0) != 0,
+            "The environment must have discrete actions, numbered from 0; wrap it so.",
+        ),
+    )
     return int(n)
 
 
-@dataclass(frozen=True)
-class _Words:
-    """Plans and episodes as lines of text; `names` are those of the actions, numbers stand for those without one."""
+class _Line:
+    """Plans and episodes as lines of text; numbers stand for actions without a name."""
 
-    grounding: Grounding
-    names: Sequence[str]
+    def __init__(self, grounding: Grounding, names: Sequence[str]) -> None:
+        self.nodes, self.names = grounding.nodes, names
 
     def state(self, node: int) -> str:
         """A state as short as it can be: 3, or 4:3 for state 3 at step 4."""
-        h, state = self.grounding.nodes.name(node) if node >= 0 else (None, "?")
+        h, state = self.nodes.name(node) if node >= 0 else (None, "?")
         return str(state) if h is None else f"{h}:{state}"
 
     def path(self, nodes: Sequence[int], actions: Sequence[int], surprises: Sequence[int] = ()) -> str:
         """As in 0 -up-> 7 -left-> 2; an exclamation mark after a state that was a surprise."""
         named = [self.names[a] if a < len(self.names) else str(a) for a in actions]
-        parts = [
-            f"-{action}-> {self.state(node)}{'!' if h in surprises else ''}"
-            for h, (action, node) in enumerate(zip(named, nodes[1:]), start=2)
-        ]
+        moves = enumerate(zip(named, nodes[1:]), start=2)
+        parts = [f"-{a}-> {self.state(node)}{'!' if h in surprises else ''}" for h, (a, node) in moves]
         if len(parts) > LONGEST:
             parts = [*parts[: LONGEST // 2], f"... {len(parts) - LONGEST} more ...", *parts[-(LONGEST // 2) :]]
         return " ".join([f"state {self.state(nodes[0])}", *parts])
 
-    def say_what_is_grounded(self) -> None:
-        """How many moves some action is known to make, and which are missing."""
-        missing, n = self.grounding.missing(), len(self.grounding.moves.edges)
-        known = _count(self.grounding.n_labels, "label")
-        print(f"Grounded: {n - len(missing)} of {_count(n, 'move')} that the videos show, by {known}.")
-        if missing:
-            some = ", ".join(f"{self.state(s)} -> {self.state(t)}" for s, t in missing[:NAMED])
-            more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-            print(f"Not grounded, since no label shows the action: {some}{more}.")
-
-    def say_plan(self, plan: Plan) -> None:
-        """A plan, and how likely it is to succeed as far as labels tell."""
-        likely = f"({_count(len(plan), 'move')}, probability {plan.probability:.2f})"
-        line = f"{self.path(plan.nodes, plan.actions)} {likely}" if plan.actions else "nothing to do, this is the goal."
-        print(f"Plan: {line}", flush=True)
-
-    def say_episode(self, number: int, episode: Episode) -> None:
+    def episode(self, episode: Episode) -> str:
         """What happened, and how it ended."""
-        reached = f"goal reached in {_count(len(episode.actions), 'step')}"
-        end = reached if episode.reached else f"goal not reached: {STOPPED.get(episode.stopped, '')}"
+        end = f"goal not reached: {STOPPED.get(episode.stopped, '')}"
+        if episode.reached:
+            end = f"goal reached in {_count(len(episode.actions), 'step')}"
         surprises = f", {_count(len(episode.surprises), 'surprise')} (!)" if episode.surprises else ""
-        path = self.path(episode.nodes, episode.actions, episode.surprises)
-        print(f"Episode {number}: {path}; {end}{surprises}.", flush=True)
-
-    def say_outcome(self, episodes: Sequence[Episode], explored: int) -> None:
-        """How often the goal was reached, and at what cost."""
-        reached = sum(episode.reached for episode in episodes)
-        steps = explored + sum(len(episode.actions) for episode in episodes)
-        cost = f"{_count(self.grounding.n_labels, 'label')}, {_count(steps, 'environment step')}"
-        split = f" ({explored} of them to explore)" if explored else ""
-        print(f"Goal reached in {reached} of {_count(len(episodes), 'episode')}; used in all: {cost}{split}.")
+        return f"{self.path(episode.nodes, episode.actions, episode.surprises)}; {end}{surprises}."
 
 
 def _count(n: int, what: str) -> str:

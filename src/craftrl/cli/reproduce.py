@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, NoReturn, Protocol
+from typing import Annotated, Any, NoReturn, Protocol
 
 from cyclopts import Parameter
 
@@ -65,14 +66,13 @@ def reproduce(*words: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> N
     study.main(args)
 
 
-def parsed(words: tuple[str, ...]) -> tuple[Study, argparse.Namespace]:
+def parsed(words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
     """The study that was asked for, and its options."""
-    how = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = _Parser(prog="craftrl reproduce", description="Run a study again.", epilog=HELP, **how)
+    parser = _Parser(prog="craftrl reproduce", description="Run a study again.", epilog=HELP)
     commands = parser.add_subparsers(dest="study", metavar="STUDY", required=True, parser_class=_Parser)
     studies = available_studies()
     for name, study in studies.items():
-        study.add_arguments(commands.add_parser(name, help=study.summary, description=study.summary, **how))
+        study.add_arguments(commands.add_parser(name, help=study.summary, description=study.summary))
     args = parser.parse_args(words)
     return studies[args.study], args
 
@@ -91,6 +91,9 @@ def available_studies() -> dict[str, Study]:
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **given)
+
     def error(self, message: str) -> NoReturn:
         short = " ".join(f"{word[:77]}..." if len(word) > 80 else word for word in message.split())
         raise InvalidParameterError(f"{self.prog}: {short}; see {self.prog} --help.")

@@ -65,8 +65,8 @@ def write_table(
             with temporary.open("w", newline="") as lines:
                 writer = csv.writer(lines, lineterminator="\n")
                 writer.writerow(columns)
-                text = [np.round(column, 4) if column.dtype.kind == "f" else column for column in columns.values()]
-                writer.writerows(zip(*(column.tolist() for column in text)))
+                plain = [column.tolist() for column in columns.values()]
+                writer.writerows([f"{v:.4g}" if isinstance(v, float) else v for v in row] for row in zip(*plain))
 
 
 def check_table(path: str | os.PathLike[str], overwrite: bool) -> None:
