@@ -7,8 +7,6 @@ Labels of trajectories are plain arrays of the whole dataset, and are cut to eac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,12 +14,11 @@ from numpy.typing import NDArray
 
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.packing import Packed, Share, View, Words
+from craftrl.engine.packing import Pack, Part, View
 
-__all__ = ["Parts", "rows_of"]
+__all__ = ["Parts"]
 
-Pack = Callable[[Share, int], Words]
-Count = TypeVar("Count")
+Answer = TypeVar("Answer")
 
 
 class Parts:
@@ -30,11 +27,15 @@ class Parts:
     def __init__(self, tau: TrajectoryDataset, pack: Pack) -> None:
         self.n = tau.n
         self.rows: Sequence[NDArray[np.int64] | slice] = [slice(None)]
-        self._here = Packed(Share.of(tau), pack)
+        self._part = Part(tau).pack(pack)
 
-    def total(self, count: Callable[..., Count], *args: Any, label: Labels | None = None) -> Count:
-        """The sum over all parts of count(part, *args), or of count(part, *args, its rows of label)."""
-        return reduce(_add, self.each(count, *args, label=label))
+    def each(self, count: Callable[..., Answer], *args: Any, label: Labels | None = None) -> Iterator[Answer]:
+        """What every part answers to count(part, *args), or to count(part, *args, its rows of label), in order."""
+        yield count(self._part, *args) if label is None else count(self._part, *args, label)
+
+    def total(self, count: Callable[..., Any], *args: Any, label: Labels | None = None) -> Any:
+        """The sum of these."""
+        return sum(self.each(count, *args, label=label))
 
     def values(self, view: View) -> NDArray[np.int16]:
         """One encoder's values in the order of the dataset, -1 where there is no observation: (n,)."""
@@ -43,26 +44,13 @@ class Parts:
             found[rows] = values
         return found
 
-    def each(self, count: Callable[..., Count], *args: Any, label: Labels | None = None) -> Iterator[Count]:
-        """What every part answers, in their order."""
-        yield count(self._here, *args) if label is None else count(self._here, *args, label)
+
+def _values(part: Part, view: View) -> NDArray[np.int16]:
+    values = _bits(part.present(view)) - np.int16(1)
+    for v, plane in enumerate(part.planes(view)[:, 0], start=1):
+        values += np.int16(v) * _bits(plane)
+    return np.concatenate([values[64 * word :][:n] for word, n in zip(part.segments, part.counts)])
 
 
-def rows_of(tau: TrajectoryDataset, number: int, out_of: int) -> NDArray[np.int64]:
-    """The trajectories of a part, as numbers within the whole dataset."""
-    begin = [tau.agent_slice(k).start for k in range(tau.K)]
-    return np.concatenate(
-        [b + np.arange(number * int(n) // out_of, (number + 1) * int(n) // out_of) for b, n in zip(begin, tau.counts)]
-    )
-
-
-def _values(part: Packed, view: View) -> NDArray[np.int16]:
-    from craftrl.engine.kernels import unpack_values
-
-    values = np.empty(len(part.share.lengths), dtype=np.int16)
-    unpack_values(part.planes(view)[:, 0], part.present(view), part.share.counts, part.segments, values)
-    return values
-
-
-def _add(a: Any, b: Any) -> Any:
-    return tuple(map(_add, a, b)) if isinstance(a, tuple) else add(a, b)
+def _bits(plane: NDArray[np.uint64]) -> NDArray[np.int16]:
+    return np.unpackbits(plane.view(np.uint8), bitorder="little").astype(np.int16)

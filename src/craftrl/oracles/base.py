@@ -53,8 +53,7 @@ class Choice(Savable):
     @property
     def setting(self) -> str:
         """The parameter and its value, such as "alpha = 0.5"."""
-        value = f"{self.value:.4g}" if isinstance(self.value, float) else getattr(self.value, "__name__", self.value)
-        return f"{self.parameter} = {value}"
+        return f"{self.parameter} = {f'{self.value:.4g}' if isinstance(self.value, float) else self.value}"
 
 
 class Oracle(BaseEstimator, Savable, ABC):
