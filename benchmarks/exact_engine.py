@@ -31,9 +31,9 @@ from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.core.craft import Bounds, craft
 from craftrl.core.grid import Grid
 from craftrl.data.files import written_whole
-from craftrl.engine.counting import count_pairs
-from craftrl.engine.packing import Share, View, pack_coordinates
-from craftrl.engine.threads import ordered_map, usable_threads
+from craftrl.engine.counting import count_planes
+from craftrl.engine.packing import Part, View, pack_coordinates
+from craftrl.engine.threads import usable_threads
 from craftrl.envs import BitsExBMDP, collect
 
 H, PAPER_M, PAPER_N = 30, 128, 5000
@@ -42,13 +42,13 @@ TRAJECTORIES = (500, 5000, 20_000, 100_000)
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}  # the toy world's own
 # What `fit` calls, by the part of the algorithm that it is.
 PARTS = {
-    "pack": ("craftrl.oracles.counting:PreparedCounting", "_pack"),
+    "pack": ("craftrl.engine.packing:Part", "pack"),
     "count and minimise": ("craftrl.engine.counting:Counter", "best_pairs"),
-    "evaluate f": ("craftrl.oracles.counting:PreparedCounting", "evaluated"),
+    "evaluate f": ("craftrl.oracles.finite:PreparedCounting", "evaluated"),
     "cluster": ("craftrl.core.craft", "cluster_pairs"),
-    "separate": ("craftrl.oracles.counting:PreparedCounting", "separation"),
+    "separate": ("craftrl.oracles.finite:PreparedCounting", "separation"),
     "merge": ("craftrl.core.craft", "merge_clusters"),
-    "encode": ("craftrl.oracles.counting:PreparedCounting", "encode"),
+    "encode": ("craftrl.oracles.finite:PreparedCounting", "encode"),
 }
 
 
@@ -96,7 +96,7 @@ def measure(M: int, n: int) -> dict[str, Any]:
     grid = Grid.from_bounds(BOUNDS["alpha"], BOUNDS["eta"])
     row: dict[str, Any] = {"M": M, "n": n, "H": H, "numpy products": numpy_seconds(tau)}
     row["literal (extrapolated)"] = literal_seconds(tau, grid)
-    views, share = [View(h) for h in range(1, H + 1)], Share.of(tau)
+    views, part = [View(h) for h in range(1, H + 1)], Part(tau)
     for label, n_threads, clock in (
         ("one thread", 1, time.thread_time),
         ("all cores", usable_threads(), time.perf_counter),
@@ -105,7 +105,7 @@ def measure(M: int, n: int) -> dict[str, Any]:
         counter = oracle.prepare(tau).counter
         row[label] = {
             "threads": n_threads,
-            "pack": best(lambda n=n_threads: list(ordered_map(partial(pack_coordinates, share), range(1, H + 1), n))),
+            "pack": best(partial(pack_coordinates, part, 2, n_threads)),
             "count": best(lambda c=counter: list(c.map(partial(_count, c), range(1, H)))),
             "count and minimise": best(lambda c=counter: c.best_pairs(views, grid)),
             "fit without tests": best(lambda o=oracle: craft(o.prepare(tau), Bounds(**BOUNDS))),
@@ -118,7 +118,7 @@ def measure(M: int, n: int) -> dict[str, Any]:
 
 def _count(counter: Any, h: int) -> None:
     """Every pair count of two steps."""
-    counter.parts.total(count_pairs, View(h), View(h + 1))
+    counter.parts.total(lambda part: count_planes(part.planes(View(h)), part.planes(View(h + 1)), part.segments))
 
 
 def parts_of_fit(tau: TrajectoryDataset) -> dict[str, float]:

@@ -179,12 +179,15 @@ def _fill_cells(inner, i, p, q, total, cells):
     corner = cells[0, 0]
     corner[:] = total
     for v in range(q.shape[0]):
-        cells[0, v + 1] = q[v]
-        corner -= q[v]
+        q_row, column = q[v], cells[0, v + 1]
+        for j in range(len(corner)):
+            column[j] = q_row[j]
+            corner[j] -= q_row[j]
     for u in range(p.shape[0]):
         row = cells[u + 1, 0]
         row[:] = p[u, i]
-        corner -= row
+        for j in range(len(corner)):
+            corner[j] -= row[j]
         for v in range(q.shape[0]):
             counts, column, cell = inner[u, v, i], cells[0, v + 1], cells[u + 1, v + 1]
             for j in range(len(corner)):
@@ -217,8 +220,10 @@ def sweep_losses(inner, p, q, totals, table, out):
                     for j in range(n_j):
                         loss = a[j] * from_a + b[j] * from_b
                         least[j] = loss if loss < least[j] else least[j]
-                total += least
-        out[i] = total.astype(np.int64)
+                for j in range(n_j):
+                    total[j] += least[j]
+        for j in range(n_j):
+            out[i, j] = np.int64(total[j])
 
 
 @compiled
