@@ -13,8 +13,7 @@ from literal_counting import random_problem
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.data.horizon import first_steps
-from craftrl.engine.packing import Part
-from craftrl.engine.parts import Parts
+from craftrl.engine.packing import Part, Parts
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError
 from craftrl.oracles import finite
@@ -64,7 +63,7 @@ def test_every_answer_is_that_of_one_part(K, N_s, unequal, monkeypatch):
         oracle = FiniteOracle(problem.functions, N_s)
         whole = oracle.prepare(problem.tau)
         with monkeypatch.context() as patched:
-            patched.setattr(finite, "_parts", lambda oracle, tau: SeveralParts(tau, oracle.pack))
+            patched.setattr(finite, "counted_parts", lambda oracle, tau: SeveralParts(tau, oracle.pack))
             assert same(oracle.prepare(problem.tau), whole)
 
 

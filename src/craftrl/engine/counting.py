@@ -20,8 +20,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
 from craftrl.core.losses import MOST_CORNERS, best_bins, softplus_table, surprise_table
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.packing import Part, View, Words
-from craftrl.engine.parts import Parts
+from craftrl.engine.packing import Part, Parts, View, Words
 from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 
 __all__ = ["TILE_BYTES", "Counter", "Tile", "count_groups", "count_matched", "count_planes", "slices"]
@@ -96,10 +95,9 @@ class Counter:
     def losses(self, p: View, q: View, grid: Grid) -> Int64:
         """The fixed-point loss of the best f over each pair of encoders: (I, J).
 
-        For two agents a cell with counts a, b has the loss a T[n_xi - j] + b T[j] in bin j, T the softplus table in
-        fixed point. `losses.best_bins` takes the better of the two bins beside the log ratio. Trying all of them gives
-        the same where T is so convex that its rounding cannot matter: the loss of a cell with n pairs is off by n/2 at
-        most, while one bin further away costs at least n STEEP / 4 more.
+        For two agents a cell with counts a, b loses a T[n_xi - j] + b T[j] in bin j, T being the softplus table. Trying
+        all bins gives what `losses.best_bins` finds beside the log ratio, where T is so convex that its rounding cannot
+        matter: the loss of n pairs is off by n/2 at most, while one bin further away costs at least n STEEP / 4 more.
 
         Paper: Line 10, the loss of Equation 13
         """
@@ -130,10 +128,7 @@ class Counter:
         return found
 
     def tiles(self, views: Sequence[View], grid: Grid) -> Iterator[Tile]:
-        """The losses of all pairs of encoders of each two neighbours, matrix by matrix, from the first row to the last.
-
-        Whoever needs each row once holds a few megabytes, where a matrix of large classes takes gigabytes.
-        """
+        """The losses of all pairs of encoders of each two neighbours, matrix by matrix and from the first row on."""
         tasks = [
             (h, some)
             for h, (p, q) in enumerate(pairwise(views))
@@ -196,14 +191,13 @@ def _pairs(part: Part, p: View, q: View) -> Int32:
     return count_planes(part.planes(p), part.planes(q), part.segments)
 
 
-def _margins(part: Part, view: View) -> Int64:
-    present = part.present(view)[None, None]
-    return count_planes(part.planes(view), present, part.segments)[:, :, 0, :, 0].astype(np.int64)
+def _margins(part: Part, view: View, planes: Words | None = None) -> Int64:
+    planes = part.planes(view) if planes is None else planes
+    return count_planes(planes, part.present(view)[None, None], part.segments)[:, :, 0, :, 0].astype(np.int64)
 
 
 def _totals(part: Part, view: View) -> Int64:
-    present = part.present(view)[None, None]
-    return count_planes(present, present, part.segments)[:, 0, 0, 0, 0].astype(np.int64)
+    return _margins(part, view, part.present(view)[None, None])[:, 0, 0]
 
 
 def _completed(inner: Int32, p: Int64, q: Int64, totals: Int64) -> Int64:

@@ -1,10 +1,9 @@
 """The compiled loops: packing values into bits, counting the bits of ANDs, and turning counts into losses.
 
-They are plain loops over arrays. LLVM recognises the popcount and vectorises the inner loops, so that nothing here is
-written for a particular processor. Losses and likelihood ratios are integers in fixed point, or floats that hold
-integers below 2^53, so that a sum is the same in any order.
+Plain loops over arrays: LLVM recognises the popcount and vectorises what is innermost, on any processor. Losses and
+likelihood ratios are integers in fixed point, or floats that hold integers below 2^53: a sum is the same in any order.
 
-This module imports numba. Nothing imports it before there is something to count. The machine code is kept on disk: only
+This module imports numba; nothing imports it before there is something to count. The machine code is kept on disk: only
 the first run after installation compiles, which takes seconds and is told to whoever watches.
 """
 
@@ -23,15 +22,7 @@ from numba.core import event
 from craftrl.data.ranks import speaks
 from craftrl.progress import COMPILED, COMPILING, tell, watched
 
-__all__ = [
-    "corner_losses",
-    "count_matched",
-    "count_pairs",
-    "pack_bits",
-    "pack_labels",
-    "sweep_losses",
-    "table_ratios",
-]
+__all__ = ["corner_losses", "count_pairs", "pack_bits", "pack_labels", "sweep_losses", "table_ratios"]
 
 compiled: Any = njit(cache=True, nogil=True)
 CACHE_WORDS = 2**15  # words of bit planes that are worked on together, so that they stay in a core's own cache
@@ -65,22 +56,16 @@ TOLD = _Told()
 event.register("numba:compile", TOLD)
 
 
-# -- bits ----------------------------------------------------------------------------------------------------------
-
-
 @compiled
 def pack_bits(x, planes, v, word):
-    """Bit r % 64 of planes[s, v, c, word + r // 64] becomes x[r, s, c]. Whether all of x, uint8 (n, S, F), are 0 or 1.
-
-    Eight rows at a time are packed as bytes, which the compiler can do for many columns at once.
-    """
+    """Bit r % 64 of planes[s, v, c, word + r // 64] becomes x[r, s, c], uint8 (n, S, F). Whether all are 0 or 1."""
     n, n_steps, n_columns = x.shape
     octet, seen, bits = np.empty(n_columns, np.uint8), np.zeros(n_columns, np.uint8), np.empty(n_columns, np.uint64)
     for start in range(0, n, 64):
         for s in range(n_steps):
             bits[:] = 0
             for first in range(0, min(64, n - start), 8):
-                octet[:] = 0
+                octet[:] = 0  # eight rows at a time, so that the compiler can do many columns at once
                 for r in range(min(8, n - start - first)):
                     row = x[start + first + r, s]
                     for c in range(n_columns):
@@ -157,24 +142,11 @@ def count_pairs(p, q, segments, out):
 
 
 @compiled
-def count_matched(p, q, segments, out):
-    """out[k, u, v, i]: the same for p[u, i] and q[v, i], planes that belong together; out is int32."""
-    for k, u, v, i in np.ndindex(out.shape):
-        total = np.int64(0)
-        for w in range(segments[k], segments[k + 1]):
-            total += _popcount(p[u, i, w] & q[v, i, w])
-        out[k, u, v, i] = total
-
-
-# -- losses --------------------------------------------------------------------------------------------------------
-
-
-@compiled
 def _fill_cells(inner, i, p, q, total, cells):
     """cells[u, v, j]: one agent's counts of all pairs of values of encoders i and j, value 0 by complement.
 
     inner (U, V, I, J) counts the pairs of values >= 1; p (U, I) and q (V, J) each encoder's values >= 1. Rows are taken
-    out before they are looped over: the compiler then sees arrays without gaps, and vectorises.
+    out before they are looped over, so that the compiler sees arrays without gaps.
     """
     corner = cells[0, 0]
     corner[:] = total
@@ -277,13 +249,13 @@ def table_ratios(cells, n_log_n, ratio, freedom):
                     for j in range(n_j):
                         margin[j] += cell[j]
                         out[j] += n_log_n[cell[j]]
-                _add_margin(margin, n_log_n, out, used[0])
                 total += margin
+                _take_margin(margin, n_log_n, out, used[0])
             for b in range(B):
                 margin[:] = 0
                 for a in range(A):
                     margin += cells[s, a, b, i]
-                _add_margin(margin, n_log_n, out, used[1])
+                _take_margin(margin, n_log_n, out, used[1])
             for j in range(n_j):
                 if total[j] > 0:
                     out[j] += n_log_n[total[j]]
@@ -291,7 +263,7 @@ def table_ratios(cells, n_log_n, ratio, freedom):
 
 
 @njit(inline="always")
-def _add_margin(margin, n_log_n, out, used):
+def _take_margin(margin, n_log_n, out, used):
     """One row or column of every table: what it takes off the ratio, and whether it is there at all."""
     for j in range(len(margin)):
         out[j] -= n_log_n[margin[j]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,14 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.threads import ordered_map
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Pack", "Part", "View", "Words", "pack_coordinates", "pack_functions"]
+__all__ = ["Pack", "Part", "Parts", "View", "Words", "pack_coordinates", "pack_functions"]
 
 LANES = 8  # 64-bit words in one vector: each agent's trajectories start on a new vector
-SPLIT = 2**16  # trajectories whose halves are drawn together
 BLOCK_BYTES = 16 * 2**20  # of observations that are read and packed at once
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.integer]
+Answer = TypeVar("Answer")
 Pack = Callable[["Part"], Sequence[Words]]  # makes the planes (N_s - 1, |Phi_h|, W) of every step, from h = 1 on
 
 
@@ -122,18 +122,51 @@ class Part:
 
     @cached_property
     def _halves(self) -> Words:
-        """Two halves (2, W) of each agent's trajectories, drawn at random: of every two neighbours one in each.
-
-        Every SPLIT trajectories have a generator of their own, so that a part is split as it is in the whole.
-        """
+        """Two halves (2, W) of each agent's trajectories, drawn at random: of every two neighbours one in each."""
         halves = []
-        for agent, (first, n) in enumerate(zip(self._first.tolist(), self.counts.tolist())):
-            blocks = range(first // SPLIT, -(-(first + n) // SPLIT))
-            drawn = [np.random.default_rng([0, agent, block]).integers(0, 2, SPLIT // 2) for block in blocks]
-            half = np.repeat(np.concatenate([*drawn, np.empty(0, dtype=np.int64)]), 2)
-            half[1::2] = 1 - half[1::2]
-            halves.append(half[first - blocks.start * SPLIT :][:n])
+        for agent, (first, n) in enumerate(zip(self._first, self.counts)):
+            drawn = np.random.default_rng([0, agent, 0]).integers(0, 2, (first + n + 1) // 2)
+            halves.append(np.stack([drawn, 1 - drawn], axis=1).ravel()[first : first + n])
         return self.grouped(np.concatenate(halves), 2)
+
+
+class Parts:
+    """Data is a list of parts, and a count is a sum over parts: here a list of one, on a cluster one for each core.
+
+    Whoever counts says what, as a function of one part; where the parts lie makes no difference to any sum. Labels of
+    trajectories are arrays of the whole dataset, and are cut to each part's trajectories, `rows`, on the way.
+    """
+
+    def __init__(self, tau: TrajectoryDataset, pack: Pack) -> None:
+        self.n = tau.n
+        self.rows: Sequence[NDArray[np.int64] | slice] = [slice(None)]
+        self._part = Part(tau).pack(pack)
+
+    def each(self, count: Callable[..., Answer], *args: Any, label: Labels | None = None) -> Iterator[Answer]:
+        """What every part answers to count(part, *args), or to count(part, *args, its rows of label), in order."""
+        yield count(self._part, *args) if label is None else count(self._part, *args, label)
+
+    def total(self, count: Callable[..., Any], *args: Any, label: Labels | None = None) -> Any:
+        """The sum of these."""
+        return sum(self.each(count, *args, label=label))
+
+    def values(self, view: View) -> NDArray[np.int16]:
+        """One encoder's values in the order of the dataset, -1 where there is no observation: (n,)."""
+        found = np.empty(self.n, dtype=np.int16)
+        for rows, values in zip(self.rows, self.each(_values, view)):
+            found[rows] = values
+        return found
+
+
+def _values(part: Part, view: View) -> NDArray[np.int16]:
+    values = _bits(part.present(view)) - np.int16(1)
+    for v, plane in enumerate(part.planes(view)[:, 0], start=1):
+        values += np.int16(v) * _bits(plane)
+    return np.concatenate([values[64 * word :][:n] for word, n in zip(part.segments, part.counts)])
+
+
+def _bits(plane: NDArray[np.uint64]) -> NDArray[np.int16]:
+    return np.unpackbits(plane.view(np.uint8), bitorder="little").astype(np.int16)
 
 
 def pack_coordinates(part: Part, N_s: int = 2, n_threads: int = 1) -> list[Words]:

@@ -1,8 +1,7 @@
 """Counting on a Ray cluster: every core holds a part of the data as bit planes, and answers with its counts.
 
 A part is an actor. It reads its trajectories from the dataset's own files, packs them, and stays; where it is lost, Ray
-starts it again elsewhere, it reads them again, and the question is asked again. What comes back are counts, which the
-driver adds; labels of trajectories never leave the driver but for the rows that a part is asked about.
+starts it again elsewhere, it reads them again, and the question is asked again. The driver adds the counts.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from typing import Any
 
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.packing import Pack, Part
-from craftrl.engine.parts import Answer, Parts
+from craftrl.engine.packing import Answer, Pack, Part, Parts
 from craftrl.errors import ClusterError, InvalidParameterError, require
 
 __all__ = ["RayParts"]

@@ -1,8 +1,4 @@
-"""All cores, but never more threads than cores: how many threads to use, and an ordered map over them.
-
-The compiled loops release the GIL, so plain Python threads run them side by side. There is no threading layer of
-numba's to start, to fork around or to guard with a lock, and the results do not depend on the number.
-"""
+"""How many threads to use, and an ordered map over them: the compiled loops release the GIL."""
 
 from __future__ import annotations
 

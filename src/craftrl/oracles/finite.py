@@ -19,51 +19,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_room_in_memory, is_whole, shown
+from craftrl.arguments import check_room_in_memory, check_whole, shown
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import LEVEL, dependence
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, renamed
 from craftrl.core.losses import FIXED_POINT, best_bins, best_relabelling, separation_loss
+from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 from craftrl.engine.counting import Counter, count_groups
-from craftrl.engine.packing import Part, View, Words, pack_coordinates, pack_functions
-from craftrl.engine.parts import Parts
+from craftrl.engine.packing import Part, Parts, View, Words, pack_coordinates, pack_functions
 from craftrl.engine.threads import usable_threads
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.oracles.base import (
-    RELABEL,
-    Choice,
-    Coupling,
-    EncoderFit,
-    LogOdds,
-    Oracle,
-    PreparedOracle,
-    Separation,
-    check_data,
-)
+from craftrl.oracles.base import RELABEL, Choice, Oracle, check_data
 from craftrl.oracles.couplings import MarkovChain, chain_views, obstacle, shortest_path
 from craftrl.oracles.starts import counted_start_test, counted_starts
 
-__all__ = [
-    "CONSTANT",
-    "CoordinateOracle",
-    "CountingOracle",
-    "FiniteEncoder",
-    "FiniteLogOdds",
-    "FiniteOracle",
-    "FinitePairModel",
-    "PreparedCounting",
-    "check_counting",
-]
+__all__ = ["CONSTANT", "CoordinateOracle", "CountingOracle", "FiniteOracle", "PreparedCounting", "check_counting"]
 
 Ints = NDArray[np.integer]
 EncoderFunction = Callable[[NDArray[Any]], Any]
 CONSTANT = -1  # in place of an encoder's number: the constant one, with which a chain from one start begins
-MOST_VALUES = 2**15  # values are kept as 16-bit integers
-MOST_COUNTED = 2**31  # trajectories of one agent: counts of pairs are 32-bit integers
+MOST_VALUES = 2**15 - 1  # values are kept as 16-bit integers
 RAY = re.compile(r"auto|local|[^\s/@]+:\d{1,5}")
 # Seconds on one core and bytes of the Markov chain: beyond the first it is no default, beyond the second refused.
 LONG, LARGE = 60.0, 2.0**30
@@ -239,27 +218,18 @@ class PreparedCounting(PreparedOracle):
 
     def __init__(self, oracle: CountingOracle, tau: TrajectoryDataset) -> None:
         check_data(tau)
-        if not (is_whole(oracle.n_values) and 2 <= oracle.n_values < MOST_VALUES):
-            raise InvalidParameterError(
-                f"n_values must be an integer of at least 2 and below {MOST_VALUES}; n_values = "
-                f"{shown(oracle.n_values)} was given; it is the most values that an encoder may take."
-            )
+        check_whole("n_values", oracle.n_values, 2, MOST_VALUES, "it is the most values that an encoder may take")
         usable_threads(oracle.n_threads)
         if oracle.ray is not None and not (isinstance(oracle.ray, str) and RAY.fullmatch(oracle.ray)):
             raise InvalidParameterError(
                 f"ray must be HOST:PORT, 'auto', 'local' or None; {shown(oracle.ray)} was given; None counts here."
-            )
-        if max(tau.counts) >= MOST_COUNTED:
-            raise InvalidDataError(
-                f"There must be fewer than 2**31 trajectories of an agent; {max(tau.counts)} were given; leave some "
-                "out."
             )
         self.oracle, self.tau, self.N_s = oracle, tau, int(oracle.n_values)
         sizes = oracle.sizes(tau)
         values = 0 if oracle.ray else (self.N_s - 1) * sum(sizes) * tau.n / 8
         what = f"What is counted of {max(sizes)} encoders with {self.N_s} values"
         check_room_in_memory(what, values + 8 * tau.K * max(sizes) * self.N_s**2, "lower n_values")
-        self.counter = Counter(tau, _parts(oracle, tau), [1, *sizes], self.N_s, oracle.n_threads)
+        self.counter = Counter(tau, counted_parts(oracle, tau), [1, *sizes], self.N_s, oracle.n_threads)
         self._one_start = True
         self._chains: dict[bool, MarkovChain] = {}
 
@@ -269,7 +239,7 @@ class PreparedCounting(PreparedOracle):
         Paper: Lines 9-10
         """
         if why := obstacle(self.counter, coupling, TOO_LONG * len(self.counter.parts.rows), TOO_LARGE):
-            other = next((f"coupling='{c}', " for c in ("chain", "independent") if not self._obstacle(c)), "")
+            other = f"coupling='{nearest[0]}', " if (nearest := self.affordable(coupling)) else ""
             raise InvalidParameterError(
                 f"coupling='{coupling}' must be within reach of time and memory; {why}; use {other}fewer encoders, "
                 "values, steps or trajectories."
@@ -354,18 +324,12 @@ class PreparedCounting(PreparedOracle):
         return self.counter.parts.values(View(h, slice(index, index + 1)))
 
     def group_counts(self, h: int, group: Labels, n_groups: int) -> NDArray[np.int64]:
-        """How often each encoder has each value on each group of trajectories at h: (n_groups, |Phi_h|, N_s).
-
-        `group` (n,) names each trajectory's group, -1 for none.
-        """
+        """How often encoders have each value at h on groups of trajectories, (n,) or -1: (n_groups, |Phi_h|, N_s)."""
         counts: NDArray[np.int64] = self.counter.parts.total(count_groups, h, n_groups, label=group)
         return counts
 
     def pair_counts(self, h: int, rows: slice = slice(None)) -> NDArray[np.int64]:
-        """How often each agent shows each pair of values of encoders of h, some rows of them, and of h + 1.
-
-        Shape (I, |Phi_{h+1}|, N_s, N_s, K); a pair counts where x_{h+1} exists.
-        """
+        """How often agents show pairs of values of some encoders of h and all of h + 1: (I, J, N_s, N_s, K)."""
         return self.counter.pairs(View(h, rows), View(h + 1)).transpose(3, 4, 1, 2, 0)
 
     def from_any_start(self) -> PreparedCounting:
@@ -384,13 +348,10 @@ class PreparedCounting(PreparedOracle):
 
     def affordable(self, wanted: Coupling) -> tuple[Coupling, str] | None:
         """Another coupling and why, where this one would take minutes, or could not add up so many losses."""
-        why = self._obstacle(wanted)
-        nearest: tuple[Coupling, ...] = ("chain", "independent")
-        other = next((coupling for coupling in nearest if not self._obstacle(coupling)), wanted)
+        why = obstacle(self.counter, wanted, LONG, LARGE)
+        others: tuple[Coupling, ...] = ("chain", "independent")
+        other = next((c for c in others if not obstacle(self.counter, c, LONG, LARGE)), wanted)
         return (other, f'"{wanted}" is out of reach: {why}.') if why and other != wanted else None
-
-    def _obstacle(self, coupling: Coupling) -> str:
-        return obstacle(self.counter, coupling, LONG, LARGE)
 
     def beyond_losses(self, path: Sequence[int], grid: Grid) -> float:
         """What the Markov coupling charges encoders i_1..i_H for beside their losses, in nats; i_1 may be CONSTANT.
@@ -409,7 +370,8 @@ class PreparedCounting(PreparedOracle):
         return self._chains[one_start]
 
 
-def _parts(oracle: CountingOracle, tau: TrajectoryDataset) -> Parts:
+def counted_parts(oracle: CountingOracle, tau: TrajectoryDataset) -> Parts:
+    """Where the trajectories are packed and counted: here, or on a cluster."""
     if oracle.ray is None or isinstance(tau.steps, ArraySteps):  # what is in this process's memory is counted here
         return Parts(tau, oracle.pack)
     from craftrl.engine.ray_parts import RayParts
@@ -438,16 +400,12 @@ class FiniteEncoder(ValueEncoder, Savable):
     @classmethod
     def restored(cls, parts: dict[str, Any], given: Any) -> FiniteEncoder:
         """No file holds functions: they come from the oracle that was given."""
-        if not isinstance(given, FiniteOracle):
-            raise InvalidParameterError(
-                "The encoders of this model are functions, which no file holds; give the oracle that it was fitted "
-                "with: craftrl.load(path, oracle=FiniteOracle(...))."
-            )
-        functions = given.Phi(parts["h"])
+        functions = given.Phi(parts["h"]) if isinstance(given, FiniteOracle) else ()
         if not 0 <= parts["index"] < len(functions):
             raise InvalidParameterError(
-                f"The oracle given must be the one that was fitted; it has {len(functions)} functions at h = "
-                f"{parts['h']}, and the model needs number {parts['index']}."
+                "The encoders of this model are functions, which no file holds; give the oracle that it was fitted "
+                f"with: craftrl.load(path, oracle=FiniteOracle(...)); number {parts['index']} of h = {parts['h']} is "
+                f"wanted of {len(functions)} that were given."
             )
         return cls(functions[parts["index"]], **parts)
 
