@@ -99,7 +99,7 @@ def test_a_weak_second_factor_is_not_fused_away(seed, stationary):
 
 
 def test_later_settings_are_tried_where_one_finds_too_many_states():
-    """Subtle agents, chosen step by step: alpha = 1/4 finds too many states with a large eta, 1/2 none with a small one."""
+    """Subtle agents, step by step: alpha = 1/2 finds too many states with a large eta, and none with a small one."""
     world = BitsExBMDP(20, 32, seed=1)
     agents = [world.persistence_policy(stay) for stay in (0.5, 0.64)]
     model = CRAFT(CoordinateOracle(), coupling="independent", relabel=False)

@@ -9,6 +9,7 @@ Paper: Appendix A (closure under relabelling), Appendix D (sigma_h)
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import permutations
 from math import perm
 from typing import Any
@@ -54,8 +55,14 @@ def first_best_matching(tables: NDArray[np.float64]) -> tuple[int, Ints, Ints, f
         return index, *found, best
     upright = tables.shape[1] == few
     wide = tables[index] if upright else tables[index].T
-    tried = np.array(list(permutations(range(many), few)))
+    tried = _relabellings(few, many)
     weights = wide[np.arange(few), tried].sum(axis=-1)
     first = int(np.argmax(weights >= weights.max() - TIE))
     matched = (np.arange(few), tried[first]) if upright else (tried[first], np.arange(few))
     return index, *matched, float(weights[first])
+
+
+@lru_cache(maxsize=32)
+def _relabellings(few: int, many: int) -> Ints:
+    """Every way to give each of `few` labels one of `many`, in lexicographic order: (ways, few)."""
+    return np.array(list(permutations(range(many), few)))

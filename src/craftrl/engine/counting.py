@@ -183,8 +183,10 @@ def count_groups(part: Part, h: int, n_groups: int, group: Labels) -> Int64:
     """How often each encoder of Phi_h has each value on each group of trajectories: (n_groups, |Phi_h|, N_s)."""
     groups = part.grouped(group, n_groups) & part.present(View(h))
     found = count_planes(groups[None], part.planes(View(h)), part.segments[[0, -1]])[0, 0]  # (V, n_groups, |Phi_h|)
-    sizes = np.bitwise_count(groups).sum(axis=1, dtype=np.int64)[:, None]
-    return np.concatenate([[sizes - found.sum(axis=0)], found]).transpose(1, 2, 0)
+    counts = np.empty((*found.shape[1:], len(found) + 1), dtype=np.int64)
+    counts[..., 1:] = found.transpose(1, 2, 0)
+    counts[..., 0] = np.bitwise_count(groups).sum(axis=1, dtype=np.int64)[:, None] - found.sum(axis=0)
+    return counts
 
 
 def _pairs(part: Part, p: View, q: View) -> Int32:

@@ -59,7 +59,7 @@ def likely_dependence(counter: Counter, given: View, others: View, target: View)
     psi = _of_pairs(counter, others, target, (0, 1, 2, 3, 4), freedom, counter.size(others)).argmax(axis=0)
     cells = counter.tau.K * counter.n_values(given) * counter.N_s**2
     for rows in slices(I, counting.TILE_BYTES // (16 * cells * J)):
-        excess = _of_triples(counter, given.part(rows), others, target, psi, np.arange(J))
+        excess = _of_triples(counter, given.part(rows), others, target, psi, slice(0, J))
         bound[rows] = np.maximum(excess, 0)
     return bound
 
@@ -74,11 +74,11 @@ def _of_pairs(counter: Counter, p: View, q: View, axes: tuple[int, ...], most_fr
     return np.concatenate(found)
 
 
-def _of_triples(counter: Counter, given: View, others: View, target: View, psi: Ints, j: Ints) -> Int64:
+def _of_triples(counter: Counter, given: View, others: View, target: View, psi: Ints, j: Ints | slice) -> Int64:
     """The excess of targets j (C,) on those of `others` psi (C,), given encoder i of `given` and the agent: (I, C)."""
     inner = counter.parts.total(_triples, given, others.part(psi), target.part(j))
     wv = counter.parts.total(count_matched, others.part(psi), target.part(j))[..., None, :]
-    uw, uv = (counter.pairs(given, q).astype(np.int32)[..., c] for q, c in ((others, psi), (target, j)))
+    uw, uv = counter.pairs(given, others).astype(np.int32)[..., psi], counter.pairs(given, target)[..., j]
     K, U, W, V, I, C = inner.shape
     cells = np.empty((K, U + 1, W + 1, V + 1, I, C), dtype=np.int32)  # what is missing in a sum has value 0
     cells[:, 1:, 1:, 1:] = inner

@@ -112,6 +112,15 @@ class Part:
         some = view.half is not None or view.until > max(view.h, self._all_reach)
         return planes & self.present(view) if some else planes
 
+    def values(self, view: View) -> NDArray[np.int16]:
+        """The values (n,) of a view's one encoder, -1 where there is no observation."""
+        planes = np.concatenate([self.present(view)[None], self.planes(view)[:, 0]])
+        present, *bits = np.unpackbits(planes.view(np.uint8), axis=1, bitorder="little")
+        values = present - np.int16(1)
+        for v, bit in enumerate(bits, start=1):
+            values += np.int16(v) * bit
+        return np.concatenate([values[64 * word :][:n] for word, n in zip(self.segments, self.counts)])
+
     def grouped(self, group: Labels, n_groups: int) -> Words:
         """One plane for each group of trajectories: (n_groups, W); `group` (n,) is -1 for none."""
         from craftrl.engine.kernels import pack_labels
@@ -153,20 +162,9 @@ class Parts:
     def values(self, view: View) -> NDArray[np.int16]:
         """One encoder's values in the order of the dataset, -1 where there is no observation: (n,)."""
         found = np.empty(self.n, dtype=np.int16)
-        for rows, values in zip(self.rows, self.each(_values, view)):
+        for rows, values in zip(self.rows, self.each(Part.values, view)):
             found[rows] = values
         return found
-
-
-def _values(part: Part, view: View) -> NDArray[np.int16]:
-    values = _bits(part.present(view)) - np.int16(1)
-    for v, plane in enumerate(part.planes(view)[:, 0], start=1):
-        values += np.int16(v) * _bits(plane)
-    return np.concatenate([values[64 * word :][:n] for word, n in zip(part.segments, part.counts)])
-
-
-def _bits(plane: NDArray[np.uint64]) -> NDArray[np.int16]:
-    return np.unpackbits(plane.view(np.uint8), bitorder="little").astype(np.int16)
 
 
 def pack_coordinates(part: Part, N_s: int = 2, n_threads: int = 1) -> list[Words]:
