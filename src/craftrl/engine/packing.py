@@ -57,13 +57,15 @@ class Part:
 
     It is made, and may be sent elsewhere, before it is packed.
 
-    counts    int (K,): trajectories of each agent
-    segments  int (K + 1,): where each agent's words begin, in whole vectors, and where the last one's end
+    n_entries  numbers in one observation
+    counts     int (K,): trajectories of each agent
+    segments   int (K + 1,): where each agent's words begin, in whole vectors, and where the last one's end
     """
 
     def __init__(self, tau: TrajectoryDataset, number: int = 0, out_of: int = 1) -> None:
         """One of `out_of` equal parts."""
-        self.steps = tau.steps
+        self.H, self.n_entries = tau.H, int(np.prod(tau.obs_shape, dtype=np.int64))
+        self._steps = tau.steps
         begin = np.concatenate([[0], tau.counts.cumsum()[:-1]])
         self._first = number * tau.counts // out_of  # of each agent, how many come before these
         self.counts: NDArray[np.int64] = (number + 1) * tau.counts // out_of - self._first
@@ -81,22 +83,19 @@ class Part:
 
         A block holds one step, since that is how observations lie; what packs them takes any number of steps.
         """
-        H, _, *obs_shape = self.steps.shape
-        row_bytes = max(1, int(np.prod(obs_shape, dtype=np.int64)) * self.steps.dtype.itemsize)
-        size = max(64, BLOCK_BYTES // row_bytes // 64 * 64)
-        for h in range(1, H + 1):
+        size = max(64, BLOCK_BYTES // (self.n_entries * self._steps.dtype.itemsize) // 64 * 64)
+        for h in range(1, self.H + 1):
             for word, (begin, end) in zip(self.segments, self._runs):
                 for start in range(begin, end, size):
-                    x = self.steps.read(h - 1, start, min(start + size, end))
+                    x = self._steps.read(h - 1, start, min(start + size, end))
                     yield int(word) + (start - begin) // 64, h, x[:, None]
 
     def pack(self, pack: Pack) -> Part:
         """Fill the planes, which are 0 where a trajectory is over."""
         self._planes = [np.zeros((0, 1, self.segments[-1]), dtype=np.uint64), *pack(self)]
-        H = len(self._planes) - 1
-        self._all_reach = int(self._lengths.min(initial=H))
-        self._present = [self.grouped(np.zeros_like(self._lengths), 1)[0]] * (H + 1)
-        for h in range(self._all_reach + 1, H + 1):
+        self._all_reach = int(self._lengths.min(initial=self.H))
+        self._present = [self.grouped(np.zeros_like(self._lengths), 1)[0]] * (self.H + 1)
+        for h in range(self._all_reach + 1, self.H + 1):
             self._present[h] = self.grouped(np.where(self._lengths >= h, 0, -1), 1)[0]
             self._planes[h] &= self._present[h]
         return self
@@ -171,13 +170,11 @@ def pack_coordinates(part: Part, N_s: int = 2, n_threads: int = 1) -> list[Words
     """Every coordinate of the observations as an encoder; they must be integers in 0..N_s-1."""
     from craftrl.engine.kernels import pack_bits
 
-    H, _, *obs_shape = part.steps.shape
-    n_features = int(np.prod(obs_shape, dtype=np.int64))
-    planes = np.zeros((H, N_s - 1, n_features, part.segments[-1]), dtype=np.uint64)
+    planes = np.zeros((part.H, N_s - 1, part.n_entries, part.segments[-1]), dtype=np.uint64)
 
     def pack(block: tuple[int, int, NDArray[Any]]) -> None:
         word, h, x = block
-        flat = np.ascontiguousarray(x.reshape(*x.shape[:2], n_features))
+        flat = np.ascontiguousarray(x.reshape(*x.shape[:2], part.n_entries))
         steps = planes[h - 1 : h - 1 + x.shape[1]]
         if N_s == 2 and flat.dtype.itemsize == 1:
             fits = pack_bits(flat.view(np.uint8), steps, 0, word)
