@@ -38,7 +38,7 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
     said = {row[0]: row[column] for row in TABLE}
     tau = as_dataset(DATA[kind], np.repeat([0, 1], 4)).tau
     oracle, _ = choose_oracle("auto", tau)
-    reading = CRAFT()._reading(oracle, oracle.prepare(tau), tau)
+    reading = CRAFT()._reading(oracle, oracle.prepare(tau))
     assert said.pop("oracle") == type(oracle).__name__
     assert {said.pop(name) for name in ("alpha", "eta", "nu")} == {"from the data"}
     assert said == {

@@ -13,41 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.core.labels import Labels, paired, renamed, tally
+from craftrl.core.trace import Cluster, Extent
 
-__all__ = [
-    "Clusterer",
-    "Extent",
-    "FoundCluster",
-    "PairClusters",
-    "cluster_pairs",
-    "heaviness_threshold",
-    "near",
-    "scan",
-]
-
-Ints = NDArray[np.integer]
-Extent = tuple[tuple[int, int], ...]  # (first, last) bin along each axis
+__all__ = ["Clusterer", "PairClusters", "cluster_pairs", "heaviness_threshold", "scan"]
 
 # From the occupied bins (m, K-1) of one predecessor in lexicographic order, their counts (m,), the heaviness threshold
 # and |Xi| to the clusters: the occupied bins of each, and its extent.
-Clusterer = Callable[[Ints, Ints, float, int], list[tuple[NDArray[np.int64], Extent]]]
-
-
-@dataclass(frozen=True)
-class FoundCluster:
-    """One D_new_pairs: whose successors, which bins (first, last) along each axis, how many pairs."""
-
-    s_pred: int
-    bins: Extent
-    size: int
+Clusterer = Callable[[Ints, Ints, float, int], list[tuple[Ints, Extent]]]
 
 
 @dataclass(frozen=True)
 class PairClusters:
-    """The clusters of all predecessors at one step.
+    """The clusters of one step.
 
     cluster   int (n,): the cluster of every trajectory's pair, -1 for none
     clusters  in scan order, predecessor by predecessor
@@ -56,8 +36,8 @@ class PairClusters:
     """
 
     cluster: Labels
-    clusters: tuple[FoundCluster, ...]
-    spectra: NDArray[np.int64]
+    clusters: tuple[Cluster, ...]
+    spectra: Ints
 
 
 def heaviness_threshold(h: int, H: int, nu: float, n: int) -> float:
@@ -77,34 +57,29 @@ def cluster_pairs(
 
     Paper: Lines 12-21
     """
-    values, value = _values(bins, grid_size)
+    n_axes = bins.shape[1]
+    if n_axes == 1:
+        values, value = np.arange(grid_size)[:, None], bins[:, 0]
+    else:  # only those that occur, in lexicographic order, in which no pair at all comes first
+        values, value = np.unique(bins, axis=0, return_inverse=True)
+        no_pair = int(len(values) > 0 and values[0, 0] < 0)
+        values, value = values[no_pair:], value.reshape(-1) - no_pair
     of_pair = paired(label, value, len(values))
     counts = tally(of_pair, n_states * len(values)).reshape(n_states, len(values))
     cluster_of = np.full(counts.shape, -1, dtype=np.int64)
-    found: list[FoundCluster] = []
+    found: list[Cluster] = []
     for s_pred, own in enumerate(counts):
         occupied = np.flatnonzero(own)
         for members, extent in clusterer(values[occupied], own[occupied], threshold, grid_size):
             cluster_of[s_pred, occupied[members]] = len(found)
-            found.append(FoundCluster(s_pred, extent, int(own[occupied[members]].sum())))
-    spectra = np.zeros((n_states, bins.shape[1], grid_size), dtype=np.int64)
-    for axis in range(bins.shape[1]):
+            found.append(Cluster(s_pred, extent, int(own[occupied[members]].sum())))
+    spectra = np.zeros((n_states, n_axes, grid_size), dtype=np.int64)
+    for axis in range(n_axes):
         np.add.at(spectra[:, axis].T, values[:, axis], counts.T)
-    if bins.shape[1] == 1:
-        spectra = spectra[:, 0]
-    return PairClusters(renamed(of_pair, cluster_of.ravel()), tuple(found), spectra)
+    return PairClusters(renamed(of_pair, cluster_of.ravel()), tuple(found), spectra[:, 0] if n_axes == 1 else spectra)
 
 
-def _values(bins: Ints, grid_size: int) -> tuple[Ints, Labels]:
-    """The values (m, K-1) of f_h that occur, in lexicographic order, and which of them each pair has, -1 for none."""
-    if bins.shape[1] == 1:
-        return np.arange(grid_size)[:, None], bins[:, 0]
-    values, value = np.unique(bins, axis=0, return_inverse=True)
-    none = int(len(values) > 0 and values[0, 0] < 0)  # where there is no pair, which comes first
-    return values[none:], value.reshape(-1) - none
-
-
-def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list[tuple[NDArray[np.int64], Extent]]:
+def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list[tuple[Ints, Extent]]:
     """The paper's scan: its clusters in the order in which it meets them.
 
     A cluster starts at a heavy bin none of whose neighbours is taken; it is all heavy bins connected with that one,
@@ -114,61 +89,27 @@ def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list
 
     Paper: Lines 17-21, 39-43
     """
-    if occupied.shape[1] == 1:
-        return _scan_line(occupied[:, 0], counts >= threshold, grid_size)
-    heavy = np.flatnonzero(counts >= threshold)
-    beside, too_near = near(occupied, occupied[heavy], 1), near(occupied[heavy], occupied[heavy], 2)
-    place = {int(bin_): i for i, bin_ in enumerate(heavy)}
-    taken = np.zeros(len(occupied), dtype=bool)
-    blocked = np.zeros(len(heavy), dtype=bool)
-    found = []
-    for start in range(len(heavy)):
+    heavy = counts >= threshold
+    taken, blocked = np.zeros((2, len(counts)), dtype=bool)
+    found: list[tuple[Ints, Extent]] = []
+    for start in np.flatnonzero(heavy).tolist():
         if blocked[start]:
             continue
-        component, stack = {start}, [start]
+        core, wide, around = np.zeros((3, len(counts)), dtype=bool)
+        core[start] = True
+        stack = [start]
         while stack:
-            for bin_ in beside[stack.pop()].tolist():
-                i = place.get(bin_)
-                if i is not None and i not in component and not taken[bin_]:
-                    component.add(i)
-                    stack.append(i)
-        core = sorted(component)
-        wide = np.unique(np.concatenate([beside[i] for i in core]))
-        members = wide[~taken[wide]]
-        taken[members] = True
-        blocked[np.concatenate([too_near[i] for i in core])] = True
-        first, last = occupied[heavy[core]].min(axis=0), occupied[heavy[core]].max(axis=0)
-        found.append(
-            (members, tuple((max(int(a) - 1, 0), min(int(b) + 1, grid_size - 1)) for a, b in zip(first, last)))
-        )
+            distance = np.abs(occupied - occupied[stack.pop()]).max(axis=1)
+            beside = distance <= 1
+            wide |= beside
+            around |= distance <= 2
+            new = beside & heavy & ~taken & ~core
+            core |= new
+            stack += np.flatnonzero(new).tolist()
+        members = np.flatnonzero(wide & ~taken)
+        able = occupied[core & ~blocked]  # to start a cluster; one that is not is a margin, which has none of its own
+        covered = np.concatenate([able - 1, able + 1, occupied[members]]).clip(0, grid_size - 1)
+        found.append((members, tuple(zip(covered.min(axis=0).tolist(), covered.max(axis=0).tolist()))))
+        taken |= wide
+        blocked |= around
     return found
-
-
-def _scan_line(position: Ints, heavy: NDArray[np.bool_], grid_size: int) -> list[tuple[NDArray[np.int64], Extent]]:
-    """The same for two agents: j, j' and the bins from j - 1 to j' as in Lines 17-21."""
-    bins = position.tolist()
-    found: list[tuple[NDArray[np.int64], Extent]] = []
-    j_next, n_xi = 0, grid_size - 1
-    for i in np.flatnonzero(heavy).tolist():
-        j = bins[i]
-        if j < j_next:
-            continue
-        end = i
-        while end + 1 < len(bins) and heavy[end + 1] and bins[end + 1] == bins[end] + 1:
-            end += 1
-        j_prime = min(bins[end] + 1, n_xi)
-        first = max(0, j - 1)
-        covered = range(np.searchsorted(position, first), np.searchsorted(position, j_prime, side="right"))
-        found.append((np.array(covered, dtype=np.int64), ((first, j_prime),)))
-        j_next = j_prime + 2
-    return found
-
-
-def near(bins: Ints, centres: Ints, distance: int) -> list[NDArray[np.int64]]:
-    """For every centre the bins (m, axes) within a distance of it along every axis, ascending."""
-    from scipy.spatial import cKDTree
-
-    if not len(centres):
-        return []
-    found = cKDTree(bins).query_ball_point(centres, distance, p=np.inf, return_sorted=True)
-    return [np.array(each, dtype=np.int64) for each in found]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Floats
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
 from craftrl.core.oracle import EncoderFit, LogOdds, PreparedOracle
@@ -28,7 +29,7 @@ class Profiles:
     n_before  S
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     n_before: int
 
 

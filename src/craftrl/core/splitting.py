@@ -19,15 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.arrays import Bools, Floats, Ints
+from craftrl.core.clusters import PairClusters
 from craftrl.core.learned import Profiles
+from craftrl.core.trace import Cluster
 
 __all__ = ["split_by_profile"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 # Distance of two kinds, in their own deviation; the halves of a normal distribution have 2.6, of an even one 3.5.
 APART = 4.0
 LEAST_SHARE = 0.1  # of a cluster that makes a kind of its own: what is rarer may be strays
@@ -43,7 +42,7 @@ def split_by_profile(found: PairClusters, profiles: Profiles, gap: float) -> Pai
     s_pred = np.array([c.s_pred for c in found.clusters], dtype=np.int64)
     kinds = _Kinds(profiles.values, profiles.n_before, found.cluster, s_pred, gap)
     cluster = np.full_like(found.cluster, -1)
-    clusters: list[FoundCluster] = []
+    clusters: list[Cluster] = []
     order = np.argsort(found.cluster, kind="stable")
     ends = np.searchsorted(found.cluster[order], np.arange(len(found.clusters) + 1))
     for whole, first, last in zip(found.clusters, ends, ends[1:]):
@@ -85,7 +84,7 @@ class _Kinds:
         has_say[s_pred] = True
         return float(np.abs(self.profiles[low].mean(axis=0) - self.profiles[high].mean(axis=0))[has_say].max())
 
-    def _leads_to(self, kind: Ints) -> NDArray[np.bool_]:
+    def _leads_to(self, kind: Ints) -> Bools:
         """Which predecessors (S,) have observations of this kind among their successors."""
         distance = np.linalg.norm(
             (self.profiles - self.profiles[kind].mean(axis=0)).reshape(len(self.cluster), -1), axis=1

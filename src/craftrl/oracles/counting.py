@@ -27,6 +27,7 @@ from craftrl.core.labels import Labels, renamed
 from craftrl.core.losses import best_bins, best_relabelling, log_loss
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
+from craftrl.core.trace import FinitePairModel
 from craftrl.data.dataset import ArraySteps, TrajectoryDataset
 from craftrl.engine.counting import Counter
 from craftrl.engine.packing import Packed, Share, View, Words
@@ -352,21 +353,6 @@ class CountedSeparation:
 
 
 # -- what was learned --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FinitePairModel(Savable):
-    """f_h = (phi_i, phi_j, table): indices into Phi_h and Phi_{h+1}, and the bins of each pair of values.
-
-    i      CONSTANT (-1) for the constant encoder that starts a chain
-    table  int (N_s, N_s, K-1)
-    loss   the mean loss per pair, in nats
-    """
-
-    i: int
-    j: int
-    table: Ints
-    loss: float
 
 
 @dataclass(frozen=True)

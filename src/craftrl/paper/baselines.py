@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.labels import n_labels, renamed
 from craftrl.core.losses import FIXED_POINT
-from craftrl.core.merging import merge_clusters, state_of_cluster
+from craftrl.core.merging import merge_clusters
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
@@ -113,10 +114,10 @@ class RecursiveDRAFT(_BinaryTwoAgents):
         n_states = [1]
         for h in range(1, tau.H):
             half, predecessors = _halves(prepared, h, labels[h - 1], n_states[-1])
-            states, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
-            labels[h] = state_of_cluster(states, len(predecessors))[half]
-            encoders.append(prepared.encode(h + 1, labels[h], len(states)).encoder)
-            n_states.append(len(states))
+            state_of, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
+            labels[h] = renamed(half, state_of)
+            encoders.append(prepared.encode(h + 1, labels[h], n_labels(state_of)).encoder)
+            n_states.append(n_labels(state_of))
         if min(n_states) == 0:
             warnings.warn(
                 f"RecursiveDRAFT found no state from h = {n_states.index(0) + 1} on; give it more trajectories.",
