@@ -4,7 +4,7 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from craftrl.oracles.base import Choice, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, Separation
 from craftrl.oracles.classifier import ClassifierOracle
@@ -29,7 +29,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type:
     if name in ("NeuralOracle", "Training"):
-        return getattr(import_module("craftrl.oracles.network"), name)
+        found: type = getattr(import_module("craftrl.oracles.network"), name)
+        return found
     raise AttributeError(f"module 'craftrl.oracles' has no attribute {name!r}")

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from scipy.spatial import cKDTree
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 
@@ -94,21 +95,12 @@ class ClassifierOracle(Oracle):
         check_whole("repeats", self.repeats, 1, MOST_REPEATS)
         check_whole("seed", self.seed, 0, MOST_SEED)
         check_flag("calibrate", self.calibrate)
-        can = [hasattr(self.classifier, name) for name in ("fit", "get_params", "set_params")]
-        if isinstance(self.classifier, type) or not all(can):
+        check_whole("folds", self.folds, 2, max(tau.n, 2), "a fold has one trajectory at least")
+        told = any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function"))
+        if isinstance(self.classifier, type) or not (hasattr(self.classifier, "set_params") and told):
             raise InvalidParameterError(
-                f"classifier must be a scikit-learn classifier, such as HistGradientBoostingClassifier(); "
-                f"{shown(self.classifier)} was given."
-            )
-        if not any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function")):
-            raise InvalidParameterError(
-                f"A classifier needs predict_proba or decision_function; {type(self.classifier).__name__} has neither; "
-                "wrap it in sklearn.calibration.CalibratedClassifierCV."
-            )
-        check_whole("folds", self.folds, 2)
-        if self.folds > tau.n:
-            raise InvalidParameterError(
-                f"folds must be at most the number of trajectories, {tau.n}; {self.folds} was given."
+                "classifier must be a scikit-learn classifier with predict_proba or decision_function, such as "
+                f"HistGradientBoostingClassifier(); {shown(self.classifier)} was given."
             )
         return PreparedClassifier(self, tau)
 
@@ -140,8 +132,6 @@ class PreparedClassifier(PreparedLearned):
         self.fold_of = [stratified_folds(tau.agent, oracle.folds, rng) for _ in range(oracle.repeats)]
         self._of_pairs: dict[tuple[bool, int, int], list[Clone]] = {}
         self._last_profiles: dict[int, tuple[bytes, Ints, Floats]] = {}  # of each h: for which states, and `_profiles`
-
-    # -- log-odds: Line 10 ----------------------------------------------------------------------------------------
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
         """Steps are independent of one another, or all have one classifier; trained once, whatever the grid."""
@@ -193,15 +183,14 @@ class PreparedClassifier(PreparedLearned):
     @cached_property
     def _calibration(self) -> tuple[Floats, Floats]:
         """A factor (H-1,) and offsets (H-1, K) for what the clones say of the pairs at each step."""
-        there = self.tau.lengths[:, None] > np.arange(1, self.tau.H)
-        found = [self._scale_and_shift(self.log_p[rows, h], self.tau.agent[rows]) for h, rows in enumerate(there.T)]
-        return np.array([scale for scale, _ in found]), np.array([shift for _, shift in found])
-
-    def _scale_and_shift(self, log_p: Floats, agent: Ints) -> tuple[float, Floats]:
-        return calibration(log_p, agent) if self.calibrate else (1.0, np.zeros(log_p.shape[1]))
+        scale, shift = np.ones(self.tau.H - 1), np.zeros((self.tau.H - 1, self.tau.K))
+        for h in range(1, self.tau.H if self.calibrate else 1):
+            there = self.tau.present(h + 1)
+            scale[h - 1], shift[h - 1] = calibration(self.log_p[there, h - 1], self.tau.agent[there])
+        return scale, shift
 
     def _calibrated(self, log_p: Floats, agent: Ints) -> Floats:
-        scale, shift = self._scale_and_shift(log_p, agent)
+        scale, shift = calibration(log_p, agent) if self.calibrate else (1.0, 0.0)
         return np.asarray(log_softmax(log_p * scale + shift, axis=1))
 
     def _log_p_of(
@@ -239,8 +228,6 @@ class PreparedClassifier(PreparedLearned):
         x_h, x_next = self.tau.at(h)[first], self.tau.at(h + 1)[second]
         return _pair_features(x_h, x_next, h / self.tau.H if together else None)
 
-    # -- log-odds once states are known ---------------------------------------------------------------------------
-
     def log_odds_given(self, h: int, label: Labels, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
         """The state's own part of the profile of x_{h+1}, calibrated state by state.
 
@@ -266,14 +253,13 @@ class PreparedClassifier(PreparedLearned):
     def _profiles(self, h: int, label: Labels, grid: Grid) -> tuple[Ints, Floats]:
         """Rows, and the profiles (m, S + A, K) of their x_{h+1}: centred log-probabilities of the agents, smoothed.
 
-        f_h depends on both observations through their states alone. So x_{h+1} is seen beside other observations x_h of
-        each of S states, and then beside A observations of h+2, the same ones for all: early on there are few states of
-        h to compare with, and these tell two states of h+1 apart. Many of the pairs never occur. What a classifier
-        makes of them is no log-odds of anything, but as long as it looks at states and not at noise it says the same
-        for one state. A state that was found, but that no trajectory is read to be in, says nothing: zeros.
+        f_h depends on observations through their states alone. So x_{h+1} is seen beside other observations x_h of each
+        of S states, and beside A observations of h+2, which tell its states apart where h has few. Many of the pairs
+        never occur. What a classifier makes of them is no log-odds of anything, but as long as it looks at states and
+        not at noise it says the same for one state. A state that no trajectory is read to be in says nothing: zeros.
 
-        No further from even than the grid goes: a clone that is too sure of itself must not drown the rest. What does
-        not depend on the grid is kept: both questions need it, and so do other bounds.
+        Profiles are clipped to the grid: a clone that is too sure of itself must not drown the rest. What does not
+        depend on the grid is kept: both questions need it, and so do other bounds.
         """
         tau, n_states = self.tau, n_labels(label)
         if self._last_profiles.get(h, (b"",))[0] != label.tobytes():
@@ -310,14 +296,11 @@ class PreparedClassifier(PreparedLearned):
         most = grid.xi * grid.n_xi / 4
         return rows, _smoothed(np.clip(log_p, -most, most), n_states)
 
-    # -- separation and encoding: Lines 25 and 46 -----------------------------------------------------------------
-
     def separation(self, h: int, cluster: Labels, n_clusters: int) -> Separation:
         """A classifier for each two sets, and none where a linear discriminant tells them apart, as it mostly does.
 
-        One classifier over all clusters of a step would answer every question of the step at once. Boosted trees cannot
-        be relied on for that: among dozens of classes, several of which are the same state and so cannot be told apart,
-        the scores of the others may grow without bound, until it is sure of itself and wrong nearly everywhere.
+        One classifier over all clusters of a step would answer every question at once. But of boosted trees for dozens
+        of classes, several of which are the same state, the scores may grow without bound.
 
         Paper: Line 25, Equation 17
         """
@@ -454,8 +437,6 @@ def _smoothed(profile: Floats, n_states: int) -> Floats:
     near = min(NEIGHBOURS, m // max(8 * n_states, 1))
     if near < 2:
         return profile
-    from scipy.spatial import cKDTree
-
     flat = main = profile.reshape(m, -1)
     if flat.shape[1] > DIMENSIONS:
         centred = flat - flat.mean(axis=0)

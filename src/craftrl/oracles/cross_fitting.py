@@ -1,10 +1,8 @@
 """Clones of one classifier, and what they say of rows that they did not learn from.
 
-A classifier may know by heart what it learned from. So every value here comes from a clone that never saw the row:
-rows are dealt into folds, each class evenly, and each fold is answered by a clone that learned from the others. What
-clones say of the agents is calibrated on such rows.
-
-This is the one place where classifiers are fitted, and where classes are met that are too small for them.
+A classifier may know by heart what it learned from. So rows are dealt into folds, each class evenly, and each fold is
+answered by a clone that learned from the others. What clones say of the agents is calibrated on such rows. This is the
+one place where classifiers are fitted, and where classes are met that are too small for them.
 
 Paper: Lines 10, 25 and 46, with a classifier in place of finite classes
 """
