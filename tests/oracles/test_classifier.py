@@ -114,9 +114,9 @@ def test_default_classifiers_stay_near_chance_on_the_papers_bits():
 @pytest.mark.parametrize(
     ("oracle", "message"),
     [
-        (ClassifierOracle(KMeans()), "KMeans has neither"),
-        (ClassifierOracle(TREE, folds=1), "folds must be an integer of at least 2; 1 was given"),
-        (ClassifierOracle(DecisionTreeClassifier), "must be a scikit-learn classifier, such as"),
+        (ClassifierOracle(KMeans()), "with predict_proba or decision_function, such as .*; KMeans"),
+        (ClassifierOracle(TREE, folds=1), "folds must be an integer from 2 to 3000; 1 was given"),
+        (ClassifierOracle(DecisionTreeClassifier), "must be a scikit-learn classifier with"),
         (LinearRegression(), "oracle must be an Oracle such as"),
     ],
 )

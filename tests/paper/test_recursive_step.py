@@ -92,10 +92,11 @@ def errors_after_one_step(labelled: np.ndarray, bins: np.ndarray) -> float:
         for members, _ in scan(occupied[:, None], spectrum[occupied], threshold, GRID.size):
             clusters.append(labelled[s_pred] * np.isin(bins, occupied[members]))
             predecessors.append(s_pred)
-    states, _ = merge_clusters(predecessors, CountSeparation(clusters).loss)
-    if len(states) != 2:
+    state_of, _ = merge_clusters(predecessors, CountSeparation(clusters).loss)
+    if state_of.max(initial=-1) != 1:
         return 1.0
-    right = np.array([[sum(clusters[c] for c in members)[:, s].sum() for s in (0, 1)] for members in states])
+    members = [[c for c, own in zip(clusters, state_of) if own == state] for state in (0, 1)]
+    right = np.array([[sum(own)[:, s].sum() for s in (0, 1)] for own in members])
     return 1 - max(right.trace(), np.fliplr(right).trace()) / n
 
 

@@ -1,8 +1,6 @@
 """phi'_h: what an encoder is, and what some of them can do beside encoding.
 
-Any callable from observations to states is an encoder. What more it can do is declared by its class: a
-`FeatureEncoder` works in two parts and shares the first one with others, a `Savable` (`craftrl.core.saved`) can be
-written to a file.
+Any callable from observations to states is an encoder. One that is a `Savable` can be written to a file.
 
 Paper: Lines 6 and 46
 """
@@ -42,11 +40,7 @@ class Encoder(Protocol):
 
 
 class FeatureEncoder(ABC):
-    """An encoder in two parts: features of the observations, and states read off the features.
-
-    Several encoders may share the first part; whoever has the features of an observation already, from one of them,
-    need not compute them again for the others.
-    """
+    """An encoder in two parts, of which several may share the first: features of observations, and states off these."""
 
     @property
     @abstractmethod
@@ -107,14 +101,11 @@ class CoordinateEncoder(ValueEncoder, Savable):
 
     feature: int
     state_of: Ints
+    h = None
 
     @property
     def index(self) -> int:  # type: ignore[override]
         return self.feature
-
-    @property
-    def h(self) -> None:  # type: ignore[override]
-        return None
 
     def values(self, x: Observations) -> Observations:
         return x.reshape(len(x), int(np.prod(x.shape[1:])))[:, self.feature]

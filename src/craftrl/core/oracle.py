@@ -54,8 +54,7 @@ Separation = Callable[[int, Sequence[int]], float]
 class PairFunction(Protocol):
     """f_1..f_{H-1} on new data: trajectories (n, H, *obs) to log-odds (n, H-1, K-1) in nats.
 
-    Of agent 0 against each other agent, the agents being as frequent as in the data that was fitted. One that is
-    `Savable` is saved with the model.
+    Of agent 0 against each other one, as frequent as in the data fitted. A `Savable` one is saved with the model.
     """
 
     def __call__(self, x: Observations) -> Floats: ...
@@ -63,27 +62,19 @@ class PairFunction(Protocol):
 
 @runtime_checkable
 class CheckablePairFunction(PairFunction, Protocol):
-    """f_1..f_{H-1} that states can be checked with, without training anything again.
+    """f_1..f_{H-1} that states can be checked with, without training anything again (`diagnostics.sufficiency`).
 
-    `craftrl.diagnostics.sufficiency` asks for more than the values of f_h on whole trajectories.
+    unseen     the trajectories (m,) of the data fitted whose log-odds can be had from what did not learn from them
+    of_unseen  the log-odds (m, H-1, K-1) of those trajectories, x being what `rows` of them saw: (m, H, *obs)
+    beside     log-odds (n, H, 2 R (K-1)) of every observation of x (n, H, *obs) with those of R other trajectories:
+               first come the R pairs (x_h, reference at h+1), then the R pairs (reference at h-1, x_h). Constant
+               shifts do not count, and what is not there is 0
     """
 
     @property
-    def unseen(self) -> Labels:
-        """The trajectories (m,) of the data fitted whose log-odds can be had from what did not learn from them."""
-        ...
-
-    def of_unseen(self, x: Observations, rows: Labels) -> Floats:
-        """The log-odds (m, H-1, K-1) of those trajectories, x being what `rows` of them saw: (m, H, *obs)."""
-        ...
-
-    def beside(self, x: Observations, references: Observations) -> Floats:
-        """Log-odds (n, H, 2 R (K-1)) of every observation of x (n, H, *obs) with those of other trajectories.
-
-        `references` (R, H, *obs) are the same for all: first come the R pairs (x_h, reference at h+1), then the R pairs
-        (reference at h-1, x_h). Constant shifts do not count, and what is not there is 0.
-        """
-        ...
+    def unseen(self) -> Labels: ...
+    def of_unseen(self, x: Observations, rows: Labels) -> Floats: ...
+    def beside(self, x: Observations, references: Observations) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -157,8 +148,7 @@ class OracleCalls:
     """The one place that asks oracles: it counts and times what they are asked and, with `remember`, keeps the answers.
 
     While bounds are chosen, Algorithm 2 runs several times on one dataset, and most of what it asks was asked before:
-    log-odds depend on the grid alone, separation and encoding on the labels of one step. Remembering costs memory, and
-    the hashing of labels.
+    log-odds depend on the grid alone, separation and encoding on the labels of one step.
     """
 
     def __init__(self, remember: bool = False, max_bytes: int = MEMORY_BYTES) -> None:
@@ -176,7 +166,7 @@ class OracleCalls:
     def __call__(
         self, question: str, method: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs
     ) -> Answer:
-        """What `method` answers to the arguments; the name of the question is that of its record."""
+        """What `method` answers to the arguments."""
         use = self._use.get(question, OracleUse(question, 0, 0, 0.0))
         key = (question, *map(_hashable, args)) if self.remember else None
         if key in self._answers:

@@ -76,17 +76,15 @@ class StepTrace(Savable):
     comparisons   all merge tests, in the order made
     n_states      |S_{h+1}|
     assigned      of the trajectories that are there at h+1, the share that has a state
-    outcome       "no state", "one state" and "too many states" (more than the encoders have values, where that
-                  is known) mean that the paper's assumptions do not hold on this data
-    f_loss        mean loss of f_h per pair in nats: for classifiers and networks on pairs that it did not learn from,
-                  for finite classes on those that it did
+    outcome       all but "ok" mean that the paper's assumptions do not hold on this data; "too many states": more than
+                  the encoders have values
+    f_loss        mean loss of f_h per pair in nats; on pairs that it did not learn from, unless the class is finite
     encoder_loss  the loss of phi'_{h+1} in Line 46, per state
     chance        the loss of knowing the agents' shares alone, on the same pairs
     p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`)
-    p_residual    how likely it is by chance alone that something in x_h or x_{h+1} tells the agents apart beyond the
-                  states of h and h+1 as well as it does (`craftrl.diagnostics.tests`)
-    p_closure     how likely it is by chance alone that something in x_h tells of the state of h+1 beyond that of h, or
-                  the other way round, as well as it does (`craftrl.diagnostics.tests`)
+    p_residual    the same of something in x_h or x_{h+1} that tells the agents apart beyond the states of h and h+1
+    p_closure     the same of something in x_h that tells of the state of h+1 beyond that of h, or the other way round
+                  (both `craftrl.diagnostics.tests`)
 
     A p-value is None where it was not tested, or the oracle does not say.
     """
@@ -109,12 +107,7 @@ class StepTrace(Savable):
 
 @dataclass(frozen=True)
 class OracleUse(Savable):
-    """How often an oracle was asked one kind of question during `fit`, such as "log-odds", "separation", "encoding".
-
-    asked    questions in all
-    reused   how many of them were answered from memory
-    seconds  spent on the others
-    """
+    """How often `fit` asked one kind of question, how many of these memory answered, seconds spent on the others."""
 
     question: str
     asked: int
@@ -124,14 +117,11 @@ class OracleUse(Savable):
 
 @dataclass(frozen=True)
 class Trace(Savable):
-    """What `fit` did: the grid, one record per iteration, and what it asked of the oracle.
-
-    `trace[h]` is iteration h, counted from 1.
+    """What `fit` did. `trace[h]` is iteration h, counted from 1.
 
     models      f_1..f_{H-1} of a finite class, else ()
-    oracle_use  one entry for each kind of question
-    start       whether all trajectories begin in one state, by test; None where the oracle does not say, or starts were
-                given
+    oracle_use  what was asked of the oracle, one entry for each kind of question
+    start       the test of one start state; None where the oracle does not say, or starts were given
     findings    what speaks against the states, or is worth knowing of them
     """
 
