@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -38,6 +38,9 @@ class ByStep(tuple[Item, ...]):
                 f"h must be one of 1..{len(self)}; h = {shown(h)} was given; count from 1, as the paper does."
             )
         return super().__getitem__(int(h) - 1)
+
+    def __reversed__(self) -> Iterator[Item]:
+        return iter(tuple(self)[::-1])
 
     def index(self, value: object) -> int:  # type: ignore[override]
         """The first step h, counted from 1, whose item is `value`."""

@@ -6,7 +6,7 @@ Paper: Algorithm 2
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -227,13 +227,19 @@ class CRAFT(Learner):
 
     def _reading(self, oracle: Oracle, prepared: PreparedOracle) -> _Reading:
         """How the oracle's answers are read: what the user says, else what suits the oracle and the data."""
-        advice = {choice.parameter: choice for choice in oracle.suits()}
-        if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(advice["coupling"].value)):
+        advice = {choice.parameter: choice for choice in (*oracle.suits(), one_encoder_for(oracle, prepared.tau))}
+        suited = cast(Coupling, advice["coupling"].value)
+        if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(suited)):
             advice["coupling"] = Choice("coupling", *other)
-        advice["stationary"] = one_encoder_for(oracle, prepared.tau)
         asked = {name: choice for name, choice in advice.items() if getattr(self, name) == "auto"}
-        values = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
-        return _Reading(**values, choices=tuple(asked.values()))
+        taken = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
+        return _Reading(
+            cast(Coupling, taken["coupling"]),
+            cast(ClustererName, taken["clusterer"]),
+            bool(taken["relabel"]),
+            bool(taken["stationary"]),
+            tuple(asked.values()),
+        )
 
     def log_odds(self, x: Trajectories) -> Floats:
         """f_h(x_h, x_{h+1}) of trajectories that may be new: how much likelier agent 0 is than each other agent.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def _check_description(oracle: Oracle) -> Coupling:
     for name, choice in choices.items():
         legal = choice.value in LEGAL[name] and choice.why.strip()
         must(legal, f"suits must choose a {name} among {LEGAL[name]} and say why; it says {str(choice)!r}.")
-    return choices["coupling"].value
+    return cast(Coupling, choices["coupling"].value)
 
 
 @about("Log-odds")
