@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from craftrl.core.merging import merge_clusters
+from craftrl.core.clusters import merge_clusters
 
 
 class Truth:

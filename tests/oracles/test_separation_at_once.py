@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from craftrl.core.merging import merge_clusters
+from craftrl.core.clusters import merge_clusters
 from craftrl.oracles.network.separation import ClassifierSeparation
 
 

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from lemmas import recursive_step_epsilon, recursive_step_holds, recursive_step_sample_size
 
-from craftrl.core.clusters import heaviness_threshold, scan
+from craftrl.core.clusters import heaviness_threshold, merge_clusters, scan
 from craftrl.core.grid import Grid
-from craftrl.core.merging import merge_clusters
 
 DELTA = 0.1
 H, STEP = 3, 2

@@ -12,13 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import cluster_pairs, heaviness_threshold, scan
+from craftrl.core.clusters import cluster_pairs, heaviness_threshold, merge_clusters, scan
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, renamed
 from craftrl.core.learned import PreparedLearned
-from craftrl.core.merging import merge_clusters
 from craftrl.core.oracle import Coupling, OracleCalls, PairFunction, PreparedOracle
 from craftrl.core.saved import Savable
 from craftrl.core.splitting import split_by_profile

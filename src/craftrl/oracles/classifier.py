@@ -21,12 +21,12 @@ from sklearn.base import BaseEstimator
 
 from craftrl.arguments import check_flag, check_whole, shown
 from craftrl.arrays import Floats, Ints, Observations
+from craftrl.core.clusters import CHANCE_HALF
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value, paired_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.learned import PreparedLearned, Profiles
-from craftrl.core.merging import CHANCE_HALF
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.data.dataset import TrajectoryDataset

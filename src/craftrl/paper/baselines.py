@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from craftrl.core.clusters import merge_clusters
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.labels import n_labels, renamed
 from craftrl.core.losses import FIXED_POINT
-from craftrl.core.merging import merge_clusters
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
