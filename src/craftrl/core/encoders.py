@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from craftrl.arrays import Ints, Observations
 from craftrl.core.labels import n_labels, renamed, tally
@@ -25,7 +25,6 @@ __all__ = [
     "ConstantEncoder",
     "CoordinateEncoder",
     "Encoder",
-    "FeatureEncoder",
     "ValueEncoder",
     "encode_dataset",
     "named_states",
@@ -37,26 +36,6 @@ class Encoder(Protocol):
     """phi'_h: observations (n, *obs) to states (n,)."""
 
     def __call__(self, x: Observations) -> Ints: ...
-
-
-class FeatureEncoder(ABC):
-    """An encoder in two parts, of which several may share the first: features of observations, and states off these."""
-
-    @property
-    @abstractmethod
-    def trunk(self) -> object:
-        """The first part; two encoders with the very same trunk have the same features."""
-
-    @abstractmethod
-    def features(self, x: Observations) -> NDArray[np.floating]:
-        """Features (n, dim) of observations (n, *obs)."""
-
-    @abstractmethod
-    def of_features(self, z: NDArray[np.floating]) -> Ints:
-        """The states (n,) of observations whose features are known."""
-
-    def __call__(self, x: Observations) -> Ints:
-        return self.of_features(self.features(x)) if len(x) else np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from craftrl.core.craft import CLUSTERERS
-from craftrl.core.encoders import Encoder, FeatureEncoder, read_states
+from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle
@@ -150,7 +150,7 @@ def _check_encoder(fit: EncoderFit, x: NDArray[Any], n_states: int, oracle: Orac
     with about(f"The answer of {name} to an empty batch"):
         must(np.shape(encoder(x[:0])) == (0,), f"{name} must return no state for no observation; it does.")
     again: dict[str, Encoder] = {}
-    if isinstance(encoder, FeatureEncoder):
+    if hasattr(encoder, "of_features") and hasattr(encoder, "features"):
         again["of_features(features(x))"] = lambda x: encoder.of_features(encoder.features(x))
     if isinstance(encoder, Savable):
         again["saved and restored"] = _restored(encoder, oracle)
