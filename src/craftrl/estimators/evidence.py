@@ -24,7 +24,8 @@ PRIOR_VISITS = 0.5  # of each agent, in a pair of states, before any was counted
 
 def agents_evidence(counts: Ints, tau: TrajectoryDataset) -> Floats:
     """Minus the log-probability in nats of the agents in each pair of states: counts (..., K) to (...)."""
-    prior = PRIOR_VISITS * tau.K * tau.counts / tau.n
+    pairs = np.maximum(np.bincount(tau.agent, tau.lengths - 1), 1)  # of each agent, those that are over left out
+    prior = PRIOR_VISITS * tau.K * pairs / pairs.sum()
     visits = counts.sum(axis=-1)
     total = gammaln(visits + prior.sum()) - gammaln(prior.sum())
     return np.asarray(total - (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1))
@@ -32,9 +33,8 @@ def agents_evidence(counts: Ints, tau: TrajectoryDataset) -> Floats:
 
 def chained_evidence(codes: Iterable[Labels], tau: TrajectoryDataset) -> float:
     """Of the states of all trajectories at h = 1, 2, ..., -1 where one is over, in nats per pair; lower is better."""
-    tables = pair_tables(codes, tau)
-    total = sum(float(agents_evidence(counts, tau).sum()) for counts in tables)
-    return total / max(sum(int(counts.sum()) for counts in tables), 1)
+    counts = np.concatenate(pair_tables(codes, tau))
+    return float(agents_evidence(counts, tau).sum()) / max(int(counts.sum()), 1)
 
 
 def shared_evidence(labels: Labels, tau: TrajectoryDataset) -> float:
