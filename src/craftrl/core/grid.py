@@ -16,7 +16,7 @@ from craftrl.arrays import Floats
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Grid", "check_bound"]
+__all__ = ["Grid"]
 
 MOST_BINS = 2**15  # bins are kept as 16-bit integers
 BOUNDS = {  # the largest value of each, what must hold, and what it is the least of

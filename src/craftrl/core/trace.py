@@ -18,7 +18,7 @@ from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Comparison", "Extent", "FinitePairModel", "OracleUse", "Outcome", "StepTrace", "Trace"]
+__all__ = ["Cluster", "Comparison", "FinitePairModel", "OracleUse", "StepTrace", "Trace"]
 
 MISREAD = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
 Outcome = Literal["ok", "no state", "one state", "too many states"]

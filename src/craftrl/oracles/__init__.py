@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from craftrl.oracles.base import Choice, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, Separation
+from craftrl.oracles.base import Choice, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
 
@@ -17,14 +17,12 @@ __all__ = [
     "Choice",
     "ClassifierOracle",
     "CoordinateOracle",
-    "Encoder",
     "EncoderFit",
     "FiniteOracle",
     "LogOdds",
     "NeuralOracle",
     "Oracle",
     "PreparedOracle",
-    "Separation",
     "Training",
 ]
 
