@@ -214,14 +214,13 @@ class PreparedClassifier(PreparedLearned):
         """For each fold a clone that learned the agents of pairs from all others."""
         key = (together, 0 if together else h, repeat)
         if key not in self._of_pairs:
-            self._of_pairs[key] = []
+            clones, steps = [], range(1, self.tau.H) if together else [h]
             for fold in range(self.folds):
                 learned = self.fold_of[repeat] != fold
-                steps = range(1, self.tau.H) if together else [h]
                 rows = [(step, np.flatnonzero(self.tau.present(step + 1) & learned)) for step in steps]
                 x = np.concatenate([self._features(step, own, own, together) for step, own in rows])
-                agent = np.concatenate([self.tau.agent[own] for _, own in rows])
-                self._of_pairs[key].append(self.clones.fit(x, agent))
+                clones.append(self.clones.fit(x, np.concatenate([self.tau.agent[own] for _, own in rows])))
+            self._of_pairs[key] = clones
         return self._of_pairs[key]
 
     def _features(self, h: int, first: Ints, second: Ints, together: bool) -> Floats:
@@ -272,9 +271,9 @@ class PreparedClassifier(PreparedLearned):
             before = np.zeros((m, n_states, tau.K))
             for repeat, fold_of in enumerate(self.fold_of):
                 for s in np.unique(label[label >= 0]):
-                    beside = np.empty((turns, m), dtype=np.int64)
+                    beside, of_state = np.empty((turns, m), dtype=np.int64), np.flatnonzero(label == s)
                     for turn, fold in np.ndindex(turns, self.folds):
-                        mine, of_state = fold_of[rows] == fold, np.flatnonzero(label == s)
+                        mine = fold_of[rows] == fold
                         near = of_state[fold_of[of_state] == fold]  # so that no clone saw either trajectory
                         if mine.any():
                             beside[turn, mine] = rng.choice(near if len(near) else of_state, size=int(mine.sum()))
