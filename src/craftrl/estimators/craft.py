@@ -36,7 +36,7 @@ from craftrl.estimators.exact import fit_by_step, fit_stationary
 from craftrl.estimators.learned import fit_learned
 from craftrl.estimators.matching import Matching
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
 
 __all__ = ["CRAFT"]
