@@ -7,8 +7,6 @@ import craftrl
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.data.fingerprint import described, fingerprint, whole_digest
 from craftrl.envs import BitsExBMDP, collect, record
-from craftrl.errors import InvalidDataError
-from craftrl.paper import DRAFT
 
 WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
 AGENTS = WORLD.paper_policies()
@@ -54,9 +52,6 @@ def test_a_saved_model_says_what_it_was_fitted_to(tmp_path):
     model = CRAFT(alpha=1.0, eta=0.1, nu=0.1).fit(tau)
     assert model.data_ == described(tau)
     assert model.data_["trajectories"] == [500, 500]
-    model.save_pretrained(tmp_path / "model")
-    model.save_pretrained(tmp_path / "model")  # replaced, as those who know the name expect
-    assert CRAFT.from_pretrained(tmp_path / "model").data_ == model.data_
+    model.save(tmp_path / "model")
+    assert craftrl.load(tmp_path / "model").data_ == model.data_
     assert craftrl.load(tmp_path / "model").data_["fingerprint"] == fingerprint(tau)
-    with pytest.raises(InvalidDataError, match=r"must hold a DRAFT; it holds a CRAFT"):
-        DRAFT.from_pretrained(tmp_path / "model")

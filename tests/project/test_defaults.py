@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import CRAFT
+from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, NeuralOracle
 from craftrl.cli.fit import add_arguments
 from craftrl.cli.parser import CommandParser
 from craftrl.data.inputs import as_dataset
@@ -38,7 +39,7 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
     said = {row[0]: row[column] for row in TABLE}
     tau = as_dataset(DATA[kind], np.repeat([0, 1], 4)).tau
     oracle, _ = choose_oracle("auto", tau)
-    reading = CRAFT()._reading(oracle, oracle.prepare(tau), tau)
+    reading = CRAFT()._reading(oracle, oracle.prepare(tau))
     assert said.pop("oracle") == type(oracle).__name__
     assert {said.pop(name) for name in ("alpha", "eta", "nu")} == {"from the data"}
     assert said == {
@@ -57,3 +58,11 @@ def test_the_command_line_leaves_as_much_to_the_data():
     assert {"oracle", "alpha", "eta", "nu", "coupling", "relabel"} <= vars(taken).keys()
     assert {value for name, value in vars(taken).items() if name != "stationary"} == {"auto"}
     assert taken.stationary in (None, "auto")
+
+
+def test_the_refits_of_a_diagnosis_are_those_of_the_page():
+    pytest.importorskip("torch")
+    page = (Path(__file__).parents[2] / "docs/which-oracle.md").read_text()
+    said = re.search(r"\| refits in `diagnose` by default \|(.+)\|", page)[1].split("|")
+    oracles = CoordinateOracle(), ClassifierOracle(DecisionTreeClassifier()), NeuralOracle()
+    assert [cell.strip() for cell in said] == [str(oracle.refits() or "none") for oracle in oracles]
