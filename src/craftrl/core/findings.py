@@ -48,6 +48,18 @@ SENTENCES: Mapping[str, str] = {
         "The data contradicts the states: observations tell the agents apart beyond the states at h = {at} "
         "(p = {p:.1g}). " + _CONTRADICTED
     ),
+    "split": (
+        "At h = {at} noise seems to split a state: who is in two of the states there, from where and to where, does "
+        "not differ (a Bayes factor of e^{nats:.0f} for one state), and a function of the class reads them as one."
+    ),
+    "undecided": (
+        "The data does not decide between encoders: those that read h = {at} otherwise have {share:.0%} of the weight. "
+        "More trajectories, or agents that differ more, would decide."
+    ),
+    "states missing": (
+        "At h = {at} the encoders tell more apart than the states found: up to {share:.0%} of the observations are in "
+        "none of them. Smaller bounds may find them."
+    ),
     "first observations differ": (
         "The agents' first observations differ (p = {p:.1g}): agents begin in different states, or were recorded under "
         "different conditions, and the states found may be either; record all agents alike, from one start."

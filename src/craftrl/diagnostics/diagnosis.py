@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.encoders import Encoder, encode_dataset, named_states
+from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.core.findings import Finding
 from craftrl.core.oracle import CheckablePairFunction, PairFunction
 from craftrl.core.trace import Trace
@@ -53,7 +53,7 @@ def diagnose(
     """
     codes = encode_dataset(encoders, tau)
     stability = refits(codes, n_states, tau, refit, n_resamples, seed) if n_resamples else None
-    tests = None if probe is None else run_tests(list(named_states(codes, n_states).T), probe.prepare(tau))
+    tests = None if probe is None else run_tests(codes, n_states, probe.prepare(tau))
     # Where CRAFT knows of one start, an encoder of all steps need not read it so.
     begun = np.column_stack([np.zeros_like(codes[:, 0]), codes[:, 1:]]) if n_states[0] == 1 else codes
     checkable = isinstance(f, CheckablePairFunction)

@@ -15,7 +15,6 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.arguments import check_whole, shown
 from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import CLUSTERERS, ClustererName
-from craftrl.core.encoders import named_by_step
 from craftrl.core.grid import check_alpha, check_eta, check_nu
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.learned import PreparedLearned
@@ -32,7 +31,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import BOUNDS
 from craftrl.estimators.choices import choose_oracle, one_encoder_for
-from craftrl.estimators.exact import Fitted, fit_by_step, fit_stationary
+from craftrl.estimators.exact import Fitted, chain_grid, encoder_index, fit_by_step, fit_stationary
 from craftrl.estimators.learned import Runs
 from craftrl.estimators.matching import Matching
 from craftrl.estimators.sharing import Shared
@@ -203,7 +202,7 @@ class CRAFT(Learner):
                 labels = fitted.result.labels if fitted.encoder is None else fitted.codes
                 exact = isinstance(prepared, PreparedCounting)
                 independent = exact and reading.coupling == "independent"
-                tests = _state_tests(prepared, fitted)
+                tests = _state_tests(prepared, fitted, reading.coupling)
                 trace = judged(trace, tau, labels, fitted.bounds.nu, tests, one_start, independent)
         # Everything is learned: only now are earlier results replaced.
         self.oracle_, self.bounds_ = oracle, fitted.bounds
@@ -413,15 +412,16 @@ def _starts(
     return numbers if n_labels(numbers) > 1 else None, ()
 
 
-def _state_tests(prepared: PreparedOracle, fitted: Fitted) -> StateTests | None:
-    """Tests of the states by every function of a finite class.
-
-    The states are taken at their word: a code that stands for none is a code of the commonest.
-    """
+def _state_tests(prepared: PreparedOracle, fitted: Fitted, coupling: Coupling) -> StateTests | None:
+    """Tests of the states by every function of a finite class; with what coupling "markov" has counted, also whether
+    other chains of encoders explain the data as well."""
     if not isinstance(prepared, PreparedCounting):
         return None
     n_states = fitted.result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * prepared.tau.H
-    return run_tests(named_by_step(list(fitted.codes.T), n_states), prepared)
+    if fitted.encoder is not None or coupling != "markov":
+        return run_tests(fitted.codes, n_states, prepared)
+    path = [encoder_index(encoder) for encoder in fitted.result.encoders]
+    return run_tests(fitted.codes, n_states, prepared, path, chain_grid(prepared.tau))
 
 
 def _start_test(prepared: PreparedOracle, fitted: Fitted, ask: OracleCalls) -> StartTest | None:

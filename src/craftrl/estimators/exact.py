@@ -24,6 +24,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 from craftrl.core.oracle import Coupling
 from craftrl.core.trace import Cluster, StepTrace, Trace
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, eta_beside, settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence
@@ -31,7 +32,7 @@ from craftrl.oracles.base import Choice
 from craftrl.oracles.counting import CONSTANT, PreparedCounting
 from craftrl.progress import tell
 
-__all__ = ["Fitted", "fit_by_step", "fit_stationary"]
+__all__ = ["Fitted", "chain_grid", "encoder_index", "fit_by_step", "fit_stationary"]
 
 ALPHA, ETA = 0.25, 0.05  # of the grid on which chains of encoders are compared
 PROMISING = 8  # encoders that are tested for what their values leave out
@@ -78,7 +79,7 @@ def fit_by_step(
         codes = _codes(run, prepared, ask)
         if not free:
             return Fitted(run, bounds, (), codes)
-        path = [_index(encoder) for encoder in run.encoders]
+        path = [encoder_index(encoder) for encoder in run.encoders]
         nats = chained_evidence(codes.T, tau) * n_pairs + _not_closed(path, prepared)
         score = round(nats, 6), _unnamed(codes, run.n_states)  # equal encoders tie, whatever their states are called
         if score < best:
@@ -146,8 +147,13 @@ def _not_closed(path: Sequence[int], prepared: PreparedCounting) -> float:
     """
     if prepared.affordable("markov") is not None:
         return 0.0
-    grid = Grid.from_bounds(ALPHA, eta_beside(prepared.tau, ETA))
+    grid = chain_grid(prepared.tau)
     return prepared.chain_cost(path, grid, "markov") - prepared.chain_cost(path, grid, "chain")
+
+
+def chain_grid(tau: TrajectoryDataset) -> Grid:
+    """The grid on which chains of encoders are compared, whatever the bounds."""
+    return Grid.from_bounds(ALPHA, eta_beside(tau, ETA))
 
 
 def _own_pairs(prepared: PreparedCounting) -> NDArray[np.int64]:
@@ -201,7 +207,7 @@ def _codes(run: Result, prepared: PreparedCounting, ask: OracleCalls) -> Labels:
     return codes.T
 
 
-def _index(encoder: Encoder) -> int:
+def encoder_index(encoder: Encoder) -> int:
     """The encoder's number in its class."""
     if isinstance(encoder, ConstantEncoder):
         return CONSTANT

@@ -261,6 +261,11 @@ class PreparedCounting(PreparedOracle):
         pairs = enumerate(pairwise(indices), start=1)
         return float(log_loss(sum(pair_loss(self.counter, h, i, j, grid) for h, (i, j) in pairs)))
 
+    def chain_costs(self, path: Sequence[int], grid: Grid) -> list[NDArray[np.float64]]:
+        """What coupling "markov" charges all pairs of encoders of h and h+1, in nats, for every h; from one start the
+        first ones are the constant encoder alone. Exact for those of the path and the most promising others."""
+        return self._markov(self._one_start).costs([0 if self._one_start else path[0], *path[1:]], grid)
+
     # -- Line 10 -----------------------------------------------------------------------------------------------------
 
     def _encoder_pairs(self, grid: Grid, coupling: Coupling) -> list[tuple[int, int]]:
