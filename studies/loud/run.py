@@ -36,7 +36,7 @@ def run_one(run: Run) -> dict[str, Any]:
     tau, fresh = case.data().tau, case.fresh(FRESH)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
-        model = CRAFT(case.oracle(run.encoders), **({} if run.bounds == "chosen" else _bounds(case))).fit(tau)
+        model = _fitted(case, run, tau, {} if run.bounds == "chosen" else _bounds(case))
     found = model.diagnose(tau, n_resamples=run.n_resamples, seed=run.seed)
     return {
         "kind": case.kind,
@@ -62,12 +62,16 @@ def told(model: CRAFT) -> list[str]:
     return [finding.kind for finding in model.trace_.findings if finding.severity == "warning"]
 
 
+def _fitted(case: Case, run: Run, tau: TrajectoryDataset, bounds: dict[str, Any]) -> CRAFT:
+    return CRAFT(case.oracle(run.encoders), **bounds).fit(tau)
+
+
 def _beside_known(run: Run, case: Case, tau: TrajectoryDataset, fresh: Collection) -> dict[str, float | None]:
     if run.bounds == "known" or run.encoders != "coordinates" or case.violation != CLEAN:
         return {"known_state": None, "known_named": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        model = CRAFT(case.oracle(run.encoders), **_bounds(case)).fit(tau)
+        model = _fitted(case, run, tau, _bounds(case))
     return {"known_state": worst_state(model, fresh, named=False), "known_named": worst_state(model, fresh, named=True)}
 
 

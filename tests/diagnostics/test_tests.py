@@ -14,7 +14,8 @@ from craftrl.envs import BitsExBMDP, collect
 
 
 def passed(codes: np.ndarray, tau: TrajectoryDataset, n_values: int = 2) -> StateTests:
-    return run_tests(list(codes.T), CoordinateOracle(n_values, n_threads=1).prepare(tau))
+    n_states = (codes.max(axis=0) + 1).tolist()
+    return run_tests(codes, n_states, CoordinateOracle(n_values, n_threads=1).prepare(tau))
 
 
 def three_states(seed: int, n: int = 400, noise_values: int = 3) -> tuple[TrajectoryDataset, np.ndarray]:

@@ -104,7 +104,7 @@ def test_right_models_of_unbalanced_agents_are_silent(sizes: tuple[int, int]) ->
             )
         noise = rng.choice(5, p=[0.6, 0.3, 0.09, 0.009, 0.001], size=(*s.shape, 6))
         tau = TrajectoryDataset.from_arrays([np.concatenate([s[..., None], noise], axis=2)[agent == k] for k in (0, 1)])
-        tests = run_tests(list(s.T), CoordinateOracle(5).prepare(tau))
+        tests = run_tests(s, [1, 5, 5, 5], CoordinateOracle(5).prepare(tau))
         alarms.append(min(tests.p_residual.min(), tests.p_closure.min()) * 3 < 1e-3)
     assert not any(alarms)
 

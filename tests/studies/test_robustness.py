@@ -38,7 +38,6 @@ def row(accuracy: float, score: float, **changes: Any) -> dict[str, Any]:
             "least_closure_p_value",
             "same_count",
             "assigned",
-            "gain",
         ),
         1.0,
     )

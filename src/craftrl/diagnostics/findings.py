@@ -103,8 +103,8 @@ def _of_fit(
             yield Finding("several starts", (1,), {"share": trace.start.share, "p": trace.start.p_beyond})
     assigned = assigned_share(tau, labels)
     if steps := _where(assigned < ENOUGH_ASSIGNED):
-        severity = "warning" if assigned[-1] < MOST else "note"
-        yield Finding("unassigned", steps, {"share": float(assigned.min())}, severity)
+        share = {"share": float(assigned.min())}
+        yield Finding("unassigned", steps, share, "warning" if assigned[-1] < MOST else "note")
     yield from _rare_move(tau, labels, nu)
 
 

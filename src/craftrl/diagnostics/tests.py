@@ -146,7 +146,7 @@ def _strongest(counts: Ints, within: tuple[Ints, Ints], rows: Ints) -> tuple[flo
     return float(log_p[best]), max(float(nats[best]), 0.0)
 
 
-def _split(h: int, codes: Sequence[Labels], prepared: PreparedCounting) -> float:
+def _split(h: int, codes: list[Labels], prepared: PreparedCounting) -> float:
     """ln of the Bayes factor of the two states of h that are most alike, of those that some function reads as one."""
     s, tau = codes[h - 1], prepared.tau
     visits = tally(s)
