@@ -54,8 +54,8 @@ SENTENCES: Mapping[str, str] = {
         "reads them as one. Larger bounds alpha, eta and nu may join them."
     ),
     "undecided": (
-        "The data does not decide which encoders are right: those that read h = {at} otherwise have {share:.0%} of the "
-        "posterior probability. More trajectories, or agents that differ more, would decide."
+        "Encoders of the class that read h = {at} otherwise have {share:.0%} of the posterior probability: those found "
+        "may be wrong. More trajectories, or agents that differ more, would decide."
     ),
     "states missing": (
         "States are missing at h = {at}: up to {share:.0%} of the observations have a value of the encoder that stands "
