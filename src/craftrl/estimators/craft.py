@@ -15,6 +15,7 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.arguments import check_whole, shown
 from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import CLUSTERERS, ClustererName
+from craftrl.core.encoders import ConstantEncoder, ValueEncoder
 from craftrl.core.grid import check_alpha, check_eta, check_nu
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.learned import PreparedLearned
@@ -418,9 +419,11 @@ def _state_tests(prepared: PreparedOracle, fitted: Fitted, coupling: Coupling) -
     if not isinstance(prepared, PreparedCounting):
         return None
     n_states = fitted.result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * prepared.tau.H
-    if fitted.encoder is not None or coupling != "markov":
+    encoders = fitted.result.encoders
+    members = all(isinstance(encoder, (ConstantEncoder, ValueEncoder)) for encoder in encoders)
+    if fitted.encoder is not None or coupling != "markov" or not members:
         return run_tests(fitted.codes, n_states, prepared)
-    path = [encoder_index(encoder) for encoder in fitted.result.encoders]
+    path = [encoder_index(encoder) for encoder in encoders]
     return run_tests(fitted.codes, n_states, prepared, path, chain_grid(prepared.tau))
 
 
