@@ -12,7 +12,7 @@ the earlier half and the later one, so that a change of habits is one more pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
@@ -63,6 +63,22 @@ MEANING: dict[PairVerdict, str] = {
     "other places": "worth little: told apart by single frames",
     "alike": "not worth it: nothing tells them apart",
     "too little": "too little data to say",
+}
+ADVICE: dict[PairVerdict, str] = {
+    "data short": (
+        f"Record more of {{fewer}}: {{pairs}} differ, but with fewer than {FEW} trajectories of an agent, or a "
+        "difference that is seen at few steps only, nothing was learned reliably."
+    ),
+    "alike": (
+        "{pairs} act alike: a difference of about {visible:.0%} would have been seen. Join them into one agent, or "
+        "leave one out."
+    ),
+    "other places": (
+        "{pairs} are told apart by single frames (they share at most {shared:.0%} of their places): they go to "
+        "different places, or were recorded differently. Let them visit the same places, or compare each with an agent "
+        "that goes to both."
+    ),
+    "too little": ("Record more of {fewer}: a difference below about {visible:.0%} would not be seen between {pairs}."),
 }
 
 
@@ -400,72 +416,39 @@ class AgentPairs:
     @property
     def advice(self) -> tuple[str, ...]:
         """What to do, in sentences, the most useful first."""
-        return tuple(self._advice())
-
-    def _advice(self) -> Iterator[str]:
         by = {verdict: [pair for pair in self.pairs if pair.verdict == verdict] for verdict in MEANING}
-        good, short, alike, apart, little = (
-            by[v] for v in ("compare", "data short", "alike", "other places", "too little")
-        )
-        if best := (good or short)[:1]:
-            found = best[0]
-            yield (
-                f"Compare {' with '.join(found.names)} first: their moves differ as much as chances that are "
-                f"{found.points:.0%} apart, which is seen at {found.n_seen} of {found.n_steps} steps, and they share "
-                f"{found.shared:.0%} of their places."
-            )
-        else:
-            yield "No pair of these agents is worth comparing yet."
-        if len(good) > 1:
-            yield f"Also worth comparing, best first: {', '.join(' with '.join(pair.names) for pair in good[1:])}."
-        if few := [pair for pair in short if min(pair.n) < FEW]:
-            yield (
-                f"Record more of {_rarer(few)}: {_pairs(few)} differ, but with fewer than {FEW} trajectories of an "
-                "agent nothing was learned reliably."
-            )
-        if seldom := [pair for pair in short if min(pair.n) >= FEW]:
-            yield (
-                f"{_pairs(seldom)} differ, but this is seen at few steps only: record more of both, unless they act "
-                "alike at the other steps."
-            )
-        if alike:
-            visible = max(pair.visible for pair in alike)
-            yield (
-                f"{_pairs(alike)} act alike: a difference of about {visible:.0%} would have been seen. Join them into "
-                "one agent, or leave one out."
-            )
-        if apart:
-            yield (
-                f"{_pairs(apart)} are told apart by single frames (they share at most "
-                f"{max(pair.shared for pair in apart):.0%} of their places): they go to different places, or "
-                "were recorded differently. Let them visit the same places, or compare each with an agent that goes to "
-                "both."
-            )
-        if little:
-            visible = max(pair.visible for pair in little)
-            what = f"a difference below about {visible:.0%} would not" if visible < 1 else "no difference would"
-            yield f"Record more of {_rarer(little)}: with so few trajectories {what} be seen ({_pairs(little)})."
-        for drift in self.drifts:
-            if drift.told_apart:
-                yield (
-                    f"{drift.names[0]} changed over its recordings: its first half is told from its second (moves "
-                    f"differ by {drift.points:.0%}, p {_p(drift.p_value)}). If they are in the order of time, give the "
-                    "two halves as two agents."
+        found = ["No pair of these agents is worth comparing yet."]
+        if best := by["compare"] or by["data short"][:1]:
+            found = [
+                f"Compare {' with '.join(best[0].names)} first: their moves differ as much as chances that are "
+                f"{best[0].points:.0%} apart, which is seen at {best[0].n_seen} of {best[0].n_steps} steps, and they "
+                f"share {best[0].shared:.0%} of their places."
+            ]
+        if also := ", ".join(" with ".join(pair.names) for pair in best[1:]):
+            found.append(f"Also worth comparing, best first: {also}.")
+        for verdict, sentence in ADVICE.items():
+            if mine := by[verdict]:
+                fewer = {name: n for pair in mine for name, n in zip(pair.names, pair.n) if n == min(pair.n)}
+                found.append(
+                    sentence.format(
+                        pairs="; ".join(" and ".join(pair.names) for pair in mine),
+                        fewer=", ".join(f"{name} ({n:,} trajectories)" for name, n in fewer.items()),
+                        visible=max(pair.visible for pair in mine),
+                        shared=max(pair.shared for pair in mine),
+                    )
                 )
+        found += [
+            f"{drift.names[0]} changed over its recordings: its first half is told from its second (moves differ by "
+            f"{drift.points:.0%}, p {_p(drift.p_value)}). If they are in the order of time, give the two halves as two "
+            "agents."
+            for drift in self.drifts
+            if drift.told_apart
+        ]
         compared = {name for pair in self.pairs for name in pair.names}
         if left := [name for name in self.names if name not in compared]:
-            yield f"Not compared in pairs, because they stand out least from all others: {', '.join(left)}."
-
-
-def _rarer(pairs: Iterable[AgentPair]) -> str:
-    """Of each pair the agent of whom there is less, or both, and how many trajectories there are of it."""
-    found = {name: n for pair in pairs for name, n in zip(pair.names, pair.n) if n == min(pair.n)}
-    return ", ".join(f"{name} ({n:,} trajectories)" for name, n in found.items())
+            found.append(f"Not compared in pairs, because they stand out least from all others: {', '.join(left)}.")
+        return tuple(found)
 
 
 def _p(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _pairs(pairs: Iterable[AgentPair]) -> str:
-    return "; ".join(" and ".join(pair.names) for pair in pairs)
