@@ -24,7 +24,7 @@ import numpy as np
 
 from campaign.commands import actions_of
 from craftrl.cli import COMMANDS as ALL
-from craftrl.cli.reproduce import StudyCommand, available_studies
+from craftrl.cli.reproduce import available_studies
 from craftrl.cli.theory import COMMANDS as THEORY
 from craftrl.data import TrajectoryDataset
 from craftrl.data.places import place
@@ -135,7 +135,7 @@ def _commands() -> Iterator[tuple[str, Any]]:
             yield from ((f"theory {rest}", import_module(where)) for rest, (where, _) in THEORY.items())
         elif name == "reproduce":
             for study, (where, _) in available_studies().items():
-                yield "reproduce STUDY" if isinstance(where, StudyCommand) else f"reproduce {study}", where
+                yield "reproduce STUDY" if study != "figures" else f"reproduce {study}", where
         else:
             yield name, _module(name)
 
