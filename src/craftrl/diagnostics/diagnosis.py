@@ -53,7 +53,9 @@ def diagnose(
     """
     codes = encode_dataset(encoders, tau)
     stability = refits(codes, n_states, tau, refit, n_resamples, seed) if n_resamples else None
-    tests = None if probe is None else run_tests(codes, n_states.tolist(), probe.prepare(tau))
+    tests = None
+    if probe is not None:
+        tests = run_tests(codes, n_states.tolist(), probe.prepare(tau), by_step=encoders[0] is not encoders[-1])
     # Where CRAFT knows of one start, an encoder of all steps need not read it so.
     begun = np.column_stack([np.zeros_like(codes[:, 0]), codes[:, 1:]]) if n_states[0] == 1 else codes
     checkable = isinstance(f, CheckablePairFunction)

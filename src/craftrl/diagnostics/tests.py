@@ -90,6 +90,7 @@ def run_tests(
     prepared: PreparedCounting,
     path: Sequence[int] | None = None,
     grid: Grid | None = None,
+    by_step: bool = True,
 ) -> StateTests:
     """Test what encoders read, codes (n, H) with -1 for none, by every function of a finite class.
 
@@ -97,6 +98,7 @@ def run_tests(
 
     path, grid  the numbers in their classes of the encoders that read the states, and the grid of the losses by which
                 chains of encoders are compared with theirs; None asks no such thing
+    by_step     whether each step has states of its own; those of all steps may be alike at one and differ at another
     """
     H = prepared.tau.H
     named = named_by_step(list(codes.T), n_states)
@@ -104,7 +106,7 @@ def run_tests(
         [_at_pair(h, named[h - 1], named[h], prepared) for h in range(1, H)]
     ).T
     n_encoders = np.array([prepared.n_encoders(h) for h in range(1, H + 1)])
-    split = np.array([_split(h, named, prepared) for h in range(1, H + 1)])
+    split = np.array([_split(h, named, prepared) if by_step else np.inf for h in range(1, H + 1)])
     unnamed = (codes >= np.asarray(n_states)).sum(axis=0) / np.maximum((codes >= 0).sum(axis=0), 1)
     unnamed *= np.asarray(n_states) > 1  # where there is one state, any code serves
     doubt, doubted = np.full(H, np.nan), np.nan

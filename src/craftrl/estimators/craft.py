@@ -422,7 +422,7 @@ def _state_tests(prepared: PreparedOracle, fitted: Fitted, coupling: Coupling) -
     encoders = fitted.result.encoders
     members = all(isinstance(encoder, (ConstantEncoder, ValueEncoder)) for encoder in encoders)
     if fitted.encoder is not None or coupling != "markov" or not members:
-        return run_tests(fitted.codes, n_states, prepared)
+        return run_tests(fitted.codes, n_states, prepared, by_step=fitted.encoder is None)
     path = [encoder_index(encoder) for encoder in encoders]
     return run_tests(fitted.codes, n_states, prepared, path, chain_grid(prepared.tau))
 
