@@ -66,13 +66,10 @@ def dependence(counts: Ints, stratum: Ints) -> tuple[Floats, Floats]:
     """
     from craftrl.core.pearson import pearson
 
-    G, F, V = counts.shape
-    first = np.append(np.flatnonzero(np.diff(stratum, prepend=-1)), G) if G else np.zeros(1, dtype=np.int64)
-    most, found = int(np.diff(first).max(initial=1)), np.zeros((F, 3))
-    pearson(counts, first, LEAST_EXPECTED, np.empty((most, V)), np.empty(most), np.empty(V), found)
-    statistic, mean, variance = found.T
+    first = np.append(np.flatnonzero(np.diff(stratum, prepend=-1)), len(counts))
+    statistic, mean, variance = pearson(counts, first, LEAST_EXPECTED).T
     some = variance > 1e-9
-    scale = np.divide(variance, mean, out=np.ones(F), where=some)
+    scale = np.divide(variance, mean, out=np.ones_like(mean), where=some)
     log_p = np.where(some, log_gamma_tail(mean / scale, statistic / scale), 0.0)
     total = counts.sum(axis=(0, 2), dtype=np.int64)
     return log_p, (statistic - mean) / (2 * np.maximum(total, 1))
