@@ -144,7 +144,7 @@ def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
 
 def _refits(model: CRAFT) -> int | None:
     """As many as the oracle wants where they are quick, in a finite class; elsewhere each is as dear as a fit."""
-    from craftrl.oracles.counting import CountingOracle
+    from craftrl.oracles.finite import CountingOracle
 
     return None if isinstance(model.oracle_, CountingOracle) else 0
 

@@ -110,7 +110,7 @@ def _counting_on(address: str, oracle: Oracle, workers: int | None) -> Oracle:
     """The same oracle, counting on a cluster."""
     from sklearn.base import clone
 
-    from craftrl.oracles.counting import CountingOracle
+    from craftrl.oracles.finite import CountingOracle
 
     if not isinstance(oracle, CountingOracle):
         raise InvalidParameterError(

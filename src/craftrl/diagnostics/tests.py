@@ -31,7 +31,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 
 if TYPE_CHECKING:
-    from craftrl.oracles.counting import PreparedCounting
+    from craftrl.oracles.finite import PreparedCounting
 
 __all__ = ["StateTests", "run_tests"]
 

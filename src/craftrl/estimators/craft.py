@@ -32,12 +32,12 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.bounds import BOUNDS
 from craftrl.estimators.choices import choose_oracle, one_encoder_for
-from craftrl.estimators.exact import Fitted, chain_grid, encoder_index, fit_by_step, fit_stationary
+from craftrl.estimators.exact import Fitted, chain_grid, fit_by_step, fit_stationary
 from craftrl.estimators.learned import Runs
 from craftrl.estimators.matching import Matching
 from craftrl.estimators.sharing import Shared
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.finite import CONSTANT, CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
 
 if TYPE_CHECKING:
@@ -423,7 +423,7 @@ def _state_tests(prepared: PreparedOracle, fitted: Fitted, coupling: Coupling) -
     members = all(isinstance(encoder, (ConstantEncoder, ValueEncoder)) for encoder in encoders)
     if fitted.encoder is not None or coupling != "markov" or not members:
         return run_tests(fitted.codes, n_states, prepared, by_step=fitted.encoder is None)
-    path = [encoder_index(encoder) for encoder in encoders]
+    path = [encoder.index if isinstance(encoder, ValueEncoder) else CONSTANT for encoder in encoders]
     return run_tests(fitted.codes, n_states, prepared, path, chain_grid(prepared.tau))
 
 
