@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from craftrl.data.truth import GroundTruth, read_true_states, write_truth
 
 import craftrl
 from campaign.format import Format
 from campaign.stores import in_store
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
-from craftrl.data.truth import GroundTruth, read_true_states, write_truth
+from craftrl.data import read_actions
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
-from craftrl.importing import import_data, inspect, read_actions
+from craftrl.importing import import_data, inspect
 
 __all__ = ["FORMATS", "fitted", "recorded_bits", "stacked", "unfitted_network"]
 
