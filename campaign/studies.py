@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from unittest import mock
 
 from campaign.bench import Bench
 from craftrl.cli.reproduce import available_studies
-from craftrl.paper import sweep
+from studies import study
 
 __all__ = ["STUDIES", "Enough", "a_few_runs", "study_words"]
 
@@ -69,14 +69,15 @@ def _played(bench: Bench) -> Path:
 @contextmanager
 def a_few_runs(name: str) -> Iterator[None]:
     """Within the block, a sweep of many runs of this study ends with Enough after the first."""
-    carried_out = sweep._carried_out
+    run_sweep = study.run_sweep
 
-    def first(run_one: Any, todo: Any, workers: int) -> Iterator[tuple[str, str]]:
+    def first(name_: str, settings_list: Sequence[Any], *given: Any) -> list[study.Row]:
         if name in LONG:
             raise Enough
-        yield from carried_out(run_one, todo if len(todo) <= FEW else todo[:1], workers)
-        if len(todo) > FEW:
+        rows = run_sweep(name_, settings_list if len(settings_list) <= FEW else settings_list[:1], *given)
+        if len(settings_list) > FEW:
             raise Enough
+        return rows
 
-    with mock.patch.object(sweep, "_carried_out", first), mock.patch("studies.games.data.EPISODES", EPISODES):
+    with mock.patch.object(study, "run_sweep", first), mock.patch("studies.games.data.EPISODES", EPISODES):
         yield

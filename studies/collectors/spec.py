@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from craftrl.paper.sweep import Later, Study
+from studies.study import Later, Study
 
 __all__ = ["COUPLINGS", "FULL_SEEDS", "KINDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from craftrl.paper.sweep import Later, Study
+from studies.study import Later, Study
 
 __all__ = [
     "EXCESS",

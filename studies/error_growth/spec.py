@@ -9,7 +9,7 @@ import argparse
 from dataclasses import dataclass
 
 from craftrl.arguments import positive
-from craftrl.paper.sweep import Later, Study
+from studies.study import Later, Study
 
 __all__ = ["FIRST_SHARE", "GROWTH", "LEARNERS", "SCENARIOS", "STUDY", "Run", "Scenario", "sweep"]
 

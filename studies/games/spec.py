@@ -9,7 +9,7 @@ from importlib import import_module
 
 from craftrl.arguments import check_target, positive
 from craftrl.errors import require
-from craftrl.paper.sweep import Later, Study
+from studies.study import Later, Study
 from studies.techniques import RATES, RIVALS
 
 __all__ = ["NAMES", "STUDY", "WORLDS", "Run", "sweep"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from craftrl.paper.sweep import Later, Study
+from studies.study import Later, Study
 
 __all__ = ["FULL_SEEDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
 

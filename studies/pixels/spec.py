@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from craftrl.arguments import natural, positive
 from craftrl.errors import InvalidParameterError, require
-from craftrl.paper.sweep import Later, Study
+from studies.study import Later, Study
 from studies.techniques import RATES, RIVALS
 
 __all__ = ["ABLATIONS", "BOUNDS", "NAMES", "PRESETS", "STUDY", "Preset", "Run", "sweep"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from craftrl.paper.sweep import Later, Study
+from studies.study import Later, Study
 
 __all__ = [
     "CLEAN",

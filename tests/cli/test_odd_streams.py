@@ -126,9 +126,9 @@ def test_a_number_beyond_floats(capsys):
 
 
 def test_an_interruption_is_no_traceback(tmp_path, monkeypatch, capsys):
-    def interrupted(run_one, settings):
+    def interrupted(run):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("craftrl.paper.sweep._row", interrupted)
+    monkeypatch.setattr("craftrl.paper.table1.run_one", interrupted)
     assert main(["reproduce", "table1", "--seeds", "1", "--quiet", "--out", str(tmp_path / "t")]) == 130
     assert "the same command goes on" in capsys.readouterr().err

@@ -27,7 +27,7 @@ OTHERS = [
 SPEC = """
 from dataclasses import dataclass
 
-from craftrl.paper.sweep import Study
+from studies.study import Study
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def test_every_study_is_listed_and_made_of_the_modules_of_its_folder(capsys: pyt
     for name, (command, summary) in catalogue.available_studies().items():
         if name in ("table1", "figures"):  # in the package; no sweep
             continue
-        study, folder = command.study, name.replace("-", "_")
+        study, folder = command, name.replace("-", "_")
         assert (study.name, study.summary) == (name, summary)
         for part, module in ((study.run_one, "run"), (study.report, "report"), (study.draw, "picture")):
             assert part is None or part.module == f"studies.{folder}.{module}"
@@ -104,6 +104,7 @@ def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path
     study.mkdir(parents=True)
     for folder in (study, study.parent):
         (folder / "__init__.py").touch()
+    shutil.copy(ROOT / "studies" / "study.py", study.parent)
     (study / "spec.py").write_text(SPEC)
     run = [sys.executable, "-c", "from craftrl.cli import main; raise SystemExit(main())"]
     done = subprocess.run(

@@ -105,13 +105,19 @@ def test_fit_from_disk_equals_fit_in_memory_and_copies_nothing(tmp_path, monkeyp
     assert np.array_equal(*labels)
 
 
-def test_nothing_of_memory_is_kept_by_reading(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "MAPPED_BYTES", 100)
+def test_large_frames_are_read_one_by_one(tmp_path):
+    x = RNG.integers(256, size=(2, 5, 3, 40, 40, 3), dtype=np.uint8)
+    TrajectoryDataset.from_arrays(x).save(tmp_path / "data")
+    tau = TrajectoryDataset.open(tmp_path / "data")
+    assert np.array_equal(tau.at(2, [7, 0]), x.reshape(10, 3, 40, 40, 3)[[7, 0], 1])
+
+
+def test_a_file_that_is_cut_short_while_it_is_open_is_refused(tmp_path):
     tau = TrajectoryDataset.open(write(tmp_path / "data"))
-    x = tau.episode(0)
-    for h in range(1, 8):
-        tau.at(h)
-    assert np.array_equal(x, EPISODES["ann"][0])  # what was given back to the system is read again
+    tau.episode(0)
+    os.truncate(tmp_path / "data" / "00000.npy", 200)
+    with pytest.raises(InvalidDataError, match=r"00000.npy must be as it was written; .*it ends too soon"):
+        tau.episode(2)
 
 
 # -- interruptions ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from craftrl.envs import BitsExBMDP, HistoryPolicy, MarkovPolicy, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.paper import Assumptions, empirical_assumptions, population_assumptions
-from craftrl.paper.assumptions import possible_pairs
 
 
 def values(assumptions: Assumptions) -> dict[str, float]:
@@ -147,14 +146,6 @@ class TestEmpirical:
             with pytest.raises(InvalidDataError, match="lengths must be one integer of at least 1 for each of 4060"):
                 empirical_assumptions(agents, both, lengths=odd)
 
-    def test_pairs_that_nobody_visited_count_if_the_dynamics_allow_them(self) -> None:
-        world = BitsExBMDP(2, 2)
-        agent, states = np.array([0, 1]), np.array([[0, 0], [0, 0]])
-        assert empirical_assumptions(agent, states).nu.value == 1.0
-        found = empirical_assumptions(agent, states, possible=possible_pairs(world))
-        assert (found.nu.value, found.nu.states) == (0.0, (0, 1))
-        assert (found.nu_prime.value, found.nu_prime.states) == (0.0, (1,))
-
     def test_a_transition_that_one_agent_never_takes(self) -> None:
         agent = np.array([0, 0, 0, 1, 1])
         states = np.array([[0, 0], [0, 0], [0, 1], [0, 0], [0, 0]])
@@ -182,10 +173,6 @@ class TestEmpirical:
     def test_bad_input(self, agent: list, states: list, message: str) -> None:
         with pytest.raises((InvalidDataError, InvalidParameterError), match=message):
             empirical_assumptions(agent, states)
-
-    def test_tables_of_possible_pairs_must_fit(self) -> None:
-        with pytest.raises(InvalidDataError, match="one table"):
-            empirical_assumptions([0, 1], [[0, 0], [0, 1]], possible=[])
 
 
 class TestManyAgents:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from craftrl.cli.reproduce import available_studies
-from craftrl.paper.sweep import Study
+from studies.study import Study
 
 STUDIES = Path(__file__).parents[2] / "studies"
 FOLDERS = sorted(readme.parent.name for readme in STUDIES.glob("*/README.md"))
@@ -35,7 +35,7 @@ def rows_of(folder: str) -> list[dict[str, Any]]:
 
 
 def study_of(name: str) -> Study:
-    study: Study = available_studies()[name.replace("_", "-")][0].study
+    study: Study = available_studies()[name.replace("_", "-")][0]
     return study
 
 

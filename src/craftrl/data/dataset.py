@@ -24,6 +24,7 @@ __all__ = ["Frames", "TrajectoryDataset", "as_observations"]
 
 Ints = NDArray[np.int64]
 BLOCK_BYTES = 64 * 2**20  # how much `blocks` reads at once
+PAGE = 4096  # bytes that a disk reads at least
 RUNS, RUN = 16, 8  # of a fingerprint: runs of neighbouring trajectories, evenly spaced, and how many each has
 SHARE, FEWEST = 0.1, 50  # of each agent's trajectories: those that must reach a step, in share and in number
 ONE_AGENT = (
@@ -47,11 +48,22 @@ class Frames:
         self.dtype: np.dtype[Any] = np.result_type(*{x.dtype for x in arrays})
         self._arrays = [x.astype(self.dtype, copy=False) for x in arrays]
 
-    def __getitem__(self, number: int) -> NDArray[Any]:
-        return self._arrays[number]
+    def part(self, number: int, first: int, length: int) -> NDArray[Any]:
+        """Some frames of an array."""
+        return self._arrays[number][first : first + length]
 
-    def used(self, n_bytes: int) -> None:
-        """So many bytes were read; files may be left to the operating system again."""
+    def read(self, number: int, first: int, out: NDArray[Any]) -> None:
+        """The same into an array of this length."""
+        out[...] = self.part(number, first, len(out))
+
+    def pick(self, number: Ints, first: Ints) -> NDArray[Any]:
+        """Single frames of several arrays."""
+        x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
+        order = np.argsort(number, kind="stable")
+        for here in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
+            if len(here):
+                x[here] = self._arrays[int(number[here[0]])][first[here]]
+        return x
 
     def identity(self) -> Iterator[bytes | memoryview]:
         """What differs wherever a frame does."""
@@ -180,35 +192,35 @@ class TrajectoryDataset:
         """The observations of trajectory i, from 0 to n-1: (length, *obs); not copied."""
         if not (is_whole(i) and 0 <= i < self.n):
             raise InvalidParameterError(f"i must be one of 0..{self.n - 1}; {shown(i)} was given.")
-        return self.frames[int(self.file[i])][self.first[i] : self.first[i] + self.lengths[i]]
+        return self.frames.part(int(self.file[i]), int(self.first[i]), int(self.lengths[i]))
 
     def rows(self, index: ArrayLike) -> NDArray[Any]:
-        """The trajectories with these numbers, (m, H, *obs); 0 where one is over. Neighbours may come uncopied."""
+        """The trajectories with these numbers, (m, H, *obs); 0 where one is over; uncopied where they lie together."""
         index = np.asarray(index)
         file, first, lengths = self.file[index], self.first[index], self.lengths[index]
-        self.frames.used(len(index) * self.H * self._frame_bytes)
-        if len(index) and (file == file[0]).all() and (lengths == self.H).all() and (first % self.H == 0).all():
-            frames = self.frames[int(file[0])]
-            m = len(frames) // self.H
-            whole = frames[: m * self.H].reshape(m, self.H, *self.obs_shape)
-            at = first // self.H
-            return whole[at[0] : at[0] + len(at)] if (np.diff(at) == 1).all() else whole.take(at, axis=0)
-        x = np.zeros((len(index), self.H, *self.obs_shape), dtype=self.dtype)
-        for row, number, begin, length in zip(x, file.tolist(), first.tolist(), lengths.tolist()):
-            row[:length] = self.frames[number][begin : begin + length]
-        return x
+        follows = (file[1:] == file[:-1]) & (first[1:] == first[:-1] + self.H) & (lengths[:-1] == self.H)
+        starts = np.flatnonzero(np.concatenate([[True], ~follows])[: len(index)]).tolist()  # of runs that lie together
+        if len(starts) == 1 and lengths[-1] == self.H:
+            x = self.frames.part(int(file[0]), int(first[0]), len(index) * self.H)
+            return x.reshape(len(index), self.H, *self.obs_shape)
+        x = np.zeros((len(index) * self.H, *self.obs_shape), dtype=self.dtype)
+        for start, stop in zip(starts, [*starts[1:], len(index)]):
+            end = (stop - 1) * self.H + lengths[stop - 1]
+            self.frames.read(int(file[start]), int(first[start]), x[start * self.H : end])
+        return x.reshape(len(index), self.H, *self.obs_shape)
 
     def at(self, h: int, rows: NDArray[np.integer] | Sequence[int] | slice = slice(None)) -> NDArray[Any]:
         """(tau)_h: all trajectories, or those with these numbers, at step h: (m, *obs); 0 where not present."""
         step = self.check_step(h) - 1
-        file, first, present = self.file[rows], self.first[rows] + step, self.lengths[rows] > step
-        x = np.zeros((len(file), *self.obs_shape), dtype=self.dtype)
-        self.frames.used(x.nbytes)
-        order = np.flatnonzero(present)
-        order = order[np.argsort(file[order], kind="stable")]
-        for here in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
-            if len(here):
-                x[here] = self.frames[int(file[here[0]])][first[here]]
+        index = np.arange(self.n)[rows]
+        x = np.zeros((len(index), *self.obs_shape), dtype=self.dtype)
+        there = self.lengths[index] > step
+        if self.frames.in_memory or self._frame_bytes >= PAGE:
+            x[there] = self.frames.pick(self.file[index[there]], self.first[index[there]] + step)
+        else:  # whole trajectories are as quickly read
+            size = max(1, BLOCK_BYTES // (self.H * self._frame_bytes))
+            for start in range(0, len(index), size):
+                x[start : start + size] = self.rows(index[start : start + size])[:, step]
         return x
 
     def blocks(self, block_bytes: int = BLOCK_BYTES, h: int | None = None) -> Iterator[tuple[slice, NDArray[Any]]]:

@@ -1,20 +1,23 @@
 """Trajectories on disk: a folder of NPY files, some episodes of one agent in each, and an index that is written last.
 
-Frames of an episode lie together and are memory-mapped, so that any episode is one read. `dataset.json` has the agents,
-the lengths and the CRC-32 of every file, and a SHA-256 of itself: what is missing, altered or unfinished is refused. A
-file is compared with its checksum when it is first read. Actions and true states lie beside the frames, in files of
-their own that no learner opens. While a dataset is written, `unfinished.json` says which files are complete.
+Frames of an episode lie together, so that any episode is one read. `dataset.json` has the agents, the lengths and the
+CRC-32 of every file, and a SHA-256 of itself: what is missing, altered or unfinished is refused. A file is compared
+with its checksum when it is first read. Actions and true states lie beside the frames, in files of their own that no
+learner opens. While a dataset is written, `unfinished.json` says which files are complete.
+
+Files are read and not memory-mapped: where memory is scarce, the system would read megabytes around every page that is
+touched, and throw them away again; and a mapped file that is cut short ends the process.
 """
 
 from __future__ import annotations
 
 import fcntl
 import io
-import mmap
 import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,7 +38,6 @@ FORMAT, INDEX, UNFINISHED = "craftrl dataset 1", "dataset.json", "unfinished.jso
 KINDS = {"x": "{:05d}.npy", "actions": "{:05d}.actions.npy", "states": "{:05d}.states.npy"}
 FILE_BYTES = 64 * 2**20  # of frames in one file
 HELD_BYTES = 4 * FILE_BYTES  # of frames of all agents that are held before some are written
-MAPPED_BYTES = 256 * 2**20  # of mapped files: so much counts as this process's memory, at most
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
@@ -237,7 +239,7 @@ def _each(file: Mapping[str, Any], name: str) -> list[Any]:
 
 
 class StoredFrames(Frames):
-    """Frames in the files of a dataset, memory-mapped when they are first read, and by each process anew."""
+    """Frames in the files of a dataset. An episode is one read, which needs no memory but its own."""
 
     in_memory = False
 
@@ -245,47 +247,60 @@ class StoredFrames(Frames):
         self.path, self.index = os.fspath(path), _read_index(path)
         self.obs_shape = tuple(self.index["obs_shape"])
         self.dtype = np.dtype(self.index["dtype"])
-        self._maps: dict[int, NDArray[Any]] = {}
-        self._used = 0
-        if not is_url(self.path):  # whatever is mapped and too short would end the process
-            for number in range(len(self.index["files"])):
+        self._files: dict[str, Path] = {}  # that were compared with their checksums
+        each = int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize
+        sizes = [file["files"][KINDS["x"].format(i)][0] for i, file in enumerate(self.index["files"])]
+        self._begin = [size - sum(_each(file, "x")) * each for size, file in zip(sizes, self.index["files"])]
+        if not is_url(self.path):
+            for number in range(len(sizes)):
                 self._local(number, "x")
 
-    def __getitem__(self, number: int) -> NDArray[Any]:
-        if number not in self._maps:
-            self._maps[number] = self.read(number, "x")
-        return self._maps[number]
+    def part(self, number: int, first: int, length: int) -> NDArray[Any]:
+        out = np.empty((length, *self.obs_shape), dtype=self.dtype)
+        self.read(number, first, out)
+        return out
 
-    def used(self, n_bytes: int) -> None:
-        """What is mapped and was read counts as this process's memory; from time to time it is given back."""
-        self._used += n_bytes
-        if self._used >= MAPPED_BYTES:
-            self._used = 0
-            for frames in list(self._maps.values()):
-                if isinstance(frames.base, mmap.mmap):
-                    frames.base.madvise(mmap.MADV_DONTNEED)
+    def read(self, number: int, first: int, out: NDArray[Any]) -> None:
+        local, left = self.file(number, "x"), out.reshape(-1).view(np.uint8).data
+        at = self._begin[number] + first * out[:1].nbytes
+        with self._told(local), local.open("rb", buffering=0) as opened:
+            while len(left):
+                n = os.preadv(opened.fileno(), [left], at)
+                if n == 0:
+                    raise EOFError("it ends too soon")
+                left, at = left[n:], at + n
+
+    def pick(self, number: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[Any]:
+        x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
+        for i, (own, at) in enumerate(zip(number.tolist(), first.tolist())):
+            self.read(own, at, x[i : i + 1])
+        return x
 
     def identity(self) -> Iterator[bytes | memoryview]:
         return (str(file["files"]).encode() for file in self.index["files"])
 
-    def read(self, number: int, kind: str) -> NDArray[Any]:
-        """The array of a file, memory-mapped, once the file was compared with its checksum."""
-        local, file, crc32 = self._local(number, kind), self.index["files"][number], 0
-        try:
-            with local.open("rb") as opened:
+    def file(self, number: int, kind: str) -> Path:
+        """A file on this machine's disk; the first time, it is compared with its checksum."""
+        name, crc32 = KINDS[kind].format(number), 0
+        if name not in self._files:
+            local = self._local(number, kind)
+            with self._told(local), local.open("rb") as opened:
                 while part := opened.read(2**20):
                     crc32 = zlib.crc32(part, crc32)
-            if crc32 != file["files"][local.name][1]:
-                raise ValueError("its checksum does not fit")
-            array: NDArray[Any] = np.load(local, mmap_mode="r", allow_pickle=False)
-            if len(array) != sum(_each(file, kind)):
-                raise ValueError(f"it holds {len(array)} rows")
+                if crc32 != self.index["files"][number]["files"][name][1]:
+                    raise ValueError("its checksum does not fit")
+            self._files[name] = local
+        return self._files[name]
+
+    @contextmanager
+    def _told(self, local: Path) -> Iterator[None]:
+        try:
+            yield
         except UNREADABLE as error:
             raise InvalidDataError(
                 f"{self.path}/{local.name} must be as it was written; it is damaged or cannot be read ({error}); write "
                 "or copy the dataset again."
             ) from error
-        return array
 
     def _local(self, number: int, kind: str) -> Path:
         """A file on this machine's disk, of the right size."""
@@ -301,9 +316,6 @@ class StoredFrames(Frames):
                 f"{self.path}/{name} must be as it was written; {state}; write or copy the dataset again."
             )
         return local
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_maps": {}}
 
 
 def is_dataset(path: str | os.PathLike[str]) -> bool:
@@ -358,7 +370,7 @@ def _beside(frames: StoredFrames, kind: str) -> list[list[NDArray[Any]]]:
     files = frames.index["files"]
     found: dict[Any, list[NDArray[Any]]] = {agent: [] for agent in frames.index["agents"]}
     for number, file in enumerate(files):
-        array = frames.read(number, kind) if kind in file else np.empty(0)
+        array = np.load(frames.file(number, kind), allow_pickle=False) if kind in file else np.empty(0)
         found[file["agent"]].extend(np.split(array, np.cumsum(_each(file, kind))[:-1]))
     return list(found.values()) if any(kind in file for file in files) else []
 

@@ -20,8 +20,7 @@ from scipy.special import xlogy
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.losses import FIXED_POINT
 from craftrl.core.merging import merge_clusters, state_of_cluster
-from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.inputs import as_dataset
+from craftrl.data.inputs import Grouped, as_dataset
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
@@ -39,32 +38,25 @@ class _Counting(Learner):
     def __init__(self, oracle: CountingOracle) -> None:
         self.oracle = oracle
 
-    def _prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
-        check_counting(self.oracle, type(self).__name__)
-        return self.oracle.prepare(tau)
-
-    def _encoder(self, h: int, index: int, flipped: bool = False) -> Encoder:
-        """Encoder `index` of Phi_h with its own values, or with the two of them exchanged."""
-        values = np.arange(self.oracle.n_values)
-        return self.oracle.encoder(h, index, values[::-1].copy() if flipped else values)
-
-
-class _BinaryTwoAgents(_Counting):
-    """What both variants of DRAFT ask for: binary encoders and two agents."""
-
-    def _prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
-        name = type(self).__name__
+    def _prepare(self, x: Any, agent: Any, binary: bool = False) -> tuple[Grouped, PreparedCounting]:
+        """The data and its counts; `binary`: for two agents and encoders with two values, as DRAFT asks for."""
+        data, name = as_dataset(x, agent), type(self).__name__
         check_counting(self.oracle, name)
-        if self.oracle.n_values != 2:
+        if binary and self.oracle.n_values != 2:
             raise InvalidParameterError(
                 f"{name} needs encoders with n_values = 2; n_values = {self.oracle.n_values} was given."
             )
-        if tau.K != 2:
-            raise InvalidDataError(f"{name} compares exactly two agents; {tau.K} were given; use CRAFT for more.")
-        return super()._prepare(tau)
+        if binary and data.tau.K != 2:
+            raise InvalidDataError(f"{name} compares exactly two agents; {data.tau.K} were given; use CRAFT for more.")
+        return data, self.oracle.prepare(data.tau)
+
+    def _encoder(self, h: int, index: int, flipped: bool = False) -> Encoder:
+        """Encoder `index` of Phi_h with its own values, or with the two of them exchanged; constant at h = 1."""
+        values = np.arange(self.oracle.n_values)
+        return self.oracle.encoder(h, index, values[::-1].copy() if flipped else values) if h > 1 else ConstantEncoder()
 
 
-class DRAFT(_BinaryTwoAgents):
+class DRAFT(_Counting):
     """Algorithm 1, for H = 2 and two states: the encoder of x_2 that best classifies the agent.
 
     Paper: Algorithm 1
@@ -72,9 +64,8 @@ class DRAFT(_BinaryTwoAgents):
 
     def fit(self, x: Any, agent: Any = None) -> DRAFT:
         """Learn from trajectories, given as to `CRAFT.fit`."""
-        data = as_dataset(x, agent)
+        data, prepared = self._prepare(x, agent, binary=True)
         tau = data.tau
-        prepared = self._prepare(tau)
         if tau.H != 2:
             raise InvalidDataError(
                 f"DRAFT is for trajectories of two steps; these have {tau.H}; use RecursiveDRAFT or CRAFT."
@@ -89,7 +80,7 @@ class DRAFT(_BinaryTwoAgents):
         return self
 
 
-class RecursiveDRAFT(_BinaryTwoAgents):
+class RecursiveDRAFT(_Counting):
     """DRAFT applied again to the trajectories of each state found, for binary actions.
 
     Each state of h is split in two by the encoder of x_{h+1} that best classifies the agent among its trajectories;
@@ -104,15 +95,26 @@ class RecursiveDRAFT(_BinaryTwoAgents):
 
     def fit(self, x: Any, agent: Any = None) -> RecursiveDRAFT:
         """Learn from trajectories, given as to `CRAFT.fit`."""
-        data = as_dataset(x, agent)
+        data, prepared = self._prepare(x, agent, binary=True)
         tau = data.tau
-        prepared = self._prepare(tau)
-        labels = np.full((tau.H, tau.n), -1, dtype=np.int64)
-        labels[0] = 0
+        labels = np.zeros((tau.H, tau.n), dtype=np.int64)
         encoders: list[Encoder] = [ConstantEncoder()]
         n_states = [1]
         for h in range(1, tau.H):
-            half, predecessors = _halves(prepared, h, labels[h - 1], n_states[-1])
+            usable = (labels[h - 1] >= 0) & tau.present(h + 1)
+            group = np.where(usable, 2 * labels[h - 1] + tau.agent, -1)
+            counts = prepared.group_counts(h + 1, group, 2 * n_states[-1])
+            half, predecessors = np.full(tau.n, -1, dtype=np.int64), list[int]()
+            for s in range(n_states[-1]):
+                mine = counts[2 * s : 2 * s + 2]
+                if (mine[:, 0].sum(axis=-1) == 0).any():
+                    continue
+                index, flipped = _best_split(mine)
+                rows = np.flatnonzero(usable & (labels[h - 1] == s))
+                value = prepared.values(h + 1, index)[rows] ^ int(flipped)
+                for bit in np.unique(value):
+                    half[rows[value == bit]] = len(predecessors)
+                    predecessors.append(s)
             states, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
             labels[h] = state_of_cluster(states, len(predecessors))[half]
             encoders.append(prepared.encode(h + 1, labels[h], len(states)).encoder)
@@ -123,8 +125,7 @@ class RecursiveDRAFT(_BinaryTwoAgents):
                 AssumptionWarning,
                 stacklevel=2,
             )
-        self.encoders_ = ByStep(encoders)
-        self.n_states_ = ByStep(n_states)
+        self.encoders_, self.n_states_ = ByStep(encoders), ByStep(n_states)
         self.labels_ = data.as_given(np.ascontiguousarray(labels.T))
         self.obs_shape_ = tau.obs_shape
         return self
@@ -140,14 +141,13 @@ class SingleObservation(_Counting):
 
     def fit(self, x: Any, agent: Any = None) -> SingleObservation:
         """Learn from trajectories, given as to `CRAFT.fit`."""
-        tau = as_dataset(x, agent).tau
-        prepared = self._prepare(tau)
+        data, prepared = self._prepare(x, agent)
         encoders: list[Encoder] = [ConstantEncoder()]
-        for h in range(2, tau.H + 1):
-            counts = prepared.group_counts(h, tau.agent, tau.K)  # (K, |Phi|, N_s)
+        for h in range(2, data.tau.H + 1):
+            counts = prepared.group_counts(h, data.tau.agent, data.tau.K)  # (K, |Phi|, N_s)
             encoders.append(self._encoder(h, int(np.argmax(_information(np.moveaxis(counts, 0, -1))))))
         self.encoders_ = ByStep(encoders)
-        self.obs_shape_ = tau.obs_shape
+        self.obs_shape_ = data.tau.obs_shape
         return self
 
 
@@ -164,16 +164,23 @@ class PairedObservation(_Counting):
 
     def fit(self, x: Any, agent: Any = None) -> PairedObservation:
         """Learn from trajectories, given as to `CRAFT.fit`."""
-        tau = as_dataset(x, agent).tau
-        prepared = self._prepare(tau)
-        candidates: list[list[Encoder]] = [[] for _ in range(tau.H)]
-        for h in range(1, tau.H):
-            i, j = _best_pair(prepared, h)
-            candidates[h - 1].append(self._encoder(h, i) if h > 1 else ConstantEncoder())
+        data, prepared = self._prepare(x, agent)
+        candidates: list[list[Encoder]] = [[] for _ in range(data.tau.H)]
+        for h in range(1, data.tau.H):
+            # The first pair with the most information; some rows of the table of all pairs at a time.
+            at_once = max(1, AT_ONCE // (prepared.n_encoders(h + 1) * prepared.N_s**2 * data.tau.K))
+            best, i, j = np.iinfo(np.int64).min, 0, 0
+            for first in range(0, prepared.n_encoders(h), at_once):
+                counts = prepared.pair_counts(h, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
+                information = _information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
+                if information.max() > best:
+                    best = information.max()
+                    i, j = divmod(first * information.shape[1] + int(information.argmax()), information.shape[1])
+            candidates[h - 1].append(self._encoder(h, i))
             candidates[h].append(self._encoder(h + 1, j))
         self.candidates_ = ByStep([tuple(found) for found in candidates])
         self.encoders_ = ByStep([found[0] for found in candidates])
-        self.obs_shape_ = tau.obs_shape
+        self.obs_shape_ = data.tau.obs_shape
         return self
 
 
@@ -190,39 +197,6 @@ def _best_split(counts: Ints) -> tuple[int, bool]:
     both = np.stack([loss, 2 * n_A * n_B - loss], axis=1)
     index, flipped = divmod(int(np.argmin(both)), 2)
     return index, bool(flipped)
-
-
-def _halves(prepared: PreparedCounting, h: int, label: Ints, n_states: int) -> tuple[NDArray[np.int64], list[int]]:
-    """Each state's trajectories in two halves by x_{h+1}: the half of each trajectory, and whose half it is."""
-    tau = prepared.tau
-    usable = (label >= 0) & tau.present(h + 1)
-    counts = prepared.group_counts(h + 1, np.where(usable, 2 * label + tau.agent, -1), 2 * n_states)
-    half = np.full(tau.n, -1, dtype=np.int64)
-    predecessors: list[int] = []
-    for s in range(n_states):
-        mine = counts[2 * s : 2 * s + 2]
-        if (mine[:, 0].sum(axis=-1) == 0).any():
-            continue
-        index, flipped = _best_split(mine)
-        rows = np.flatnonzero(usable & (label == s))
-        value = prepared.values(h + 1, index)[rows] ^ int(flipped)
-        for bit in np.unique(value):
-            half[rows[value == bit]] = len(predecessors)
-            predecessors.append(s)
-    return half, predecessors
-
-
-def _best_pair(prepared: PreparedCounting, h: int) -> tuple[int, int]:
-    """The first pair of encoders with the most information; some rows of the table of all pairs at a time."""
-    at_once = max(1, AT_ONCE // (prepared.n_encoders(h + 1) * prepared.N_s**2 * prepared.tau.K))
-    best = (0, 0, np.iinfo(np.int64).min)
-    for first in range(0, prepared.n_encoders(h), at_once):
-        counts = prepared.pair_counts(h, slice(first, first + at_once))  # (I, J, N_s, N_s, K)
-        information = _information(counts.reshape(*counts.shape[:2], -1, counts.shape[-1]))
-        i, j = divmod(int(np.argmax(information)), information.shape[1])
-        if information[i, j] > best[2]:
-            best = (first + i, j, information[i, j])
-    return best[:2]
 
 
 def _information(counts: Ints) -> NDArray[np.int64]:

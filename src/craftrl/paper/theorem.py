@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_method, is_number, shown
+from craftrl.arguments import check_kind, check_method, check_number, is_number
 from craftrl.core.grid import Grid, check_alpha, check_nu
 from craftrl.envs.exbmdp import ExBMDP, check_tables
 from craftrl.envs.policies import MarkovPolicy
@@ -74,7 +74,7 @@ def sample_size(
 
     Paper: Theorem 3.1, Lemma C.7, Algorithm 2 Lines 1-3
     """
-    _check_share("epsilon_0", epsilon_0)
+    check_number("epsilon_0", epsilon_0, "a share of errors in (0, 1]", lambda value: 0 < value <= 1)
     grid = _checked(delta, H, class_size, N_s, alpha, eta, nu, nu_prime)
     with _within_floats("sample_size"):
         epsilon = min(nu, nu_prime * epsilon_0) / (8 * H)
@@ -83,16 +83,7 @@ def sample_size(
 
 
 def guaranteed_epsilon(
-    n: int,
-    *,
-    delta: float,
-    H: int,
-    class_size: int,
-    N_s: int,
-    alpha: float,
-    eta: float,
-    nu: float,
-    nu_prime: float,
+    n: int, *, delta: float, H: int, class_size: int, N_s: int, alpha: float, eta: float, nu: float, nu_prime: float
 ) -> float | None:
     """The epsilon_0 that n trajectories (all agents together) guarantee with probability 1 - delta.
 
@@ -102,7 +93,7 @@ def guaranteed_epsilon(
 
     Paper: Theorem 3.1, Lemma C.7
     """
-    _check_count("n", n)
+    _check_count("n", n, 1)
     grid = _checked(delta, H, class_size, N_s, alpha, eta, nu, nu_prime)
     with _within_floats("guaranteed_epsilon"):
         visits = max(1, math.floor(n * nu))
@@ -149,38 +140,22 @@ def _checked(
     delta: float, H: int, class_size: int, N_s: int, alpha: float, eta: float, nu: float, nu_prime: float
 ) -> Grid:
     """Raise where a letter means nothing; the grid that alpha and eta give."""
-    if not (is_number(delta) and 0 < delta < 1):
-        raise InvalidParameterError(
-            f"delta must lie in (0, 1); delta = {shown(delta)} was given; it is the probability with which the "
-            "guarantee may fail, 0.05 for example."
-        )
+    risk = "it is the probability with which the guarantee may fail, 0.05 for example"
+    check_number("delta", delta, "a number in (0, 1)", lambda value: 0 < value < 1, risk)
     for name, value, least in (("H", H, 2), ("class_size", class_size, 1), ("N_s", N_s, 1)):
         _check_count(name, value, least)
     check_nu(nu)
-    _check_share("nu_prime", nu_prime)
-    if nu_prime < nu:
-        raise InvalidParameterError(
-            f"nu_prime must lie in [nu, 1]; nu_prime = {nu_prime} and nu = {nu} were given; whoever visits a pair "
-            "visits both its states."
-        )
+    visits = "whoever visits a pair visits both its states"
+    check_number("nu_prime", nu_prime, f"a number in [nu, 1], nu being {nu}", lambda value: nu <= value <= 1, visits)
     if not (is_number(alpha) and alpha == math.inf):
         check_alpha(alpha)
     # An infinite alpha (no state has two successors) is as good as 1: Line 1 takes no more.
     return Grid.from_bounds(min(alpha, 1.0), eta)
 
 
-def _check_share(name: str, value: float) -> None:
-    if not (is_number(value) and 0 < value <= 1):
-        raise InvalidParameterError(
-            f"{name} must lie in (0, 1]; {name} = {shown(value)} was given; it is a share of samples or of errors."
-        )
-
-
-def _check_count(name: str, value: float, least: int = 1) -> None:
-    if not (is_number(value) and least <= value < math.inf and value == math.floor(value)):
-        raise InvalidParameterError(
-            f"{name} must be a whole number of at least {least}; {name} = {shown(value)} was given."
-        )
+def _check_count(name: str, value: float, least: int) -> None:
+    whole = f"a whole number of at least {least} that a float holds"
+    check_number(name, value, whole, lambda value: least <= value < math.inf and value == math.floor(value))
 
 
 @contextmanager
@@ -190,6 +165,5 @@ def _within_floats(name: str) -> Iterator[None]:
         yield
     except (OverflowError, ZeroDivisionError) as error:
         raise InvalidParameterError(
-            f"{name} must stay within what floats hold, about 1e308; the numbers that were given lead beyond; no data "
-            "is that large: take less extreme numbers."
+            f"{name} must stay below 1e308; the numbers that were given lead beyond; take less extreme ones."
         ) from error

@@ -9,9 +9,8 @@ AssertionError with one sentence at the first thing that does not hold. They nee
         check_oracle(MyOracle(), tau)
 """
 
-from craftrl.testing.gymworlds import check_gym_world
 from craftrl.testing.learners import check_learner
 from craftrl.testing.oracles import check_oracle
-from craftrl.testing.worlds import check_world
+from craftrl.testing.worlds import check_gym_world, check_world
 
 __all__ = ["check_gym_world", "check_learner", "check_oracle", "check_world"]

@@ -6,10 +6,16 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import joblib
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, clone
 
-__all__ = ["about", "can_be_pickled", "check_parameters", "must", "refused", "snapshot"]
+from craftrl.arguments import shown
+
+__all__ = ["MOST", "about", "check_array", "check_parameters", "content", "must", "pickled", "refused"]
+
+MOST = float(np.finfo(np.float64).max)  # of what is finite
 
 
 def must(holds: object, sentence: str) -> None:
@@ -18,68 +24,62 @@ def must(holds: object, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
+def check_array(
+    what: str, value: object, shape: tuple[int, ...], kind: DTypeLike, low: float = -MOST, high: float = MOST
+) -> None:
+    """An array of this shape and kind of numbers, all of them from `low` to `high`."""
+    array, name = np.asarray(value), getattr(kind, "__name__", kind)
+    right = isinstance(value, np.ndarray) and array.shape == shape and np.issubdtype(array.dtype, kind)
+    right = right and bool(((array >= low) & (array <= high)).all())
+    found = f"{array.dtype} of shape {array.shape} ({shown(value)})"
+    must(right, f"{what} must be an array of {name} of shape {shape} in {low:g}..{high:g}; it is {found}.")
+
+
 @contextmanager
 def about(what: str) -> Iterator[None]:
-    """Whatever is raised in here, fail with a sentence on what was asked for. Decorates functions as well."""
+    """Whatever is raised in here, fail with a sentence on what was asked for."""
     try:
         yield
     except AssertionError:
         raise
     except Exception as error:
-        raise AssertionError(
-            f"{what} must come without an error; {type(error).__name__} was raised: {error}"
-        ) from error
+        sentence = f"{what} must come without an error; {type(error).__name__} was raised: {error}"
+        raise AssertionError(sentence) from error
 
 
 @contextmanager
 def refused(kind: type[Exception], what: str) -> Iterator[None]:
     """Fail unless an error of this kind is raised in here, with a message."""
+    raised: Exception | None = None
     try:
         yield
-    except kind as error:
-        must(str(error), f"{what} must be refused with a sentence; the {kind.__name__} has no message.")
     except Exception as error:
-        raise AssertionError(
-            f"{what} must be refused with {kind.__name__}; {type(error).__name__} was raised: {error}"
-        ) from error
-    else:
-        raise AssertionError(f"{what} must be refused with {kind.__name__}; nothing was raised.")
+        raised = error
+    found = "nothing was raised" if raised is None else f"{type(raised).__name__} was raised: {raised}"
+    must(isinstance(raised, kind) and str(raised), f"{what} must be refused with {kind.__name__}; {found}.")
 
 
-@about("The parameters")
 def check_parameters(given: BaseEstimator) -> None:
     """scikit-learn's contract: a constructor that stores what it is given, and nothing else; `clone` and `repr`."""
     name = type(given).__name__
     must(isinstance(given, BaseEstimator), f"{name} must be a scikit-learn BaseEstimator.")
+    with about("The parameters"):
+        parameters = given.get_params(deep=False)
+        kept = vars(type(given)(**parameters))
+        same = kept.keys() == parameters.keys() and all(kept[key] is value for key, value in parameters.items())
+        must(same, f"{name}.__init__ must store {[*parameters]} as given and nothing else; it stores {[*kept]}.")
+        must(repr(clone(given)) == repr(given), f"clone({name}) must print as the original; it is {clone(given)!r}.")
+
+
+def content(given: BaseEstimator) -> dict[str, str]:
+    """What its parameters hold, all the way down, for comparison: a hash of each, or its text where it has none."""
     parameters = given.get_params(deep=False)
-    kept = vars(type(given)(**parameters))
-    must(
-        kept.keys() == parameters.keys() and all(kept[key] is value for key, value in parameters.items()),
-        f"{name}.__init__ must store {sorted(parameters)} as given, and nothing else; it stores {sorted(kept)}, or not "
-        "as given; leave checks and conversions to later.",
-    )
-    must(repr(clone(given)) == repr(given), f"clone({name}) must print as the original; it prints {clone(given)!r}.")
+    return {name: joblib.hash(value) if pickled(value) else repr(value) for name, value in parameters.items()}
 
 
-def snapshot(value: object) -> object:
-    """Everything that parameters consist of, for comparison: nested estimators, weights of modules, arrays, lists."""
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, (list, tuple)):
-        return [snapshot(item) for item in value]
-    if isinstance(value, dict):
-        return {key: snapshot(item) for key, item in value.items()}
-    if isinstance(value, BaseEstimator):
-        return type(value).__name__, snapshot(vars(value))
-    if callable(weights := getattr(value, "state_dict", None)):
-        return {key: weight.detach().cpu().numpy().tobytes() for key, weight in weights().items()}
-    return repr(value)
-
-
-def can_be_pickled(value: object) -> bool:
-    """Whether pickle takes it: not where it holds functions without a name of their own."""
+def pickled(value: object) -> bytes | None:
+    """None where pickle does not take it, such as functions without a name of their own."""
     try:
-        pickle.dumps(value)
+        return pickle.dumps(value)
     except Exception:
-        return False
-    return True
+        return None

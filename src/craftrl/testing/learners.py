@@ -19,7 +19,7 @@ from craftrl.data.inputs import as_dataset
 from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.estimators.base import Learner
 from craftrl.estimators.saving import load
-from craftrl.testing.claims import about, can_be_pickled, check_parameters, must, refused, snapshot
+from craftrl.testing.claims import about, check_array, check_parameters, content, must, pickled, refused
 
 __all__ = ["check_learner"]
 
@@ -52,24 +52,33 @@ def check_learner(learner: Learner, x: Any, agent: Any = None, **fit_arguments: 
 
     model = clone(learner)
     _check_fit(model, fit, tau)
-    states = _check_encoders(model, tau)
-    _check_labels(model, tau)
+    states = _check_states(model, tau)
     _check_again(model, fit, states, tau)
     _check_copies(model, states, tau)
-    _check_refusals(clone(learner), model, fit, whole, further)
+    fresh, n, strange = clone(learner), tau.n, np.stack([whole[:2]] * 3, axis=-1)
+    with refused(InvalidDataError, "fit with one agent only"):
+        fit(fresh, np.arange(n), np.zeros(n, dtype=np.int64))
+    with refused(InvalidDataError, "fit with labels of another length"):
+        fresh.fit(whole, np.arange(n - 1) % 2, **further)
+    with refused(InvalidDataError, "fit with one array and no labels"):
+        fresh.fit(whole, **further)
+    with refused(InvalidDataError, "encode with observations of another shape"):
+        model.encode(strange[:, 0], 1)
+    with refused(InvalidDataError, "transform with observations of another shape"):
+        model.transform(strange)
 
 
 @about("A fit to this data")
 def _check_fit(model: Learner, fit: Fit, tau: TrajectoryDataset) -> None:
     """Nothing is answered before; `fit` returns the learner, changes no parameter, and keeps results and no data."""
     parameters = model.get_params(deep=False)
-    before = snapshot(parameters)
+    before = content(model)
     with refused(NotFittedError, "transform before fit"):
         model.transform(tau)
     with refused(NotFittedError, "encode before fit"):
         model.encode(tau.at(1), 1)
     must(fit(model, np.arange(tau.n), tau.agent) is model, "fit must return the learner itself; it returns another.")
-    after = snapshot(model.get_params(deep=False))
+    after = content(model)
     must(after == before, "fit must change no parameter; it changed one; work on a clone of it.")
     for key, value in vars(model).items():
         named = key in parameters or (key.endswith("_") and not key.startswith("_"))
@@ -79,38 +88,28 @@ def _check_fit(model: Learner, fit: Fit, tau: TrajectoryDataset) -> None:
 
 
 @about("The states of all steps")
-def _check_encoders(model: Learner, tau: TrajectoryDataset) -> Ints:
-    """One encoder per step, from 1 on; `transform`, which is returned, is `encode` step by step."""
+def _check_states(model: Any, tau: TrajectoryDataset) -> Ints:
+    """One encoder per step, from 1 on; `transform`, which is returned, is `encode` step by step; `labels_` and
+    `n_states_`, where the learner has them, fit the data."""
+    shape, found = (tau.n, tau.H), model.obs_shape_
     must(len(model.encoders_) == tau.H, f"encoders_ must have {tau.H} entries; it has {len(model.encoders_)}.")
     with refused(CraftError, "encoders_[0], since steps count from 1,"):
         model.encoders_[0]
-    shape = model.obs_shape_
-    must(shape == tau.obs_shape, f"obs_shape_ must be that of the data, {tau.obs_shape}; it is {shape}.")
-    states = model.transform(tau)
-    must(states.shape == (tau.n, tau.H), f"transform must return shape {(tau.n, tau.H)}; it returns {states.shape}.")
-    for h in range(1, tau.H + 1):
-        code = model.encode(tau.at(h), h)
-        ok = code.shape == (tau.n,) and code.dtype.kind in "iu" and code.min() >= 0
-        must(ok, f"encode must return one state of 0 or more for each observation; at h = {h} it does not.")
-        same = np.array_equal(states[:, h - 1], np.where(tau.present(h), code, -1))
-        must(same, f"transform must be encode, and -1 where a trajectory is over; at h = {h} it is not.")
-    return states
-
-
-@about("labels_ and n_states_")
-def _check_labels(model: Any, tau: TrajectoryDataset) -> None:
-    """`labels_` and `n_states_`, where the learner has them."""
-    counts, labels = getattr(model, "n_states_", None), getattr(model, "labels_", None)
+    must(found == tau.obs_shape, f"obs_shape_ must be that of the data, {tau.obs_shape}; it is {found}.")
+    states, counts, labels = model.transform(tau), getattr(model, "n_states_", None), getattr(model, "labels_", None)
+    check_array("What transform returns", states, shape, np.integer, -1)
     must(counts is None or len(counts) == tau.H, f"n_states_ must have {tau.H} entries; it is {counts}.")
-    if labels is None:
-        return
-    must(labels.shape == (tau.n, tau.H), f"labels_ must have shape {(tau.n, tau.H)}; it has {labels.shape}.")
     for h in range(1, tau.H + 1):
-        top = max(getattr(model, "n_states_total_", model.n_states_[h]), 1) - 1
-        low, high = labels[:, h - 1].min(), labels[:, h - 1].max()
-        must(low >= -1 and high <= top, f"labels_ at h = {h} must be in -1..{top}; they are in {low}..{high}.")
-        over = labels[~tau.present(h), h - 1]
-        must((over == -1).all(), f"labels_ must be -1 where a trajectory is over; at h = {h} some are not.")
+        code, there = model.encode(tau.at(h), h), tau.present(h)
+        check_array(f"What encode returns at h = {h}", code, (tau.n,), np.integer, 0)
+        same = np.array_equal(states[:, h - 1], np.where(there, code, -1))
+        must(same, f"transform must be encode, and -1 where a trajectory is over; at h = {h} it is not.")
+        if labels is not None:
+            top = max(getattr(model, "n_states_total_", model.n_states_[h]), 1) - 1
+            check_array(f"labels_ at h = {h}", labels[:, h - 1], (tau.n,), np.integer, -1, top)
+            over = (labels[~there, h - 1] == -1).all()
+            must(over, f"labels_ must be -1 where a trajectory is over; at h = {h} some are not.")
+    return np.asarray(states)
 
 
 @about("A second fit")
@@ -123,15 +122,14 @@ def _check_again(model: Learner, fit: Fit, states: Ints, tau: TrajectoryDataset)
     other = fit(clone(model), rows, tau.agent)
     same = np.array_equal(other.transform(tau), states)
     must(same, "The result must not depend on how the rows of the agents are interleaved; it does.")
-    if hasattr(model, "labels_"):
-        same = np.array_equal(vars(other)["labels_"], model.labels_[rows])
-        must(same, "labels_ must have the rows in the order given to fit; they are in another.")
+    same = not hasattr(model, "labels_") or np.array_equal(vars(other)["labels_"], model.labels_[rows])
+    must(same, "labels_ must have the rows in the order given to fit; they are in another.")
 
 
 def _check_copies(model: Any, states: Ints, tau: TrajectoryDataset) -> None:
     """Through pickle, where the parameters go through it, and through `save` and `load`, where it can be saved."""
     copies = {}
-    if can_be_pickled(clone(model)):
+    if pickled(clone(model)):
         with about("A pickle of a fitted learner, as of a fresh one,"):
             copies["a pickle round trip"] = pickle.loads(pickle.dumps(model))
     with tempfile.TemporaryDirectory() as folder, about("A model that is saved and loaded"):
@@ -147,20 +145,3 @@ def _check_copies(model: Any, states: Ints, tau: TrajectoryDataset) -> None:
         must(np.array_equal(copy.transform(tau), states), f"A learner must say the same after {how}; it differs.")
         with np.printoptions(legacy="1.25"):  # which prints numbers of NumPy's as Python's own
             must(repr(clone(copy)) == repr(clone(model)), f"A learner must be the same after {how}; it is {copy!r}.")
-
-
-def _check_refusals(
-    fresh: Learner, model: Learner, fit: Fit, whole: NDArray[Any], further: dict[str, NDArray[Any]]
-) -> None:
-    """Bad input is refused in one sentence."""
-    n, strange = len(whole), np.stack([whole[:2]] * 3, axis=-1)
-    with refused(InvalidDataError, "fit with one agent only"):
-        fit(fresh, np.arange(n), np.zeros(n, dtype=np.int64))
-    with refused(InvalidDataError, "fit with labels of another length"):
-        fresh.fit(whole, np.arange(n - 1) % 2, **further)
-    with refused(InvalidDataError, "fit with one array and no labels"):
-        fresh.fit(whole, **further)
-    with refused(InvalidDataError, "encode with observations of another shape"):
-        model.encode(strange[:, 0], 1)
-    with refused(InvalidDataError, "transform with observations of another shape"):
-        model.transform(strange)

@@ -18,7 +18,7 @@ from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Oracle
-from craftrl.testing.claims import about, can_be_pickled, check_parameters, must, snapshot
+from craftrl.testing.claims import MOST, about, check_array, check_parameters, content, must, pickled
 
 __all__ = ["check_oracle"]
 
@@ -38,80 +38,44 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
     encoders can do what their class declares.
     """
     check_parameters(oracle)
-    before = snapshot(oracle)
-    coupling = _check_description(oracle)
-    _check_separation(oracle, tau)
-    for some in (tau, _shortened(tau), tau.select(np.arange(tau.n), np.arange(tau.n) % 3)):
+    before = content(oracle)
+    must(isinstance(oracle, Oracle), f"{type(oracle).__name__} must be a subclass of craftrl.oracles.Oracle.")
+    with about("The description of an oracle"):
+        equal = clone(oracle) == oracle and oracle != object()
+        must(equal, "An oracle must be equal to its clone, and to nothing else; see Oracle.same_value.")
+        choices = {choice.parameter: choice for choice in oracle.suits()}
+        must(choices.keys() == LEGAL.keys(), f"suits must choose {sorted(LEGAL)}; it chooses {sorted(choices)}.")
+        for name, choice in choices.items():
+            legal = choice.value in LEGAL[name] and choice.why.strip()
+            must(legal, f"suits must choose a {name} among {LEGAL[name]} and say why; it says {str(choice)!r}.")
+    with about("Separations"):
+        _check_separation(oracle, tau)
+    # The same, every third trajectory without its last observation; and the same of three agents.
+    x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+    short = [row[: max(length - (i % 3 == 0), 1)] for i, (row, length) in enumerate(zip(x, tau.lengths))]
+    shortened = TrajectoryDataset.from_episodes([short[tau.agent_slice(k)] for k in range(tau.K)])
+    coupling: Coupling = choices["coupling"].value
+    for some in (tau, shortened, tau.select(np.arange(tau.n), np.arange(tau.n) % 3)):
         with about("A prepared oracle"):
             prepared = oracle.prepare(some)
-        _check_log_odds(prepared, coupling)
-        _check_encoding(prepared, oracle)
+        with about("Log-odds"):
+            _check_log_odds(prepared, coupling)
+        with about("Encoders"):
+            _check_encoding(prepared, oracle)
         if isinstance(prepared, PreparedLearned):
-            _check_learned(prepared, coupling, oracle)
+            with about("Log-odds given states, and one encoder for all steps,"):
+                f, label = prepared.log_odds(COARSE, coupling), np.arange(tau.n) % 3 - 1
+                given = prepared.log_odds_given(1, label, f, COARSE)
+                _check_bins(given, f.bins[:, 0].shape, some.present(2), COARSE)
+                shared = prepared.share(np.add.outer(np.arange(tau.n), np.arange(tau.H)) % 3 - 1, 2, "check")
+                for h in (1, tau.H):
+                    _check_encoder(shared, some.at(h), 2, oracle)
         if some is tau:
-            _check_order_of_asking(prepared, oracle.prepare(tau), coupling)
-    must(snapshot(oracle) == before, "prepare must change no parameter; it changed one; work on a clone of it.")
+            with about("Answers to the same questions"):
+                _check_order_of_asking(prepared, oracle.prepare(tau), coupling)
+    must(content(oracle) == before, "prepare must change no parameter; it changed one; work on a clone of it.")
 
 
-def _shortened(tau: TrajectoryDataset) -> TrajectoryDataset:
-    """The same, every third trajectory without its last observation."""
-    steps = [tau.at(h) for h in range(1, tau.H + 1)]
-    lengths = np.maximum(tau.lengths - (np.arange(tau.n) % 3 == 0), 1)
-    rows = [np.stack([x_h[i] for x_h in steps[:length]]) for i, length in enumerate(lengths)]
-    return TrajectoryDataset.from_episodes([rows[tau.agent_slice(k)] for k in range(tau.K)])
-
-
-@about("The description of an oracle")
-def _check_description(oracle: Oracle) -> Coupling:
-    """Equality, and a choice of all three parameters with values that CRAFT takes; the coupling is returned."""
-    must(isinstance(oracle, Oracle), f"{type(oracle).__name__} must be a subclass of craftrl.oracles.Oracle.")
-    equal = clone(oracle) == oracle and oracle != object()
-    must(equal, "An oracle must be equal to its clone, and to nothing else; see Oracle.same_value.")
-    choices = {choice.parameter: choice for choice in oracle.suits()}
-    must(choices.keys() == LEGAL.keys(), f"suits must choose {sorted(LEGAL)}; it chooses {sorted(choices)}.")
-    for name, choice in choices.items():
-        legal = choice.value in LEGAL[name] and choice.why.strip()
-        must(legal, f"suits must choose a {name} among {LEGAL[name]} and say why; it says {str(choice)!r}.")
-    return choices["coupling"].value
-
-
-@about("Log-odds")
-def _check_log_odds(prepared: PreparedOracle, suited: Coupling) -> None:
-    """Line 10: a bin of the grid for every pair of the dataset. A coupling that does not suit may be refused."""
-    for coupling in get_args(Coupling):
-        for grid in (COARSE, FINE):
-            try:
-                f = prepared.log_odds(grid, coupling)
-            except InvalidParameterError as error:
-                must(coupling != suited, f"The coupling that suits must be answered; {coupling!r} is refused: {error}")
-            else:
-                _check_answer(f, grid, prepared.tau)
-
-
-def _check_answer(f: LogOdds, grid: Grid, tau: TrajectoryDataset) -> None:
-    steps, shape = tau.H - 1, (tau.n, tau.H - 1, tau.K - 1)
-    _check_bins(f.bins, shape, tau.lengths[:, None] > np.arange(1, tau.H), grid)
-    for name, told, top in (("loss", f.loss, np.inf), ("chance", f.chance, np.inf), ("p_value", f.p_value, 1.0)):
-        if told is not None:
-            ok = np.shape(told) == (steps,) and np.isfinite(told).all() and told.min() >= 0 and told.max() <= top
-            must(ok, f"The {name} must be a number from 0 to {top:g} for each of {steps} steps; it is {told}.")
-    must(len(f.models) in (0, steps), f"There must be a model for each of {steps} steps, or none; got {f.models}.")
-    if f.f is not None:
-        values = f.f(np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1))
-        ok = np.shape(values) == shape and np.isfinite(values).all()
-        must(ok, f"f must give finite log-odds of shape {shape} for new data; it gives shape {np.shape(values)}.")
-
-
-def _check_bins(bins: NDArray[Any], shape: tuple[int, ...], there: NDArray[np.bool_], grid: Grid) -> None:
-    """`there` (shape without its last axis) is where a pair is."""
-    found = f"{bins.dtype} of shape {bins.shape}"
-    must(bins.shape == shape and bins.dtype == np.int16, f"Log-odds must be int16 bins of shape {shape}; got {found}.")
-    must((bins[~there] == -1).all(), "Log-odds must be -1 where a trajectory has no next observation; some are not.")
-    low, high, top = bins[there].min(initial=0), bins[there].max(initial=0), grid.size - 1
-    must(low >= 0 and high <= top, f"Log-odds must be bins in 0..{top} where there is a pair; got {low}..{high}.")
-
-
-@about("Separations")
 def _check_separation(oracle: Oracle, tau: TrajectoryDataset) -> None:
     """Line 25: L(g) lies in [0, 2], and no set can be told from itself."""
     rows = np.concatenate([np.arange(tau.n)] * 2)
@@ -119,60 +83,78 @@ def _check_separation(oracle: Oracle, tau: TrajectoryDataset) -> None:
     prepared = oracle.prepare(doubled)
     same = prepared.separation(2, np.where(doubled.present(2), copy, -1), 2)
     thirds = prepared.separation(2, np.arange(doubled.n) % 4 - 1, 3)
-    losses = [same(0, [1]), same(1, [0]), thirds(2, [0, 1])]
-    must(all(0 <= loss <= 2 for loss in losses), f"The losses of a separation must lie in [0, 2]; they are {losses}.")
+    losses = np.array([same(0, [1]), same(1, [0]), thirds(2, [0, 1])])
+    check_array("The losses of a separation", losses, (3,), np.floating, 0, 2)
     must(min(losses[:2]) > 0.5, f"A set must not be separable from itself (loss > 0.5); the loss is {min(losses[:2])}.")
     for n_clusters in (0, 1):
-        with about(f"A separation of {n_clusters} clusters"):
-            prepared.separation(2, np.full(doubled.n, n_clusters - 1), n_clusters)
+        prepared.separation(2, np.full(doubled.n, n_clusters - 1), n_clusters)
+
+
+def _check_log_odds(prepared: PreparedOracle, suited: Coupling) -> None:
+    """Line 10: a bin of the grid for every pair of the dataset. A coupling that does not suit may be refused."""
+    tau = prepared.tau
+    steps, shape = tau.H - 1, (tau.n, tau.H - 1, tau.K - 1)
+    for coupling, grid in ((coupling, grid) for coupling in get_args(Coupling) for grid in (COARSE, FINE)):
+        try:
+            f: LogOdds = prepared.log_odds(grid, coupling)
+        except InvalidParameterError as error:
+            must(coupling != suited, f"The coupling that suits must be answered; {coupling!r} is refused: {error}")
+            continue
+        _check_bins(f.bins, shape, tau.lengths[:, None] > np.arange(1, tau.H), grid)
+        for name, told, top in (("loss", f.loss, MOST), ("chance", f.chance, MOST), ("p_value", f.p_value, 1.0)):
+            if told is not None:
+                check_array(f"The {name} of each step", told, (steps,), np.floating, 0, top)
+        must(len(f.models) in (0, steps), f"There must be a model for each of {steps} steps, or none; got {f.models}.")
+        if f.f is not None:
+            x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+            check_array("What f gives for new data", f.f(x), shape, np.floating)
+
+
+def _check_bins(bins: NDArray[np.int16], shape: tuple[int, ...], there: NDArray[np.bool_], grid: Grid) -> None:
+    """`there` (shape without its last axis) is where a pair is."""
+    check_array("The array of bins", bins, shape, np.int16, -1, grid.size - 1)
+    right = (bins[~there] == -1).all() and (bins[there] >= 0).all()
+    must(right, "Bins must be -1 where a trajectory has no next observation, and 0 or more elsewhere; some are not.")
 
 
 def _check_encoding(prepared: PreparedOracle, oracle: Oracle) -> None:
     """Line 46: an encoder for any labels, also where some or all trajectories are unassigned."""
     tau = prepared.tau
     for n_states, label in enumerate((np.full(tau.n, -1), np.zeros(tau.n, dtype=np.int64), np.arange(tau.n) % 3 - 1)):
-        with about(f"An encoder of {n_states} states"):
-            fit = prepared.encode(tau.H, label, n_states)
-            _check_encoder(fit, tau.at(tau.H), max(n_states, prepared.N_s or 1), oracle)
-            same = np.array_equal(prepared.read(fit.encoder, tau.H), read_states(fit.encoder, tau, tau.H))
-            must(same, "`read` must say what the encoder says, and -1 where a trajectory is over; it differs.")
+        fit = prepared.encode(tau.H, label, n_states)
+        _check_encoder(fit, tau.at(tau.H), max(n_states, prepared.N_s or 1), oracle)
+        same = np.array_equal(prepared.read(fit.encoder, tau.H), read_states(fit.encoder, tau, tau.H))
+        must(same, "`read` must say what the encoder says, and -1 where a trajectory is over; it differs.")
 
 
 def _check_encoder(fit: EncoderFit, x: NDArray[Any], n_states: int, oracle: Oracle) -> None:
     """Shape and range of the states of an encoder, and whatever its class declares beside."""
-    must(np.isfinite(fit.loss) and fit.loss >= 0, f"The loss of an encoder must be 0 or more; it is {fit.loss}.")
-    encoder, name = fit.encoder, f"The encoder ({type(fit.encoder).__name__})"
+    must(0 <= fit.loss <= MOST, f"The loss of an encoder must be 0 or more; it is {fit.loss}.")
+    encoder, name = fit.encoder, f"the encoder ({type(fit.encoder).__name__})"
     states = encoder(x)
-    ok = isinstance(states, np.ndarray) and states.shape == (len(x),) and states.dtype.kind in "iu"
-    must(ok, f"{name} must return an integer array with one state for each of {len(x)} observations; got {states!r}.")
-    low, high = states.min(initial=0), states.max(initial=0)
-    must(low >= 0 and high < n_states, f"{name} must return states in 0..{n_states - 1}; it returns {low}..{high}.")
-    with about(f"The answer of {name} to an empty batch"):
-        must(np.shape(encoder(x[:0])) == (0,), f"{name} must return no state for no observation; it does.")
+    check_array(f"What {name} returns", states, (len(x),), np.integer, 0, n_states - 1)
+    check_array(f"What {name} returns for no observation", encoder(x[:0]), (0,), np.integer)
+
+    def restored(value: Any) -> Any:
+        """The value made again from its parts, all the way down."""
+        if not isinstance(value, Savable) or isinstance(value, Oracle):
+            return value
+        return type(value).restored({name: restored(part) for name, part in value.saved().items()}, oracle)
+
     again: dict[str, Encoder] = {}
     if isinstance(encoder, FeatureEncoder):
         again["of_features(features(x))"] = lambda x: encoder.of_features(encoder.features(x))
     if isinstance(encoder, Savable):
-        again["saved and restored"] = _restored(encoder, oracle)
-    if can_be_pickled(oracle):
-        with about(f"A pickle of {name}, as of its oracle,"):
-            again["a pickle round trip"] = pickle.loads(pickle.dumps(encoder))
+        again["saving and restoring"] = restored(encoder)
+    if pickled(oracle):
+        again["a pickle round trip"] = pickle.loads(pickle.dumps(encoder))
     for how, other in again.items():
-        must(np.array_equal(other(x), states), f"{name} must say the same by {how}; it differs.")
+        must(np.array_equal(other(x), states), f"After {how}, {name} must say the same; it differs.")
 
 
-def _restored(value: Any, oracle: Oracle) -> Any:
-    """The value made again from its parts, all the way down."""
-    if not isinstance(value, Savable) or isinstance(value, Oracle):
-        return value
-    return type(value).restored({name: _restored(part, oracle) for name, part in value.saved().items()}, oracle)
-
-
-@about("Answers to the same questions")
 def _check_order_of_asking(one: PreparedOracle, other: PreparedOracle, coupling: Coupling) -> None:
     """The same answers whatever was asked before, and when asked again."""
     label, x = np.arange(one.tau.n) % 3 - 1, one.tau.at(2)
-    f = one.log_odds(COARSE, coupling)
 
     def answers(prepared: PreparedOracle, order: int) -> dict[str, Any]:
         questions = {
@@ -182,6 +164,7 @@ def _check_order_of_asking(one: PreparedOracle, other: PreparedOracle, coupling:
             "encoding": lambda: prepared.encode(2, label, 2).encoder(x),
         }
         if isinstance(prepared, PreparedLearned):
+            f = prepared.log_odds(COARSE, coupling)
             questions["log-odds given states"] = lambda: prepared.log_odds_given(1, label, f, COARSE)
         return {name: questions[name]() for name in [*questions][::order]}
 
@@ -189,14 +172,3 @@ def _check_order_of_asking(one: PreparedOracle, other: PreparedOracle, coupling:
     for question, answer in forwards.items():
         same = np.array_equal(answer, again[question]) and np.array_equal(answer, backwards[question])
         must(same, f"The answer to {question} must not depend on what was asked before; draw from no shared generator.")
-
-
-@about("What an oracle that trains answers beside")
-def _check_learned(prepared: PreparedLearned, coupling: Coupling, oracle: Oracle) -> None:
-    """Log-odds given states, and one encoder for all steps."""
-    tau, f = prepared.tau, prepared.log_odds(COARSE, coupling)
-    given = prepared.log_odds_given(1, np.arange(tau.n) % 3 - 1, f, COARSE)
-    _check_bins(given, f.bins[:, 0].shape, tau.present(2), COARSE)
-    shared = prepared.share(np.add.outer(np.arange(tau.n), np.arange(tau.H)) % 3 - 1, 2, "check")
-    for h in (1, tau.H):
-        _check_encoder(shared, tau.at(h), 2, oracle)

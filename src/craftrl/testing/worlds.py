@@ -1,27 +1,26 @@
-"""What any world must keep to: the Ex-BMDP of the paper, by its tables and by sampling.
+"""What any world must keep to: the Ex-BMDP of the paper by its tables and by sampling, or episode by episode.
 
 Paper: Section 2.2
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs.collection import collect, sample_noise_path
 from craftrl.envs.contrast import contrasting_policies
 from craftrl.envs.exbmdp import ExBMDP, reachable_states
-from craftrl.envs.policies import Policy
-from craftrl.testing.claims import about, must
+from craftrl.envs.gymworld import GymWorld
+from craftrl.testing.claims import about, check_array, must
 
-__all__ = ["check_world"]
+__all__ = ["check_gym_world", "check_world"]
 
 MANY, FEW = 4000, 60
 SIGMAS = 5  # how far a share may be from the one claimed
+SEEDS = (3, 7, 5)
 
 
 def check_world(world: ExBMDP) -> None:
@@ -30,104 +29,96 @@ def check_world(world: ExBMDP) -> None:
     Checked are the tables of the latent dynamics, that both inverses recover what was emitted, shapes, dtype and range
     of observations, that collecting follows T and repeats itself for a seed, that the noise knows nothing of the
     actions, and that it has the marginals that the world claims. A small world takes about a second.
-    """
-    must(isinstance(world, ExBMDP), f"A world must be an ExBMDP; {type(world).__name__} is none.")
-    _check_tables(world)
-    _check_observations(world)
-    with about("Two policies for the world"):
-        policies = contrasting_policies(world, alpha=0.7)
-    _check_collection(world, policies)
-    _check_noise_is_exogenous(world, policies)
-    _check_marginals(world)
-
-
-@about("The tables of a world")
-def _check_tables(world: ExBMDP) -> None:
-    """Latent dynamics are tables from one start."""
-    must(world.H >= 2, f"A world must have at least two steps; it has H = {world.H}.")
-    must(world.n_states(1) == 1, f"There must be one state at h = 1; there are {world.n_states(1)}.")
-    for h in range(1, world.H):
-        T, shape = np.asarray(world.T(h)), (world.n_states(h), world.n_actions)
-        found, top = f"{T.dtype} of shape {T.shape}", world.n_states(h + 1) - 1
-        ok = T.shape == shape and T.dtype.kind in "iu"
-        must(ok, f"T({h}) must be an integer table of shape {shape}; it is {found}.")
-        ok = T.min() >= 0 and T.max() <= top
-        must(ok, f"T({h}) must lead to states in 0..{top}; it leads to {T.min()}..{T.max()}.")
-        s_h, a_h = np.indices(shape).reshape(2, -1)
-        must(np.array_equal(world.step(s_h, a_h, h), T[s_h, a_h]), f"step must be what T says; at h = {h} it differs.")
-    must(all(reached.any() for reached in reachable_states(world)), "Every step must have a state that is reached.")
-
-
-@about("Observations and their inverses")
-def _check_observations(world: ExBMDP) -> None:
-    """The promised shape, dtype and range; and the block assumption: both inverses recover what was emitted."""
-    rng = np.random.default_rng(0)
-    for h, e_h in enumerate(_noise_path(world, 5 * FEW, seed=1), start=1):
-        s_h = rng.integers(world.n_states(h), size=len(e_h))
-        x_h = world.emit(s_h, e_h, h, rng)
-        wanted, found = f"{world.obs_dtype} of shape (n, *{world.obs_shape})", f"{x_h.dtype} of shape {x_h.shape}"
-        ok = x_h.shape == (len(e_h), *world.obs_shape) and x_h.dtype == world.obs_dtype
-        must(ok, f"Observations must be {wanted}; at h = {h} they are {found}.")
-        low, high = x_h.min(), x_h.max()
-        ok = low >= 0 and high <= world.obs_high
-        must(ok, f"Observations must lie in [0, {world.obs_high}]; at h = {h} they lie in [{low}, {high}].")
-        for name, inverse, emitted in (("phi_star", world.phi_star, s_h), ("phi_e", world.phi_e, e_h)):
-            same = np.array_equal(inverse(x_h, h), emitted)
-            must(same, f"{name} must recover what was emitted from every observation; at h = {h} it does not.")
-    image = world.render(x_h[0])
-    ok = image.ndim == 3 and image.shape[-1] == 3 and image.dtype == np.uint8
-    must(ok, f"render must give a uint8 image (rows, columns, 3); it gives {image.dtype} of shape {image.shape}.")
-
-
-@about("Collected data")
-def _check_collection(world: ExBMDP, policies: Sequence[Policy]) -> None:
-    """Collected states follow T, and a seed gives the same data again."""
-    once, again, other = (collect(world, policies, FEW, seed=seed) for seed in (3, 3, 4))
-    s, a = once.truth.states, once.truth.actions
-    for h in range(1, world.H):
-        same = np.array_equal(s[:, h], world.T(h)[s[:, h - 1], a[:, h - 1]])
-        must(same, f"Collected states must follow T; after h = {h} they do not.")
-        same = np.array_equal(world.phi_star(once.tau.at(h + 1), h + 1), s[:, h])
-        must(same, f"phi_star must read the collected states; at h = {h + 1} it does not.")
-    must(_observations(once.tau) == _observations(again.tau), "One seed must give the same data twice; it does not.")
-    must(_observations(once.tau) != _observations(other.tau), "Another seed must give other data; it gives the same.")
-
-
-@about("Collected noise")
-def _check_noise_is_exogenous(world: ExBMDP, policies: Sequence[Policy]) -> None:
-    """The noise is the same whatever the agents do.
 
     Paper: Equation 1
     """
-    first, second = (collect(world, order, FEW, seed=5) for order in (policies, policies[::-1]))
-    differ = not np.array_equal(first.truth.states, second.truth.states)
-    must(differ, "Different policies must lead to different states; they do not: no action changes anything.")
-    for h in range(1, world.H + 1):
-        same = np.array_equal(world.phi_e(first.tau.at(h), h), world.phi_e(second.tau.at(h), h))
-        must(same, f"The noise must not depend on states or actions; at h = {h} it does.")
+    must(isinstance(world, ExBMDP), f"A world must be an ExBMDP; {type(world).__name__} is none.")
+    with about("The tables of a world"):
+        steps = range(1, world.H + 1)
+        must(world.H >= 2, f"A world must have at least two steps; it has H = {world.H}.")
+        must(world.n_states(1) == 1, f"There must be one state at h = 1; there are {world.n_states(1)}.")
+        for h in steps[:-1]:
+            T, shape = world.T(h), (world.n_states(h), world.n_actions)
+            check_array(f"T({h})", T, shape, np.integer, 0, world.n_states(h + 1) - 1)
+            s_h, a_h = np.indices(shape).reshape(2, -1)
+            same = np.array_equal(world.step(s_h, a_h, h), T[s_h, a_h])
+            must(same, f"step must be what T says; at h = {h} it differs.")
+        must(all(reached.any() for reached in reachable_states(world)), "Every step must have a state that is reached.")
+    with about("Observations and their inverses"):
+        rng = np.random.default_rng(0)
+        for h, e_h in enumerate(sample_noise_path(world, 5 * FEW, np.random.default_rng(1)), start=1):
+            s_h = rng.integers(world.n_states(h), size=len(e_h))
+            x_h, of = world.emit(s_h, e_h, h, rng), f"The observation of h = {h}"
+            check_array(of, x_h, (len(e_h), *world.obs_shape), world.obs_dtype, 0, world.obs_high)
+            for name, inverse, emitted in (("phi_star", world.phi_star, s_h), ("phi_e", world.phi_e, e_h)):
+                same = np.array_equal(inverse(x_h, h), emitted)
+                must(same, f"{name} must recover what was emitted from every observation; at h = {h} it does not.")
+        image = world.render(x_h[0])
+        check_array("What render gives", image, (*image.shape[:2], 3), np.uint8)
+    with about("Collected data"):
+        policies = contrasting_policies(world, alpha=0.7)
+        once, again, other = (collect(world, policies, FEW, seed=seed) for seed in (5, 5, 6))
+        turned = collect(world, policies[::-1], FEW, seed=5)
+        s, a = once.truth.states, once.truth.actions
+        for h in steps[:-1]:
+            same = np.array_equal(s[:, h], world.T(h)[s[:, h - 1], a[:, h - 1]])
+            must(same, f"Collected states must follow T; after h = {h} they do not.")
+            same = np.array_equal(world.phi_star(once.tau.at(h + 1), h + 1), s[:, h])
+            must(same, f"phi_star must read the collected states; at h = {h + 1} it does not.")
+        same, differ = (all(np.array_equal(once.tau.at(h), of.tau.at(h)) for h in steps) for of in (again, other))
+        must(same and not differ, "One seed must give the same data twice, and another one other data; it does not.")
+        same = np.array_equal(s, turned.truth.states)
+        must(not same, "Different policies must lead to different states; they do not: no action changes anything.")
+        for h in steps:
+            same = np.array_equal(world.phi_e(once.tau.at(h), h), world.phi_e(turned.tau.at(h), h))
+            must(same, f"The noise must not depend on states or actions; at h = {h} it does.")
+    with about("Noise and its marginals"):
+        for h, e_h in enumerate(sample_noise_path(world, MANY, np.random.default_rng(2)), start=1):
+            claimed = np.asarray(world.noise_marginal(h))
+            of_values = claimed.ndim == e_h.ndim  # one more axis than a single e_h
+            drawn = e_h[:, : len(claimed), None] == np.arange(claimed.shape[-1]) if of_values else e_h
+            seen = drawn.mean(axis=0)
+            check_array(f"noise_marginal({h})", claimed, seen.shape, np.number, 0, 1)
+            off = np.abs(seen - claimed) - SIGMAS * np.sqrt(claimed * (1 - claimed) / MANY)
+            must(off.max() <= 1e-9, f"The noise must have the marginals that noise_marginal({h}) claims; one is off.")
 
 
-@about("Noise and its marginals")
-def _check_marginals(world: ExBMDP) -> None:
-    """The noise has the marginals that the world claims."""
-    for h, e_h in enumerate(_noise_path(world, MANY, seed=2), start=1):
-        claimed = np.asarray(world.noise_marginal(h))
-        if claimed.ndim == e_h.ndim - 1:
-            seen = e_h.mean(axis=0)
-        else:
-            seen = (e_h[:, : len(claimed), None] == np.arange(claimed.shape[-1])).mean(axis=0)
-        shapes = f"{seen.shape}; it has {claimed.shape}"
-        must(seen.shape == claimed.shape, f"noise_marginal({h}) must have the shape of the noise, {shapes}.")
-        ok = claimed.min() >= 0 and claimed.max() <= 1
-        must(ok, f"noise_marginal({h}) must be probabilities; some are not in [0, 1].")
-        off = np.abs(seen - claimed)
-        ok = (off <= SIGMAS * np.sqrt(claimed * (1 - claimed) / MANY) + 1e-9).all()
-        must(ok, f"The noise must have the marginals that noise_marginal({h}) claims; one is off by {off.max():.3f}.")
+def check_gym_world(world: GymWorld) -> None:
+    """Raise AssertionError at the first thing that a `GymWorld` must keep to and this one does not.
 
+    Checked are observations and their space, that true states are in range and the same at every start, that another
+    state can be reached, and that an episode is the same again after others were played: what is left over from the
+    last episode, on the screen or elsewhere, shows here. Three episodes are played twice.
+    """
+    must(isinstance(world, GymWorld), f"A world that is stepped must be a GymWorld; {type(world).__name__} is none.")
+    with about("The environment that `make` makes"):
+        env = world.make()
 
-def _noise_path(world: ExBMDP, n: int, seed: int) -> list[NDArray[Any]]:
-    return list(sample_noise_path(world, n, np.random.default_rng(seed)))
+    def look(x: Any) -> tuple[NDArray[Any], int]:
+        """A copy of the observation, since the environment may write the next one into the same array; the state."""
+        space, s = env.observation_space, world.state(env)
+        must(isinstance(x, np.ndarray), f"Observations must be arrays; one is {type(x).__name__}.")
+        must(space.contains(x), f"Observations must lie in {space}; one of {x.shape} and dtype {x.dtype} does not.")
+        must(0 <= s < world.n_states, f"True states must be integers in 0..{world.n_states - 1}; {s} was read.")
+        return x.copy(), int(s)
 
+    def play(seed: int) -> list[tuple[NDArray[Any], int]]:
+        seen = [look(env.reset(seed=seed)[0])]
+        for a in np.random.default_rng(seed).integers(world.n_actions, size=world.H - 1):
+            x, _, terminated, truncated, _ = env.step(world.actions[a])
+            seen.append(look(x))
+            if terminated or truncated:
+                break
+        return seen
 
-def _observations(tau: TrajectoryDataset) -> bytes:
-    return b"".join(tau.at(h).tobytes() for h in range(1, tau.H + 1))
+    try:
+        with about("Episodes"):
+            first, again = [play(seed) for seed in SEEDS], [play(seed) for seed in SEEDS[::-1]][::-1]
+    finally:
+        env.close()
+    starts, reached = {seen[0][1] for seen in first}, {s for seen in first for _, s in seen}
+    must(len(starts) == 1, f"Every episode must start in one true state; {len(SEEDS)} episodes start in {starts}.")
+    must(len(reached) > 1, "Actions must lead to other states; random ones never left the start.")
+    for one, other in zip(first, again):
+        same = len(one) == len(other) and all(s == t and np.array_equal(x, y) for (x, s), (y, t) in zip(one, other))
+        must(same, "Episodes must depend on seed and actions alone; played again after other episodes, one differs.")
