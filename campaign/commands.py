@@ -28,9 +28,9 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--horizon": ["3"],
         "--features": ["4"],
         "--n": ["5"],
-        "--out": [str(b.new(".h5"))],
+        "--out": [str(b.new())],
     },
-    "import": lambda b: {"agents": [*map(str, b.recordings)], "--out": [str(b.new(".h5"))]},
+    "import": lambda b: {"agents": [*map(str, b.recordings)], "--out": [str(b.new())]},
     "inspect": lambda b: {"data": [str(b.imported)], "--sheet": [str(b.new(".png"))]},
     "fit": lambda b: {
         "data": [str(b.stored)],

@@ -56,34 +56,34 @@ class Command:
 
 BITS = "collect --world bits --horizon 5 --features 12 --n 400"
 PIXELS = "--world pixels --size 2 --walkers 0 --horizon 3"
-NETWORK = "fit frames.h5 --oracle network --epochs 1"
+NETWORK = "fit frames --oracle network --epochs 1"
 COMMANDS: dict[str, Command] = {
-    "collect": Command(f"{BITS} --out {{out}}new.h5", "new.h5"),
+    "collect": Command(f"{BITS} --out {{out}}new", "new"),
     "collect, shards": Command(f"{BITS} --out {{out}}new", "new"),
-    "import": Command("import one two --out {out}new.h5", "new.h5", ("one", "two")),
-    "inspect": Command("inspect frames.h5 --sheet {out}new.png", "new.png", ("frames.h5",)),
-    "fit": Command("fit data.h5 --out {out}new", "new", ("data.h5",)),
+    "import": Command("import one two --out {out}new", "new", ("one", "two")),
+    "inspect": Command("inspect frames --sheet {out}new.png", "new.png", ("frames",)),
+    "fit": Command("fit data --out {out}new", "new", ("data",)),
     "fit, shards": Command("fit shards --out {out}new", "new", ("shards",)),
-    "fit, recordings": Command("fit one two --store {out}store.h5 --out {out}new", "new", ("one", "two")),
-    "fit, network": Command(f"{NETWORK} --out {{out}}new", "new", ("frames.h5",)),
-    "encode": Command("encode model data.h5 --out {out}new.npz", "new.npz", ("model", "data.h5")),
-    "encode, CSV": Command("encode model data.h5 --out {out}new.csv", "new.csv", ("model", "data.h5")),
-    "encode, Parquet": Command("encode model data.h5 --out {out}new.parquet", "new.parquet", ("model", "data.h5")),
-    "render": Command("render network frames.h5 --out {out}new.gif", "new.gif", ("network", "frames.h5")),
-    "render, video": Command("render network frames.h5 --out {out}new.mp4", "new.mp4", ("network", "frames.h5")),
-    "actions": Command("actions model data.h5 --out {out}new.csv", "new.csv", ("model", "data.h5")),
+    "fit, recordings": Command("fit one two --store {out}store --out {out}new", "new", ("one", "two")),
+    "fit, network": Command(f"{NETWORK} --out {{out}}new", "new", ("frames",)),
+    "encode": Command("encode model data --out {out}new.npz", "new.npz", ("model", "data")),
+    "encode, CSV": Command("encode model data --out {out}new.csv", "new.csv", ("model", "data")),
+    "encode, Parquet": Command("encode model data --out {out}new.parquet", "new.parquet", ("model", "data")),
+    "render": Command("render network frames --out {out}new.gif", "new.gif", ("network", "frames")),
+    "render, video": Command("render network frames --out {out}new.mp4", "new.mp4", ("network", "frames")),
+    "actions": Command("actions model data --out {out}new.csv", "new.csv", ("model", "data")),
     "plan": Command(
-        f"plan network frames.h5 {PIXELS} --goal 0 --explore 30 --out {{out}}new.gif",
+        f"plan network frames {PIXELS} --goal 0 --explore 30 --out {{out}}new.gif",
         "new.gif",
-        ("network", "frames.h5"),
+        ("network", "frames"),
     ),
     "plan, grounding": Command(
-        f"plan network frames.h5 {PIXELS} --goal 0 --explore 30 --grounding {{out}}new.npz",
+        f"plan network frames {PIXELS} --goal 0 --explore 30 --grounding {{out}}new.npz",
         "new.npz",
-        ("network", "frames.h5"),
+        ("network", "frames"),
     ),
     "export": Command("export network --out {out}new.onnx", "new.onnx", ("network",)),
-    "report": Command("report model data.h5 --diagnose 0 --out {out}new.html", "new.html", ("model", "data.h5")),
+    "report": Command("report model data --diagnose 0 --out {out}new.html", "new.html", ("model", "data")),
     "reproduce STUDY": Command(
         "reproduce table1 --seeds 1 --horizon 4 --features 8 --out {out}new", "new", goes_on=True
     ),
@@ -137,7 +137,7 @@ class Stage:
 
     @cached_property
     def _data(self) -> Path:
-        return self._made(f"{BITS} --out data.h5", "data.h5")
+        return self._made(f"{BITS} --out data", "data")
 
     @cached_property
     def _shards(self) -> Path:
@@ -145,11 +145,11 @@ class Stage:
 
     @cached_property
     def _frames(self) -> Path:
-        return self._made(f"collect {PIXELS} --n 60 --out frames.h5", "frames.h5")
+        return self._made(f"collect {PIXELS} --n 60 --out frames", "frames")
 
     @cached_property
     def _model(self) -> Path:
-        return self._data and self._made("fit data.h5 --out model", "model")
+        return self._data and self._made("fit data --out model", "model")
 
     @cached_property
     def _network(self) -> Path:

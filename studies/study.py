@@ -142,11 +142,13 @@ def run_sweep(
         with suppress(ValueError, TypeError, KeyError):  # a line that is no row: a kill cut it short
             row = dict(json.loads(line))
             rows[_key({field: row[field] for field in asdict(settings_list[0])})] = row
-    write_text(path, "".join(json.dumps(row) + "\n" for row in rows.values()))
     todo = [settings for settings, key in zip(settings_list, keys) if key not in rows]
-    start, quiet = len(keys) - len(todo), not (progress and todo)
+    if not todo:
+        return [rows[key] for key in keys]
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows.values()))
+    start = len(keys) - len(todo)
     with (
-        progress_bar(total=len(keys), initial=start, desc=name, unit="run", disable=quiet) as bar,
+        progress_bar(total=len(keys), initial=start, desc=name, unit="run", disable=not progress) as bar,
         # Idle workers soon leave, so that a killed sweep does not leave them behind for long.
         parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20),
     ):

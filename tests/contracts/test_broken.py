@@ -11,6 +11,7 @@ from craftrl import CoordinateOracle
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder
 from craftrl.core.oracle import EncoderFit
 from craftrl.data.inputs import as_dataset
+from craftrl.errors import InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.testing import check_learner, check_oracle
 from shipped import data, rows_of
@@ -52,6 +53,15 @@ def counts_its_questions(prepared):
     prepared.encode = lambda h, label, n: EncoderFit(CoordinateEncoder(next(asked) % 2, np.arange(2)), 0.0)
 
 
+def refuse(grid, coupling):
+    raise InvalidParameterError("not today.")
+
+
+class Forgets(CoordinateEncoder):
+    def __reduce__(self):
+        return ConstantEncoder, (1,)
+
+
 def encoding(encoder):
     return answers("encode", lambda h, label, n_states: EncoderFit(encoder, 0.0))
 
@@ -66,9 +76,24 @@ ORACLES = {
         log_odds(bins=lambda bins, K: bins[..., :1]),
         r"bins must .* of shape \(300, 3, 2\)",
     ),
+    "a loss below 0": (log_odds(loss=lambda loss, K: -loss), "The loss of each step must be"),
+    "one model for all steps": (
+        log_odds(models=lambda models, K: models[:1]),
+        "must be a model for each of 3 steps",
+    ),
+    "log-odds of nothing": (log_odds(f=lambda f, K: lambda x: np.zeros(3)), "What f gives for new data must be"),
+    "refuses what suits": (
+        answers("log_odds", refuse),
+        "The coupling that suits must be answered",
+    ),
     "a set told from itself": (answers("separation", lambda *_: lambda new, state: 0.1), "separable from itself"),
-    "a separation that is no function": (answers("separation", lambda *_: 0.5), "Separations must come without an"),
     "a state too many": (encoding(ConstantEncoder(5)), r"encoder \(ConstantEncoder\) returns must be .* in 0\.\.1"),
+    "a state for nothing": (encoding(lambda x: np.zeros(len(x) or 1, dtype=int)), "returns for no observation must be"),
+    "an encoder with a loss below 0": (
+        answers("encode", lambda h, label, n_states: EncoderFit(ConstantEncoder(), -1.0)),
+        "loss of an encoder must be 0 or more; it is -1.0",
+    ),
+    "an encoder that pickle changes": (encoding(Forgets(0, np.arange(2))), "After a pickle round trip, the encoder"),
     "answers by what was asked before": (counts_its_questions, "answer to encoding must not depend on what was asked"),
     "reads something else": (
         answers("read", lambda encoder, h: np.full(300, -1)),
@@ -102,16 +127,31 @@ class SuitsNothing(RightOracle):
         return tuple(replace(choice, value="loose") for choice in super().suits())
 
 
-@pytest.mark.parametrize(
-    ("mutant", "message"),
-    [
-        (Changes, "prepare must change no parameter"),
-        (Converts, "Converts.__init__ must store .* as given"),
-        (SuitsNothing, r"must choose a coupling among \('independent', "),
-    ],
-)
-def test_an_oracle_with_a_wrong_description_is_caught(mutant, message):
-    with pytest.raises(AssertionError, match=message):
+class LikesNobody(RightOracle):
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = None
+
+
+class SuitsLittle(RightOracle):
+    def suits(self):
+        return super().suits()[:1]
+
+
+DESCRIPTIONS = {
+    DecisionTreeClassifier: "must be a subclass of craftrl.oracles.Oracle",
+    LikesNobody: "must be equal to its clone",
+    SuitsLittle: "suits must choose .*; it chooses \\['coupling'\\]",
+    Changes: "prepare must change no parameter",
+    Converts: "Converts.__init__ must store .* as given",
+    SuitsNothing: r"must choose a coupling among \('independent', ",
+}
+
+
+@pytest.mark.parametrize("mutant", DESCRIPTIONS)
+def test_an_oracle_with_a_wrong_description_is_caught(mutant):
+    with pytest.raises(AssertionError, match=DESCRIPTIONS[mutant]):
         check_oracle(mutant(), data("bits").tau)
 
 
@@ -149,6 +189,13 @@ LEARNERS = {
     "trains a parameter": (trains_a_parameter, "fit must change no parameter"),
     "keeps the data": (sets("x_", lambda model, x, agent: x), "must keep no data; `x_` does"),
     "counts from 0": (sets("encoders_", lambda model, *_: [*model.encoders_]), r"encoders_\[0\], since steps count"),
+    "a step without an encoder": (
+        sets("encoders_", lambda model, *_: ByStep([*model.encoders_][1:])),
+        "encoders_ must have 4 entries; it has 3",
+    ),
+    "a step without a count": (sets("n_states_", lambda *_: ByStep([2, 2])), "n_states_ must have 4 entries"),
+    "other observations": (sets("obs_shape_", lambda *_: (3,)), r"obs_shape_ must be that of the data, \(6,\)"),
+    "a label too many": (sets("labels_", lambda model, *_: model.labels_ + 1), r"labels_ at h = 1 must be .* -1\.\.1"),
     "labels in its own order": (
         sets("labels_", lambda model, x, agent: model.labels_[np.argsort(agent, kind="stable")]),
         "labels_ must have the rows in the order given",
@@ -186,16 +233,38 @@ class TakesAnyShape(RightLearner):
         return self._encoder_at(h)(np.asarray(x)[(slice(None), slice(None), *[0] * (np.ndim(x) - 2))])
 
 
-@pytest.mark.parametrize(
-    ("mutant", "message"),
-    [
-        (AnswersUnfitted, "transform before fit must be refused with NotFittedError; nothing was raised"),
-        (TakesAnyLabels, "one agent only must be refused with InvalidDataError; nothing was raised"),
-        (TakesAnyShape, "another shape must be refused"),
-    ],
-)
-def test_a_learner_that_answers_wrong_questions_is_caught(mutant, message):
-    with pytest.raises(AssertionError, match=message):
+class TransformsOtherwise(RightLearner):
+    def transform(self, x):
+        return 1 - super().transform(x)
+
+
+class EncodesNothing(RightLearner):
+    def encode(self, x, h=None):
+        return super().encode(x, h) - 1
+
+    def transform(self, x):
+        self._check_fitted()
+        return np.zeros((300, 4), dtype=int)
+
+
+class LosesItself(RightLearner):
+    def __setstate__(self, state):
+        vars(self).update(state, encoders_=ByStep([ConstantEncoder()] * 4))
+
+
+QUESTIONS = {
+    TransformsOtherwise: "transform must be encode",
+    EncodesNothing: r"What encode returns at h = 1 must be",
+    LosesItself: "A learner must say the same after a pickle round trip",
+    AnswersUnfitted: "transform before fit must be refused with NotFittedError; nothing was raised",
+    TakesAnyLabels: "one agent only must be refused with InvalidDataError; nothing was raised",
+    TakesAnyShape: "another shape must be refused",
+}
+
+
+@pytest.mark.parametrize("mutant", QUESTIONS)
+def test_a_learner_that_answers_wrong_questions_is_caught(mutant):
+    with pytest.raises(AssertionError, match=QUESTIONS[mutant]):
         check_learner(mutant(), *rows_of("bits"))
 
 

@@ -100,15 +100,15 @@ def test_folders_of_frames_can_be_cut_too(tmp_path):
 @pytest.mark.parametrize(
     ("row", "header", "reason"),
     [
-        ("ann/long.mp4,20,31", "file,start,stop", "has 30 steps, and line 3 of .*cuts.csv asks for 20 to 31"),
-        ("ann/long.mp4,40,50", "file,start,stop", "has 30 steps, and line 3 of .*cuts.csv asks for 40 to 50"),
+        ("ann/long.mp4,20,31", "file,start,stop", "ends at 30, and line 3 of .*cuts.csv asks for 20 to 31"),
+        ("ann/long.mp4,40,50", "file,start,stop", "ends at 30, and line 3 of .*cuts.csv asks for 40 to 50"),
         ("ann/long.mp4,9,9", "file,start,stop", "`start` before `stop`"),
-        ("ann/long.mp4,-1,4", "file,start,stop", "line 3 of .*cuts.csv has not; correct it"),
+        ("ann/long.mp4,-1,4", "file,start,stop", "correct line 3 of .*cuts.csv"),
         ("ann/long.mp4,0,2.5", "file,start,stop", "in whole frames"),
-        ("ann/long.mp4,0,3.5", "file,start_seconds,stop_seconds", "has 3 s, and line 3"),
-        ("long.mp4,0,4", "file,start,stop", "is one of ann and ben; write .* such as ann/long.mp4"),
-        ("other.mp4,0,4", "file,start,stop", "other.mp4 in line 3 .* such as ann/long.mp4"),
-        ("ann/long.mp4,0,x", "file,start,stop", "line 3 of .*cuts.csv has not; correct it"),
+        ("ann/long.mp4,0,3.5", "file,start_seconds,stop_seconds", "ends at 3, and line 3"),
+        ("long.mp4,0,4", "file,start,stop", "line 3 .* names 2; write .* such as ann/long.mp4 or ben/long.mp4"),
+        ("other.mp4,0,4", "file,start,stop", "other.mp4 in line 3 .* names 0; .* such as ann/long.mp4"),
+        ("ann/long.mp4,0,x", "file,start,stop", "correct line 3 of .*cuts.csv"),
         ("ann/long.mp4,0", "file,begin", "`file`, and `start` before `stop` in whole frames"),
     ],
 )
@@ -121,11 +121,11 @@ def test_wrong_boundaries(videos, row, header, reason):
 def test_seconds_need_a_clock(tmp_path):
     for k, agent in enumerate(("ann", "ben")):
         write_frames(tmp_path / agent, episodes(k))
-    with pytest.raises(InvalidDataError, match="such as videos"):
+    with pytest.raises(InvalidDataError, match=r"are for videos; .*ann/run 0 knows no time"):
         imported(tmp_path, ["ann/run 0,0,1", "ben/run 0,0,1"], "file,start_seconds,stop_seconds")
 
 
 def test_clips_longer_than_everything(tmp_path):
     paths = [write_videos(tmp_path / agent, episodes(k)) for k, agent in enumerate(("ann", "ben"))]
-    with pytest.raises(InvalidDataError, match="an episode of 6 steps; ann has none; leave it out, or choose"):
+    with pytest.raises(InvalidDataError, match="an episode of 6 steps; ann has none; leave it out"):
         import_data(paths, tmp_path / "data", clip=6)

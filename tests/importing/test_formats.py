@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from craftrl import InvalidDataError
-from craftrl.data import TrajectoryDataset, read_actions
+from craftrl.data import TrajectoryDataset, read_actions, store
 from craftrl.importing import import_data, inspect, read_episodes
 from recordings import (
     action_labels,
@@ -38,8 +38,6 @@ def write_npz_folder(folder, given, actions):
     for i, (x, a) in enumerate(zip(given, actions)):
         np.savez(folder / f"{i}.npz", image=x, action=a, reward=np.zeros(len(x)))
     return folder
-
-
 
 
 # name: (shape of an observation, whether it has actions, how one agent's recordings are written)
@@ -132,9 +130,9 @@ def test_gifs_keep_all_frames(kind, clip, tmp_path):
 def test_datasets_are_put_together(tmp_path):
     """Agents of several datasets, with their names, actions and lengths."""
     given, actions = [episodes(k, VECTORS) for k in range(4)], [action_labels(k) for k in range(4)]
-    for store, first in (("one", 0), ("two", 2)):
+    for name, first in (("one", 0), ("two", 2)):
         paths = [write_npz(tmp_path / f"agent{k}.npz", given[k], actions[k]) for k in (first, first + 1)]
-        import_data(paths, tmp_path / store)
+        import_data(paths, tmp_path / name)
     tau = import_data([tmp_path / "one", tmp_path / "two"], tmp_path / "all")
     assert_same(stored(tmp_path / "all"), given)
     assert_same(read_actions(tmp_path / "all"), actions)
@@ -262,6 +260,14 @@ def test_new_recordings_are_read_as_a_dataset_was(tmp_path):
         ("new", "episode1.mkv", 0),
     ]
     assert list(TrajectoryDataset.open(tmp_path / "data").source[:3]) == [e.source for e in found]
+
+
+def test_agents_keep_their_order(tmp_path, monkeypatch):
+    """Also where a later agent's file is full first."""
+    monkeypatch.setattr(store, "FILE_BYTES", 1000)
+    tau = import_data({"small": [np.zeros((3, 2))], "large": [np.ones((300, 2))]}, tmp_path / "data")
+    assert tau.names == ("small", "large")
+    assert tau.at(1).tolist() == [[0, 0], [1, 1]]
 
 
 def test_names(tmp_path):

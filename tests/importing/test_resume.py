@@ -40,8 +40,7 @@ def decoded(monkeypatch):
         return pixels(frame, path)
 
     monkeypatch.setattr(recordings, "_pixels", counted)
-    found_and_limit = found, limit
-    return found_and_limit
+    return found, limit
 
 
 def contents(folder):
@@ -114,7 +113,7 @@ def test_a_finished_import_returns_at_once_and_another_is_refused(agents, decode
     with pytest.raises(InvalidParameterError, match="data exists already; remove it, or choose another name"):
         import_data(["ann", "ben"], "data", stride=2)
     write_videos(agents[0] / "ben", episodes(2)[:1])
-    with pytest.raises(InvalidParameterError, match="data holds other data than these recordings"):
+    with pytest.raises(InvalidParameterError, match="Recordings have changed since data was written; remove it"):
         import_data(["ann", "ben"], "data")
 
 
@@ -150,14 +149,14 @@ def test_what_was_read_must_not_change(agents, change):
         import_data(["ann", "ben"], "data")
     write_videos(folder / "new", episodes(2)[:1])
     (folder / "new/episode0.mkv").rename(folder / ("ann/episode1.mkv" if change == "replaced" else "ann/a.mkv"))
-    with pytest.raises(InvalidParameterError, match="data holds other data than these recordings, which have changed"):
+    with pytest.raises(InvalidParameterError, match="Recordings have changed since data was written; remove it"):
         import_data(["ann", "ben"], "data")
 
 
 def test_other_options_start_over(agents, decoded):
     """As after frames of unequal size, which a crop makes equal."""
-    folder, given = agents
-    found, limit = decoded
+    _, given = agents
+    _, limit = decoded
     limit[0] = 25
     with pytest.raises(KeyboardInterrupt):
         import_data(["ann", "ben"], "data")
@@ -166,12 +165,11 @@ def test_other_options_start_over(agents, decoded):
     assert_same(stored("data"), [[x[:, :8, :8] for x in agent] for agent in given])
 
 
-def test_a_disk_that_fills_up(agents, decoded):
+def test_a_disk_that_fills_up(agents):
     """Nothing half-written is read, and the rerun goes on."""
     import resource
 
     _, given = agents
-    found, _ = decoded
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3500, before[1]))
     try:

@@ -78,7 +78,7 @@ def test_features_of_a_step_are_computed_once(data, prepared, monkeypatch):
     """Separation, encoding and relabelling of a step read them from memory."""
     prepared.features(3)
     prepared.scale()
-    monkeypatch.setattr(prepared.frames, "batch", lambda *_: pytest.fail("the trunk ran again"))
+    monkeypatch.setattr(prepared.frames, "_at", lambda *_: pytest.fail("the trunk ran again"))
     label = np.arange(data.tau.n) % 2
     prepared.separation(3, label, 2)
     encoder = prepared.encode(3, label, 2).encoder

@@ -1,7 +1,7 @@
-"""The paper's lemmas as functions: the sample size that each asks for and, where it can be turned round, the inverse.
+"""The paper's lemmas as functions: the sample size that each asks for.
 
 The theorem in `craftrl.paper.theorem` needs one of them alone (Lemma C.6); the tests beside this file prove all of
-them by simulation. Arguments are not checked. An epsilon above 1 is returned as it is, and says nothing.
+them by simulation. Arguments are not checked.
 
 Paper: Sections 3.1, 3.1.1, Lemmas C.1-C.6
 """
@@ -34,12 +34,9 @@ def spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: float) -
 
     Paper: Lemma C.1
     """
-    return math.ceil(_needed_spread(grid, nu, math.log(2 / delta)) / epsilon**2)
-
-
-def spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float) -> float:
-    """The inverse: the share epsilon that n samples per distribution guarantee; above 1 it says nothing."""
-    return math.sqrt(_needed_spread(grid, nu, math.log(2 / delta)) / n)
+    return math.ceil(
+        50 * math.log(2 / delta) * math.log(1 / grid.eta) ** 2 / (nu * (epsilon * grid.eta * grid.xi**2) ** 2)
+    )
 
 
 def erm_spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: float, class_size: int, N_s: int) -> int:
@@ -51,22 +48,8 @@ def erm_spread_sample_size(grid: Grid, *, nu: float, epsilon: float, delta: floa
 
     Paper: Corollary C.2
     """
-    return math.ceil(_needed_spread(grid, nu, _log_class_spread(grid, delta, class_size, N_s)) / epsilon**2)
-
-
-def erm_spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float, class_size: int, N_s: int) -> float:
-    """The inverse: the share epsilon that n visits to every pair guarantee; above 1 it says nothing."""
-    return math.sqrt(_needed_spread(grid, nu, _log_class_spread(grid, delta, class_size, N_s)) / n)
-
-
-def _needed_spread(grid: Grid, nu: float, log_term: float) -> float:
-    """Samples at epsilon = 1."""
-    return 50 * log_term * math.log(1 / grid.eta) ** 2 / (nu * grid.eta**2 * grid.xi**4)
-
-
-def _log_class_spread(grid: Grid, delta: float, class_size: int, N_s: int) -> float:
-    """ln(2 |F_h| / delta)."""
-    return math.log(2 * class_size**2 / delta) + N_s**2 * math.log(grid.n_xi + 1)
+    members = class_size**2 * (grid.n_xi + 1) ** N_s**2
+    return spread_sample_size(grid, nu=nu, epsilon=epsilon, delta=delta / members)
 
 
 def enclosing_bins(a: ArrayLike, b: ArrayLike, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -105,21 +88,11 @@ def chain_spread_sample_size(
     many, the probability that some pair of some step has more than a share epsilon of its samples outside its two
     enclosing grid points is at most delta.
     """
-    return math.ceil(_needed_chain(grid, nu, delta, H, class_size, N_s) / epsilon**2)
-
-
-def chain_spread_epsilon(n: int, grid: Grid, *, nu: float, delta: float, H: int, class_size: int, N_s: int) -> float:
-    """The inverse: the share epsilon that n visits to every pair guarantee; above 1 it says nothing."""
-    return math.sqrt(_needed_chain(grid, nu, delta, H, class_size, N_s) / n)
-
-
-def _needed_chain(grid: Grid, nu: float, delta: float, H: int, class_size: int, N_s: int) -> float:
-    """Samples at epsilon = 1."""
     log_chains = (H - 1) * (math.log(class_size) + N_s**2 * math.log(grid.n_xi + 1))
     reach = grid.n_xi * grid.xi / 2
     of_the_loss = 4 * (H - 1) * reach * math.sqrt(math.log(2 / delta) + log_chains)
     of_the_counts = math.sqrt(math.log(2 * (H - 1) / (nu * delta)) + log_chains)
-    return (of_the_loss / (grid.eta * grid.xi**2 * math.sqrt(nu)) + of_the_counts) ** 2 / 2
+    return math.ceil((of_the_loss / (grid.eta * grid.xi**2 * math.sqrt(nu)) + of_the_counts) ** 2 / 2 / epsilon**2)
 
 
 # -- Proposition C.3, Lemmas C.4 and C.5: classification when some of the data is wrong ---------------------------
@@ -143,7 +116,7 @@ def separation_sample_size(*, delta: float, class_size: int, m: int = 0) -> int:
 
     Paper: Lemma C.4
     """
-    return max(8 * m, math.ceil(128 / 7 * _log_class_classification(class_size, delta)))
+    return max(8 * m, math.ceil(128 / 7 * math.log(2 * class_size / delta)))
 
 
 def separation_margin(n: int, *, delta: float, class_size: int, m: int = 0) -> float:
@@ -153,7 +126,7 @@ def separation_margin(n: int, *, delta: float, class_size: int, m: int = 0) -> f
 
     Paper: Lemma C.4 (the inequality in its proof)
     """
-    return math.sqrt(_log_class_classification(class_size, delta) / (n - m)) + mean_shift_bound(2 * m, n)
+    return math.sqrt(math.log(2 * class_size / delta) / (n - m)) + mean_shift_bound(2 * m, n)
 
 
 def encoding_sample_size(*, epsilon: float, delta: float, class_size: int, N: int, m: int = 0) -> int:
@@ -166,18 +139,8 @@ def encoding_sample_size(*, epsilon: float, delta: float, class_size: int, N: in
 
     Paper: Lemma C.5
     """
-    statistical = 64 * N * _log_class_classification(class_size, delta) / (7 * epsilon**2)
+    statistical = 64 * N * math.log(2 * class_size / delta) / (7 * epsilon**2)
     return math.ceil(max(8 * m / epsilon, statistical))
-
-
-def encoding_epsilon(n: int, *, delta: float, class_size: int, N: int, m: int = 0) -> float:
-    """The inverse: the errors that n samples per state guarantee to stay below; above 1 it says nothing."""
-    statistical = math.sqrt(64 * N * _log_class_classification(class_size, delta) / (7 * n))
-    return max(8 * m / n, statistical)
-
-
-def _log_class_classification(class_size: int, delta: float) -> float:
-    return math.log(2 * class_size / delta)
 
 
 # -- Lemma C.6: one turn of the loop ------------------------------------------------------------------------------
@@ -209,14 +172,6 @@ def recursive_step_sample_size(
     Paper: Lemma C.6
     """
     return math.ceil(visits_for_one_error(grid, nu, delta, class_size, N_s) / epsilon**2)
-
-
-def recursive_step_epsilon(n: int, grid: Grid, *, nu: float, delta: float, class_size: int, N_s: int) -> float:
-    """The inverse: the share of errors that a step adds at most, given n visits to every pair.
-
-    It means something only where `recursive_step_holds`.
-    """
-    return math.sqrt(visits_for_one_error(grid, nu, delta, class_size, N_s) / n)
 
 
 # -- Sections 3.1 and 3.1.1: DRAFT --------------------------------------------------------------------------------
@@ -257,16 +212,7 @@ def draft_sample_size(*, epsilon: float, delta: float, gap: float, class_size: i
 
     Paper: Section 3.1, which gives O(1 / (gap^2 epsilon^2))
     """
-    return math.ceil(_needed_draft(delta, gap, class_size) / epsilon**2)
-
-
-def draft_epsilon(m: int, *, delta: float, gap: float, class_size: int) -> float:
-    """The inverse: the sum of both error rates that m trajectories per agent guarantee; above 1 it says little."""
-    return math.sqrt(_needed_draft(delta, gap, class_size) / m)
-
-
-def _needed_draft(delta: float, gap: float, class_size: int) -> float:
-    return 4 * math.log(2 * class_size / delta) / gap**2
+    return math.ceil(4 * math.log(2 * class_size / delta) / (gap * epsilon) ** 2)
 
 
 @dataclass(frozen=True)

@@ -104,18 +104,18 @@ def test_an_infinite_alpha_is_as_good_as_one() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon_0": 0.0}, r"epsilon_0 must lie in \(0, 1\]"),
+        ({"epsilon_0": 0.0}, r"epsilon_0 must be a share of errors in \(0, 1\]"),
         ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"eta": 0.0}, "eta must lie in"),
         ({"nu": 1.5}, "nu must lie in"),
-        ({"nu_prime": 0.1}, r"nu_prime must lie in \[nu, 1\]"),
+        ({"nu_prime": 0.1}, r"nu_prime must be a number in \[nu, 1\]"),
         ({"H": 1}, "H must be a whole number of at least 2"),
         ({"class_size": 0}, "class_size must be a whole number of at least 1"),
-        ({"N_s": 1.5}, r"N_s must be a whole number of at least 1; N_s = 1\.5 was given"),
+        ({"N_s": 1.5}, r"N_s must be a whole number of at least 1 .*; 1\.5 was given"),
         ({"alpha": "x"}, "alpha must be a positive number"),
-        ({"nu": 1e-200, "nu_prime": 1.0}, "must stay within what floats hold"),
-        ({"class_size": 10**400}, "must stay within what floats hold"),
-        ({"delta": 0.0}, "delta must lie in"),
+        ({"nu": 1e-200, "nu_prime": 1.0}, "sample_size must stay below 1e308"),
+        ({"class_size": 10**400}, "class_size must be a whole number of at least 1 that a float holds"),
+        ({"delta": 0.0}, r"delta must be a number in \(0, 1\)"),
     ],
 )
 def test_bad_input(change: dict, message: str) -> None:

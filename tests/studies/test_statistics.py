@@ -12,7 +12,7 @@ def test_half_an_interval_is_that_of_before_it_was_cut() -> None:
     assert plus_minus(estimate([0.50, 0.52, 0.54, 0.56, 0.58])) == " 54.00 ± 3.93"
     cut = estimate([1.0, 1.0, 1.0, 1.0, 0.95])
     assert cut.high == 1
-    assert half_of(cut) == pytest.approx(2.776445 * cut.standard_error)
+    assert half_of(cut) == pytest.approx(2.776445 * cut.deviation / cut.n**0.5)
 
 
 def test_few_seeds_have_a_mean_alone() -> None:

@@ -13,12 +13,13 @@ import hashlib
 import json
 import os
 import platform
+import secrets
 import struct
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,27 +42,11 @@ __all__ = [
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # several machines may write into one folder
-CHECKSUM = "checksum"
 # What readers of JSON, ZIP and NumPy files raise where one is missing, truncated or damaged.
 UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    EOFError,
-    OverflowError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    RuntimeError,
-    SyntaxError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError, RuntimeError,
+    SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 @contextmanager
@@ -73,14 +58,16 @@ def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[
     stays, and what it points to is replaced.
     """
     final = Path(os.path.realpath(check_target(f"The {what}", path)))
-    if final.is_symlink() or (final.exists() and not final.is_file()):  # all links were followed: this leads to itself
+    if final.is_symlink() or (final.exists() and not final.is_file()):  # all links were followed: it leads to itself
         kind = "a link that leads to itself" if final.is_symlink() else "a folder"
         raise InvalidParameterError(f"The {what} must become a file; {path} is {kind}; choose another name.")
-    temporary = final.with_name(f".{final.name}.{HOST}-{os.getpid()}.tmp")
+    temporary = final.with_name(f".{final.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
     with told_plainly(path, what):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        for part in final.parent.glob(f".{glob.escape(final.name)}.{HOST}-*.tmp"):
+            if not _runs(part.name.split("-")[-2]):
+                part.unlink(missing_ok=True)  # of a process that was killed
         try:
-            final.parent.mkdir(parents=True, exist_ok=True)
-            _remove_abandoned(final)
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
@@ -89,17 +76,15 @@ def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[
             temporary.unlink(missing_ok=True)
 
 
-def _remove_abandoned(final: Path) -> None:
-    """Remove what processes of this machine that were killed have left of this very file."""
-    for part in final.parent.glob(f".{glob.escape(final.name)}.{HOST}-*.tmp"):
-        owner = part.name.removesuffix(".tmp").rpartition("-")[2]
-        try:
-            os.kill(int(owner), 0)
-        except (ProcessLookupError, OverflowError):
-            with suppress(OSError):
-                part.unlink()
-        except (OSError, ValueError):  # it is there, and somebody else's
-            continue
+def _runs(process: str) -> bool:
+    """Whether a process of this machine is there; one of somebody else's may be."""
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
 
 
 @contextmanager
@@ -179,21 +164,19 @@ def plain_value(value: Any) -> Any:
 
 
 def sealed_text(content: dict[str, Any]) -> str:
-    """The content as JSON with a SHA-256 of all of it.
-
-    It is against damage and slips of the hand, not against an adversary: whoever can write a file can seal it again.
-    """
+    """The content as JSON with a SHA-256 of all of it: against damage and slips of the hand, not against malice."""
     plain = json.loads(json.dumps(content, default=plain_value))
-    return json.dumps({**plain, CHECKSUM: _checksum(plain)}) + "\n"
+    return json.dumps({**plain, "checksum": _checksum(plain)}) + "\n"
 
 
 def unsealed(data: bytes) -> dict[str, Any]:
     """What `sealed_text` was made of, and its checksum; one of `UNREADABLE` where it is no longer that."""
     content: dict[str, Any] = json.loads(data)
-    if content.get(CHECKSUM) != _checksum({name: value for name, value in content.items() if name != CHECKSUM}):
+    if content["checksum"] != _checksum(content):
         raise ValueError("its checksum does not fit: it was damaged or edited")
     return content
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    rest = {name: value for name, value in content.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -1,50 +1,45 @@
 """Trajectories on disk: a folder of NPY files, some episodes of one agent in each, and an index that is written last.
 
-Frames of an episode lie together and are memory-mapped, so that any episode is one read. `dataset.json` has the agents,
-the lengths and the CRC-32 of every file, and a SHA-256 of itself: what is missing, altered or unfinished is refused. A
-file is compared with its checksum when it is first read. Actions and true states lie beside the frames, in files of
-their own that no learner opens. While a dataset is written, `unfinished.json` says which files are complete.
+Frames of an episode lie together, so that any episode is one read. `dataset.json` has the agents, the lengths and the
+CRC-32 of every file, and a SHA-256 of itself: what is missing, altered or unfinished is refused. A file is compared
+with its checksum when it is first read. Actions and true states lie beside the frames, in files of their own that no
+learner opens. While a dataset is written, `unfinished.json` says which files are complete.
+
+Files are read and not memory-mapped: where memory is scarce, the system would read megabytes around every page that is
+touched, and throw them away again; and a mapped file that is cut short ends the process.
 """
 
 from __future__ import annotations
 
 import fcntl
 import io
-import mmap
 import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_kind, check_source, check_target, is_url, shown
 from craftrl.data import urls
-from craftrl.data.dataset import NAMES, ONE_AGENT, TrajectoryDataset, as_observations
-from craftrl.data.files import UNREADABLE, plain_value, sealed_text, told_plainly, unsealed, written_whole
+from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
+from craftrl.data.files import UNREADABLE, sealed_text, told_plainly, unsealed, written_whole
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
-__all__ = ["DatasetWriter", "is_dataset", "open_dataset", "read_actions", "read_true_states"]
+__all__ = ["DatasetWriter", "StoredFrames", "is_dataset", "open_dataset", "read_actions", "read_true_states"]
 
 FORMAT, INDEX, UNFINISHED = "craftrl dataset 1", "dataset.json", "unfinished.json"
+KINDS = {"x": "{:05d}.npy", "actions": "{:05d}.actions.npy", "states": "{:05d}.states.npy"}
 FILE_BYTES = 64 * 2**20  # of frames in one file
 HELD_BYTES = 4 * FILE_BYTES  # of frames of all agents that are held before some are written
-MAPPED_BYTES = 256 * 2**20  # of mapped files: so much counts as this process's memory, at most
 
 # -- writing ----------------------------------------------------------------------------------------------------------
-
-
-class _Episode(NamedTuple):
-    x: NDArray[Any]
-    source: str
-    start: int
-    actions: NDArray[Any] | None
-    states: NDArray[Any] | None
 
 
 class DatasetWriter:
@@ -65,34 +60,28 @@ class DatasetWriter:
         check_kind("run", run, str, "a text")
         self.url = urls.check_url("The dataset", path) if is_url(path) else None
         self.path = check_target("The dataset", path) if self.url is None else urls.cached(self.url)
-        self.given, self.run, self.notes = self.url or str(self.path), run, dict(notes or {})
-        self.dtype: np.dtype[Any] | None = None
-        self.obs_shape: tuple[int, ...] = ()
-        self._agents: list[Any] = []  # in the order in which they first came, which need not be that of their files
-        self._files: list[dict[str, Any]] = []
-        self._held: dict[Any, list[_Episode]] = {}
-        self._bytes: dict[Any, int] = {}
-        self._seen: set[tuple[Any, str, int]] = set()
-        unfinished = self.path / UNFINISHED
-        self.finished = is_dataset(self.given)
+        self.given, self.run = self.url or str(self.path), run
+        self.finished, unfinished = is_dataset(self.given), self.path / UNFINISHED
         found: dict[str, Any] = {}
         if self.finished:
             found = _read_index(self.given)
         elif unfinished.is_file():
             found = _unsealed(self.given, unfinished.read_bytes())
-        same = bool(run) and found.get("run") == run
-        foreign = self.path.exists() and not unfinished.is_file() and not (self.path.is_dir() and _is_empty(self.path))
+        foreign = not found and self.path.exists() and not (self.path.is_dir() and not any(self.path.iterdir()))
+        same = run != "" and found.get("run") == run
         if not same and (self.finished or foreign):
             raise InvalidParameterError(f"{self.given} exists already; remove it, or choose another name.")
-        if same:
-            self._agents, self._files, self.notes = found["agents"], found["files"], found["notes"]
-            self.obs_shape = tuple(found["obs_shape"])
-            self.dtype = np.dtype(found["dtype"]) if found["dtype"] else None
+        empty: dict[str, Any] = {"format": FORMAT, "run": run, "dtype": "", "obs_shape": [], "agents": [], "files": []}
+        self._index = found if same else empty
+        self.notes: dict[str, Any] = found["notes"] if same else dict(notes or {})
         self.done = {
             (file["agent"], source, start)
-            for file in self._files
-            for source, start in zip(_each(file, "sources"), _each(file, "starts"))
+            for file in self._index["files"]
+            for source, start in zip(_each(file, "source"), _each(file, "start"))
         }
+        self._seen = set(self.done)
+        self._held: dict[Any, list[dict[str, Any]]] = {}  # episodes of each agent, and their bytes
+        self._bytes: dict[Any, int] = {}
 
     def __enter__(self) -> DatasetWriter:
         if self.finished:
@@ -108,7 +97,7 @@ class DatasetWriter:
                     f"One process at a time may write a dataset; another one is writing {self.given}; wait for it, or "
                     "choose another name."
                 ) from None
-            kept = {name for file in self._files for name in file["files"]}
+            kept = {name for file in self._index["files"] for name in file["files"]}
             for left in (*self.path.glob("[0-9]*.npy"), *self.path.glob(".*.tmp")):
                 if left.name not in kept:
                     left.unlink()
@@ -117,7 +106,7 @@ class DatasetWriter:
 
     def append(
         self,
-        agent: str,
+        agent: Any,
         x: ArrayLike,
         *,
         source: str = "",
@@ -127,15 +116,16 @@ class DatasetWriter:
     ) -> None:
         """Add one episode (length, *obs) of an agent; agents are numbered in the order in which they first come.
 
+        agent            its name, a text or a number
         source, start    the file or episode that it comes from, and its first frame there
         actions, states  of the episode, (length or length - 1, ...) and (length,); they are kept beside the frames
         """
-        if not isinstance(agent, NAMES):
+        agent = agent.item() if isinstance(agent, np.generic) else agent
+        if not isinstance(agent, (str, int, float)):
             raise InvalidDataError(f"An agent must have a name, a text or a number; {shown(agent)} was given.")
-        agent = plain_value(agent) if isinstance(agent, np.generic) else agent
-        if agent not in self._agents:
-            self._agents.append(agent)
         key = (agent, source, int(start))
+        if agent not in self._index["agents"]:
+            self._index["agents"].append(agent)
         if key in self.done:
             return
         if self.run and key in self._seen:
@@ -149,53 +139,50 @@ class DatasetWriter:
                 f"An episode must have shape (length, ...) and hold at least one observation; shape {frames.shape} of "
                 f"agent {agent} was given."
             )
-        if self.dtype is None:
-            self.dtype, self.obs_shape = frames.dtype, frames.shape[1:]
-        if frames.shape[1:] != self.obs_shape or not np.can_cast(frames.dtype, self.dtype, "safe"):
+        if not self._index["dtype"]:
+            self._index |= {"dtype": frames.dtype.str, "obs_shape": list(frames.shape[1:])}
+        dtype, shape = np.dtype(self._index["dtype"]), tuple(self._index["obs_shape"])
+        if frames.shape[1:] != shape or not np.can_cast(frames.dtype, dtype, "safe"):
             raise InvalidDataError(
-                f"All observations must have one shape and type; {self.obs_shape} {self.dtype} and, of agent {agent}, "
+                f"All observations must have one shape and type; {shape} {dtype} and, of agent {agent}, "
                 f"{frames.shape[1:]} {frames.dtype} were given; crop, resize or convert them first."
             )
-        beside = _beside("actions", actions, len(frames)), _beside("states", states, len(frames))
-        episode = _Episode(frames.astype(self.dtype), source, int(start), *beside)
+        episode: dict[str, Any] = {"source": source, "start": int(start), "x": frames.astype(dtype)}
+        for kind, given, least in (("actions", actions, len(frames) - 1), ("states", states, len(frames))):
+            array = None if given is None else plain_array(given)
+            if given is not None and (array is None or not array.ndim or not least <= len(array) <= len(frames)):
+                raise InvalidDataError(
+                    f"The {kind} of an episode must be {least} to {len(frames)} numbers; {shown(given)} was given."
+                )
+            episode[kind] = None if array is None else array.copy()
         self._seen.add(key)
         self._held.setdefault(agent, []).append(episode)
-        self._bytes[agent] = self._bytes.get(agent, 0) + episode.x.nbytes
+        self._bytes[agent] = self._bytes.get(agent, 0) + episode["x"].nbytes
         if self._bytes[agent] >= FILE_BYTES or sum(self._bytes.values()) >= HELD_BYTES:
             self._write(max(self._bytes, key=self._bytes.__getitem__))
 
     def _write(self, agent: Any) -> None:
         """What is held of one agent becomes a file, and the index says so."""
-        held, number = self._held.pop(agent), f"{len(self._files):05d}"
+        held = self._held.pop(agent)
         del self._bytes[agent]
         file: dict[str, Any] = {"agent": agent, "n": len(held), "files": {}}
-        file["lengths"] = _shortened([len(episode.x) for episode in held])
-        file["sources"] = _shortened([episode.source for episode in held])
-        file["starts"] = _shortened([episode.start for episode in held])
-        with told_plainly(self.given, "dataset"):
-            for kind, name in (("x", f"{number}.npy"), *((kind, f"{number}.{kind}.npy") for kind in BESIDE)):
-                arrays = [getattr(episode, kind) for episode in held]
-                known = [array for array in arrays if array is not None]
-                if len({array.shape[1:] for array in known}) > 1:
-                    raise InvalidDataError(f"The {kind} of agent {agent} must have one shape; several were given.")
-                if known:
-                    file[kind] = _shortened([0 if array is None else len(array) for array in arrays])
-                    file["files"][name] = _save(self.path / name, np.concatenate(known))
-            self._files.append(file)
-            self._write_index(UNFINISHED)
+        for name in ("source", "start"):
+            file[name] = _shortened([episode[name] for episode in held])
+        for kind, pattern in KINDS.items():
+            arrays = [episode[kind] for episode in held if episode[kind] is not None]
+            if not arrays:
+                continue
+            if any(array.shape[1:] != arrays[0].shape[1:] or array.dtype.kind not in "biuf" for array in arrays):
+                raise InvalidDataError(f"The {kind} of agent {agent} must be numbers of one shape; others were given.")
+            file[kind] = _shortened([0 if episode[kind] is None else len(episode[kind]) for episode in held])
+            name = pattern.format(len(self._index["files"]))
+            file["files"][name] = _save(self.path / name, np.concatenate(arrays))
+        self._index["files"].append(file)
+        self._write_index(UNFINISHED)
 
     def _write_index(self, name: str) -> None:
-        content = {
-            "format": FORMAT,
-            "run": self.run,
-            "obs_shape": list(self.obs_shape),
-            "dtype": "" if self.dtype is None else self.dtype.str,
-            "notes": self.notes,
-            "agents": self._agents,
-            "files": self._files,
-        }
         with written_whole(self.path / name, "dataset") as temporary:
-            temporary.write_text(sealed_text(content))
+            temporary.write_text(sealed_text({**self._index, "notes": self.notes}))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -214,35 +201,17 @@ class DatasetWriter:
         """Write what is held, and the index last of all."""
         for agent in list(self._held):
             self._write(agent)
-        agents = {file["agent"] for file in self._files}
-        if len(agents) < 2:
-            raise InvalidDataError(ONE_AGENT.format(len(agents)))
+        if len(self._index["agents"]) < 2:
+            raise InvalidDataError(ONE_AGENT.format(len(self._index["agents"])))
+        if self.url is not None:
+            for name in (name for file in self._index["files"] for name in file["files"]):
+                urls.put(self.path / name, f"{self.url}/{name}")
+        self._write_index(INDEX)
+        if self.url is not None:
+            urls.put(self.path / INDEX, f"{self.url}/{INDEX}")
         with told_plainly(self.given, "dataset"):
-            if self.url is not None:
-                for file in self._files:
-                    for name in file["files"]:
-                        urls.put(self.path / name, f"{self.url}/{name}")
-            self._write_index(INDEX)
-            if self.url is not None:
-                urls.put(self.path / INDEX, f"{self.url}/{INDEX}")
             (self.path / UNFINISHED).unlink()
         self.finished = True
-
-
-BESIDE = ("actions", "states")
-
-
-def _beside(name: str, values: ArrayLike | None, length: int) -> NDArray[Any] | None:
-    """Actions or states of an episode of this length, as an array."""
-    if values is None:
-        return None
-    array = plain_array(values)
-    least = length - (name == "actions")
-    if array is None or array.dtype.kind not in "biuf" or array.ndim < 1 or not least <= len(array) <= length:
-        raise InvalidDataError(
-            f"The {name} of an episode must be numbers, {least} to {length} of them; {shown(values)} was given."
-        )
-    return array.copy()
 
 
 def _save(path: Path, array: NDArray[Any]) -> list[int]:
@@ -261,82 +230,115 @@ def _shortened(values: list[Any]) -> Any:
 
 
 def _each(file: Mapping[str, Any], name: str) -> list[Any]:
-    """What the index says of each episode of a file, where `_shortened` made one of it too."""
+    """What the index says of each episode of a file, also where `_shortened` made one of it."""
     value = file.get(name, 0)
     return value if isinstance(value, list) else [value] * file["n"]
-
-
-def _is_empty(folder: Path) -> bool:
-    return not any(folder.iterdir())
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-class StoredFrames:
-    """Frames in the files of a dataset, memory-mapped when they are first read, and by each process anew."""
+class StoredFrames(Frames):
+    """Frames in the files of a dataset. An episode is one read, which needs no memory but its own."""
 
     in_memory = False
 
-    def __init__(self, path: str, index: Mapping[str, Any]) -> None:
-        self.path, self.index = path, index
-        self.obs_shape: tuple[int, ...] = tuple(index["obs_shape"])
-        self.dtype: np.dtype[Any] = np.dtype(index["dtype"])
-        self._maps: dict[int, NDArray[Any]] = {}
-        self._used = 0
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path, self.index = os.fspath(path), _read_index(path)
+        self.obs_shape = tuple(self.index["obs_shape"])
+        self.dtype = np.dtype(self.index["dtype"])
+        self._files: dict[str, Path] = {}  # that were compared with their checksums
+        each = int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize
+        sizes = [file["files"][KINDS["x"].format(i)][0] for i, file in enumerate(self.index["files"])]
+        self._begin = [size - sum(_each(file, "x")) * each for size, file in zip(sizes, self.index["files"])]
+        if not is_url(self.path):
+            for number in range(len(sizes)):
+                self._local(number, "x")
 
-    def __getitem__(self, number: int) -> NDArray[Any]:
-        if number not in self._maps:
-            self._maps[number] = _mapped(self.path, self.index, number, "x")
-        return self._maps[number]
+    def part(self, number: int, first: int, length: int) -> NDArray[Any]:
+        out = np.empty((length, *self.obs_shape), dtype=self.dtype)
+        self.read(number, first, out)
+        return out
 
-    def used(self, n_bytes: int) -> None:
-        """What is mapped and was read counts as this process's memory; from time to time it is given back."""
-        self._used += n_bytes
-        if self._used >= MAPPED_BYTES:
-            self._used = 0
-            for frames in self._maps.values():
-                if isinstance(frames.base, mmap.mmap):
-                    frames.base.madvise(mmap.MADV_DONTNEED)
+    def read(self, number: int, first: int, out: NDArray[Any]) -> None:
+        local, left = self.file(number, "x"), out.reshape(-1).view(np.uint8).data
+        at = self._begin[number] + first * out[:1].nbytes
+        with self._told(local), local.open("rb", buffering=0) as opened:
+            while len(left):
+                n = os.preadv(opened.fileno(), [left], at)
+                if n == 0:
+                    raise EOFError("it ends too soon")
+                left, at = left[n:], at + n
+
+    def pick(self, number: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[Any]:
+        x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
+        for i, (own, at) in enumerate(zip(number.tolist(), first.tolist())):
+            self.read(own, at, x[i : i + 1])
+        return x
 
     def identity(self) -> Iterator[bytes | memoryview]:
         return (str(file["files"]).encode() for file in self.index["files"])
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_maps": {}}
+    def file(self, number: int, kind: str) -> Path:
+        """A file on this machine's disk; the first time, it is compared with its checksum."""
+        name, crc32 = KINDS[kind].format(number), 0
+        if name not in self._files:
+            local = self._local(number, kind)
+            with self._told(local), local.open("rb") as opened:
+                while part := opened.read(2**20):
+                    crc32 = zlib.crc32(part, crc32)
+                if crc32 != self.index["files"][number]["files"][name][1]:
+                    raise ValueError("its checksum does not fit")
+            self._files[name] = local
+        return self._files[name]
+
+    @contextmanager
+    def _told(self, local: Path) -> Iterator[None]:
+        try:
+            yield
+        except UNREADABLE as error:
+            raise InvalidDataError(
+                f"{self.path}/{local.name} must be as it was written; it is damaged or cannot be read ({error}); write "
+                "or copy the dataset again."
+            ) from error
+
+    def _local(self, number: int, kind: str) -> Path:
+        """A file on this machine's disk, of the right size."""
+        name = KINDS[kind].format(number)
+        size = self.index["files"][number]["files"][name][0]
+        remote = is_url(self.path)
+        local = (urls.cached(f"{self.path} {self.index['checksum']}") if remote else Path(self.path)) / name
+        if remote and not (local.is_file() and local.stat().st_size == size):
+            urls.get(f"{self.path}/{name}", local)
+        if not local.is_file() or local.stat().st_size != size:
+            state = f"it has {local.stat().st_size} bytes of {size}" if local.is_file() else "it is missing"
+            raise InvalidDataError(
+                f"{self.path}/{name} must be as it was written; {state}; write or copy the dataset again."
+            )
+        return local
 
 
 def is_dataset(path: str | os.PathLike[str]) -> bool:
     """Whether a dataset lies there that is complete."""
-    given = os.fspath(path)
-    return urls.exists(f"{given}/{INDEX}") if is_url(path) else (Path(given) / INDEX).is_file()
+    index = f"{os.fspath(path)}/{INDEX}"
+    return urls.exists(index) if is_url(path) else Path(index).is_file()
 
 
 def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
     """A dataset on disk or at a URL; only its index is read."""
-    index, given = _read_index(path), os.fspath(path)
-    files = index["files"]
-    if not is_url(given):
-        for number in range(len(files)):
-            _local(given, index, number, "x")
-    names = index["agents"]
-    holder = np.repeat(np.arange(len(files)), [file["n"] for file in files])
-    agent = np.array([names.index(file["agent"]) for file in files])[holder]
-    lengths, starts = (np.concatenate([_each(file, name) for file in files]) for name in ("lengths", "starts"))
-    sources = [source for file in files for source in _each(file, "sources")]
+    frames = StoredFrames(path)
+    files, names = frames.index["files"], frames.index["agents"]
+    number = np.repeat(np.arange(len(files)), [file["n"] for file in files])
+    agent = np.array([names.index(file["agent"]) for file in files])[number]
+    lengths, start = (np.concatenate([_each(file, name) for file in files]) for name in ("x", "start"))
+    source = [source for file in files for source in _each(file, "source")]
     before = np.cumsum(lengths) - lengths
-    first = before - before[np.searchsorted(holder, holder)]
-    order = np.argsort(agent, kind="stable")
-    return TrajectoryDataset(
-        StoredFrames(given, index),
-        (holder[order], first[order]),
-        lengths[order],
-        agent[order],
-        names=names,
-        notes=index["notes"],
-        source=[sources[i] for i in order] if any(sources) else None,
-        start=starts[order] if any(sources) else None,
-    )
+    first = before - before[np.searchsorted(number, number)]
+    H, notes, known = int(lengths.max()), frames.index["notes"], any(source)
+    place = (source, start) if known else (None, None)
+    tau = TrajectoryDataset(frames, number, first, lengths, agent, H, names, notes, *place)
+    by_agent = np.argsort(agent, kind="stable")
+    return tau.like(by_agent, agent[by_agent], H, names).checked()
 
 
 def read_actions(path: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:
@@ -344,39 +346,40 @@ def read_actions(path: str | os.PathLike[str]) -> list[list[NDArray[Any]]]:
 
     An episode of n observations has n actions, or n - 1 where the source leaves out the one after the last, or none.
     """
-    return _by_agent(path, "actions")
+    return _beside(StoredFrames(path), "actions")
 
 
 def read_true_states(path: str | os.PathLike[str]) -> NDArray[np.int64]:
     """The true states (n, H) of a dataset's trajectories, as `craftrl collect` writes them; -1 where unknown."""
-    found = [states for agent in _by_agent(path, "states") for states in agent]
+    tau = open_dataset(path)
+    assert isinstance(tau.frames, StoredFrames)
+    found = [states for agent in _beside(tau.frames, "states") for states in agent]
     if not found:
         raise InvalidDataError(
             f"A dataset must know the true states, as those of craftrl collect do; {os.fspath(path)} does not; give "
             "another one."
         )
-    tau = open_dataset(path)
     out = np.full((tau.n, tau.H), -1, dtype=np.int64)
     for row, states in zip(out, found):
         row[: len(states)] = states
     return out
 
 
-def _by_agent(path: str | os.PathLike[str], kind: str) -> list[list[NDArray[Any]]]:
+def _beside(frames: StoredFrames, kind: str) -> list[list[NDArray[Any]]]:
     """What lies beside the frames: a list for each agent, with an array for each episode."""
-    index = _read_index(path)
-    found: dict[Any, list[NDArray[Any]]] = {agent: [] for agent in index["agents"]}
-    for number, file in enumerate(index["files"]):
-        array = _mapped(os.fspath(path), index, number, kind) if kind in file else np.empty(0)
+    files = frames.index["files"]
+    found: dict[Any, list[NDArray[Any]]] = {agent: [] for agent in frames.index["agents"]}
+    for number, file in enumerate(files):
+        array = np.load(frames.file(number, kind), allow_pickle=False) if kind in file else np.empty(0)
         found[file["agent"]].extend(np.split(array, np.cumsum(_each(file, kind))[:-1]))
-    return list(found.values()) if any(kind in file for file in index["files"]) else []
+    return list(found.values()) if any(kind in file for file in files) else []
 
 
 def _read_index(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The index of a dataset, if it is complete."""
     if is_dataset(path):
-        file = f"{os.fspath(path)}/{INDEX}"
-        return _unsealed(path, urls.read_bytes(file) if is_url(path) else Path(file).read_bytes())
+        index = f"{os.fspath(path)}/{INDEX}"
+        return _unsealed(path, urls.read_bytes(index) if is_url(path) else Path(index).read_bytes())
     state = "nothing is there"
     if not is_url(path) and (where := check_source("The dataset", path)).exists():
         unfinished = (where / UNFINISHED).is_file()
@@ -391,42 +394,6 @@ def _unsealed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
             raise ValueError(f"it is a {content['format']}")
     except UNREADABLE as error:
         raise InvalidDataError(
-            f"{os.fspath(path)} must be a dataset of craftrl; its index is unreadable ({error}); write or copy it again."
+            f"{os.fspath(path)} must be a dataset of craftrl; its index is damaged ({error}); write or copy it again."
         ) from error
     return content
-
-
-def _local(path: str, index: Mapping[str, Any], number: int, kind: str) -> Path:
-    """A file of a dataset on this machine's disk, of the right size: a mapped file that is too short ends a process."""
-    name = f"{number:05d}.npy" if kind == "x" else f"{number:05d}.{kind}.npy"
-    size = index["files"][number]["files"][name][0]
-    local = (urls.cached(f"{path} {index['checksum']}") if is_url(path) else Path(path)) / name
-    found = local.stat().st_size if local.is_file() else None
-    if found != size and is_url(path):
-        urls.get(f"{path}/{name}", local)
-        found = local.stat().st_size
-    if found != size:
-        state = "it is missing" if found is None else f"it has {found} bytes of {size}"
-        raise InvalidDataError(f"{path}/{name} must be as it was written; {state}; write or copy the dataset again.")
-    return local
-
-
-def _mapped(path: str, index: Mapping[str, Any], number: int, kind: str) -> NDArray[Any]:
-    """The array of a file, memory-mapped, once the file was compared with its checksum."""
-    local = _local(path, index, number, kind)
-    file, crc32 = index["files"][number], 0
-    try:
-        with local.open("rb") as opened:
-            while part := opened.read(2**20):
-                crc32 = zlib.crc32(part, crc32)
-        if crc32 != file["files"][local.name][1]:
-            raise ValueError("its checksum does not fit")
-        array: NDArray[Any] = np.load(local, mmap_mode="r", allow_pickle=False)
-        if len(array) != sum(_each(file, kind)):
-            raise ValueError(f"it holds {len(array)} rows")
-    except UNREADABLE as error:
-        raise InvalidDataError(
-            f"{path}/{local.name} must be as it was written; it was damaged or cannot be read ({error}); write or copy "
-            "the dataset again."
-        ) from error
-    return array

@@ -47,7 +47,10 @@ def exists(url: str) -> bool:
     """Whether a file is there."""
     with _asked(url, "found") as (fs, path):
         fs.invalidate_cache()
-        return bool(fs.isfile(path))
+        try:
+            return bool(fs.info(path)["type"] == "file")
+        except FileNotFoundError:
+            return False
 
 
 def read_bytes(url: str) -> bytes:
@@ -58,7 +61,7 @@ def read_bytes(url: str) -> bytes:
 
 def get(url: str, local: Path) -> None:
     """Copy a file to this machine's disk, whole or not at all."""
-    with told_plainly(local, "cache"), written_whole(local, "cache") as temporary, _asked(url, "read") as (fs, path):
+    with written_whole(local, "cache") as temporary, _asked(url, "fetched") as (fs, path):
         fs.get_file(path, str(temporary))
 
 
@@ -104,11 +107,13 @@ def _asked(url: str, doing: str) -> Iterator[tuple[Any, str]]:
         if scheme in ("s3", "s3a"):
             require("s3fs", "remote")
         yield core.url_to_fs(url)
-    except (CraftError, FileNotFoundError) as error:
-        if isinstance(error, CraftError) or doing != "written":
+    except CraftError:
+        raise
+    except FileNotFoundError as error:
+        if doing == "read":
             raise
         raise RemoteError(
-            f"The bucket or folder must exist in the store; {url} could not be written; create it, or check the name."
+            f"The bucket, folder or file must exist in the store; {url} could not be {doing}; check the name."
         ) from error
     except ImportError as error:
         raise MissingDependencyError(f"{scheme}:// needs a package that is not installed ({error}).") from error

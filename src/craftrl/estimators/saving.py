@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -57,14 +57,13 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
                 "is none; save its encoders yourself, with pickle."
             )
     writer = _Writer()
-    learned = {name: value for name, value in vars(model).items() if name.endswith("_")}
     content = {
         "sha256": NO_CHECKSUM,
         "format_version": FORMAT_VERSION,
         "craftrl": __version__,
         "model": type(model).__name__,
         "parameters": {name: writer.plain(value) for name, value in model.get_params(deep=False).items()},
-        "learned": {name: writer.plain(value) for name, value in learned.items()},
+        "learned": {name: writer.plain(value) for name, value in vars(model).items() if name.endswith("_")},
         "objects": writer.objects,
     }
     data = tensor_bytes(writer.tensors, {METADATA: json.dumps(content)})
@@ -98,10 +97,8 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
         checksum = content["sha256"]
         if hashlib.sha256(data.replace(checksum.encode(), NO_CHECKSUM.encode(), 1)).hexdigest() != checksum:
             raise ValueError("its checksum does not fit")
-        model = _Reader(content["objects"], read_tensors(data), oracle, trusted).model(content)
-        if oracle is not None:
-            _give_back(model, oracle)
-        _check(model, oracle is None)
+        model = _model(content, _Reader(content["objects"], read_tensors(data), oracle, trusted))
+        _check(model, try_it=oracle is None)
     except CraftError:
         raise
     except Exception as error:
@@ -159,7 +156,7 @@ class _Writer:
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = []
         self.tensors: dict[str, NDArray[Any]] = {}
-        self._number: dict[int, tuple[int, Any]] = {}  # with the object itself, so that no id is used twice
+        self._number: dict[int, tuple[int, Savable]] = {}  # with the object itself, so that no id is used twice
 
     def plain(self, value: Any) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)):
@@ -169,7 +166,11 @@ class _Writer:
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             return {"array": self._tensor(value)}
         if isinstance(value, Savable) and _is_ours(value):
-            return {"object": self._object(value)}
+            if id(value) not in self._number:
+                parts = {name: self.plain(part) for name, part in value.saved().items()}
+                self._number[id(value)] = len(self.objects), value
+                self.objects.append({"kind": type(value).__name__, "parts": parts})
+            return {"object": self._number[id(value)][0]}
         for name, kind in SEQUENCES.items():
             if isinstance(value, kind):
                 return {name: [self.plain(item) for item in value]}
@@ -187,13 +188,6 @@ class _Writer:
         self.tensors[name] = np.ascontiguousarray(array)
         return name
 
-    def _object(self, value: Savable) -> int:
-        if id(value) not in self._number:
-            parts = {name: self.plain(part) for name, part in value.saved().items()}
-            self._number[id(value)] = len(self.objects), value
-            self.objects.append({"kind": type(value).__name__, "parts": parts})
-        return self._number[id(value)][0]
-
 
 @dataclass
 class _Reader:
@@ -203,21 +197,7 @@ class _Reader:
     tensors: dict[str, NDArray[Any]]
     oracle: Oracle | None
     trusted: Sequence[str]
-    made: dict[int, Any] = field(default_factory=dict)
-
-    def model(self, content: dict[str, Any]) -> Learner:
-        cls = _class(Learner, content["model"])
-        model = cls(**{name: self.value(value) for name, value in content["parameters"].items()})
-        for name, value in content["learned"].items():
-            if name.startswith("_") or not name.endswith("_"):
-                raise ValueError(f"a model learns nothing called {name!r}")
-            try:
-                setattr(model, name, self.value(value))
-            except InvalidParameterError:
-                if name != "f_":  # the log-odds: a model encodes without them too
-                    raise
-                model.f_ = Unsaved("log-odds with code of yours")
-        return model
+    made: dict[int, Savable] = field(default_factory=dict)
 
     def value(self, plain: Any) -> Any:
         if not isinstance(plain, dict):
@@ -227,7 +207,11 @@ class _Reader:
             array = self.tensors[content]
             return array.astype(np.int64) if array.dtype.kind == "i" else array
         if tag == "object":
-            return self._object(content)
+            if content not in self.made:
+                saved = self.objects[content]
+                parts = {name: self.value(part) for name, part in saved["parts"].items()}
+                self.made[content] = _class(Savable, saved["kind"]).restored(parts, self.oracle)
+            return self.made[content]
         if tag in SEQUENCES:
             return SEQUENCES[tag]([self.value(item) for item in content])
         if tag == "dict":
@@ -238,72 +222,30 @@ class _Reader:
             return Unsaved(str(content))
         raise ValueError(f"there is no value {tag!r}")
 
-    def _object(self, number: int) -> Any:
-        if number not in self.made:
-            saved = self.objects[number]
-            parts = {name: self.value(part) for name, part in saved["parts"].items()}
-            self.made[number] = _class(Savable, saved["kind"]).restored(parts, self.oracle)
-        return self.made[number]
 
-
-class UnsavedError(InvalidParameterError, AttributeError):
-    """Something was asked of a part of a model that no file holds."""
-
-
-class Unsaved:
-    """Stands for something of the user's own that a saved model could not hold."""
-
-    def __init__(self, was: str) -> None:
-        self.was = was
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._error()
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name) if name.startswith("_") or name == "was" else self._error()
-
-    def _error(self) -> UnsavedError:
-        return UnsavedError(
-            f"This part of the model was {self.was}, which no file holds; set it again with set_params, or load the "
-            "model with oracle=..."
-        )
-
-    def __repr__(self) -> str:
-        return f"Unsaved({self.was})"
-
-
-def _is_ours(value: object) -> bool:
-    return type(value).__module__.startswith("craftrl.")
-
-
-def _class(base: type[Kind], name: str) -> type[Kind]:
-    """The class of this package with that name; modules are imported one after the other until it is found."""
-    for module in MODULES:
-        import_module(module)
-        for cls in _subclasses(base):
-            if cls.__name__ == name and cls.__module__.startswith("craftrl."):
-                return cls
-    raise ValueError(f"there is no {base.__name__} {name!r}")
-
-
-def _subclasses(cls: type[Kind]) -> Iterator[type[Kind]]:
-    for each in cls.__subclasses__():
-        yield each
-        yield from _subclasses(each)
-
-
-def _give_back(model: Any, oracle: Oracle) -> None:
-    """Put the caller's oracle, or its trunk, where the file could hold only part of it."""
-    saved = getattr(model, "oracle_", getattr(model, "oracle", None))
-    if isinstance(saved, Oracle) and type(saved) is not type(oracle):
-        raise InvalidParameterError(
-            f"The oracle given must be the one that was fitted; that was a {type(saved).__name__}, and a "
-            f"{type(oracle).__name__} was given."
-        )
-    if "oracle" in model.get_params(deep=False):
-        model.oracle = oracle
-    if hasattr(model, "oracle_"):
-        model.oracle_ = oracle
+def _model(content: dict[str, Any], reader: _Reader) -> Learner:
+    """The learner with what it learned; the caller's oracle takes the place of that of which a file holds part."""
+    parameters = {name: reader.value(value) for name, value in content["parameters"].items()}
+    model = _class(Learner, content["model"])(**parameters)
+    for name, value in content["learned"].items():
+        if name.startswith("_") or not name.endswith("_"):
+            raise ValueError(f"a model learns nothing called {name!r}")
+        try:
+            setattr(model, name, reader.value(value))
+        except InvalidParameterError:
+            if name != "f_":  # the log-odds: a model encodes without them too
+                raise
+            setattr(model, name, Unsaved("log-odds with code of yours"))
+    if reader.oracle is not None:
+        saved = getattr(model, "oracle_", getattr(model, "oracle", None))
+        if isinstance(saved, Oracle) and type(saved) is not type(reader.oracle):
+            raise InvalidParameterError(
+                f"The oracle given must be the one that was fitted; that was a {type(saved).__name__}, and a "
+                f"{type(reader.oracle).__name__} was given."
+            )
+        for name in {"oracle", "oracle_"} & vars(model).keys():
+            setattr(model, name, reader.oracle)
+    return model
 
 
 def _check(model: Learner, try_it: bool) -> None:
@@ -322,3 +264,44 @@ def _check(model: Learner, try_it: bool) -> None:
         states = encoder(np.zeros((1, *shape)))
         if states.shape != (1,) or states.dtype.kind not in "iu" or states[0] < 0:
             raise ValueError(f"{type(encoder).__name__} must give one state for an observation of shape {shape}")
+
+
+class UnsavedError(InvalidParameterError, AttributeError):
+    """Something was asked of a part of a model that no file holds."""
+
+
+class Unsaved:
+    """Stands for something of the user's own that a saved model could not hold."""
+
+    def __init__(self, was: str) -> None:
+        self.was = was
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise UnsavedError(
+            f"This part of the model was {self.was}, which no file holds; set it again with set_params, or load the "
+            "model with oracle=..."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "was":  # as copies and pickles ask for
+            raise AttributeError(name)
+        return self()
+
+    def __repr__(self) -> str:
+        return f"Unsaved({self.was})"
+
+
+def _is_ours(value: object) -> bool:
+    return type(value).__module__.startswith("craftrl.")
+
+
+def _class(base: type[Kind], name: str) -> type[Kind]:
+    """The class of this package with that name; modules are imported one after the other until it is found."""
+    for module in MODULES:
+        import_module(module)
+        classes = base.__subclasses__()
+        for cls in classes:
+            if cls.__name__ == name and cls.__module__.startswith("craftrl."):
+                return cls
+            classes += cls.__subclasses__()  # which are looked at in their turn
+    raise ValueError(f"there is no {base.__name__} {name!r}")

@@ -8,7 +8,7 @@ that such code reads is checked, or made anew.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -40,16 +40,13 @@ def in_bytes(estimator: BaseEstimator) -> bytes:
     skops = require("skops.io", "classifiers")
     try:
         data: bytes = skops.dumps(estimator)
-        lost = [name for name in skops.get_untrusted_types(data=data) if "<" in name]
+        if lost := [name for name in skops.get_untrusted_types(data=data) if "<" in name]:
+            raise TypeError(f"it holds {', '.join(lost)}, which cannot be imported by name")
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidParameterError(
-            f"A classifier can be saved if skops can write it; {type(estimator).__name__} cannot be written ({error})."
+            f"A classifier can be saved if skops can write it; {type(estimator).__name__} cannot be written ({error}); "
+            "define what it is made of at the top of a module."
         ) from error
-    if lost:
-        raise InvalidParameterError(
-            f"A classifier can be saved if everything in it can be imported by name; {', '.join(lost)} cannot; define "
-            "it at the top of a module."
-        )
     return data
 
 
@@ -63,23 +60,18 @@ def estimator_of(data: bytes, trusted: Sequence[str]) -> BaseEstimator:
             f"trust where it comes from, call craftrl.load(path, trusted={unknown})."
         )
     estimator: BaseEstimator = skops.loads(data, trusted=[*KNOWN, *trusted])
-    for part in list(_parts(estimator)):
-        _check(part)
-    return estimator
-
-
-def _parts(whole: object) -> Iterator[Any]:
-    """Everything that an object holds, directly or not."""
     seen: dict[int, object] = {}
-    waiting = [whole]
-    while waiting:
+    waiting: list[Any] = [estimator]
+    while waiting:  # everything that it holds, directly or not
         part = waiting.pop()
-        if id(part) in seen or isinstance(part, (type, ModuleType, FunctionType)):
-            continue
-        seen[id(part)] = part
-        yield part
-        waiting += part.ravel().tolist() if isinstance(part, np.ndarray) and part.dtype == object else []
-        waiting += gc.get_referents(part)
+        if id(part) not in seen and not isinstance(part, (type, ModuleType, FunctionType)):
+            seen[id(part)] = part
+            waiting += part.ravel().tolist() if isinstance(part, np.ndarray) and part.dtype == object else []
+            waiting += gc.get_referents(part)
+    for part in seen.values():
+        if isinstance(part, BaseEstimator):
+            _check(part)
+    return estimator
 
 
 def _check(part: Any) -> None:
@@ -91,14 +83,13 @@ def _check(part: Any) -> None:
     from sklearn.svm._base import BaseLibSVM
     from sklearn.tree import BaseDecisionTree
 
-    if isinstance(part, BaseEstimator) and getattr(part, "memory", None) is not None:
+    if getattr(part, "memory", None) is not None:
         part.memory = None  # the folder of a pipeline's cache: what is there would be read with pickle
     if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
         tree = part.tree_
         _must(tree.node_count == tree.capacity and tree.n_features == part.n_features_in_, "a tree of another size")
         nodes = tree.__getstate__()["nodes"]
-        inner = nodes["left_child"] != -1
-        _check_nodes(inner, nodes["left_child"], nodes["right_child"], nodes["feature"], tree.n_features)
+        _check_nodes(nodes, nodes["left_child"] != -1, ("left_child", "right_child", "feature"), tree.n_features)
     if isinstance(part, (BaseForest, BaseGradientBoosting)) and hasattr(part, "estimators_"):
         members = np.ravel(np.asarray(part.estimators_, dtype=object))
         same = all(isinstance(m, BaseDecisionTree) and m.n_features_in_ == part.n_features_in_ for m in members)
@@ -106,8 +97,16 @@ def _check(part: Any) -> None:
         if isinstance(part, BaseGradientBoosting):
             _must(part.estimators_.shape[1] == part.n_trees_per_iteration_, "trees of other classes")
     if isinstance(part, BaseHistGradientBoosting) and hasattr(part, "_predictors"):
+        n, categorical = part.n_features_in_, np.asarray(part._bin_mapper.is_categorical_)
         for predictor in (p for stage in part._predictors for p in stage):
-            _check_predictor(predictor, part.n_features_in_, np.asarray(part._bin_mapper.is_categorical_))
+            nodes, bits = predictor.nodes, predictor.raw_left_cat_bitsets
+            inner = nodes["is_leaf"] == 0
+            _check_nodes(nodes, inner, ("left", "right", "feature_idx"), n)
+            split = nodes[inner & (nodes["is_categorical"] != 0)]
+            _must(categorical.shape == (n,) and bits.shape[1] == 8, "categories of another size")
+            _must(
+                categorical[split["feature_idx"]].all() and (split["bitset_idx"] < len(bits)).all(), "no such category"
+            )
     if isinstance(part, NeighborsBase) and hasattr(part, "_fit_X"):
         n = part.n_samples_fit_
         _must(part._fit_X.shape == (n, part.n_features_in_), "neighbours of another size")
@@ -127,21 +126,13 @@ def _check(part: Any) -> None:
         _must(0 <= min(part.support_, default=0) <= max(part.support_, default=0) < part.shape_fit_[0], "no such rows")
 
 
-def _check_predictor(predictor: Any, n_features: int, categorical: np.ndarray) -> None:
-    nodes, bits = predictor.nodes, predictor.raw_left_cat_bitsets
-    inner = nodes["is_leaf"] == 0
-    _check_nodes(inner, nodes["left"], nodes["right"], nodes["feature_idx"], n_features)
-    split = nodes[inner & (nodes["is_categorical"] != 0)]
-    _must(categorical.shape == (n_features,) and bits.shape[1] == 8, "categories of another size")
-    _must(categorical[split["feature_idx"]].all() and (split["bitset_idx"] < len(bits)).all(), "no such category")
-
-
-def _check_nodes(inner: np.ndarray, left: np.ndarray, right: np.ndarray, feature: np.ndarray, n_features: int) -> None:
+def _check_nodes(nodes: np.ndarray, inner: np.ndarray, names: tuple[str, str, str], n_features: int) -> None:
     """Children come after their parents, so that every way through the tree ends, and within the tree."""
-    here, n = np.flatnonzero(inner), len(inner)
-    for child in (left[inner].astype(np.int64), right[inner].astype(np.int64)):
-        _must(n > 0 and ((here < child) & (child < n)).all(), "a tree with branches that lead out of it")
-    _must(np.isin(feature[inner], np.arange(n_features)).all(), "a tree that reads other observations")
+    left, right, feature = (nodes[name][inner].astype(np.int64) for name in names)
+    here = np.flatnonzero(inner)
+    inside = (here < np.minimum(left, right)) & (np.maximum(left, right) < len(nodes))
+    _must(len(nodes) > 0 and inside.all(), "a tree with branches that lead out of it")
+    _must(((feature >= 0) & (feature < n_features)).all(), "a tree that reads other observations")
 
 
 def _must(holds: bool | np.bool, what: str) -> None:

@@ -7,8 +7,6 @@ known name for the observations, each array in it is an episode.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from itertools import chain
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data import TrajectoryDataset, read_actions
+from craftrl.data.files import UNREADABLE
 from craftrl.data.store import INDEX
 from craftrl.errors import InvalidDataError
 from craftrl.importing.recordings import Content, Recording, name_in, stamp
@@ -28,28 +27,23 @@ OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "
 ACTIONS = ("actions", "action")
 ENDS = ("terminal", "terminals", "done", "dones", "discount", "is_first", "is_last", "is_terminal")
 NOT_OBSERVED = (*ACTIONS, *ENDS, "lengths", "agent", "reward", "rewards")
-BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, MemoryError, SyntaxError, zlib.error)
 
 
 def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
     """Each trajectory of a file is a recording; the file may say whose each is."""
     version = stamp(path)
     key, arrays = _load(path, version, keys)
-    if key is None:
-        found: list[tuple[Any, Any]] = [("", name) for name in arrays]
-    else:
-        n, steps = (*arrays[key].shape, 0, 0)[:2]
-        ends = arrays.get("lengths", np.full(n, steps))
+    found: list[tuple[Any, Any]] = [("", name) for name in arrays]
+    if key is not None:
         if arrays[key].ndim < 2:
             raise InvalidDataError(
-                f"A file of trajectories must have shape (trajectories, steps, ...); {path} has {arrays[key].shape}; "
-                "put single episodes into a folder, one file each."
+                f"A file of trajectories must have shape (n, steps, ...); {path} has {arrays[key].shape}."
             )
-        owners = arrays.get("agent", np.full(n, ""))
-        if ends.shape != (n,) or owners.shape != (n,) or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
+        n, steps = arrays[key].shape[:2]
+        ends, owners = arrays.get("lengths", np.full(n, steps)), arrays.get("agent", np.full(n, ""))
+        if len(ends) != n or len(owners) != n or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
             raise InvalidDataError(
-                f"`lengths` must be {n} whole numbers from 1 to {steps}, and `agent` have {n} entries, one for each "
-                f"trajectory; those of {path} are not so; correct them."
+                f"`lengths` must be {n} numbers from 1 to {steps}, and `agent` {n} names; those of {path} are not."
             )
         found = list(zip(owners.tolist(), range(n)))
 
@@ -61,10 +55,7 @@ def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
         actions = _actions(arrays)
         return Content(arrays[key][part], None if actions is None else actions[part])
 
-    return [
-        Recording(str(owner), f"{path.name}[{which}]", version, "NumPy", partial(read, which))
-        for owner, which in found
-    ]
+    return [Recording(str(a), f"{path.name}[{which}]", version, "NumPy", partial(read, which)) for a, which in found]
 
 
 def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> list[Recording]:
@@ -73,10 +64,7 @@ def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> li
     def read(file: Path) -> Content:
         key, arrays = _load(file, stamp(file), keys)
         if key is None:
-            raise InvalidDataError(
-                f"An episode's file must say which array is observed; {file} has {', '.join(arrays)}; name it with "
-                "--key."
-            )
+            raise InvalidDataError(f"One array must be chosen; {file} has {', '.join(arrays)}; name one with --key.")
         return Content(arrays[key], _actions(arrays))
 
     return [Recording("", name_in(root, file), stamp(file), "NumPy", partial(read, file)) for file in files]
@@ -85,11 +73,11 @@ def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> li
 def dataset(path: Path) -> list[Recording]:
     """Each trajectory of a dataset that craftrl wrote is a recording, of the agent that it is of there."""
     tau, actions, version = TrajectoryDataset.open(path), list(chain(*read_actions(path))), stamp(path / INDEX)
-    names, lossy = [str(tau.names[k]) for k in tau.agent], tau.notes.get("lossy", {})
+    names, about = [str(tau.names[k]) for k in tau.agent], tau.notes.get("agents", {})
 
     def read(i: int) -> Content:
         aside = actions[i] if actions and len(actions[i]) else None
-        return Content(tau.episode(i), aside, "; ".join(lossy.get(names[i], [])))
+        return Content(tau.episode(i), aside, "; ".join(about.get(names[i], {}).get("lossy", [])))
 
     return [Recording(name, f"{path.name}[{i}]", version, "craftrl", partial(read, i)) for i, name in enumerate(names)]
 
@@ -106,14 +94,12 @@ def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[str | None, 
             known = known or [name for name in names if name not in NOT_OBSERVED]
             wanted = [*known, "lengths", "agent", *ACTIONS] if len(known) == 1 else known
             arrays = {name: archive[name] for name in wanted if name in names}
-    except (*BROKEN, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise InvalidDataError(
-            f"{path} must be a NumPy file of numbers; it cannot be read ({error}); write or copy it again."
+            f"{path} must be a NumPy file of numbers; it cannot be read ({error}); copy it again."
         ) from error
     if keys and (len(keys) > 1 or keys[0] not in names):
-        raise InvalidDataError(
-            f"keys (--key) must name one array; {', '.join(keys)} was given, and {path} has {', '.join(names)}."
-        )
+        raise InvalidDataError(f"--key must name one array; {path} has {', '.join(names)}, not {', '.join(keys)}.")
     return known[0] if len(known) == 1 else None, arrays
 
 

@@ -75,19 +75,18 @@ def import_data(
         listed = _cut_by(table, listed)
     names = list(dict.fromkeys([*(cut.agent for recording in listed for cut in recording.cuts), *own]))
     if len(names) < 2:
-        given = f"those of one, {names[0]}, were" if names else "none was"
         raise InvalidDataError(
-            f"There must be recordings of at least two agents; {given} given; give one path per agent."
+            f"There must be two agents at least; {', '.join(names) or 'none'} was given; add another path."
         )
-    run = hashlib.sha256(json.dumps([asdict(reading), names, table]).encode()).hexdigest()
-    notes = {"reading": asdict(reading), "agents": {}}
-    writer = DatasetWriter(out, run="" if own else run, notes=notes)
+    run = "" if own else hashlib.sha256(json.dumps([asdict(reading), names, table]).encode()).hexdigest()
+    writer = DatasetWriter(out, run=run, notes={"reading": asdict(reading), "agents": {}})
     last = _last_written(writer, listed, out)
     if writer.finished:
         return TrajectoryDataset.open(out)
     dtype = _common_type(listed, reading)
-    longest, total = 2 if writer.done else 0, None if own else PARTS * len(listed)
-    with writer, progress_bar(total=total, desc="import", bar_format=BAR, delay=0.5, disable=not progress) as bar:
+    longest, parts = 2 if writer.done else 0, 1 if own else PARTS
+    shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
+    with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:
         for i, recording in enumerate(chain(listed, *own.values())):
             alone = clip is None and table is None and (recording.agent, recording.source, 0) in writer.done
             if alone or (i < len(listed) and all(i < last.get(cut.agent, -1) for cut in recording.cuts)):
@@ -101,15 +100,12 @@ def import_data(
                     writer.append(episode.agent, x, source=episode.source, start=episode.start, actions=episode.actions)
                 except InvalidDataError as error:
                     raise InvalidDataError(f"{recording.path}: {error}") from error
-                bar.update(int(PARTS * (i + episode.share)) - bar.n)
-            bar.update(PARTS * (i + 1) - bar.n)
-        missing = [name for name in names if name not in writer.notes["agents"]]
-        if missing or longest < 2:
-            what = f"an episode{f' of {clip} steps' if clip else ''}" if missing else "episodes of two steps or more"
-            raise InvalidDataError(
-                f"Every agent must have {what}; {(missing or names)[0]} has none; leave it out"
-                f"{', or choose shorter clips' if clip else ''}."
-            )
+                bar.update(int(parts * (i + episode.share)) - bar.n)
+            bar.update(parts * (i + 1) - bar.n)
+        missing = [name for name in names if longest < 2 or name not in writer.notes["agents"]]
+        if missing:
+            long = f" of {clip or 2} steps" if clip or longest < 2 else ""
+            raise InvalidDataError(f"Every agent must have an episode{long}; {missing[0]} has none; leave it out.")
     return TrajectoryDataset.open(out)
 
 
@@ -139,15 +135,16 @@ def _common_type(listed: list[Recording], reading: Reading) -> np.dtype[Any] | N
     first: dict[str, NDArray[Any]] = {}
     for recording in reversed({recording.agent: recording for recording in reversed(listed)}.values()):
         begin = recording._replace(cuts=(Cut(recording.agent, 0, 1),))
-        first |= {recording.path: episode.x[0] for episode in cut_up(begin, replace(reading, stride=1, clip=None))}
+        for episode in cut_up(begin, replace(reading, stride=1, clip=None)):
+            first[recording.path] = episode.x[0]
     for path, x in first.items():
         before, y = next(iter(first.items()))
         if x.shape != y.shape or (x.dtype != y.dtype and x.ndim > 1):
             raise InvalidDataError(
-                f"All observations must have one shape, and pictures one type; those of {path} have {x.shape} of "
-                f"{x.dtype}, those of {before} {y.shape} of {y.dtype}; crop, resize or convert them."
+                f"All observations must have one shape, and pictures one type; {path} has {x.shape} {x.dtype}, "
+                f"{before} {y.shape} {y.dtype}; crop, resize or convert them."
             )
-    return np.result_type(*first.values()) if first else None
+    return np.result_type(*(x.dtype for x in first.values())) if first else None
 
 
 def _last_written(writer: DatasetWriter, listed: list[Recording], out: PathLike) -> dict[str, int]:
@@ -156,18 +153,14 @@ def _last_written(writer: DatasetWriter, listed: list[Recording], out: PathLike)
     Files may have been mended, added or removed since, but not among those that are in the dataset.
     """
     files = list(dict.fromkeys(recording.stamp for recording in listed))
-    there = {(agent, source) for agent, source, _ in writer.done}
-    last = {
-        cut.agent: i
-        for i, recording in enumerate(listed)
-        for cut in recording.cuts
-        if (cut.agent, recording.source) in there
-    }
+    there, last = {(agent, source) for agent, source, _ in writer.done}, dict[str, int]()
+    for i, recording in enumerate(listed):
+        last |= {cut.agent: i for cut in recording.cuts if (cut.agent, recording.source) in there}
     n = files.index(listed[max(last.values())].stamp) + 1 if last else 0
-    if writer.notes.get("files", files)[: None if writer.finished else n] != files[: None if writer.finished else n]:
+    part = slice(None if writer.finished else n)
+    if writer.notes.get("files", files)[part] != files[part]:
         raise InvalidParameterError(
-            f"{os.fspath(out)} holds other data than these recordings, which have changed since; remove it, or choose "
-            "another name."
+            f"Recordings have changed since {os.fspath(out)} was written; remove it, and import again."
         )
     writer.notes["files"] = files
     return last
@@ -178,26 +171,21 @@ def _last_written(writer: DatasetWriter, listed: list[Recording], out: PathLike)
 
 def _read_boundaries(path: Path) -> list[tuple[str, Cut]]:
     """(file, part) of every row of a table of boundaries."""
-    found = []
+    found, line = [], f"{path}, which cannot be read"
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            for row in rows:
-                line = f"line {rows.line_num} of {path}"
-                unit = "_seconds" if "start_seconds" in row else ""
-                try:
-                    start, stop = (float(row[f"{name}{unit}"]) for name in ("start", "stop"))
-                    if not 0 <= start < stop or (not unit and (start % 1 or stop % 1)):
-                        raise ValueError
-                    cut = Cut((row.get("agent") or "").strip(), start, stop, bool(unit), line)
-                    found.append((row["file"].strip(), cut))
-                except (KeyError, ValueError, TypeError, AttributeError) as error:
-                    raise InvalidDataError(
-                        "Every row of boundaries must have `file`, and `start` before `stop` in whole frames, or "
-                        f"`start_seconds` before `stop_seconds`; {line} has not; correct it."
-                    ) from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidDataError(f"Boundaries must be a CSV file; {path} cannot be read ({error}); correct it.") from error
+            for i, row in enumerate(csv.DictReader(file), start=2):
+                line, unit = f"line {i} of {path}", "_seconds" if "start_seconds" in row else ""
+                start, stop = float(row[f"start{unit}"]), float(row[f"stop{unit}"])
+                if not 0 <= start < stop or (not unit and (start % 1 or stop % 1)):
+                    raise ValueError
+                agent = (row.get("agent") or "").strip()
+                found.append((row["file"].strip(), Cut(agent, start, stop, bool(unit), line)))
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
+        raise InvalidDataError(
+            "Boundaries must be a CSV file that has `file`, and `start` before `stop` in whole frames, or "
+            f"`start_seconds` before `stop_seconds`, in every row; correct {line}."
+        ) from error
     if not found:
         raise InvalidDataError(f"A table of boundaries must have at least one row; {path} has none; fill it in.")
     return found
@@ -215,12 +203,10 @@ def _cut_by(table: list[tuple[str, Cut]], listed: list[Recording]) -> list[Recor
         mine = [i for i in found if listed[i].agent == cut.agent]
         found = mine if len(found) > 1 and mine else found
         if len(found) != 1:
-            owners = [listed[i].agent for i in found]
-            what = f"is one of {' and '.join(owners)}" if found else "is none of them"
-            such = f"{owners[0]}/{file}" if found else next(iter(by_name), "none")
+            known = [f"{listed[i].agent}/{listed[i].source}" for i in found] or [*by_name, "none"][:1]
             raise InvalidDataError(
-                f"Every row of boundaries must name one recording; {file} in {cut.line} {what}; write its name within "
-                f"the agent's folder, such as {such}."
+                f"Every row of boundaries must name one recording; {file} in {cut.line} names {len(found)}; write it "
+                f"as it is called in the agent's folder, such as {' or '.join(known)}."
             )
         (i,) = found
         cuts.setdefault(i, []).append(cut._replace(agent=cut.agent or listed[i].agent))

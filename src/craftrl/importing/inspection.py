@@ -39,7 +39,7 @@ class Inspection:
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join([self.summary, *(f"warning: {text}" for text in self.warnings or ())] + ["no warnings"] * (not self.warnings))
+        return "\n".join([self.summary, *([f"warning: {text}" for text in self.warnings] or ["no warnings"])])
 
 
 def inspect(
@@ -56,10 +56,11 @@ def inspect(
         check_new(sheet, "contact sheet", overwrite)
     tau = TrajectoryDataset.open(path)
     names, about = [str(name) for name in tau.names], tau.notes.get("agents", {})
+    kind = {1: "feature vectors", 3: "images"}.get(len(tau.obs_shape), "arrays")
     width = max(len("agent"), *map(len, names))
     lines = [
-        f"{os.fspath(path)}: {tau.K} agents, {tau.n} episodes of up to {tau.H} steps; "
-        f"{ {1: 'feature vectors', 3: 'images'}.get(len(tau.obs_shape), 'arrays') } of shape {tau.obs_shape}, {tau.dtype}",
+        f"{os.fspath(path)}: {tau.K} agents, {tau.n} episodes of up to {tau.H} steps; {kind} of shape {tau.obs_shape}, "
+        f"{tau.dtype}",
         f"  {'agent':{width}}  episodes  shortest  median  longest  imported from",
     ]
     for k, name in enumerate(names):
@@ -80,8 +81,8 @@ def inspect(
 def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
     """One sentence or two for everything that may spoil a fit, the worst first.
 
-    Looked at are the first trajectories of every agent, x[k] (rows, steps, entries), at pairs of neighbouring steps that
-    are spread over the horizon; `there` tells how far they run.
+    Looked at are the first trajectories of every agent, x[k] (rows, steps, entries), at pairs of neighbouring steps
+    that are spread over the horizon; `there` tells how far they run.
     """
     firsts = np.unique(np.linspace(1, tau.H - 1, min(STEPS // 2, tau.H - 1)).round().astype(int))
     steps = sorted({int(h) for first in firsts for h in (first, first + 1)})
@@ -92,23 +93,17 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
     x = [np.stack(own, axis=1).astype(np.float32) for own in read]
     there = [np.stack([tau.lengths[own] >= h for h in steps], axis=1) for own in rows]
     pairs = {(a, b): f"{names[a]} and {names[b]}" for a, b in combinations(range(tau.K), 2)}
-    about = [tau.notes.get("agents", {}).get(name, {}) for name in names]
-    lossy = ["; ".join(own.get("lossy", [])) for own in about]
+    about = {name: tau.notes.get("agents", {}).get(name, {}) for name in names}
+    lossy = {name: "; ".join(own.get("lossy", [])) for name, own in about.items()}
 
     if all((own == x[0][0, 0]).all(axis=-1)[present].all() for own, present in zip(x, there)):
-        yield (
-            "All observations are the same: nothing in them ever changes, so there is nothing to learn from; check "
-            "what was recorded."
-        )
+        yield "All observations are the same, so that there is nothing to learn from; check what was recorded."
     # Equal trajectories are no accident where observations are rich; in small worlds they are, and tell of nothing.
     seen = [[row.tobytes() for row in own] for own in x]
     for (a, b), both in pairs.items():
         n, common = min(len(seen[a]), len(seen[b])), len(set(seen[a]) & set(seen[b]))
         if seen[a] == seen[b] or (len(set(seen[a])) >= 0.9 * len(seen[a]) and common > 0.1 * n):
-            yield (
-                f"{both} share episodes: {common} of the first {n} are the same; one agent's data may have been given "
-                "twice."
-            )
+            yield f"{both} share episodes: {common} of the first {n} are the same; was one agent's data given twice?"
     # Episodes that a world repeats by itself, 1.5 times in the mean, vary in how often by 0.37 of that or more, as
     # Poisson's law says at the least; copies of a whole recording are equally frequent.
     for name, own in zip(names, seen):
@@ -116,24 +111,28 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
         if len(times) >= 20 and times.mean() >= 1.5 and times.var() < 0.2 * times.mean():
             yield (
                 f"{name} has episodes several times: {len(own) - len(times)} of the first {len(own)} are copies of "
-                "others. A copy adds nothing that was not known, and counts in every test as if it did; leave copies out."
+                "others. A copy adds nothing, and counts in every test as if it did; leave copies out."
             )
     few = [f"{name} {n}" for name, n in zip(names, tau.counts) if n < FEW]
     if few:
         yield (
-            f"Few episodes: {', '.join(few)}. Small worlds were learned from {FEW} to 1000 episodes of each agent, larger "
-            "ones need more; collect more, or cut long recordings at every return to the start."
+            f"Few episodes: {', '.join(few)}. Small worlds were learned from {FEW} to 1000 episodes of each agent, "
+            "larger ones need more; collect more, or cut long recordings at every return to the start."
         )
+    # From one start, the first observation is noise, and noise knows nothing of the agents.
     differ = [both for (a, b), both in pairs.items() if (_largest_z([x[a][:, 0]], [x[b][:, 0]]) or 0) > 1]
     if differ:
         means = np.stack([own[:, 0].mean(axis=0) for own in x])
-        by, spread = float(np.ptp(means, axis=0).max()), max(map(np.max, x)) - min(map(np.min, x))
+        by, spread = np.ptp(means, axis=0).max(), max(own.max() for own in x) - min(own.min() for own in x)
         by_much = f"{by:.2g} of 255" if tau.dtype == np.uint8 else f"{by / spread:.2g} of the range of values"
-        compressed = f"Compression with loss ({', '.join(sorted({*lossy} - {''}))}) alone makes small differences; larger "
+        kinds = ", ".join(sorted({*lossy.values()} - {""}))
+        loss = (
+            f"Where that is little, lossy compression ({kinds}) may be the reason; otherwise they" if kinds else "They"
+        )
         yield (
             f"The first observations of these agents differ, by up to {by_much} in the mean of an entry: "
-            f"{', '.join(differ)}. {compressed + 'ones say that they' if any(lossy) else 'They'} begin in different states "
-            "or were recorded under different conditions. Whatever differs passes for what they control; record them alike."
+            f"{', '.join(differ)}. {loss} begin in different states, or were recorded under different conditions. "
+            "Whatever differs passes for what they control; record them alike."
         )
     clip, share = tau.notes.get("reading", {}).get("clip"), _share_at_first(x, there)
     if clip:
@@ -143,35 +142,35 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
         )
     elif share is not None and share > SETTLED:
         yield (
-            f"The first observation seems to vary as the later ones do: no entry has less than {share:.0%} of its later "
-            'variance. CRAFT assumes one start state; if the agents begin in several, fit with start="find" '
-            "(docs/starts.md)."
+            f"The first observation seems to vary as later ones do: no entry has less than {share:.0%} of its later "
+            'variance. CRAFT assumes one start; where there are several, fit with start="find" (docs/starts.md).'
         )
     # Whether any entry, or its product with itself a step later, differs between agents by more than chance.
     centre = np.mean([own.mean(axis=(0, 1)) for own in x], axis=0, dtype=np.float32)
     centred = [(own - centre) * present[..., None] for own, present in zip(x, there)]
     neighbours = [i for i, h in enumerate(steps[:-1]) if steps[i + 1] == h + 1]
     moments = [[own, *(own[:, i] * own[:, i + 1] for i in neighbours)] for own in centred]
-    alike = [both for (a, b), both in pairs.items() if (_largest_z(moments[a], moments[b]) or 2) <= 1]
+    z = {both: _largest_z(moments[a], moments[b]) for (a, b), both in pairs.items()}
+    alike = [both for both, largest in z.items() if largest is not None and largest <= 1]
     if alike:
         yield (
-            f"These agents look alike: {', '.join(alike)}. No entry of the observation differs between them by more than "
-            "chance. CRAFT learns from what they do differently; choose agents with other habits, or collect more."
+            f"These agents look alike: {', '.join(alike)}. No entry of the observation differs between them by more "
+            "than chance. CRAFT learns from what they do differently; choose agents with other habits, or collect more."
         )
-    times = {name: own["interval"] for name, own in zip(names, about) if "interval" in own}
-    uneven = [f"{name} {1000 * a:.0f} to {1000 * b:.0f} ms" for name, (a, b) in times.items() if b > UNEVEN * a]
+    gaps = {name: own["interval"] for name, own in about.items() if "interval" in own}
+    uneven = [f"{name} {1000 * a:.0f} to {1000 * b:.0f} ms" for name, (a, b) in gaps.items() if b > UNEVEN * a]
     if uneven:
         yield (
             f"Frames come at unequal intervals ({', '.join(uneven)}), so that steps are not equally long; beyond a few "
             "dropped frames, convert the videos to a constant rate, such as with: ffmpeg -i IN -vf fps=10 OUT.mkv"
         )
-    if any(lossy):
-        same = len(set(lossy)) == 1
-        which = lossy[0] if same else "; ".join(f"{name}: {kind or 'none'}" for name, kind in zip(names, lossy))
+    if any(lossy.values()):
+        same = len(set(lossy.values())) == 1
+        which = lossy[names[0]] if same else "; ".join(f"{name}: {kind or 'none'}" for name, kind in lossy.items())
         unequal = " The agents were compressed differently, which alone tells them apart: compress all of them alike."
         yield (
-            f"Lossy compression ({which}) blurs small figures and leaves traces of earlier frames; record without loss if "
-            f"you can.{'' if same else unequal}"
+            f"Lossy compression ({which}) blurs small figures and leaves traces of earlier frames; record without loss "
+            f"if you can.{'' if same else unequal}"
         )
 
 
@@ -227,27 +226,26 @@ PAPER, INK = (250, 250, 250), (40, 40, 40)
 def _contact_sheet(tau: TrajectoryDataset, names: list[str]) -> Any:
     """A few episodes of every agent as rows of frames, and where frames change, as a Pillow image.
 
-    The last two tiles say more than frames do. "varies at h = 1" is bright where the first frames of an agent's episodes
-    differ: with one start, its figure leaves a dark place there. "changes at h = 2" is bright where the second frame
-    differs from the first.
+    The last two tiles say more than frames do. "varies at h = 1" is bright where the first frames of an agent's
+    episodes differ: with one start, its figure leaves a dark place there. "changes at h = 2" is bright where the second
+    frame differs from the first.
     """
     pillow, draw = require("PIL.Image", "video"), require("PIL.ImageDraw", "video")
-    columns = int(np.ceil(np.sqrt(np.prod(tau.obs_shape))))  # vectors are drawn as a square, row by row
-    shape = tau.obs_shape[:2] if len(tau.obs_shape) in (2, 3) else (-(-int(np.prod(tau.obs_shape)) // columns), columns)
-    larger = SIDE // max(shape) or SIDE / max(shape)
-    height, width = (max(1, round(n * larger)) for n in shape)
+    size = int(np.prod(tau.obs_shape, dtype=np.int64))
+    side = int(np.ceil(np.sqrt(size)))  # vectors are drawn as a square, row by row
+    shape = tau.obs_shape[:2] if len(tau.obs_shape) in (2, 3) else (-(-size // side), side)
+    scale = SIDE // max(shape) or SIDE / max(shape)
+    height, width = (max(1, round(n * scale)) for n in shape)
     steps = np.unique(np.linspace(1, tau.H, min(COLUMNS, tau.H)).round().astype(int)).tolist()
-    some = tau.at(1, slice(64)), tau.at(tau.H, slice(64))
-    low, high = (0, 255) if tau.dtype == np.uint8 else (min(map(np.min, some)), max(map(np.max, some)))
+    some = np.stack([tau.at(h, slice(64)) for h in (1, tau.H)])
+    low, high = (0.0, 255.0) if tau.dtype == np.uint8 else (float(some.min()), float(some.max()))
 
     def tile(x: NDArray[Any], low: float, high: float) -> Any:
         values = np.rint((x - np.float64(low)) / max(high - low, 1e-12) * 255).clip(0, 255).astype(np.uint8)
         if values.ndim != 3 or values.shape[-1] != 3:
-            grey = np.full(shape[0] * shape[1], PAPER[0], dtype=np.uint8)
             flat = (values[..., 0] if values.ndim == 3 else values).ravel()
-            grey[: flat.size] = flat
-            values = grey.reshape(shape)
-        how = pillow.Resampling.BOX if larger < 1 else pillow.Resampling.NEAREST
+            values = np.pad(flat, (0, shape[0] * shape[1] - len(flat)), constant_values=PAPER[0]).reshape(shape)
+        how = pillow.Resampling.BOX if scale < 1 else pillow.Resampling.NEAREST
         return pillow.fromarray(np.ascontiguousarray(values)).convert("RGB").resize((width, height), how)
 
     heights = [2 * TOP + min(SHOWN, int(n)) * (height + GAP) for n in tau.counts]
@@ -255,9 +253,9 @@ def _contact_sheet(tau: TrajectoryDataset, names: list[str]) -> Any:
     pen = draw.Draw(sheet)
     for k, (name, top) in enumerate(zip(names, np.cumsum([0, *heights]).tolist())):
         own = tau.agent_slice(k)
-        some = slice(own.start, min(own.stop, own.start + 256))
-        first, second = (tau.at(h, some).astype(np.float32) for h in (1, 2))
-        moved = np.abs(second - first)[tau.lengths[some] >= 2]
+        many = slice(own.start, min(own.stop, own.start + 256))
+        first, second = (tau.at(h, many).astype(np.float32) for h in (1, 2))
+        moved = np.abs(second - first)[tau.lengths[many] >= 2]
         changes = {"varies at h = 1": first.std(axis=0), "changes at h = 2": moved.sum(axis=0) / max(len(moved), 1)}
         pen.text((GAP, top), f"{name}: {tau.counts[k]} episodes", fill=INK)
         for column, title in enumerate([*(f"h = {h}" for h in steps), *changes]):
@@ -265,9 +263,9 @@ def _contact_sheet(tau: TrajectoryDataset, names: list[str]) -> Any:
         for row, i in enumerate(np.linspace(own.start, own.stop - 1, min(SHOWN, tau.counts[k])).astype(int).tolist()):
             y = top + 2 * TOP + row * (height + GAP)
             pen.text((GAP, y), f"episode {i - own.start}", fill=INK)
-            for column, h in enumerate(steps[: np.searchsorted(steps, tau.lengths[i], "right")]):
+            for column, h in enumerate(h for h in steps if h <= tau.lengths[i]):
                 sheet.paste(tile(tau.episode(i)[h - 1], low, high), (LEFT + column * (SIDE + GAP), y))
         for column, change in enumerate(changes.values(), start=len(steps)):
-            flat = change.mean(axis=-1) if change.ndim == 3 else change
-            sheet.paste(tile(flat, 0.0, float(flat.max())), (LEFT + column * (SIDE + GAP), top + 2 * TOP))
+            grey = change.mean(axis=-1) if change.ndim == 3 else change
+            sheet.paste(tile(grey, 0.0, float(grey.max())), (LEFT + column * (SIDE + GAP), top + 2 * TOP))
     return sheet

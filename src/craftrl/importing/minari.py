@@ -8,64 +8,58 @@ from typing import Any
 
 import numpy as np
 
+from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, require
 from craftrl.importing.recordings import Content, Recording, stamp
 
 METADATA = "metadata.json"  # lies in the folder `data` of a dataset
-BROKEN = (OSError, KeyError, ValueError, RuntimeError)
 
 
 def named_folder(name: str) -> Path:
     """Where Minari keeps a dataset of this name; it must have been downloaded or created before."""
     root = Path(require("minari.storage.datasets_root_dir", "minari").get_dataset_path(name))
     if not root.is_dir():
-        raise InvalidDataError(
-            f"There must be a Minari dataset {name}; none is at {root}; get it with: minari download {name}"
-        )
+        raise InvalidDataError(f"There must be a Minari dataset {name}; none is at {root}; run: minari download {name}")
     return root
 
 
 def minari_dataset(path: Path, keys: tuple[str, ...]) -> list[Recording]:
     """Each episode of the dataset in this folder, or in its folder `data`, is a recording."""
     data = path / "data" if (path / "data" / METADATA).is_file() else path
-    minari, h5py, outside = require("minari.dataset.minari_storage", "minari"), require("h5py", "minari"), None
+    minari, h5py = require("minari.dataset.minari_storage", "minari"), require("h5py", "minari")
     try:
-        outside = next(filter(None, (_reference(h5py, file) for file in data.glob("*.hdf5"))), None)
-        storage = None if outside else minari.MinariStorage.read(data)
-        n = int(storage.total_episodes) if storage else 0
+        outside = [name for file in data.glob("*.hdf5") if (name := _taken_from_elsewhere(h5py, file))]
+        storage: Any = None if outside else minari.MinariStorage.read(data)
     except Exception as error:  # gymnasium, h5py, JSON and Minari's asserts: whatever is damaged
         raise InvalidDataError(
-            f"{data} must be a Minari dataset; it cannot be opened ({error}); write or download it again."
+            f"{data} must be a Minari dataset; it cannot be opened ({error}); copy it again."
         ) from error
     if outside:
-        raise InvalidDataError(
-            f"A Minari dataset must hold its data itself; {data} refers to another file for {outside}; leave it out."
-        )
+        raise InvalidDataError(f"A dataset must hold its data itself; {data} takes {outside[0]} from another file.")
 
     def read(i: int) -> Content:
         try:
             found = next(iter(storage.get_episodes([i])))
-        except BROKEN as error:
+        except UNREADABLE as error:
             raise InvalidDataError(
-                f"Episode {i} of {data} cannot be read ({error}); write or download the dataset again."
+                f"Episode {i} of {data} cannot be read ({error}); copy the dataset again."
             ) from error
         x, actions, left = found["observations"], found["actions"], keys
         while isinstance(x, dict):
             name = left[0] if left else next(iter(x)) if len(x) == 1 else None
             if name not in x:
-                raise InvalidDataError(
-                    f"One part of the observations must be chosen; {data} has {', '.join(x)}; name one with --key."
-                )
+                raise InvalidDataError(f"One part must be observed; {data} has {', '.join(x)}; name one with --key.")
             x, left = x[name], left[1:]
         if not isinstance(x, np.ndarray):
             raise InvalidDataError(f"Observations must be arrays; those of {data} are not; choose a part with --key.")
         lossy = "JPEG" if storage.jpeg_encoding and x.dtype == np.uint8 and x.ndim in (3, 4) else ""
         return Content(x, actions if isinstance(actions, np.ndarray) else None, lossy)
 
-    return [Recording("", f"episode {i}", stamp(data / METADATA), "Minari", partial(read, i)) for i in range(n)]
+    n, version = int(storage.total_episodes), stamp(data / METADATA)
+    return [Recording("", f"episode {i}", version, "Minari", partial(read, i)) for i in range(n)]
 
 
-def _reference(h5py: Any, path: Path) -> str | None:
+def _taken_from_elsewhere(h5py: Any, path: Path) -> str | None:
     """What an HDF5 file takes from other files, if anything: their bytes would be read as observations."""
 
     def outside(name: str, link: Any) -> str | None:

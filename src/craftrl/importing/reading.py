@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -46,9 +47,7 @@ class Reading:
         pixels = list(given) if isinstance(given, Sequence) else []
         whole = len(pixels) == n and all(is_whole(value) and 0 <= value < 2**15 for value in pixels)
         if given is not None and not (whole and min(pixels[-2:]) >= 1):
-            raise InvalidParameterError(
-                f"{name} must be {what} in pixels, width and height positive; {shown(given)} was given."
-            )
+            raise InvalidParameterError(f"{name} must be {what} in pixels, positive; {shown(given)} was given.")
         return [int(value) for value in pixels] if given is not None else None
 
     def picture(self, frame: NDArray[Any], name: str) -> NDArray[Any]:
@@ -57,15 +56,14 @@ class Reading:
             return frame
         if frame.dtype != np.uint8 or not (frame.ndim == 2 or (frame.ndim == 3 and frame.shape[-1] in (1, 3))):
             raise InvalidDataError(
-                "Only pictures of 8 bits, (rows, columns) or (rows, columns, 1 or 3), can be cropped, resized or made "
-                f"grey; {name} has shape {frame.shape} and dtype {frame.dtype}; leave these options out, or convert it."
+                "What is cropped, resized or made grey must be pictures of 8 bits, (rows, columns) or (rows, columns, "
+                f"1 or 3); {name} has {frame.shape} of {frame.dtype}; leave these options out."
             )
         rows, columns = frame.shape[:2]
         left, top, width, height = self.crop or (0, 0, columns, rows)
         if left + width > columns or top + height > rows:
             raise InvalidParameterError(
-                f"The crop must lie inside of the picture; {name} has {columns} x {rows} pixels, and the crop ends at "
-                f"{left + width} x {top + height}; choose a smaller one."
+                f"The crop must lie inside of the picture; {name} has {columns} x {rows} pixels; choose a smaller one."
             )
         frame = frame[top : top + height, left : left + width]
         one_channel = frame.ndim == 2 or frame.shape[-1] == 1
@@ -101,17 +99,16 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
     content, stride, clip, path = recording.read(), reading.stride, reading.clip, recording.path
     frames, actions = content.frames, content.actions
     if isinstance(frames, np.ndarray):
-        frames = ((None, lambda row=row: row) for row in frames)
+        frames = ((None, partial(np.asarray, row)) for row in frames)
     waiting = sorted(recording.cuts, key=lambda cut: cut.start, reverse=True)
     running: list[tuple[Cut, int, list[NDArray[Any]]]] = []
     n, now, shortest, longest = 0, 0.0, inf, 0.0
 
     def episode(cut: Cut, start: int, held: list[NDArray[Any]]) -> Episode:
-        sizes = sorted({str(frame.shape) for frame in held}, reverse=True)
+        sizes = sorted({str(frame.shape) for frame in held})
         if len(sizes) > 1:
             raise InvalidDataError(
-                f"All frames of an episode must have one size; {path} has {' and '.join(sizes)}; crop or resize them to "
-                "one."
+                f"All frames must have one size; {path} has {' and '.join(sizes)}; crop or resize them."
             )
         aside = None if actions is None else actions[start : start + len(held) * stride : stride]
         share = min(now / content.seconds, 1.0) if content.seconds else 0.0
@@ -121,8 +118,7 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
     def position(cut: Cut, i: int, seconds: float | None) -> float:
         if cut.in_seconds and seconds is None:
             raise InvalidDataError(
-                f"Boundaries in seconds need recordings that know their time, such as videos; {path} does not; give "
-                "`start` and `stop` in steps."
+                f"Boundaries in seconds are for videos; {path} knows no time; give `start` and `stop`."
             )
         return seconds if cut.in_seconds and seconds is not None else i
 
@@ -151,13 +147,13 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
         length = now + min(longest, shortest) if cut.in_seconds else n
         if cut.line and cut.stop > length + TOLERANCE:
             raise InvalidDataError(
-                f"Boundaries must lie inside of the recording; {path} has {length:g} "
-                f"{'s' if cut.in_seconds else 'steps'}, and {cut.line} asks for {cut.start:g} to {cut.stop:g}; correct it."
+                f"Boundaries must lie inside of the recording; {path} ends at {length:g}, and {cut.line} asks for "
+                f"{cut.start:g} to {cut.stop:g}; correct it."
             )
     if actions is not None and len(actions) not in (n - 1, n):
         raise InvalidDataError(
-            f"There must be an action between each two steps; {path} has {n} steps and actions of shape {actions.shape}; "
-            "correct or remove its actions."
+            f"Between each two steps there must be one action; {path} has {n} steps and {len(actions)} actions; "
+            "correct or remove them."
         )
     if clip is None:
         yield from (episode(*part) for part in running)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import filecmp
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,74 +30,54 @@ FILES: dict[str, tuple[tuple[str, ...], Callable[[Iterable[Path], Path, tuple[st
 
 
 def recognised(agents: Agents, keys: tuple[str, ...]) -> tuple[list[Recording], dict[str, Iterator[Recording]]]:
-    """All recordings at the paths, in the order in which they are read; and those of agents that are given in Python."""
+    """The recordings at the paths, in the order in which they are read; and those of agents given in Python."""
     if not isinstance(agents, (Mapping, list, tuple)):
         raise InvalidParameterError(f"agents must be a list with one path per agent; {shown(agents)} was given.")
     given: dict[Any, Any] = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
-    paths = {label: value for label, value in given.items() if isinstance(value, (str, os.PathLike))}
+    paths = {label: os.fspath(value) for label, value in given.items() if isinstance(value, (str, os.PathLike))}
     own = {label: value for label, value in given.items() if label not in paths}
-    for label, value in own.items():
-        if not (isinstance(label, str) and isinstance(value, Iterable)):
-            raise InvalidParameterError(
-                f"An agent must be a path or, in a mapping from names, an iterable of episodes; {shown(value)} was given."
-            )
-    files = {label: _files(path) for label, path in paths.items()}
-    found = {label: _at(path, files[label], keys) for label, path in paths.items()}
-    for a, b in combinations(paths, 2):
-        sizes = [[file.stat().st_size for file in files[label]] for label in (a, b)]
-        equal = sizes[0] == sizes[1] != [] and all(filecmp.cmp(x, y, False) for x, y in zip(files[a], files[b]))
-        if equal or os.path.realpath(paths[a]) == os.path.realpath(paths[b]):
-            raise InvalidDataError(
-                f"Each agent must have recordings of its own; those of {os.fspath(paths[b])} are the same as those of "
-                f"{os.fspath(paths[a])}; leave one out."
-            )
+    wrong = [value for label, value in own.items() if not (isinstance(label, str) and isinstance(value, Iterable))]
+    if wrong:
+        raise InvalidParameterError(
+            f"An agent must be a path or, in a mapping, an iterable of episodes; {shown(wrong[0])} was given."
+        )
+    real = Counter(os.path.realpath(path) for path in paths.values())
+    twice = [path for path in paths.values() if real[os.path.realpath(path)] > 1]
+    if twice:
+        raise InvalidDataError(
+            f"Agents must have recordings of their own; {' and '.join(twice)} are the same; leave one out."
+        )
+    found = {label: _at(path, keys) for label, path in paths.items()}
     names: dict[Any, str] = {}  # of agents whose names do not stand in the data
     for label, path in paths.items():
         inside = {recording.agent for recording in found[label]}
         if inside == {""} or (isinstance(label, str) and len(inside) == 1):
             where = Path(os.path.abspath(path))
-            name = str(path).removeprefix(MINARI) if str(path).startswith(MINARI) else where.name
-            names[label] = label if isinstance(label, str) else where.stem if where.is_file() else name
-    times = Counter(names.values())
-    for label, name in names.items():
-        if times[name] > 1:  # folders of one name are told apart by where they lie
-            names[label] = f"{Path(os.path.abspath(paths[label])).parent.name}/{name}"
+            name = (
+                path.removeprefix(MINARI) if path.startswith(MINARI) else where.stem if where.is_file() else where.name
+            )
+            names[label] = label if isinstance(label, str) else name
+    times, folders = (
+        Counter(names.values()),
+        {label: Path(os.path.abspath(path)).parent for label, path in paths.items()},
+    )
+    # Folders of one name are told apart by where they lie.
+    names = {label: f"{folders[label].name}/{name}" if times[name] > 1 else name for label, name in names.items()}
     inside = {recording.agent for label in paths if label not in names for recording in found[label]}
-    twice = next((name for name, n in Counter([*names.values(), *own, *inside]).items() if n > 1), None)
-    if twice is not None:
-        raise InvalidDataError(
-            f"Each agent must have a name of its own; two are called {twice}; rename one, or give a mapping from names."
-        )
-    listed = []
-    times = Counter(Path(path).name for path in paths.values())
+    twice = [name for name, n in Counter([*names.values(), *own, *inside]).items() if n > 1]
+    if twice:
+        raise InvalidDataError(f"Agents must have names of their own; two are called {twice[0]}; rename one.")
+    listed, times = [], Counter(Path(path).name for path in paths.values())
     for label, path in paths.items():
-        folder = os.path.dirname(path) if os.path.isfile(path) else os.fspath(path)
+        several = (
+            label not in names and times[Path(path).name] > 1
+        )  # tables of one name, which may hold the same agents
         for recording in found[label]:
-            agent, source = names.get(label, recording.agent), recording.source
-            if label not in names and times[Path(path).name] > 1:  # tables of one name may hold one agent
-                source = f"{Path(os.path.abspath(path)).parent.name}/{source}"
-            where = os.path.join(folder, recording.source)
-            listed.append(recording._replace(agent=agent, source=source, path=where, cuts=(Cut(agent),)))
+            agent = names.get(label, recording.agent)
+            source = f"{folders[label].name}/{recording.source}" if several else recording.source
+            shown_as = os.path.join(os.path.dirname(path) if os.path.isfile(path) else path, recording.source)
+            listed.append(recording._replace(agent=agent, source=source, path=shown_as, cuts=(Cut(agent),)))
     return listed, {agent: _own(agent, episodes) for agent, episodes in own.items()}
-
-
-def _files(given: PathLike) -> list[Path]:
-    """All files at a path."""
-    if str(given).startswith(MINARI):
-        return []
-    path = check_source("An agent's recordings", given)
-    if not path.exists():
-        raise InvalidDataError(f"There must be an agent's recordings at {path}; nothing is there; check the name.")
-    if path.resolve() == Path(path.resolve().anchor):
-        raise InvalidDataError(
-            f"An agent's folder must hold recordings of this agent; {path} is the whole disk; name a folder in it."
-        )
-    try:
-        return in_order(file for file in (path, *path.rglob("*")) if file.is_file())
-    except OSError as error:
-        raise InvalidDataError(
-            f"An agent's folder must be readable with all that is in it; {path} is not ({error}); check its rights."
-        ) from error
 
 
 def _own(agent: str, episodes: Iterable[Any]) -> Iterator[Recording]:
@@ -108,19 +87,27 @@ def _own(agent: str, episodes: Iterable[Any]) -> Iterator[Recording]:
         x, actions = (plain_array(part) for part in (episode if pair else (episode, [])))
         if x is None or actions is None or x.ndim == 0:
             raise InvalidDataError(
-                f"Each episode of {agent} must be an array (length, ...), or a pair of observations and actions; "
-                f"{shown(episode)} was given."
+                f"Episodes of {agent} must be arrays, or pairs with actions; {shown(episode)} was given."
             )
-        content = Content(x, actions if pair else None)
-        read, path = lambda content=content: content, f"{agent}/episode {i}"  # noqa: E731
-        yield Recording(agent, f"episode {i}", "", "Python", read, path, (Cut(agent),))
+        content, name = Content(x, actions if pair else None), f"episode {i}"
+        yield Recording(agent, name, "", "Python", partial(_given, content), f"{agent}/{name}", (Cut(agent),))
 
 
-def _at(given: PathLike, files: list[Path], keys: tuple[str, ...]) -> list[Recording]:
+def _given(content: Content) -> Content:
+    return content
+
+
+def _at(given: str, keys: tuple[str, ...]) -> list[Recording]:
     """The recordings that a path holds, of one agent or, where the format says whose they are, of several."""
-    if str(given).startswith(MINARI):
-        return minari.minari_dataset(minari.named_folder(str(given).removeprefix(MINARI)), keys)
-    path = Path(given)
+    if given.startswith(MINARI):
+        return minari.minari_dataset(minari.named_folder(given.removeprefix(MINARI)), keys)
+    path = check_source("An agent's recordings", given)
+    if not path.exists():
+        raise InvalidDataError(f"There must be an agent's recordings at {path}; nothing is there; check the name.")
+    if path.resolve() == Path(path.resolve().anchor):
+        raise InvalidDataError(
+            f"Recordings must have a folder of their own; {path} is the whole disk; choose a folder."
+        )
     if (path / tables.LEROBOT).is_file():
         return tables.lerobot_dataset(path, keys)
     if any(_is_minari(folder / minari.METADATA) for folder in (path, path / "data")):
@@ -128,21 +115,19 @@ def _at(given: PathLike, files: list[Path], keys: tuple[str, ...]) -> list[Recor
     if (path / arrays.INDEX).is_file():
         return arrays.dataset(path)
     kinds: dict[str, list[Path]] = {}
-    for file in files:
-        kind = next((name for name, (known, _) in FILES.items() if file.suffix.lower() in known), "")
-        if kind and not any(part.startswith(".") for part in file.relative_to(path).parts):  # notes, thumbnails, ...
+    for file in in_order((path, *path.rglob("*"))):
+        kind = next((name for name, (suffixes, _) in FILES.items() if file.suffix.lower() in suffixes), "")
+        if kind and os.path.isfile(file) and not any(part[0] == "." for part in file.relative_to(path).parts):
             kinds.setdefault(kind, []).append(file)
     if not kinds or (path.is_file() and "pictures" in kinds):
         known = ", ".join(f"{name} ({' '.join(suffixes)})" for name, (suffixes, _) in FILES.items())
         raise InvalidDataError(
-            f"An agent's folder or file must hold recordings; {path} has none; looked for {known}, and folders of them, "
-            f"{tables.LEROBOT} of LeRobot, {minari.METADATA} of Minari, {arrays.INDEX} of craftrl."
+            f"An agent's path must hold recordings; {path} has none; known are {known}, and datasets of Minari, "
+            "LeRobot and craftrl; convert others first."
         )
     if len(kinds) > 1:
         several = " and ".join(f"{len(own)} {name} ({own[0].name}, ...)" for name, own in kinds.items())
-        raise InvalidDataError(
-            f"An agent's folder must hold recordings of one kind; {path} has {several}; move the others elsewhere."
-        )
+        raise InvalidDataError(f"A folder must hold one kind of recordings; {path} has {several}; move the others.")
     ((kind, own),) = kinds.items()
     return arrays.array_file(path, keys) if own == [path] and kind == "NumPy files" else FILES[kind][1](own, path, keys)
 

@@ -1,14 +1,9 @@
-"""What every format gives: recordings that are read one at a time. Here, videos and folders of frames.
-
-Nothing is decoded before a recording is read, so that naming the files of a large folder is quick. Frames are counted
-as they are decoded: what a file says about its length may be wrong.
-"""
+"""What every format gives: recordings, each read when its turn comes. Here: videos and folders of frames."""
 
 from __future__ import annotations
 
 import os
 import re
-import struct
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
@@ -25,14 +20,18 @@ PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", "
 # What FFmpeg may take a file for: a text that calls itself a video could name other files, which would be read.
 CONTAINERS = "mov,mp4,matroska,webm,avi,asf,mpeg,mpegts,mpegvideo,m4v,h264,hevc,flv,ogg,nut,ivf"
 GREY = "gray"  # pixel formats that begin so have one channel
-UNDECODABLE = (OSError, ValueError, SyntaxError, EOFError, IndexError, struct.error)  # what Pillow raises
 
 Frame = tuple[float | None, Callable[[], NDArray[Any]]]  # its time in seconds, where it is known, and what decodes it
 
 
 class Content(NamedTuple):
-    """What a recording holds: frames in an array (steps, ...) or one by one; actions (steps or steps - 1, ...), if any;
-    how it was compressed, if that has changed it; and how many seconds it says that it lasts."""
+    """What a recording holds.
+
+    frames   an array (steps, ...), or frames one by one
+    actions  (steps or steps - 1, ...), where there are any
+    lossy    how the frames were compressed, if that has changed them
+    seconds  how long it says that it is
+    """
 
     frames: NDArray[Any] | Iterator[Frame]
     actions: NDArray[Any] | None = None
@@ -41,7 +40,7 @@ class Content(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A part of a recording: from `start` to before `stop`, in frames or in seconds; `line` is where a table asks for it."""
+    """A part of a recording, in frames or in seconds; `line` is where a table of boundaries asks for it."""
 
     agent: str
     start: float = 0.0
@@ -57,7 +56,7 @@ class Recording(NamedTuple):
     source  its name within the path that was given; the same on every run
     stamp   changes when the file behind it does
     path    what it is called in messages
-    cuts    the parts that are wanted, where that is not all of it
+    cuts    the parts that become episodes
     """
 
     agent: str
@@ -103,9 +102,9 @@ def video(path: Path, start: float = 0.0) -> Content:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         rate, length = float(stream.average_rate or 0), (container.duration or 0) / 1e6
-        codec = stream.codec_context
-        lossy = f"{codec.name} {codec.format.name if codec.format else ''}".strip() if codec.codec.lossy else ""
-        if codec.codec.lossless and lossy.partition(" ")[2].startswith(("gbr", "rgb", "bgr", GREY)):
+        codec, pixels = stream.codec_context, stream.codec_context.format
+        lossy = f"{codec.name} {pixels.name if pixels else ''}".strip() if codec.codec.lossy else ""
+        if lossy and codec.codec.lossless and pixels and pixels.name.startswith(("gbr", "rgb", "bgr", GREY)):
             lossy += ", possibly without loss"
         if start:
             container.seek(int(start / stream.time_base), stream=stream)
@@ -125,9 +124,8 @@ def video(path: Path, start: float = 0.0) -> Content:
                     if time is not None:
                         first, last, longest = time if first is None else first, time, max(longest, time - last)
                     yield None if time is None or first is None else time - first, partial(_pixels, frame, path)
-                cut_off = rate and last + longest < length and len(container.streams) == 1  # sound may run on
-            if cut_off:
-                raise ValueError(f"it ends after {last:.1f} of {length:.1f} s")
+                if rate and last + longest < length and len(container.streams) == 1:  # sound may run on
+                    raise ValueError(f"it ends after {last:.1f} of {length:.1f} s")
         except broken as error:
             raise _undecodable(path, error) from error
 
@@ -147,20 +145,19 @@ def _gif_frames(path: Path) -> Iterator[Frame]:
     try:
         with path.open("rb") as file, pillow.open(file) as image:
             for frame in sequence.Iterator(image):
-                pixels = np.asarray(frame.convert("RGB"))
-                yield seconds, lambda pixels=pixels: pixels
+                yield seconds, partial(np.asarray, frame.convert("RGB"))
                 seconds += frame.info.get("duration", 0) / 1000
             file.seek(-1, os.SEEK_CUR)
             if file.read(1) != b";":
                 raise ValueError("it is cut off")
-    except UNDECODABLE as error:
+    except Exception as error:  # Pillow has many for files that are damaged
         raise _undecodable(path, error) from error
 
 
 def _undecodable(path: Path, error: Exception) -> InvalidDataError:
+    reason = getattr(error, "strerror", None) or error
     return InvalidDataError(
-        f"{path} must be a video that can be decoded to its end; it cannot ({getattr(error, 'strerror', None) or error}); "
-        "copy it again, or leave it out."
+        f"{path} must be a video that can be decoded to its end; it cannot ({reason}); copy it again."
     )
 
 
@@ -170,26 +167,26 @@ def frame_folders(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> l
     for file in files:
         folders.setdefault(file.parent, []).append(file)
 
-    def read(folder: Path) -> Content:
-        lossy = any(file.suffix.lower() in (".jpg", ".jpeg", ".webp") for file in folders[folder])
-        frames = ((None, partial(picture, file, file)) for file in in_order(folders[folder]))
-        return Content(frames, lossy="JPEG or WebP" if lossy else "")
+    def read(own: list[Path]) -> Content:
+        lossy = any(file.suffix.lower() in (".jpg", ".jpeg", ".webp") for file in own)
+        return Content(((None, partial(picture, file, file)) for file in own), lossy="JPEG or WebP" if lossy else "")
 
-    def version(folder: Path) -> str:
-        return f"{name_in(root, folder)} {len(folders[folder])} {stamp(folders[folder][0])} {stamp(folders[folder][-1])}"
-
-    return [Recording("", name_in(root, f), version(f), "frames", partial(read, f)) for f in in_order(folders)]
+    return [
+        Recording("", name, f"{name} {len(own)} {stamp(own[0])} {stamp(own[-1])}", "frames", partial(read, own))
+        for name, own in ((name_in(root, folder), folders[folder]) for folder in in_order(folders))
+    ]
 
 
 def picture(file: Any, name: object) -> NDArray[np.uint8]:
     """An image file, or the bytes of one that is open, as (rows, columns, 1 or 3)."""
+    pillow = require("PIL.Image", "video")
     try:
-        with require("PIL.Image", "video").open(file) as image:
+        with pillow.open(file) as image:
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"its pixels have more than 8 bits, mode {image.mode}")
             array = np.asarray(image.convert("L" if image.mode in ("1", "L", "LA") else "RGB"))
-    except UNDECODABLE as error:
+    except Exception as error:
         raise InvalidDataError(
-            f"{name} must be a picture of 8 bits; it cannot be decoded ({error}); write or copy it again."
+            f"{name} must be a picture of 8 bits; it cannot be decoded ({error}); copy it again."
         ) from error
     return array if array.ndim == 3 else array[..., None]

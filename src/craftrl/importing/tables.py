@@ -13,16 +13,17 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, require
 from craftrl.importing.recordings import Content, Frame, Recording, in_order, name_in, picture, stamp, video
 
 if TYPE_CHECKING:
-    import pyarrow
+    from pyarrow import Table
 
 TABLES = (".csv", ".tsv", ".parquet")
 EPISODE = ("episode", "episode_index", "episode_id", "trajectory")
@@ -34,97 +35,98 @@ LEROBOT = Path("meta/info.json")  # https://huggingface.co/docs/lerobot/lerobot-
 
 def table_files(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> list[Recording]:
     """Each episode in the tables is a recording."""
+
+    def read(file: Path, version: str, i: int) -> Content:
+        held = _episodes(file, version, keys)
+        return Content(held.x[held.rows[i]], None if held.actions is None else held.actions[held.rows[i]])
+
     found = []
     for file in files:
         version = stamp(file)
-        for i, (agent, episode) in enumerate(_episodes(file, version, keys)[2]):
-            labels = ", ".join(filter(None, (agent, episode)))
-            source = f"{name_in(root, file)}[{labels}]" if labels else name_in(root, file)
-            found.append(Recording(agent, source, version, "table", partial(_rows, file, version, keys, i)))
+        for i, labels in enumerate(_episodes(file, version, keys).labels):
+            source = f"{name_in(root, file)}[{', '.join(filter(None, labels))}]".removesuffix("[]")
+            found.append(Recording(labels[0], source, version, "table", partial(read, file, version, i)))
     return found
 
 
-def _rows(path: Path, version: str, keys: tuple[str, ...], i: int) -> Content:
-    x, actions, labels, rows = _episodes(path, version, keys)
-    return Content(x[rows[i]], None if actions is None else actions[rows[i]])
+class _Episodes(NamedTuple):
+    """Features and actions of a file, and (agent, episode) and the rows of each of its episodes."""
+
+    x: NDArray[Any]
+    actions: NDArray[Any] | None
+    labels: list[tuple[str, str]]
+    rows: list[NDArray[np.int64]]
 
 
-@lru_cache(maxsize=1)
-def _episodes(
-    path: Path, version: str, keys: tuple[str, ...]
-) -> tuple[NDArray[Any], NDArray[Any] | None, list[tuple[str, str]], list[NDArray[np.int64]]]:
-    """Features and actions of a file, held while its episodes are read; (agent, episode) and the rows of each."""
+@lru_cache(maxsize=1)  # a file is held while its episodes are read
+def _episodes(path: Path, version: str, keys: tuple[str, ...]) -> _Episodes:
     table = _table(path)
-    names = table.column_names
-    missing = [key for key in keys if key not in names]
-    if missing:
-        raise InvalidDataError(f"keys (--key) must name columns of {path}; {missing[0]} is none of {', '.join(names)}.")
-    if table.num_rows == 0:
-        raise InvalidDataError(f"A table must have at least one row; {path} has none; leave it out.")
-    lower = {name.lower(): name for name in names}
+    names, lower = table.column_names, {name.lower(): name for name in table.column_names}
     agent, episode, step = (next((lower[n] for n in known if n in lower), None) for known in (AGENT, EPISODE, STEP))
     actions = [name for name in names if name.lower().startswith("action") and name not in keys]
     aside = {*EPISODE, *AGENT, *STEP, *LEFT_OUT, *(name.lower() for name in actions)}
     features = list(keys) or [name for name in names if name.lower() not in aside]
-    if not features:
+    if not features or not set(features) <= set(names):
+        wanted = next((key for key in keys if key not in names), "a feature")
         raise InvalidDataError(
-            f"A table must have a column of observations; {path} has {', '.join(names)}; name one with --key."
+            f"A table must have the columns that are observed; {path} has {', '.join(names)}, not {wanted}."
         )
+    if table.num_rows == 0:
+        raise InvalidDataError(f"A table must have at least one row; {path} has none; leave it out.")
     codes, texts = zip(*(_coded(table, name, path) for name in (agent, episode)))
     order = np.lexsort((*([] if step is None else [_numbers(table, [step], path)[:, 0]]), *reversed(codes)))
     pairs = np.stack(codes, axis=1)[order]
     first = np.flatnonzero(np.diff(pairs, axis=0, prepend=-1).any(axis=1))
     labels = [(texts[0][a], texts[1][e]) for a, e in pairs[first].tolist()]
-    x = _numbers(table, features, path)
-    return x, _numbers(table, actions, path) if actions else None, labels, np.split(order, first[1:])
+    beside = _numbers(table, actions, path) if actions else None
+    return _Episodes(_numbers(table, features, path), beside, labels, np.split(order, first[1:]))
 
 
-def _table(path: Path) -> pyarrow.Table:
-    arrow = require("pyarrow", "tables")
+def _table(path: Path) -> Table:
+    arrow, suffix = require("pyarrow", "tables"), path.suffix.lower()
     try:
-        if path.suffix.lower() == ".parquet":
+        if suffix == ".parquet":
             table = require("pyarrow.parquet", "tables").read_table(path)
         else:
             csv = require("pyarrow.csv", "tables")
-            options = csv.ParseOptions(delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-            table = csv.read_csv(path, parse_options=options)
+            table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ","))
         table.validate(full=True)
-        twice = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"it has two columns called {twice!r}")
+        twice = [name for name in table.column_names if table.column_names.count(name) > 1]
+        if twice:
+            raise ValueError(f"it has two columns called {twice[0]!r}")
         return table
     except (arrow.ArrowException, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
         raise InvalidDataError(
-            f"{path} must be a table that can be read; it is damaged or no {path.suffix[1:].upper()} file "
-            f"({str(error).splitlines()[0]}); write or copy it again."
+            f"{path} must be a table that can be read; it cannot ({reason}); copy it again."
         ) from error
 
 
-def _coded(table: pyarrow.Table, name: str | None, path: Path) -> tuple[NDArray[np.int64], list[str]]:
+def _coded(table: Table, name: str | None, path: Path) -> tuple[NDArray[np.int64], list[str]]:
     """A column of labels as numbers, in the order in which they first come, and the labels as texts."""
     if name is None:
         return np.zeros(table.num_rows, dtype=np.int64), [""]
     if table.column(name).null_count:
-        raise InvalidDataError(f"`{name}` must be filled in every row; in {path} it is not; fill it, or drop the column.")
+        raise InvalidDataError(
+            f"`{name}` must be filled in every row; in {path} it is not; fill it, or drop the column."
+        )
     found = table.column(name).combine_chunks().dictionary_encode()
     return np.asarray(found.indices, dtype=np.int64), [str(label) for label in found.dictionary.to_pylist()]
 
 
-def _numbers(table: pyarrow.Table, names: list[str], path: Path) -> NDArray[Any]:
+def _numbers(table: Table, names: list[str], path: Path) -> NDArray[Any]:
     """Columns of numbers side by side, (rows, features); a single column of lists keeps its shape, (rows, ...)."""
     found = []
     for name in names:
         column = table.column(name)
-        array = column.to_numpy() if column.null_count == 0 else np.empty(0, dtype=object)
-        if array.dtype == object and len(array):
-            try:
-                array = np.array(column.to_pylist())
-            except ValueError:  # lists of unequal length
-                array = np.empty(0, dtype=object)
-        if len(array) != table.num_rows or array.dtype.kind not in "biuf":
+        try:
+            array = np.array(column.to_pylist()) if "list" in str(column.type) else column.to_numpy()
+        except ValueError:  # lists of unequal length
+            array = np.empty(0, dtype=object)
+        if column.null_count or array.dtype.kind not in "biuf":
             raise InvalidDataError(
-                f"Columns of features must hold a number, or as many numbers, in every row; `{name}` of {path} does "
-                "not; fill or drop it, or choose columns with --key."
+                f"Features must be numbers, as many in every row; `{name}` of {path} is not so; fill or drop it, or "
+                "choose columns with --key."
             )
         found.append(array if array.ndim > 1 else array[:, None])
     return found[0] if len(found) == 1 else np.concatenate([x.reshape(len(x), -1) for x in found], axis=1)
@@ -142,47 +144,57 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
     try:
         info = json.loads((root / LEROBOT).read_text())
         kinds = {name: feature.get("dtype") for name, feature in info["features"].items()}
-        version, fps, pattern = str(info["codebase_version"]), float(info["fps"]), str(info["data_path"])
+        layout, fps = str(info["codebase_version"]), float(info["fps"])
+        patterns = {kind: str(info.get(f"{kind}_path")) for kind in ("data", "video")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidDataError(
-            f"{root / LEROBOT} must say what a LeRobot dataset holds; it cannot be read ({error!r}); copy it again."
+            f"{root / LEROBOT} must be LeRobot's; it cannot be read ({error!r}); copy it again."
         ) from error
-    if not version.startswith("v3."):
+    if not layout.startswith("v3."):
+        converter = "python -m lerobot.scripts.convert_dataset_v21_to_v30"
         raise InvalidDataError(
-            f"LeRobot datasets must have layout v3.0; {root} has {version}; convert it with: python -m "
-            "lerobot.scripts.convert_dataset_v21_to_v30"
+            f"LeRobot datasets must have layout v3.0; {root} has {layout}; convert it with: {converter}"
         )
     cameras = [name for name, kind in kinds.items() if kind in ("video", "image")]
     chosen = list(keys) or cameras or ["observation.state"]
     if len(chosen) > 1 or chosen[0] not in kinds:
-        known = ", ".join([*cameras, *(n for n in kinds if n.startswith("observation") and n not in cameras)])
-        raise InvalidDataError(f"One feature must be chosen; {root} has {known or 'none'}; name one with --key.")
-    (key,) = chosen
-    columns = ["episode_index", "length", "data/chunk_index", "data/file_index"]
-    if kinds[key] == "video":
-        columns += [f"videos/{key}/{name}" for name in ("chunk_index", "file_index", "from_timestamp")]
+        known = ", ".join(name for name in kinds if name.startswith("observation"))
+        raise InvalidDataError(f"One feature must be observed; {root} has {known or 'none'}; name one with --key.")
+    (key,), version = chosen, stamp(root / LEROBOT)
 
-    def file(pattern: str, row: dict[str, Any], kind: str) -> Path:
-        numbers = {name: row[f"{kind}/{name}"] for name in ("chunk_index", "file_index")}
-        path = root / pattern.format(video_key=key, **numbers)
+    def file(kind: str, row: dict[str, Any], prefix: str) -> Path:
+        numbers = {name: row[f"{prefix}/{name}"] for name in ("chunk_index", "file_index")}
+        path = root / patterns[kind].format(video_key=key, **numbers)
         if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(root)):
-            raise InvalidDataError(f"A LeRobot dataset must name files of its own; {root} names {path}; leave it out.")
+            raise InvalidDataError(f"A dataset must hold its data itself; {root} takes {path}, which lies elsewhere.")
         return path
 
-    def read(row: dict[str, Any]) -> Content:
-        number, n, path = row["episode_index"], row["length"], file(pattern, row, "data")
-        table = _data(path)
+    def content(number: int, n: int, row: dict[str, Any]) -> Content:
+        path = file("data", row, "data")
+        table = _held_table(path)
         own = table.filter(np.asarray(table.column("episode_index")) == number)
         actions = _numbers(own, ["action"], path) if "action" in kinds else None
         if kinds[key] == "video":
-            path = file(str(info.get("video_path")), row, f"videos/{key}")
-            found = video(path, row[f"videos/{key}/from_timestamp"])
+            path = file("video", row, f"videos/{key}")
+            found = video(path, float(row[f"videos/{key}/from_timestamp"]))
             return Content(_exactly(n, found.frames, f"{path}, episode {number},"), actions, found.lossy, n / fps)
         if kinds[key] == "image":
-            images = [io.BytesIO(image["bytes"] or b"") for image in own.column(key).to_pylist()]
+            images = [io.BytesIO(image["bytes"]) for image in own.column(key).to_pylist()]
             return Content(((i / fps, partial(picture, image, path)) for i, image in enumerate(images)), actions)
         return Content(_numbers(own, [key], path), actions)
 
+    def read(row: dict[str, Any]) -> Content:
+        try:
+            return content(int(row["episode_index"]), int(row["length"]), row)
+        except InvalidDataError:
+            raise
+        except UNREADABLE as error:
+            number = row["episode_index"]
+            raise InvalidDataError(f"Episode {number} of {root} cannot be read ({error!r}); copy it again.") from error
+
+    columns = ["episode_index", "length", "data/chunk_index", "data/file_index"]
+    if kinds[key] == "video":
+        columns += [f"videos/{key}/{name}" for name in ("chunk_index", "file_index", "from_timestamp")]
     rows: list[dict[str, Any]] = []
     for part in in_order((root / "meta/episodes").rglob("*.parquet")):
         table = _table(part)
@@ -192,18 +204,13 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
         rows += table.select(columns).to_pylist()
     if not rows:
         raise InvalidDataError(
-            f"A LeRobot dataset must list its episodes; {root / 'meta/episodes'} has no Parquet file; copy the dataset "
-            "again."
+            f"A dataset must list its episodes; {root}/meta/episodes has no Parquet file; copy it again."
         )
-    changed = stamp(root / LEROBOT)
     rows.sort(key=lambda row: row["episode_index"])
-    return [Recording("", f"episode {row['episode_index']}", changed, "LeRobot", partial(read, row)) for row in rows]
+    return [Recording("", f"episode {row['episode_index']}", version, "LeRobot", partial(read, row)) for row in rows]
 
 
-@lru_cache(maxsize=1)
-def _data(path: Path) -> pyarrow.Table:
-    """The file read last, held while its episodes are taken from it."""
-    return _table(path)
+_held_table = lru_cache(maxsize=1)(_table)  # the file of `data` that was read last: many episodes share one
 
 
 def _exactly(n: int, frames: Any, name: str) -> Iterator[Frame]:
@@ -213,6 +220,4 @@ def _exactly(n: int, frames: Any, name: str) -> Iterator[Frame]:
         found += 1
         yield frame
     if found != n:
-        raise InvalidDataError(
-            f"{name} must have {n} steps; {found} could be read; copy the file again, or leave the episode out."
-        )
+        raise InvalidDataError(f"{name} must have {n} steps; {found} could be read; copy the file again.")

@@ -94,11 +94,7 @@ class Visits:
 
 
 def empirical_assumptions(
-    agent: ArrayLike,
-    states: ArrayLike,
-    *,
-    n_agents: int | None = None,
-    lengths: ArrayLike | None = None,
+    agent: ArrayLike, states: ArrayLike, *, n_agents: int | None = None, lengths: ArrayLike | None = None
 ) -> Assumptions:
     """alpha, eta, nu and nu' of labelled data: `agent` (n,) and `states` (n, H), -1 for an unknown state.
 
@@ -135,17 +131,14 @@ def empirical_assumptions(
         )
     going_on = np.arange(s.shape[1]) < n_steps[:, None]
     s, n = np.where(going_on, s, -1), np.maximum(going_on.sum(axis=0), 1)
-    sizes = np.maximum(s.max(axis=0) + 1, 1)
-    visits = Visits([], [], [count_visits(s_h, sizes=(size,)) / n_h for s_h, size, n_h in zip(s.T, sizes, n)], [])
-    visits.present.extend(share > 0 for share in visits.singles)
-    for h in range(1, s.shape[1]):
-        visits.pairs.append(count_visits(k, s[:, h - 1], s[:, h], sizes=(K, sizes[h - 1], sizes[h])) / n[h])
-        visits.possible.append(visits.pairs[-1].sum(axis=0) > 0)
-    if not any(table.any() for table in visits.pairs):
+    sizes, steps = np.maximum(s.max(axis=0) + 1, 1), range(1, s.shape[1])
+    pairs = [count_visits(k, s[:, h - 1], s[:, h], sizes=(K, sizes[h - 1], sizes[h])) / n[h] for h in steps]
+    singles = [count_visits(s_h, sizes=(size,)) / n_h for s_h, size, n_h in zip(s.T, sizes, n)]
+    if not any(table.any() for table in pairs):
         raise InvalidDataError(
             "At least one pair of consecutive states must be visited; none is; give known states for h and h+1."
         )
-    return _worst_case(visits)
+    return _worst_case(Visits(pairs, [table.sum(axis=0) > 0 for table in pairs], singles, [x > 0 for x in singles]))
 
 
 def population_assumptions(

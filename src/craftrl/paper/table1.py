@@ -189,17 +189,16 @@ def report(table: Row) -> str:
     main, states = {" ": ["ours [95% interval] paper"] * len(sizes)}, dict[str, list[str]]()
     for technique, name in NAMES.items():
         mine = [cells[technique, size] for size in sizes]
-        published = [f"{100 * cell['published']:.1f}" if cell["published"] else "" for cell in mine]
-        bounds = [">" if paper and (technique, size) == LOWER_BOUND else "" for paper, size in zip(published, sizes)]
-        main[name] = [text(cell["accuracy"], more + paper) for cell, more, paper in zip(mine, bounds, published)]
+        bounds = [">" if (technique, size) == LOWER_BOUND else "" for size in sizes]
+        paper = [f"{of}{100 * cell['published']:.1f}" if cell["published"] else "" for of, cell in zip(bounds, mine)]
+        main[name] = [text(cell["accuracy"], published) for cell, published in zip(mine, paper)]
         shares = [(100 * cell["state_mean"]["mean"], 100 * cell["state_worst"]["mean"]) for cell in mine]
         states[name] = [f"{mean:6.2f} / {worst:5.2f}" for mean, worst in shares]
     main[NO_STATE] = [text(cells["craft", size][HALVED]) for size in sizes]
     main[CHANCE] = [f"{100 * table['chance']:6.2f}"] * len(sizes)
 
     judged = {at: cell[APART] for at, cell in cells.items() if cell[APART] is not None}
-    far = [f"{NAMES[technique]} at {size} ({judged[technique, size]:+.1f})" for technique, size in judged]
-    far = [told for told, apart in zip(far, judged.values()) if abs(apart) > 2]
+    far = [f"{NAMES[t]} at {size} ({apart:+.1f})" for (t, size), apart in judged.items() if abs(apart) > 2]
     agreement = f"{len(judged) - len(far)} of {len(judged)} cells lie within two standard errors of the paper's"
     agreement += f"; not: {', '.join(far)} (docs/reproduction.md says more)." if far else "."
     if (seeds := table["cells"][0]["accuracy"]["n"]) < FEWEST:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_method, is_number, shown
+from craftrl.arguments import check_kind, check_method, check_number, is_number
 from craftrl.core.grid import Grid, check_alpha, check_nu
 from craftrl.envs.exbmdp import ExBMDP, check_tables
 from craftrl.envs.policies import MarkovPolicy
@@ -74,10 +74,7 @@ def sample_size(
 
     Paper: Theorem 3.1, Lemma C.7, Algorithm 2 Lines 1-3
     """
-    if not (is_number(epsilon_0) and 0 < epsilon_0 <= 1):
-        raise InvalidParameterError(
-            f"epsilon_0 must lie in (0, 1]; epsilon_0 = {shown(epsilon_0)} was given; it is a share of errors."
-        )
+    check_number("epsilon_0", epsilon_0, "a share of errors in (0, 1]", lambda value: 0 < value <= 1)
     grid = _checked(delta, H, class_size, N_s, alpha, eta, nu, nu_prime)
     with _within_floats("sample_size"):
         epsilon = min(nu, nu_prime * epsilon_0) / (8 * H)
@@ -143,19 +140,13 @@ def _checked(
     delta: float, H: int, class_size: int, N_s: int, alpha: float, eta: float, nu: float, nu_prime: float
 ) -> Grid:
     """Raise where a letter means nothing; the grid that alpha and eta give."""
-    if not (is_number(delta) and 0 < delta < 1):
-        raise InvalidParameterError(
-            f"delta must lie in (0, 1); delta = {shown(delta)} was given; it is the probability with which the "
-            "guarantee may fail, 0.05 for example."
-        )
+    risk = "it is the probability with which the guarantee may fail, 0.05 for example"
+    check_number("delta", delta, "a number in (0, 1)", lambda value: 0 < value < 1, risk)
     for name, value, least in (("H", H, 2), ("class_size", class_size, 1), ("N_s", N_s, 1)):
         _check_count(name, value, least)
     check_nu(nu)
-    if not (is_number(nu_prime) and nu <= nu_prime <= 1):
-        raise InvalidParameterError(
-            f"nu_prime must lie in [nu, 1]; nu_prime = {shown(nu_prime)} and nu = {nu} were given; whoever visits a "
-            "pair visits both its states."
-        )
+    visits = "whoever visits a pair visits both its states"
+    check_number("nu_prime", nu_prime, f"a number in [nu, 1], nu being {nu}", lambda value: nu <= value <= 1, visits)
     if not (is_number(alpha) and alpha == math.inf):
         check_alpha(alpha)
     # An infinite alpha (no state has two successors) is as good as 1: Line 1 takes no more.
@@ -163,10 +154,8 @@ def _checked(
 
 
 def _check_count(name: str, value: float, least: int) -> None:
-    if not (is_number(value) and least <= value < math.inf and value == math.floor(value)):
-        raise InvalidParameterError(
-            f"{name} must be a whole number of at least {least}; {name} = {shown(value)} was given."
-        )
+    whole = f"a whole number of at least {least} that a float holds"
+    check_number(name, value, whole, lambda value: least <= value < math.inf and value == math.floor(value))
 
 
 @contextmanager
@@ -176,6 +165,5 @@ def _within_floats(name: str) -> Iterator[None]:
         yield
     except (OverflowError, ZeroDivisionError) as error:
         raise InvalidParameterError(
-            f"{name} must stay within what floats hold, about 1e308; the numbers that were given lead beyond; take "
-            "less extreme ones."
+            f"{name} must stay below 1e308; the numbers that were given lead beyond; take less extreme ones."
         ) from error

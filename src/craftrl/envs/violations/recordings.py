@@ -65,4 +65,4 @@ def corrupt(collection: Collection, size: float, seed: Seed, how: Literal["swap"
         else:
             x[h, hit] = rng.integers(low, high, size=x[h, hit].shape, endpoint=True)
     by_agent = [x[:, tau.agent_slice(k)].swapaxes(0, 1) for k in range(tau.K)]
-    return Collection(TrajectoryDataset.from_arrays(by_agent, tau.lengths, tau.names), collection.truth)
+    return Collection(TrajectoryDataset.from_arrays(by_agent, tau.lengths), collection.truth)
