@@ -54,7 +54,9 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FIT = "fit alice bob --clip 5 --resize 16 --epochs 2 --alpha 1 --eta 0.05 --nu 0.02 --device cpu --out model.safetensors"
+FIT = (
+    "fit alice bob --clip 5 --resize 16 --epochs 2 --alpha 1 --eta 0.05 --nu 0.02 --device cpu --out model.safetensors"
+)
 
 
 @pytest.fixture(scope="module")
