@@ -311,7 +311,8 @@ def report(
     check_report(out, force)
     if diagnose is not None and data is None:
         raise InvalidParameterError("--diagnose needs the data that the model was fitted to; give DATA too.")
-    write_report(load(model), out, data, title=PurePath(model).name, n_resamples=diagnose, overwrite=force)
+    title = PurePath(model).name.encode(errors="backslashreplace").decode()  # a name may be no text
+    write_report(load(model), out, data, title=title, n_resamples=diagnose, overwrite=force)
     print(f"Written to {out}")
 
 
