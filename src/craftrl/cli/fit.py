@@ -75,7 +75,7 @@ def fit(
     """
     from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
     from craftrl.data.ranks import present
-    from craftrl.oracles.counting import CountingOracle
+    from craftrl.oracles.finite import CountingOracle
     from craftrl.progress import shown
     from craftrl.report.guarantee import guarantee
     from craftrl.report.verdict import verdict
@@ -174,7 +174,7 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     from craftrl.arguments import is_url
     from craftrl.data.ranks import present
     from craftrl.estimators.choices import choose_oracle, one_encoder_for
-    from craftrl.oracles.counting import CountingOracle
+    from craftrl.oracles.finite import CountingOracle
 
     ranks = present()
     oracle, chosen = choose_oracle(model.oracle, tau)

@@ -37,7 +37,7 @@ from craftrl.estimators.learned import Runs
 from craftrl.estimators.matching import Matching
 from craftrl.estimators.sharing import Shared
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
 
 if TYPE_CHECKING:
