@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from craftrl.data.truth import GroundTruth, read_true_states, write_truth
 
 import craftrl
 from campaign.format import Format
