@@ -106,10 +106,11 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
 
     def episode(cut: Cut, start: int, held: list[NDArray[Any]]) -> Episode:
         sizes = sorted({str(frame.shape) for frame in held})
-        if len(sizes) > 1:
-            raise InvalidDataError(
-                f"All frames must have one size; {path} has {' and '.join(sizes)}; crop or resize them."
+        if len(sizes) != 1:
+            found = (
+                f"has {' and '.join(sizes)}; crop or resize them" if held else f"has none for {cut.line}; correct it"
             )
+            raise InvalidDataError(f"An episode must have frames of one size; {path} {found}.")
         aside = None if actions is None else actions[start : start + len(held) * stride : stride]
         share = min(now / content.seconds, 1.0) if content.seconds else 0.0
         x, interval = np.stack(held), (shortest, longest) if longest else None
@@ -117,9 +118,7 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
 
     def position(cut: Cut, i: int, seconds: float | None) -> float:
         if cut.in_seconds and seconds is None:
-            raise InvalidDataError(
-                f"Boundaries in seconds are for videos; {path} knows no time; give `start` and `stop`."
-            )
+            raise InvalidDataError(f"Boundaries in seconds are for videos; {path} knows no time; give frames.")
         return seconds if cut.in_seconds and seconds is not None else i
 
     for i, (seconds, decode) in enumerate(frames):
@@ -128,17 +127,16 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
             shortest, longest = min(shortest, now - before), max(longest, now - before)
         while waiting and waiting[-1].start <= position(waiting[-1], i, seconds) + TOLERANCE:
             running.append((waiting.pop(), i, []))
-        for part in list(running):
-            cut, first, held = part
-            if position(cut, i, seconds) >= cut.stop - TOLERANCE:
-                running.remove(part)
-                if clip is None:
-                    yield episode(cut, first, held)
-            elif (i - first) % stride == 0:
+        over = [position(cut, i, seconds) >= cut.stop - TOLERANCE for cut, _, _ in running]
+        for (cut, first, held), ends in zip(running, over):
+            if ends and clip is None:
+                yield episode(cut, first, held)
+            elif not ends and (i - first) % stride == 0:
                 held.append(reading.picture(decode(), path))
                 if len(held) == clip:
                     yield episode(cut, i - (clip - 1) * stride, held)
                     held.clear()
+        running = [part for part, ends in zip(running, over) if not ends]
         if not waiting and not running:
             return
     if n == 0:
