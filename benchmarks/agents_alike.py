@@ -21,7 +21,7 @@ from measuring import RESULTS
 
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle
 from craftrl.envs import BitsExBMDP, ExBMDP, LockExBMDP, MarkovPolicy, MultiMazeExBMDP, collect
-from craftrl.oracles.counting import CountingOracle
+from craftrl.oracles.finite import CountingOracle
 from studies.loud.run import worst_state
 from studies.loud.world import TabularExBMDP, random_agents
 

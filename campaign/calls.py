@@ -25,7 +25,6 @@ MODULES = (
     "craftrl.estimators",
     "craftrl.paper",
     "craftrl.diagnostics",
-    "craftrl.distributed.train_on_ray",
     "craftrl.envs",
     "craftrl.envs.gym",
     "craftrl.envs.violations",

@@ -1,8 +1,7 @@
 """Every command that writes: a line of it that takes seconds, what it reads, and what it leaves behind.
 
-Which commands write is read from the command line's own parsers: an option that names a file or folder is one that is
-written, unless `READ` says that it is only read. A command with such an option and without a line in `COMMANDS` is a
-fault of its own, so that a new one is disturbed as soon as it is there.
+Which commands write is read from the command line itself: those with an option of `WRITTEN`. A command with such an
+option and without a line in `COMMANDS` is a fault of its own, so that a new one is disturbed as soon as it is there.
 """
 
 from __future__ import annotations
@@ -16,23 +15,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from campaign.commands import actions_of
-from craftrl.cli import COMMANDS as ALL
-from craftrl.cli.reproduce import available_studies
-from craftrl.cli.theory import COMMANDS as THEORY
+from campaign.commands import COMMANDS as ALL
+from campaign.commands import arguments_of
 from craftrl.data import TrajectoryDataset
 
 __all__ = ["COMMANDS", "ON_RAY", "PATIENCE", "Command", "Stage", "contents", "finish", "start", "unlisted"]
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 600.0  # seconds for one command on a busy machine
-READ = ("model", "data", "--data", "--truth", "--labels", "--boundaries")  # names of files that are only read
+WRITTEN = ("--out", "--sheet", "--store", "--grounding", "--models")  # options that name what is written
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class Command:
     def replaces(self) -> bool:
         """Whether it takes --force, and then replaces what is there."""
         name = self.words.split()[0]
-        return name != "reproduce" and any("--force" in a.option_strings for a in actions_of(_module(name)))
+        return name != "reproduce" and "--force" in arguments_of(name)
 
 
 BITS = "collect --world bits --horizon 5 --features 12 --n 400"
@@ -114,29 +110,12 @@ def unlisted() -> list[str]:
 
 def _writing() -> Iterator[tuple[str, str]]:
     """Every command and each of its options that writes; studies write in one way, and count as one."""
-    seen = set()
-    for command, group in _commands():
-        for action in actions_of(group):
-            name = action.option_strings[0] if action.option_strings else action.dest
-            names_file = action.type is Path or action.metavar in ("FILE", "DIR") or name == "--out"
-            if names_file and name not in READ and (command, name) not in seen:
-                seen.add((command, name))
-                yield command, name
-
-
-def _module(name: str) -> Any:
-    return import_module(ALL[name][0])
-
-
-def _commands() -> Iterator[tuple[str, Any]]:
-    for name in ALL:
-        if name == "theory":
-            yield from ((f"theory {rest}", import_module(where)) for rest, (where, _) in THEORY.items())
-        elif name == "reproduce":
-            for study, (where, _) in available_studies().items():
-                yield "reproduce STUDY" if study != "figures" else f"reproduce {study}", where
-        else:
-            yield name, _module(name)
+    names = {name.removesuffix(" --ray local") for name in ALL}
+    for command in sorted(names):
+        study = command.startswith("reproduce") and command != "reproduce figures"
+        for option in arguments_of(command):
+            if option in WRITTEN:
+                yield "reproduce STUDY" if study else command, option
 
 
 # -- running them --------------------------------------------------------------------------------------------------

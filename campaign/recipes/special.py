@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from campaign.bench import Bench
-from campaign.formats import unfitted_network
 from campaign.recipes.small import (
     coordinate_encoders,
     environment,
@@ -109,9 +108,6 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.states.accuracy.population_state_accuracies", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.accuracy.population_summary", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.visits.count_visits", "labels"): lambda b: b.states[:, 1],
-    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "model"): lambda b: unfitted_network(),
-    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "path"): lambda b: b.stored_frames,
-    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "workers"): lambda b: 1,
     ("craftrl.data.ranks.Ranks.every", "value"): lambda b: 1,
     ("craftrl.data.ranks.Ranks.from_first", "function"): lambda b: lambda: 1,
 }

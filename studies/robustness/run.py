@@ -15,7 +15,7 @@ from craftrl.diagnostics import Diagnosis
 from craftrl.envs import BitsExBMDP, Collection, LockExBMDP, collect
 from craftrl.envs.violations import VIOLATIONS, Violation, collect_alike
 from craftrl.errors import AssumptionWarning
-from craftrl.oracles.counting import CountingOracle
+from craftrl.oracles.finite import CountingOracle
 from craftrl.paper import chance_accuracy, population_assumptions
 from craftrl.paper.sweep import seed_of
 from craftrl.states.accuracy import (

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from craftrl.core import relabelling
-from craftrl.core.relabelling import best_matching, best_weight, first_best_matching
+from craftrl.core.relabelling import best_matching, first_best_matching
 
 
 def literal_matchings(table):
@@ -26,34 +26,25 @@ def random_tables(seed, n, highest):
     return rng.integers(highest, size=(n, *rng.integers(1, 5, size=2)))
 
 
-@pytest.fixture(params=["all tried", "Hungarian"])
-def method(request, monkeypatch):
-    if request.param == "Hungarian":
-        monkeypatch.setattr(relabelling, "MOST_TRIED", 0)
-
-
 @settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1))
-def test_the_best_weight_is_that_of_the_best_matching_of_all(seed):
-    tables = random_tables(seed, 6, 9)
-    truth = [max(weight for weight, _ in literal_matchings(table)) for table in tables]
-    assert best_weight(tables).tolist() == truth
-    assert best_weight(tables.reshape(2, 3, *tables.shape[1:])).tolist() == [truth[:3], truth[3:]]
-    for table, weight in zip(tables, truth):
+def test_the_matching_is_the_best_of_all(seed):
+    for table in random_tables(seed, 6, 9):
         found = best_matching(table)
-        assert sum(table[r, c] for r, c in found.items()) == weight
+        assert sum(table[r, c] for r, c in found.items()) == max(weight for weight, _ in literal_matchings(table))
         assert len(found) == len(set(found.values())) == min(table.shape)
 
 
+@pytest.mark.parametrize("most_tried", [0, 720])
 @pytest.mark.parametrize("seed", range(60))
-def test_ties_go_to_the_first_table_by_either_method(seed, method):
+def test_ties_go_to_the_first_table(seed, most_tried, monkeypatch):
+    monkeypatch.setattr(relabelling, "MOST_TRIED", most_tried)
     tables = random_tables(seed, 5, 3) / 2
     weights = [max(weight for weight, _ in literal_matchings(table)) for table in tables]
     index, rows, columns, weight = first_best_matching(tables)
     assert (index, weight) == (int(np.argmax(weights)), max(weights))
     assert tables[index, rows, columns].sum() == weight
     assert len(set(rows)) == len(set(columns)) == min(tables.shape[1:])
-    assert best_weight(tables).tolist() == weights
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -70,10 +61,8 @@ def test_many_labels_are_matched_too():
     table = np.zeros((30, 30), dtype=np.int64)
     table[np.arange(30), names] = 5
     assert best_matching(table) == {r: int(c) for r, c in enumerate(names)}
-    assert best_weight(table[None]).tolist() == [150]
     assert first_best_matching(np.stack([np.zeros((30, 30)), table]))[0] == 1
 
 
 def test_no_labels_match_nothing():
     assert best_matching(np.zeros((0, 3))) == {}
-    assert best_weight(np.zeros((2, 0, 3), dtype=np.int64)).tolist() == [0, 0]

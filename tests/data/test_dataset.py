@@ -138,8 +138,8 @@ def test_a_dataset_is_cut_wherever_it_lies(tmp_path):
         ([4] * 5, [4] * 5, 4),  # few trajectories, all of one length
         ([4] * 5, [4] * 3 + [3] * 2, 4),  # fewer than a hundred: half must reach it
         ([4] * 5, [4] * 2 + [3] * 3, 3),
-        ([4] * 1000, [4] * 99 + [3] * 901, 3),  # many: a tenth
-        ([4] * 1000, [4] * 100 + [3] * 900, 4),
+        ([4] * 1000, [4] * 49 + [3] * 951, 3),  # many: fifty
+        ([4] * 1000, [4] * 50 + [3] * 950, 4),
         ([4] * 5, [1] * 5, 2),
     ],
 )

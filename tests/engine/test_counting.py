@@ -12,7 +12,7 @@ from craftrl import FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins
 from craftrl.engine import counting
-from craftrl.engine.packing import NOTHING, Share, View, pack_coordinates
+from craftrl.engine.packing import Part, View, pack_coordinates, pack_functions
 from craftrl.oracles import CoordinateOracle
 
 GRID = Grid.from_bounds(1.0, 0.2)
@@ -64,7 +64,7 @@ def test_an_encoders_own_pairs_are_those_with_itself(seed, K, N_s, unequal):
     for h in range(1, problem.tau.H):
         every = count_pairs(problem, h)
         expected = np.stack([every[i, i] for i in range(len(every))])
-        assert np.array_equal(prepared(problem).own_pair_counts(h), expected)
+        assert np.array_equal(prepared(problem).counter.matched(h), expected)
 
 
 @pytest.mark.parametrize("K", [3, 4])
@@ -98,19 +98,35 @@ def test_coordinates_of_any_integer_type(dtype):
 def test_blocks_do_not_change_what_is_packed(monkeypatch):
     rng = np.random.default_rng(0)
     tau = TrajectoryDataset.from_arrays([rng.integers(0, 2, (n, 2, 40), dtype=np.uint8) for n in (700, 333)])
-    whole = pack_coordinates(Share.of(tau), 1)
+    whole = pack_coordinates(Part(tau))
     monkeypatch.setattr("craftrl.engine.packing.BLOCK_BYTES", 64 * 40)
-    assert len(list(Share.of(tau).blocks(1))) == 11 + 6
-    assert np.array_equal(pack_coordinates(Share.of(tau), 1), whole)
+    assert len(list(Part(tau).blocks())) == 2 * (11 + 6)
+    assert np.array_equal(pack_coordinates(Part(tau), n_threads=2), whole)
+
+
+def test_blocks_may_hold_all_steps(monkeypatch):
+    rng = np.random.default_rng(0)
+    tau = TrajectoryDataset.from_arrays([rng.integers(0, 2, (n, 3, 40), dtype=np.uint8) for n in (700, 333)])
+    functions = [lambda x, i=i: x[:, i] for i in range(40)]
+    whole = pack_coordinates(Part(tau))
+
+    def blocks(part):
+        for k, word in enumerate(part.segments[:-1]):
+            rows = tau.agent_slice(k)
+            yield int(word), 1, np.stack([tau.at(h)[rows] for h in (1, 2, 3)], axis=1)
+
+    monkeypatch.setattr(Part, "blocks", blocks)
+    assert np.array_equal(pack_coordinates(Part(tau)), whole)
+    assert np.array_equal(pack_functions(Part(tau), [functions] * 3, 2), whole)
 
 
 def test_the_constant_encoder_has_one_value():
     problem = random_problem(3, 2, 3)
     counter = prepared(problem).counter
-    counts = counter.pairs(View(1, NOTHING), View(2)).transpose(3, 4, 1, 2, 0)
+    counts = counter.pairs(View(0), View(2)).transpose(3, 4, 1, 2, 0)
     assert counts.shape == (1, len(problem.classes[1]), 1, 3, 2)
     assert np.array_equal(counts[0, :, 0], count_pairs(problem, 1)[0].sum(axis=1))
-    assert np.array_equal(counter.losses(View(1, NOTHING), View(2), GRID), losses_of_pairs(counts, GRID))
+    assert np.array_equal(counter.losses(View(0), View(2), GRID), losses_of_pairs(counts, GRID))
 
 
 @pytest.mark.parametrize("tile_bytes", [2**14, 2**20])

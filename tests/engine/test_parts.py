@@ -12,11 +12,10 @@ from literal_counting import random_problem
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.engine.packing import Packed, Share
-from craftrl.engine.parts import Parts, rows_of
+from craftrl.engine.packing import Part, Parts
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError
-from craftrl.oracles import counting
+from craftrl.oracles import finite
 
 GRID = Grid.from_bounds(1.0, 0.2)
 
@@ -26,8 +25,8 @@ class SeveralParts(Parts):
 
     def __init__(self, tau, pack):
         super().__init__(tau, pack)
-        self.rows = [rows_of(tau, i, 3) for i in range(3)]
-        self.packed = [Packed(Share.of(tau, i, 3), pack) for i in range(3)]
+        self.packed = [Part(tau, i, 3).pack(pack) for i in range(3)]
+        self.rows = [part.rows for part in self.packed]
 
     def each(self, count, *args, label=None):
         for part, rows in zip(self.packed, self.rows):
@@ -41,14 +40,13 @@ def answers(prepared):
         for coupling in ("independent", "chain", "markov"):
             f = oracle.log_odds(GRID, coupling)
             yield from (f.bins, f.loss, f.p_value, [(model.i, model.j) for model in f.models], f.f.values)
-    path = [-1, *(model.j for model in prepared.log_odds(GRID, "chain").models)]
-    yield [prepared.chain_cost(path, GRID, coupling) for coupling in ("chain", "markov")]
+    yield prepared.beyond_losses([-1, *(model.j for model in prepared.log_odds(GRID, "chain").models)], GRID)
     for h in range(1, tau.H):
         yield from (prepared.pair_counts(h), prepared.group_counts(h, group, 3), prepared.values(h, 0))
     test = prepared.test_start()
     yield from ([test.p_first, test.p_beyond, test.added], prepared.find_starts())
     if prepared.oracle.same_at_all_steps:
-        yield prepared.own_pair_counts(1)
+        yield prepared.counter.matched(1)
 
 
 def same(mine, theirs):
@@ -64,7 +62,7 @@ def test_every_answer_is_that_of_one_part(K, N_s, unequal, monkeypatch):
         oracle = FiniteOracle(problem.functions, N_s)
         whole = oracle.prepare(problem.tau)
         with monkeypatch.context() as patched:
-            patched.setattr(counting, "_parts", lambda oracle, tau: SeveralParts(tau, oracle.pack))
+            patched.setattr(finite, "counted_parts", lambda oracle, tau: SeveralParts(tau, oracle.pack))
             assert same(oracle.prepare(problem.tau), whole)
 
 
@@ -115,7 +113,7 @@ def test_a_fit_on_ray_is_the_fit_of_one_machine_and_a_lost_part_is_made_again(cl
 @pytest.mark.filterwarnings("ignore")
 def test_an_error_of_a_part_is_raised_as_itself(cluster, folder):
     tau = TrajectoryDataset.open(folder / "equal")
-    with pytest.raises(InvalidDataError, match=r"must lie in 0..1 .*encoder 0 returned 7..7"):
+    with pytest.raises(InvalidDataError, match=r"encoder 0 returned 7..7"):
         FiniteOracle([lambda x: np.full(len(x), 7)], ray=cluster).prepare(tau).log_odds(GRID, "chain")
 
 

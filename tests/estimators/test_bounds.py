@@ -11,7 +11,7 @@ from craftrl.envs import BitsExBMDP, LockExBMDP, collect
 from craftrl.estimators import exact
 from craftrl.estimators.bounds import settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence
-from craftrl.states.accuracy import accuracy_by_step
+from craftrl.states.accuracy import accuracy_by_step, population_accuracy
 from shipped import fitted
 
 NAMES = ("alpha", "eta", "nu")
@@ -96,6 +96,15 @@ def test_a_weak_second_factor_is_not_fused_away(seed, stationary):
     tau, states = two_bits(seed, 1000, weak=0.1)
     model = fitted(CRAFT(FiniteOracle(bits_and_pairs(8), 4), stationary=stationary), tau)
     assert accuracy_by_step(model.transform(tau), states).min() == 1
+
+
+def test_later_settings_are_tried_where_one_finds_too_many_states():
+    """Subtle agents, step by step: alpha = 1/2 finds too many states with a large eta, and none with a small one."""
+    world = BitsExBMDP(20, 32, seed=1)
+    agents = [world.persistence_policy(stay) for stay in (0.5, 0.64)]
+    model = CRAFT(CoordinateOracle(), coupling="independent", relabel=False)
+    model = fitted(model, collect(world, agents, 4000, seed=1).tau)
+    assert population_accuracy(lambda h: [model.encoders_[h]], world).mean() > 0.999
 
 
 def test_a_setting_whose_encoders_are_the_best_chain_ends_the_trial(toy, monkeypatch):

@@ -12,7 +12,7 @@ import craftrl
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, InvalidDataError, InvalidParameterError
 from craftrl.core.grid import Grid
 from craftrl.core.oracle import LogOdds
-from craftrl.oracles.counting import PreparedCounting
+from craftrl.oracles.finite import PreparedCounting
 from craftrl.oracles.learned import to_bins
 from shipped import BOUNDS, ORACLES, data, fitted, rows_of
 

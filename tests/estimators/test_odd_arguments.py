@@ -42,7 +42,7 @@ def test_clusterers_that_there_are_not(tau, clusterer):
 
 
 def test_a_class_that_does_not_fit_into_memory(tau):
-    with pytest.raises(InvalidParameterError, match="n_values must be an integer of at least 2 and below 32768"):
+    with pytest.raises(InvalidParameterError, match="n_values must be an integer from 2 to 32767"):
         CRAFT(CoordinateOracle(n_values=10**6), **KNOWN).fit(tau)
     many = [lambda x: x[:, 0]] * 100_000
     with pytest.raises(InvalidParameterError, match=r"must fit into memory; that needs .* GiB"):

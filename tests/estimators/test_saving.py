@@ -41,7 +41,7 @@ from craftrl import (
 from craftrl.core.oracle import EncoderFit
 from craftrl.core.saved import Savable
 from craftrl.estimators.base import Learner
-from craftrl.oracles.counting import PreparedCounting
+from craftrl.oracles.finite import PreparedCounting
 from craftrl.paper import baselines
 from shipped import BOUNDS, ORACLES, fitted, rows_of
 

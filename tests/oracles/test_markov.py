@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import literal_markov
@@ -20,7 +20,7 @@ from craftrl.engine import dependence as engine
 from craftrl.engine.packing import View
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles import couplings
+from craftrl.oracles import couplings, finite
 from craftrl.oracles.couplings import MarkovChain, shortest_path, through_costs
 from studies.efficiency.population import sticky_agents
 
@@ -48,13 +48,20 @@ def literal_charges(problem, one_start):
     return literal_markov.charges(codes, values, problem.tau.agent, problem.tau.K, GRID)
 
 
+def charged(chain, path):
+    """Losses of the pairs, and what is charged beside them."""
+    pairs = enumerate(pairwise(path))
+    losses = [int(chain.counter.losses(chain.before[h], chain.after[h], GRID)[i, j]) for h, (i, j) in pairs]
+    return sum(losses) + chain.beyond_losses(path, GRID)
+
+
 @pytest.mark.parametrize(("example", "one_start"), [(e, k % 3 > 0) for k, e in enumerate(EXAMPLES)])
 def test_charges_and_chain_are_the_literal_ones(example, one_start):
     problem = problem_of(*example)
     chain, literal = chain_of(problem, one_start), literal_charges(problem, one_start)
     path, cost = shortest_path((h, 0, charge) for h, charge in enumerate(literal))
     assert chain.shortest(GRID) == path
-    assert chain.cost(path, GRID) == cost
+    assert charged(chain, path) == cost
     for h in range(3):
         charge = chain.charge(h, GRID)
         bound, settled = charge + chain.dependences[h], chain.settled[h].copy()
@@ -63,13 +70,13 @@ def test_charges_and_chain_are_the_literal_ones(example, one_start):
         chain.settle((h, *map(np.arange, bound.shape)))
         assert np.array_equal(charge + chain.dependences[h], literal[h])
     some = [0, *np.random.default_rng(0).integers([len(charge[0]) for charge in literal])]
-    assert chain.cost(some, GRID) == sum(int(literal[h][some[h], some[h + 1]]) for h in range(3))
+    assert charged(chain, some) == sum(int(literal[h][some[h], some[h + 1]]) for h in range(3))
 
 
 @pytest.mark.parametrize("example", EXAMPLES[2:4])
 def test_small_tiles_change_nothing(example, monkeypatch):
     chain = chain_of(problem_of(*example))
-    counter, before, others, after = chain.counter, chain.before[1], chain.seen_before[1], chain.after[1]
+    counter, before, others, after = chain.counter, chain.before[1], chain.seen[1], chain.after[1]
 
     def found():
         exact, bound = (f(counter, before, others, after) for f in (engine.dependence, engine.likely_dependence))
@@ -210,13 +217,17 @@ def test_a_model_is_saved_with_its_coupling(tmp_path, tau):
 
 
 def test_a_class_too_large_is_refused_and_the_chain_taken_by_default(monkeypatch, tau):
-    monkeypatch.setattr(couplings, "LARGE", 1000)
+    monkeypatch.setattr(finite, "LARGE", 1000)
     model = CRAFT(CoordinateOracle(), **BOUNDS).fit(tau)
     (choice,) = [choice for choice in model.choices_ if choice.parameter == "coupling"]
-    assert str(choice).startswith('coupling = chain: the class is finite; "markov" may need less data, but would take')
+    assert str(choice).startswith(
+        'coupling = chain: "markov" is out of reach: triples of encoders would take about 0 min'
+    )
     CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)  # who asks for it gets it
-    monkeypatch.setattr(couplings, "TOO_LARGE", 2000)
-    with pytest.raises(InvalidParameterError, match=r"must do with .* up to 32 encoders of 2 values on 5 steps would"):
+    monkeypatch.setattr(finite, "TOO_LARGE", 2000)
+    with pytest.raises(
+        InvalidParameterError, match=r"within reach .* about 0 minutes .* 0.0 GiB; use coupling='chain', "
+    ):
         CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)
 
 
@@ -230,19 +241,28 @@ def test_the_page_of_the_engine_has_the_measured_times():
         assert f"| {row['M']} | {row['values']} | {row['n']:,} | {times} | {settled} |" in page
 
 
-def test_costs_are_said_in_words():
-    assert couplings.in_words(600, 2**31) == "about 10 minutes of one core and 2.0 GiB"
-    assert couplings.in_words(36_000, 2**30) == "about 10 hours of one core and 1.0 GiB"
+def test_sums_that_64_bits_cannot_hold_are_refused(tau):
+    """Counts that no test can hold: the engine is told of them."""
+    prepared = CoordinateOracle().prepare(tau)
+    prepared.counter.running = prepared.counter.running * 10**6  # 8e9 pairs: a chain can add up their losses
+    assert prepared.affordable("markov") == ("chain", prepared.affordable("markov")[1])
+    assert "the losses of 8e+09 pairs of observations are more than 64 bits can add up" in str(
+        prepared.affordable("markov")
+    )
+    with pytest.raises(InvalidParameterError, match="more than 64 bits can add up; use coupling='chain', fewer"):
+        prepared.log_odds(GRID, "markov")
+    prepared.counter.running = prepared.counter.running * 3
+    assert prepared.affordable("chain")[0] == "independent"
 
 
 def test_the_memory_that_is_announced_is_what_is_used(monkeypatch):
     """Whether a class is refused, or the chain taken by default, is decided by this number."""
     rng = np.random.default_rng(0)
-    tau = TrajectoryDataset.from_arrays([rng.integers(2, size=(20, 3, 256), dtype=np.uint8) for _ in range(2)])
+    tau = TrajectoryDataset.from_arrays([rng.integers(2, size=(20, 5, 256), dtype=np.uint8) for _ in range(2)])
     monkeypatch.setattr(counting, "TILE_BYTES", 2**18)
     prepared = CoordinateOracle(n_threads=1).prepare(tau)
     prepared.log_odds(GRID, "independent")  # everything is packed, and compiled
-    announced = couplings.markov_cost(prepared.counter, one_start=True)[1]
+    announced = 256**2 * (3 * couplings.BYTES_EACH + couplings.BYTES_MADE)  # of pairs from steps 2 to 5
     tracemalloc.start()
     prepared.log_odds(GRID, "markov")
     peak = tracemalloc.get_traced_memory()[1]

@@ -2,7 +2,7 @@
 
 The log-odds loss is kept in fixed point: each softplus value on the grid is rounded once to a multiple of
 2^-30 nats, and everything after that is integer arithmetic. Sums are then exact, whatever their order, so that
-a tie is a tie for the literal reference, NumPy, the compiled kernel and a GPU alike.
+a tie is a tie for the literal reference, NumPy and the compiled loops alike.
 
 Paper: Equation 13 (cluster loss), Equation 53 (binary classification), Line 46
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,6 @@ __all__ = [
     "FIXED_POINT",
     "best_bins",
     "best_relabelling",
-    "log_loss",
     "separation_loss",
     "softplus_table",
     "surprise_table",
@@ -44,11 +42,6 @@ def softplus_table(grid: Grid) -> Ints:
     return table
 
 
-def log_loss(fixed: Any) -> Any:
-    """A fixed-point loss in nats."""
-    return fixed / FIXED_POINT
-
-
 def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
     """The grid values that minimise each cell's log-odds loss, and those losses in fixed point.
 
@@ -64,44 +57,28 @@ def best_bins(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
 
     Paper: Equation 13 (cluster loss), Line 10
     """
-    below, above = _neighbours(counts, grid)
-    if counts.shape[-1] > MOST_CORNERS:
-        bins = np.where(counts.sum(axis=-1, keepdims=True) == 0, 0, _nearest(counts, below, above, grid))
-        return bins, _cell_loss(counts, bins, grid)
-    bins, best = below, _cell_loss(counts, below, grid)
-    for corner in list(product((False, True), repeat=counts.shape[-1] - 1))[1:]:
+    K = counts.shape[-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(counts[..., :1]) - np.log(counts[..., 1:])
+    position = np.clip(np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0), 0, grid.n_xi)
+    below = np.clip(np.floor(position).astype(np.int64), 0, max(grid.n_xi - 1, 0))
+    above = np.minimum(below + 1, grid.n_xi)
+    bins = below if K <= MOST_CORNERS else np.where(position - below > 0.5, above, below)
+    bins = np.where(counts.sum(axis=-1, keepdims=True) == 0, 0, bins)
+    best = _cell_loss(counts, bins, grid)
+    for corner in list(product((False, True), repeat=K - 1))[1:] if K <= MOST_CORNERS else ():
         candidate = np.where(corner, above, below)
         loss = _cell_loss(counts, candidate, grid)
         better = loss < best
         best = np.where(better, loss, best)
         bins = np.where(better[..., None], candidate, bins)
-    empty = counts.sum(axis=-1) == 0
-    return np.where(empty[..., None], 0, bins), best
-
-
-def _neighbours(counts: NDArray[np.integer], grid: Grid) -> tuple[Ints, Ints]:
-    """The grid points just below and above ln(counts_0 / counts_k), clipped to Xi; shapes (..., K-1)."""
-    below = np.clip(np.floor(_position(counts, grid)).astype(np.int64), 0, max(grid.n_xi - 1, 0))
-    return below, np.minimum(below + 1, grid.n_xi)
-
-
-def _nearest(counts: NDArray[np.integer], below: Ints, above: Ints, grid: Grid) -> Ints:
-    """Of the two the nearer one along each axis, the lower one where both are."""
-    return np.where(_position(counts, grid) - below > 0.5, above, below)
-
-
-def _position(counts: NDArray[np.integer], grid: Grid) -> NDArray[np.float64]:
-    """ln(counts_0 / counts_k) in steps of the grid from its lower end, clipped to Xi; 0 where both counts are."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.log(counts[..., :1]) - np.log(counts[..., 1:])
-    return np.clip(np.nan_to_num(ratio / grid.xi + grid.n_xi / 2, nan=0.0), 0, grid.n_xi)
+    return bins, best
 
 
 def _cell_loss(counts: NDArray[np.integer], bins: Ints, grid: Grid) -> Ints:
     """sum_k counts_k * (-ln Pr(agent k | f)) in fixed point, f given by its bins (..., K-1)."""
     if counts.shape[-1] == 2:
-        table = softplus_table(grid)
-        j = bins[..., 0]
+        table, j = softplus_table(grid), bins[..., 0]
         return counts[..., 0] * table[grid.n_xi - j] + counts[..., 1] * table[j]
     return (counts * _surprise(bins, grid)).sum(axis=-1)
 
@@ -115,10 +92,7 @@ def _surprise(bins: Ints, grid: Grid) -> Ints:
 @lru_cache(maxsize=16)
 def surprise_table(grid: Grid, K: int) -> Ints:
     """-ln Pr(agent k | f) for every f in Xi^(K-1) and every k, in fixed point: ((n_xi + 1)^(K-1), K)."""
-    bins = np.moveaxis(np.indices((grid.size,) * (K - 1)), 0, -1).reshape(-1, K - 1)
-    table = _surprise(bins, grid)
-    table.flags.writeable = False
-    return table
+    return _surprise(np.indices((grid.size,) * (K - 1)).reshape(K - 1, -1).T, grid)
 
 
 def separation_loss(new: NDArray[np.integer], state: NDArray[np.integer]) -> float:
@@ -151,8 +125,7 @@ def best_relabelling(counts: NDArray[np.integer]) -> tuple[int, Ints, float]:
     _, n_states, N_s = counts.shape
     if n_states == 0:
         return 0, np.arange(N_s), 0.0
-    shares = counts / counts.sum(axis=-1, keepdims=True)
-    index, states, values, hits = first_best_matching(shares)
+    index, states, values, hits = first_best_matching(counts / counts.sum(axis=-1, keepdims=True))
     state_of = np.full(N_s, -1, dtype=np.int64)
     state_of[values] = states
     left_over = state_of < 0

@@ -2,7 +2,7 @@
 
 Labels are names without meaning: an encoder's values, learned states, and true states agree only up to a relabelling.
 Everything that compares two kinds of labels takes the matching of greatest weight in their table, and takes it from
-here. Small tables are matched by trying every relabelling, all tables at once; larger ones by the Hungarian method.
+here.
 
 Paper: Appendix A (closure under relabelling), Appendix D (sigma_h)
 """
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["best_matching", "best_weight", "first_best_matching"]
+__all__ = ["best_matching", "first_best_matching"]
 
-MOST_TRIED = 720  # relabellings; with more, the Hungarian method is faster
+MOST_TRIED = 720  # relabellings of one table of which the first best one is taken; with more, any of them
 TIE = 1e-9  # weights that differ by less are equal
 
 Ints = NDArray[np.int64]
@@ -35,56 +35,34 @@ def best_matching(table: NDArray[Any]) -> dict[int, int]:
     return {int(r): int(c) for r, c in zip(rows, columns)}
 
 
-def best_weight(tables: NDArray[Any]) -> NDArray[Any]:
-    """The weight of the best matching of each table: (..., rows, columns) to (...)."""
-    few, many = sorted(tables.shape[-2:])
-    if perm(many, few) <= MOST_TRIED:
-        wide = tables if tables.shape[-2] == few else np.swapaxes(tables, -1, -2)
-        best = wide[..., np.arange(few), np.arange(few)].sum(axis=-1)
-        for columns in _relabellings(few, many)[1:]:
-            best = np.maximum(best, wide[..., np.arange(few), columns].sum(axis=-1))
-        return best
-    weights = np.zeros(tables.shape[:-2], dtype=tables.dtype)
-    for where in np.ndindex(*weights.shape):
-        weights[where] = tables[where][linear_sum_assignment(tables[where], maximize=True)].sum()
-    return weights
-
-
 def first_best_matching(tables: NDArray[np.float64]) -> tuple[int, Ints, Ints, float]:
     """Of tables (n, rows, columns), the one with the heaviest matching: its index, rows, their columns, the weight.
 
-    Weights to within 1e-9 are equal; of equal tables the first is taken, and of equal relabellings the first.
+    Weights to within 1e-9 are equal; of equal tables the first is taken, and of equal relabellings the first. Only
+    tables are matched that could win if no two rows wanted the same column.
     """
-    few, many = sorted(tables.shape[-2:])
-    if perm(many, few) > MOST_TRIED:
-        return _first_by_hungarian(tables)
-    upright = tables.shape[-2] == few
-    wide = tables if upright else tables.transpose(0, 2, 1)
-    tried = _relabellings(few, many)
-    weights = wide[:, np.arange(few), tried].sum(axis=-1)
-    index, which = divmod(int(np.argmax(weights >= weights.max() - TIE)), len(tried))
-    rows, columns = (np.arange(few), tried[which]) if upright else (tried[which], np.arange(few))
-    return index, rows, columns, float(weights[index, which])
-
-
-def _first_by_hungarian(tables: NDArray[np.float64]) -> tuple[int, Ints, Ints, float]:
-    """Only tables are matched that could win if no two rows wanted the same column."""
     optimistic = tables.max(axis=2).sum(axis=1)
-    best: tuple[int, Ints, Ints, float] | None = None
+    index, best = -1, -np.inf
     for i in np.argsort(-optimistic, kind="stable"):
-        if best is not None and optimistic[i] < best[3] - TIE:
+        if optimistic[i] < best - TIE:
             break
         rows, columns = linear_sum_assignment(tables[i], maximize=True)
         weight = float(tables[i, rows, columns].sum())
-        if best is None or weight > best[3] + TIE or (weight >= best[3] - TIE and i < best[0]):
-            best = int(i), rows, columns, weight
-    assert best is not None
-    return best
+        if weight > best + TIE or (weight >= best - TIE and i < index):
+            index, best, found = int(i), weight, (rows, columns)
+    few, many = sorted(tables.shape[1:])
+    if perm(many, few) > MOST_TRIED:
+        return index, *found, best
+    upright = tables.shape[1] == few
+    wide = tables[index] if upright else tables[index].T
+    tried = _relabellings(few, many)
+    weights = wide[np.arange(few), tried].sum(axis=-1)
+    first = int(np.argmax(weights >= weights.max() - TIE))
+    matched = (np.arange(few), tried[first]) if upright else (tried[first], np.arange(few))
+    return index, *matched, float(weights[first])
 
 
 @lru_cache(maxsize=32)
 def _relabellings(few: int, many: int) -> Ints:
     """Every way to give each of `few` labels one of `many`, in lexicographic order: (ways, few)."""
-    ways = np.array(list(permutations(range(many), few)), dtype=np.int64).reshape(perm(many, few), few)
-    ways.flags.writeable = False  # it is handed out again and again
-    return ways
+    return np.array(list(permutations(range(many), few)))

@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 BLOCK_BYTES = 64 * 2**20  # how much `blocks` reads at once
 PAGE = 4096  # bytes that a disk reads at least
 RUNS, RUN = 16, 8  # of a fingerprint: runs of neighbouring trajectories, evenly spaced, and how many each has
-SHARE, FEWEST = 0.1, 50  # of each agent's trajectories: those that must reach a step, in share and in number
+FEWEST = 50  # of each agent's trajectories: those that must reach a step
 ONE_AGENT = (
     "There must be trajectories of at least two agents; those of {} were given; CRAFT learns from the differences "
     "between agents."
@@ -304,12 +304,12 @@ class TrajectoryDataset:
         return self if H == self.H else self.like(np.arange(self.n), self.agent, int(H), self.names)
 
     def well_reached(self) -> int:
-        """The last step that enough of every agent reach: a tenth of its trajectories, and 50, or half if it has few.
+        """The last step that enough trajectories of every agent reach: 50 of them, or half if it has fewer than 100.
 
         Where episodes end at different times, few reach the last steps, and what is learned there is learned from few.
         It is 2 at least.
         """
-        enough = np.maximum(np.ceil(SHARE * self.counts), np.minimum(FEWEST, np.ceil(self.counts / 2)))
+        enough = np.minimum(FEWEST, np.ceil(self.counts / 2))
         return max(2, *(h for h in range(1, self.H + 1) if (self.running(h) >= enough).all()))
 
     def like(self, rows: Ints, agent: Ints, H: int, names: Sequence[Any] | None) -> TrajectoryDataset:

@@ -19,7 +19,7 @@ from craftrl.diagnostics.findings import assigned_share, of_checks
 from craftrl.diagnostics.stability import Fitted, Stability, refits
 from craftrl.diagnostics.sufficiency import Sufficiency, least, sufficiency
 from craftrl.diagnostics.tests import StateTests, run_tests
-from craftrl.oracles.counting import CountingOracle
+from craftrl.oracles.finite import CountingOracle
 
 __all__ = ["MOST_RESAMPLES", "Diagnosis", "Verdict", "diagnose"]
 

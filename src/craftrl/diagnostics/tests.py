@@ -26,7 +26,7 @@ from craftrl.core.evidence import dependence
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 
 if TYPE_CHECKING:
-    from craftrl.oracles.counting import PreparedCounting
+    from craftrl.oracles.finite import PreparedCounting
 
 __all__ = ["StateTests", "log_likelihood", "run_tests"]
 

@@ -1,9 +1,10 @@
 """Whether values depend on more than they should: triple counts of encoders, and likelihood ratios read off them.
 
-A triple count is a pair count among the trajectories in which a third encoder has one value, so the compiled loop over
-bit planes serves for it as well. Ratios are kept in fixed point, like losses: sums are exact whatever their order.
+A triple count is a pair count of one encoder and of two others taken together, so the compiled loop over bit planes
+serves for it as well. Ratios are kept in fixed point, like losses: sums are exact whatever their order. Each is given
+less what chance allows it: what the largest of all that are compared exceeds one time in ten.
 
-All views here are of the same trajectories, those that have both steps of a pair.
+All views of one question are of the same trajectories, those that have both steps of a pair.
 """
 
 from __future__ import annotations
@@ -17,169 +18,107 @@ from scipy.special import chdtri, xlogy
 from craftrl.core.losses import FIXED_POINT
 from craftrl.engine import counting
 from craftrl.engine.counting import Counter, Int32, Int64, count_matched, count_planes, slices
-from craftrl.engine.packing import Packed, View
+from craftrl.engine.packing import Part, View
 
 __all__ = ["agent_dependence", "dependence", "likely_dependence"]
 
 LEVEL = 0.1  # how often the largest of all ratios that are compared exceeds its allowance by chance
 
 Ints = NDArray[np.integer]
-Bools = NDArray[np.bool_]
 
 
 def agent_dependence(counter: Counter, given: View, others: View) -> Int64:
-    """What some encoder of `others` says about the agent once the value of encoder i of `given` is known: (I,).
-
-    The largest log-likelihood ratio over `others`, less what chance allows it, in fixed point; at least 0.
-    """
-    K, P, N_s = counter.tau.K, counter.size(others), counter.n_values(given)
-    allowed = chance_ratios((K - 1) * N_s * (counter.N_s - 1), P)
-    table = n_log_n(int(counter.totals(given, others).sum()))
-    found = []
-    for rows in slices(counter.size(given), counting.TILE_BYTES // (16 * K * N_s * counter.N_s * P)):
-        cells = counter.pairs(given.part(rows), others).transpose(1, 0, 2, 3, 4)
-        found.append(_excess(cells, table, allowed).max(axis=1))
-    return np.maximum(np.concatenate(found), 0)
+    """What some encoder of `others` says about the agent once the value of encoder i of `given` is known: (I,)."""
+    freedom = (counter.tau.K - 1) * counter.n_values(given) * (counter.N_s - 1)
+    excess = _of_pairs(counter, given, others, (1, 0, 2, 3, 4), freedom, counter.size(others))
+    return np.maximum(excess.max(axis=1), 0)
 
 
-def dependence(counter: Counter, given: View, others: View, target: View, wanted: Bools | None = None) -> Int64:
-    """How far the value of `target` j depends on some encoder of `others`, given `given` i and the agent: (I, J).
-
-    The largest log-likelihood ratio over `others`, less what chance allows it, in fixed point; at least 0. Only pairs
-    that are `wanted` are counted; the others are left at 0.
-    """
-    worst = np.zeros((counter.size(given), counter.size(target)), dtype=np.int64)
-    if counter.n_values(target) == 1:
-        return worst
-    wanted = np.ones(worst.shape, dtype=bool) if wanted is None else wanted
-    allowed, table = _scale(counter, given, others, target)
-    uw, uv = counter.pairs(given, others), counter.pairs(given, target)
-    cells = counter.tau.K * counter.n_values(given) * counter.N_s * counter.N_s
-    for some in slices(counter.size(others), counting.TILE_BYTES // (16 * cells * max(int(wanted.sum()), 1))):
-        wv, *triples = counter.parts.total(_triples, given, others.take(some), target, wanted)
-        for i, inner in zip(np.flatnonzero(wanted.any(axis=1)), triples):
-            j = np.flatnonzero(wanted[i])
-            whole = _complete(inner, uw[..., i, some][..., None], uv[..., i, :][..., None, j], wv[..., j])
-            worst[i, j] = np.maximum(worst[i, j], _excess(whole, table, allowed).max(axis=0))
-    return worst
+def dependence(counter: Counter, given: View, others: View, target: View) -> Int64:
+    """How far the value of `target` j depends on some encoder of `others`, given `given` i and the agent: (I, J)."""
+    n_others, J = counter.size(others), counter.size(target)
+    found = np.zeros((counter.size(given), J), dtype=np.int64)
+    cells = counter.tau.K * counter.N_s**3
+    for some in slices(n_others, counting.TILE_BYTES // (16 * cells * max(found.size, 1))):
+        psi, j = np.divmod(np.arange(some.start * J, some.stop * J), J)
+        excess = _of_triples(counter, given, others, target, psi, j).reshape(len(found), -1, J)
+        found = np.maximum(found, excess.max(axis=1))
+    return found
 
 
 def likely_dependence(counter: Counter, given: View, others: View, target: View) -> Int64:
     """A lower bound of `dependence` for all pairs of encoders: (I, J).
 
-    For each target only that one of `others` is tried which it depends on most by itself, so that the two of them are
-    like one encoder, and pairs are all that is to be counted.
+    For each target only that one of `others` is tried which it depends on most by itself.
     """
     I, J = counter.size(given), counter.size(target)
     bound = np.zeros((I, J), dtype=np.int64)
     if counter.n_values(target) == 1:
         return bound
-    allowed, table = _scale(counter, given, others, target)
-    partners = others.take(_most_dependent(counter, others, target, table, allowed))
-    wv = counter.parts.total(count_matched, partners, target)[..., None, :]
+    freedom = counter.tau.K * counter.n_values(given) * (counter.N_s - 1) ** 2
+    psi = _of_pairs(counter, others, target, (0, 1, 2, 3, 4), freedom, counter.size(others)).argmax(axis=0)
     cells = counter.tau.K * counter.n_values(given) * counter.N_s**2
     for rows in slices(I, counting.TILE_BYTES // (16 * cells * J)):
-        some = given.part(rows)
-        inner = counter.parts.total(_joint, some, partners, target)
-        whole = _complete(inner, counter.pairs(some, partners), counter.pairs(some, target), wv)
-        bound[rows] = np.maximum(_excess(whole, table, allowed), 0)
+        excess = _of_triples(counter, given.part(rows), others, target, psi, slice(0, J))
+        bound[rows] = np.maximum(excess, 0)
     return bound
 
 
-def _most_dependent(counter: Counter, others: View, target: View, table: Int64, allowed: Int64) -> NDArray[np.intp]:
-    """For each target the encoder of `others` that it depends on most, given the agent alone: (J,)."""
-    J = counter.size(target)
-    best, which = np.full(J, np.iinfo(np.int64).min), np.zeros(J, dtype=np.intp)
-    for rows in slices(counter.size(others), counting.TILE_BYTES // (16 * counter.tau.K * counter.N_s**2 * J)):
-        found = _excess(counter.pairs(others.take(rows), target), table, allowed)
-        row = np.argmax(found, axis=0)
-        here = np.take_along_axis(found, row[None], axis=0)[0]
-        which = np.where(here > best, rows.start + row, which)
-        best = np.maximum(best, here)
-    return which
+def _of_pairs(counter: Counter, p: View, q: View, axes: tuple[int, ...], most_freedom: int, n_tried: int) -> Int64:
+    """The excess of tables of the pair counts (K, U, V, I, J), their axes in another order: (I, J)."""
+    found = []
+    row_bytes = 16 * counter.tau.K * counter.n_values(p) * counter.n_values(q) * counter.size(q)
+    for rows in slices(counter.size(p), counting.TILE_BYTES // row_bytes):
+        cells = counter.pairs(p.part(rows), q).transpose(axes)
+        found.append(_excess(cells, int(counter.totals(p, q).sum()), most_freedom, n_tried))
+    return np.concatenate(found)
 
 
-# -- what is asked of every part -------------------------------------------------------------------------------------
+def _of_triples(counter: Counter, given: View, others: View, target: View, psi: Ints, j: Ints | slice) -> Int64:
+    """The excess of targets j (C,) on those of `others` psi (C,), given encoder i of `given` and the agent: (I, C)."""
+    inner = counter.parts.total(_triples, given, others.part(psi), target.part(j))
+    wv = counter.parts.total(count_matched, others.part(psi), target.part(j))[..., None, :]
+    uw, uv = counter.pairs(given, others).astype(np.int32)[..., psi], counter.pairs(given, target)[..., j]
+    K, U, W, V, I, C = inner.shape
+    cells = np.empty((K, U + 1, W + 1, V + 1, I, C), dtype=np.int32)  # what is missing in a sum has value 0
+    cells[:, 1:, 1:, 1:] = inner
+    cells[:, 0, 1:, 1:] = wv - inner.sum(axis=1, dtype=np.int32)
+    cells[:, :, 0, 1:] = uv[:, :, 1:] - cells[:, :, 1:, 1:].sum(axis=2, dtype=np.int32)
+    cells[:, :, :, 0] = uw - cells[:, :, :, 1:].sum(axis=3, dtype=np.int32)
+    return _excess(cells, int(counter.totals(given, others, target).max()), K * (U + 1) * W * V, counter.size(others))
 
 
-def _triples(part: Packed, given: View, others: View, target: View, wanted: Bools) -> tuple[Int32, ...]:
-    """Counts of values >= 1 of `others` and `target`, and of these and each encoder i of `given`.
-
-    (K, W, V, P, J), and (K, U, W, V, P, J_i) for each i of which some pairs (i, j) are wanted, with these j.
-    """
-    psi, phi, codes = part.planes(others), part.planes(given), part.planes(target)
-    wv, triples = count_planes(psi, codes, part.segments), []
-    for i in np.flatnonzero(wanted.any(axis=1)):
-        columns = np.ascontiguousarray(codes[:, wanted[i]])
-        found = [count_planes(psi & plane[i], columns, part.segments) for plane in phi]
-        none = np.zeros((len(wv), 0, *wv.shape[1:-1], columns.shape[1]), dtype=np.int32)
-        triples.append(np.stack(found, axis=1) if found else none)
-    return wv, *triples
-
-
-def _joint(part: Packed, given: View, partners: View, target: View) -> Int32:
-    """Counts of values >= 1 of encoders of `given`, and of each target and its partner: (K, U, W, V, I, J)."""
-    psi, codes = part.planes(partners), part.planes(target)
+def _triples(part: Part, given: View, others: View, target: View) -> Int32:
+    """Counts of values >= 1 of encoders of `given`, and of each target and its partner: (K, U, W, V, I, C)."""
+    psi, codes = part.planes(others), part.planes(target)
     both = (psi[:, None] & codes).reshape(-1, *codes.shape[1:])
     inner = count_planes(part.planes(given), both, part.segments)
     return inner.reshape(*inner.shape[:2], len(psi), len(codes), *inner.shape[3:])
 
 
-# -- likelihood ratios ---------------------------------------------------------------------------------------------
-
-
-def _complete(inner: Ints, uw: Ints, uv: Ints, wv: Ints) -> Int32:
-    """Counts of all values of three encoders (K, U, W, V, I, J) from those of values >= 1, `inner`.
-
-    uw, uv, wv are pair counts (K, ., ., I, J), `wv` for values >= 1 only; what is missing in a sum has value 0.
-    """
-    K, U, W, V, I, J = inner.shape
-    cells = np.empty((K, U + 1, W + 1, V + 1, I, J), dtype=np.int32)
-    cells[:, 1:, 1:, 1:] = inner
-    cells[:, 0, 1:, 1:] = wv - inner.sum(axis=1)
-    cells[:, :, 0, 1:] = uv[:, :, 1:] - cells[:, :, 1:, 1:].sum(axis=2)
-    cells[:, :, :, 0] = uw - cells[:, :, :, 1:].sum(axis=3)
-    return cells
-
-
-def _excess(cells: Ints, table: Int64, allowed: Int64) -> Int64:
+def _excess(cells: Ints, most: int, most_freedom: int, n_tried: int) -> Int64:
     """The ratios of tables (..., A, B, I, J), added up over what comes first, less what chance allows: (I, J)."""
     from craftrl.engine.kernels import table_ratios
 
     cells = np.ascontiguousarray(cells, dtype=np.int32).reshape(-1, *cells.shape[-4:])
-    ratio, freedom = np.empty((2, *cells.shape[-2:]), dtype=np.int64)
-    table_ratios(cells, table, ratio, freedom)
-    return ratio - allowed[freedom]
-
-
-def _scale(counter: Counter, given: View, others: View, target: View) -> tuple[Int64, Int64]:
-    """What chance allows, and n ln n, for tables of these encoders."""
-    freedom = counter.tau.K * counter.n_values(given) * (counter.N_s - 1) * (counter.n_values(target) - 1)
-    most = int(counter.totals(given, others, target).max())
-    return chance_ratios(freedom, counter.size(others)), n_log_n(most)
+    ratio, freedom = np.zeros((2, *cells.shape[-2:]), dtype=np.int64)
+    table_ratios(cells, _n_log_n(1 << most.bit_length()), ratio, freedom)
+    return ratio - _chance_ratios(most_freedom, n_tried)[freedom]
 
 
 @lru_cache(maxsize=64)
-def chance_ratios(most_freedom: int, n_tried: int, level: float = LEVEL) -> Int64:
-    """What the largest of `n_tried` independent log-likelihood ratios exceeds with probability `level` by chance.
+def _chance_ratios(most_freedom: int, n_tried: int) -> Int64:
+    """What the largest of `n_tried` independent log-likelihood ratios exceeds with probability LEVEL by chance.
 
     Entry d is for d degrees of freedom, in fixed point: half a quantile of the chi-squared distribution (Wilks 1938).
     """
-    each = -np.expm1(np.log1p(-level) / n_tried)
+    each = -np.expm1(np.log1p(-LEVEL) / n_tried)
     nats = chdtri(np.arange(1, most_freedom + 1), each) / 2
-    table = np.concatenate([[0], np.rint(nats * FIXED_POINT).astype(np.int64)])
-    table.flags.writeable = False
-    return table
-
-
-def n_log_n(most: int) -> Int64:
-    """n ln n for n = 0..most, in fixed point."""
-    return _n_log_n(1 << int(most).bit_length())
+    return np.concatenate([[0], np.rint(nats * FIXED_POINT).astype(np.int64)])
 
 
 @lru_cache(maxsize=4)
 def _n_log_n(size: int) -> Int64:
+    """n ln n for n = 0..size-1, in fixed point."""
     n = np.arange(size, dtype=np.float64)
-    table = np.rint(xlogy(n, n) * FIXED_POINT).astype(np.int64)
-    table.flags.writeable = False
-    return table
+    return np.rint(xlogy(n, n) * FIXED_POINT).astype(np.int64)

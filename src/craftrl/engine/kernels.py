@@ -1,11 +1,10 @@
 """The compiled loops: packing values into bits, counting the bits of ANDs, and turning counts into losses.
 
-They are plain loops over arrays. LLVM recognises the popcount and vectorises every inner loop, so that nothing here is
-written for a particular processor. Losses and likelihood ratios are integers in fixed point, or floats that hold
-integers below 2^53, so that a sum is the same in any order.
+Plain loops over arrays: LLVM recognises the popcount and vectorises what is innermost, on any processor. Losses and
+likelihood ratios are integers in fixed point, or floats that hold integers below 2^53: a sum is the same in any order.
 
-This module imports numba. Nothing imports it before there is something to count; the machine code is kept on disk, so
-that only the first run after installation compiles, which takes seconds and is told to whoever watches.
+This module imports numba; nothing imports it before there is something to count. The machine code is kept on disk: only
+the first run after installation compiles, which takes seconds and is told to whoever watches.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -23,18 +22,7 @@ from numba.core import event
 from craftrl.data.ranks import speaks
 from craftrl.progress import COMPILED, COMPILING, tell, watched
 
-__all__ = [
-    "corner_losses",
-    "count_groups",
-    "count_matched",
-    "count_pairs",
-    "least_overlap",
-    "pack_bits",
-    "pack_labels",
-    "sweep_losses",
-    "table_ratios",
-    "unpack_values",
-]
+__all__ = ["corner_losses", "count_pairs", "pack_bits", "pack_labels", "sweep_losses", "table_ratios"]
 
 compiled: Any = njit(cache=True, nogil=True)
 CACHE_WORDS = 2**15  # words of bit planes that are worked on together, so that they stay in a core's own cache
@@ -49,48 +37,44 @@ class _Told(event.Listener):
     said = False
 
     def on_start(self, event: Any) -> None:
-        if not _is_ours(event):
+        self._tell(event, COMPILING)
+
+    def on_end(self, event: Any) -> None:
+        self._tell(event, COMPILED)
+
+    def _tell(self, event: Any, what: str) -> None:
+        if not str(event.data["dispatcher"].py_func.__module__).startswith("craftrl."):
             return
-        tell(COMPILING)
+        tell(what)
         alone = not watched() and speaks() and multiprocessing.parent_process() is None
         if alone and sys.stderr.isatty() and not self.said:
             self.said = True
-            print(f"craftrl: {COMPILING} ...", file=sys.stderr)
-
-    def on_end(self, event: Any) -> None:
-        if _is_ours(event):
-            tell(COMPILED)
-
-
-def _is_ours(event: Any) -> bool:
-    return str(event.data["dispatcher"].py_func.__module__).startswith("craftrl.")
+            print(f"craftrl: {what} ...", file=sys.stderr)
 
 
 TOLD = _Told()
 event.register("numba:compile", TOLD)
 
 
-# -- bits ----------------------------------------------------------------------------------------------------------
-
-
 @compiled
-def pack_bits(x, planes, word):
-    """planes[c, word + r // 64] gets x[r, c] as bit r % 64; x is uint8 (n, F). Whether all of x are 0 or 1."""
-    n, n_columns = x.shape
+def pack_bits(x, planes, v, word):
+    """Bit r % 64 of planes[s, v, c, word + r // 64] becomes x[r, s, c], uint8 (n, S, F). Whether all are 0 or 1."""
+    n, n_steps, n_columns = x.shape
     octet, seen, bits = np.empty(n_columns, np.uint8), np.zeros(n_columns, np.uint8), np.empty(n_columns, np.uint64)
     for start in range(0, n, 64):
-        bits[:] = 0
-        for first in range(0, min(64, n - start), 8):
-            octet[:] = 0
-            for r in range(min(8, n - start - first)):
-                row = x[start + first + r]
+        for s in range(n_steps):
+            bits[:] = 0
+            for first in range(0, min(64, n - start), 8):
+                octet[:] = 0  # eight rows at a time, so that the compiler can do many columns at once
+                for r in range(min(8, n - start - first)):
+                    row = x[start + first + r, s]
+                    for c in range(n_columns):
+                        octet[c] |= row[c] << r
+                        seen[c] |= row[c]
                 for c in range(n_columns):
-                    octet[c] |= row[c] << r
-                    seen[c] |= row[c]
+                    bits[c] |= np.uint64(octet[c]) << np.uint64(first)
             for c in range(n_columns):
-                bits[c] |= np.uint64(octet[c]) << np.uint64(first)
-        for c in range(n_columns):
-            planes[c, word + start // 64] = bits[c]
+                planes[s, v, c, word + start // 64] = bits[c]
     return seen.max() < 2
 
 
@@ -108,20 +92,6 @@ def pack_labels(label, counts, segments, planes):
             t += 1
 
 
-@compiled
-def unpack_values(planes, present, counts, segments, out):
-    """out (n,): v + 1 where plane v of planes (V, W) has a 1, 0 where none has, -1 where `present` (W,) has a 0."""
-    t = 0
-    for k in range(len(counts)):
-        for i in range(counts[k]):
-            word, bit = segments[k] + i // 64, np.uint64(i % 64)
-            value = np.int64(present[word] >> bit & ONE) - 1
-            for v in range(len(planes)):
-                value += (v + 1) * np.int64(planes[v, word] >> bit & ONE)
-            out[t] = value
-            t += 1
-
-
 @njit(inline="always")
 def _popcount(x):
     x = x - (x >> ONE & BY_1)
@@ -130,17 +100,8 @@ def _popcount(x):
 
 
 @compiled
-def _common(a, b):
-    """How many bits are set in both."""
-    total = np.int64(0)
-    for w in range(len(a)):
-        total += _popcount(a[w] & b[w])
-    return total
-
-
-@compiled
 def _common_of_two(a, b, c, d):
-    """The same for a and b with c and d: four counts for four words, each of which is read once."""
+    """How many bits a and b have in common with c and d: four counts for four words, each of which is read once."""
     ac = ad = bc = bd = np.int64(0)
     for w in range(len(a)):
         from_a, from_b, from_c, from_d = a[w], b[w], c[w], d[w]
@@ -181,43 +142,11 @@ def count_pairs(p, q, segments, out):
 
 
 @compiled
-def count_matched(p, q, segments, out):
-    """out[k, u, v, i]: the same for p[u, i] and q[v, i], planes that belong together; out is int64."""
-    for k in range(len(segments) - 1):
-        for u in range(p.shape[0]):
-            for v in range(q.shape[0]):
-                for i in range(p.shape[1]):
-                    first, stop = segments[k], segments[k + 1]
-                    out[k, u, v, i] = _common(p[u, i, first:stop], q[v, i, first:stop])
-
-
-@compiled
-def count_groups(groups, planes, out):
-    """out[g, i, v]: how often encoder i of planes (V, I, W) has value v on group g of groups (G, W); out is int64.
-
-    Value 0 is what is left of a group once the others are counted.
-    """
-    for g in range(len(groups)):
-        mine = groups[g]
-        size = _common(mine, mine)
-        for i in range(planes.shape[1]):
-            left = size
-            for v in range(len(planes)):
-                count = _common(mine, planes[v, i])
-                out[g, i, v + 1] = count
-                left -= count
-            out[g, i, 0] = left
-
-
-# -- losses --------------------------------------------------------------------------------------------------------
-
-
-@compiled
 def _fill_cells(inner, i, p, q, total, cells):
     """cells[u, v, j]: one agent's counts of all pairs of values of encoders i and j, value 0 by complement.
 
     inner (U, V, I, J) counts the pairs of values >= 1; p (U, I) and q (V, J) each encoder's values >= 1. Rows are taken
-    out before they are looped over: the compiler then sees arrays without gaps, and vectorises.
+    out before they are looped over, so that the compiler sees arrays without gaps.
     """
     corner = cells[0, 0]
     corner[:] = total
@@ -228,9 +157,9 @@ def _fill_cells(inner, i, p, q, total, cells):
             corner[j] -= q_row[j]
     for u in range(p.shape[0]):
         row = cells[u + 1, 0]
+        row[:] = p[u, i]
         for j in range(len(corner)):
-            row[j] = p[u, i]
-            corner[j] -= p[u, i]
+            corner[j] -= row[j]
         for v in range(q.shape[0]):
             counts, column, cell = inner[u, v, i], cells[0, v + 1], cells[u + 1, v + 1]
             for j in range(len(corner)):
@@ -270,61 +199,32 @@ def sweep_losses(inner, p, q, totals, table, out):
 
 
 @compiled
-def corner_losses(inner, p, q, totals, logs, surprise, xi, n_xi, out):
+def corner_losses(inner, p, q, totals, logs, surprise, corners, xi, n_xi, out):
     """The same for K > 2 agents: the least loss over the 2^(K-1) grid points around the log ratios.
 
-    logs (n + 1,) holds the logarithms of the counts; surprise (size^(K-1), K) each agent's loss at every grid point.
-    Both are NumPy's, so that bins are decided as `losses.best_bins` decides.
+    logs (n + 1,) holds the logarithms of the counts; surprise (size^(K-1), K) each agent's loss at every grid point;
+    corners (2^(K-1),) how far these points lie behind the lowest of them in that table. All are NumPy's, so that bins
+    are decided as `losses.best_bins` decides.
     """
-    K, size = len(totals), n_xi + 1
+    K = len(totals)
     cells = np.zeros((K, p.shape[1] + 1, q.shape[1] + 1, out.shape[1]), np.int64)
     for i in range(out.shape[0]):
         for k in range(K):
             _fill_cells(inner[k], i, p[k], q[k], totals[k], cells[k])
         out[i] = 0
-        for u in range(cells.shape[1]):
-            for v in range(cells.shape[2]):
-                for j in range(out.shape[1]):
-                    below = 0
-                    for k in range(1, K):
-                        position = (logs[cells[0, u, v, j]] - logs[cells[k, u, v, j]]) / xi + n_xi / 2
-                        clipped = min(max(position, 0.0), float(n_xi)) if position == position else 0.0
-                        below = below * size + max(min(int(clipped), n_xi - 1), 0)
-                    least = np.int64(2**62)
-                    for corner in range(2 ** (K - 1) if n_xi else 1):
-                        point, stride = below, 1
-                        for k in range(K - 1):
-                            point += stride * (corner >> k & 1)
-                            stride *= size
-                        loss = np.int64(0)
-                        for k in range(K):
-                            loss += cells[k, u, v, j] * surprise[point, k]
-                        least = min(least, loss)
-                    out[i, j] += least
-
-
-@compiled
-def least_overlap(counts, new, state):
-    """The numerator and the denominator of `losses.separation_loss`, for cluster `new` and the union of `state`.
-
-    counts (n_clusters, |Phi|, N_s) holds every encoder's value counts on every cluster; `state` (m,) are indices.
-    """
-    n_new, n_state = 0, 0
-    for v in range(counts.shape[2]):
-        n_new += counts[new, 0, v]
-        for c in state:
-            n_state += counts[c, 0, v]
-    least = -1
-    for i in range(counts.shape[1]):
-        overlap = 0
-        for v in range(counts.shape[2]):
-            in_state = 0
-            for c in state:
-                in_state += counts[c, i, v]
-            overlap += min(counts[new, i, v] * n_state, in_state * n_new)
-        if least < 0 or overlap < least:
-            least = overlap
-    return least, n_new * n_state
+        for u, v, j in np.ndindex(cells.shape[1:]):
+            below = 0
+            for k in range(1, K):
+                position = (logs[cells[0, u, v, j]] - logs[cells[k, u, v, j]]) / xi + n_xi / 2
+                clipped = min(max(position, 0.0), float(n_xi)) if position == position else 0.0
+                below = below * (n_xi + 1) + max(min(int(clipped), n_xi - 1), 0)
+            least = np.int64(2**62)
+            for corner in corners:
+                loss = np.int64(0)
+                for k in range(K):
+                    loss += cells[k, u, v, j] * surprise[below + corner, k]
+                least = min(least, loss)
+            out[i, j] += least
 
 
 @compiled
@@ -333,39 +233,38 @@ def table_ratios(cells, n_log_n, ratio, freedom):
 
     cells    int32 (S, A, B, I, J): S tables of A rows and B columns for each (i, j), whose ratios are added up
     n_log_n  int64 (n + 1,): n ln n in fixed point, for every count up to the largest total
-    ratio    int64 (I, J), written: the sum of n ln n over cells, less that over rows and over columns, plus totals'
-    freedom  int64 (I, J), written: the sum of (rows - 1)(columns - 1), of those that are not empty
+    ratio    int64 (I, J), zeros: gets the sum of n ln n over cells, less that over rows and columns, plus totals'
+    freedom  int64 (I, J), zeros: gets the sum of (rows - 1)(columns - 1), of those that are not empty
     """
     S, A, B, n_i, n_j = cells.shape
-    row, used_rows = np.empty(n_j, np.int64), np.empty(n_j, np.int64)
-    total, used_columns = np.empty(n_j, np.int64), np.empty(n_j, np.int64)
+    margin, total, used = np.empty(n_j, np.int64), np.empty(n_j, np.int64), np.empty((2, n_j), np.int64)
     for i in range(n_i):
-        out, degrees = ratio[i], freedom[i]
-        out[:] = 0
-        degrees[:] = 0
+        out = ratio[i]
         for s in range(S):
-            total[:], used_rows[:], used_columns[:] = 0, 0, 0
+            total[:], used[:] = 0, 0
             for a in range(A):
-                row[:] = 0
+                margin[:] = 0
                 for b in range(B):
                     cell = cells[s, a, b, i]
                     for j in range(n_j):
-                        row[j] += cell[j]
+                        margin[j] += cell[j]
                         out[j] += n_log_n[cell[j]]
-                for j in range(n_j):
-                    total[j] += row[j]
-                    out[j] -= n_log_n[row[j]]
-                    used_rows[j] += row[j] > 0
+                total += margin
+                _take_margin(margin, n_log_n, out, used[0])
             for b in range(B):
-                row[:] = 0
+                margin[:] = 0
                 for a in range(A):
-                    cell = cells[s, a, b, i]
-                    for j in range(n_j):
-                        row[j] += cell[j]
-                for j in range(n_j):
-                    out[j] -= n_log_n[row[j]]
-                    used_columns[j] += row[j] > 0
+                    margin += cells[s, a, b, i]
+                _take_margin(margin, n_log_n, out, used[1])
             for j in range(n_j):
                 if total[j] > 0:
                     out[j] += n_log_n[total[j]]
-                    degrees[j] += (used_rows[j] - 1) * (used_columns[j] - 1)
+                    freedom[i, j] += (used[0, j] - 1) * (used[1, j] - 1)
+
+
+@njit(inline="always")
+def _take_margin(margin, n_log_n, out, used):
+    """One row or column of every table: what it takes off the ratio, and whether it is there at all."""
+    for j in range(len(margin)):
+        out[j] -= n_log_n[margin[j]]
+        used[j] += margin[j] > 0

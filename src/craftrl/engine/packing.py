@@ -7,70 +7,111 @@ left. One observation of 128 bits then takes 16 bytes instead of 128, and counti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.labels import Labels
-from craftrl.data.dataset import BLOCK_BYTES, TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.engine.threads import ordered_map
 from craftrl.errors import InvalidDataError
 
-__all__ = ["NOTHING", "Packed", "Share", "View", "Words", "pack_coordinates", "pack_functions"]
+__all__ = ["Pack", "Part", "Parts", "View", "Words", "pack_coordinates", "pack_functions"]
 
 LANES = 8  # 64-bit words in one vector: each agent's trajectories start on a new vector
-SPLIT = 2**16  # trajectories whose halves are drawn together
+BLOCK_BYTES = 16 * 2**20  # of observations that are read and packed at once
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.integer]
+Answer = TypeVar("Answer")
+Pack = Callable[["Part"], Sequence[Words]]  # makes the planes (N_s - 1, |Phi_h|, W) of every step, from h = 1 on
 
 
-@dataclass(frozen=True)
-class Share:
-    """Some trajectories of a dataset: of each agent a run of consecutive ones.
+class View(NamedTuple):
+    """Some encoders of one step on some trajectories: what is counted is said in these.
 
-    tau      the dataset
-    runs     for each agent where its trajectories begin and end among all
-    lengths  int (n,): how many steps each of them has
-    first    for each agent how many of its trajectories come before these in the whole dataset
+    h         the step whose observations they read; at h = 0, before the first, there is one encoder, which is constant
+    encoders  which of Phi_h
+    until     a later step, of trajectories that have an observation there too; 0 for all that have one at h
+    half      0 or 1: on one of two halves of the trajectories
     """
 
-    tau: TrajectoryDataset
-    runs: tuple[tuple[int, int], ...]
-    lengths: NDArray[np.int64]
-    first: tuple[int, ...]
+    h: int
+    encoders: slice | Ints = slice(None)
+    until: int = 0
+    half: int | None = None
 
-    @classmethod
-    def of(cls, tau: TrajectoryDataset, number: int = 0, out_of: int = 1) -> Share:
-        """One of `out_of` equal parts of a dataset."""
-        bounds = [(number * int(n) // out_of, (number + 1) * int(n) // out_of) for n in tau.counts]
-        begin = [tau.agent_slice(k).start for k in range(tau.K)]
-        runs = tuple((b + start, b + stop) for b, (start, stop) in zip(begin, bounds))
-        lengths = np.concatenate([tau.lengths[slice(*run)] for run in runs])
-        return cls(tau, runs, lengths, tuple(start for start, _ in bounds))
+    def part(self, rows: slice | Ints) -> View:
+        """Some of the encoders of this view."""
+        if not isinstance(self.encoders, slice):
+            return self._replace(encoders=self.encoders[rows])
+        first = self.encoders.start or 0
+        some = slice(first + rows.start, first + rows.stop) if isinstance(rows, slice) else first + rows
+        return self._replace(encoders=some)
 
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """Trajectories of each agent, shape (K,)."""
-        return np.array([stop - start for start, stop in self.runs])
 
-    @cached_property
-    def segments(self) -> NDArray[np.int64]:
-        """Where each agent's words begin, in whole vectors, and where the last one's end: shape (K + 1,)."""
-        return np.array([0, *accumulate(-(-int(n) // (64 * LANES)) * LANES for n in self.counts)])
+class Part:
+    """Some trajectories of a dataset, of each agent a run of consecutive ones, and their bit planes.
 
-    def blocks(self, h: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        """The observations of step h in blocks that fit into memory, each with the word at which its bits begin."""
-        row = max(1, int(np.prod(self.tau.obs_shape, dtype=np.int64)) * self.tau.dtype.itemsize)
-        size = max(64, BLOCK_BYTES // row // 64 * 64)
-        for word, (begin, end) in zip(self.segments, self.runs):
-            for start in range(begin, end, size):
-                yield int(word) + (start - begin) // 64, self.tau.at(h, slice(start, min(start + size, end)))
+    It is made, and may be sent elsewhere, before it is packed.
 
-    def packed(self, group: Labels, n_groups: int) -> Words:
+    rows      int (n,): the trajectories, as numbers within the whole dataset
+    counts    int (K,): trajectories of each agent
+    segments  int (K + 1,): where each agent's words begin, in whole vectors, and where the last one's end
+    """
+
+    def __init__(self, tau: TrajectoryDataset, number: int = 0, out_of: int = 1) -> None:
+        """One of `out_of` equal parts."""
+        begin = np.concatenate([[0], tau.counts.cumsum()[:-1]])
+        self._first = number * tau.counts // out_of  # of each agent, how many come before these
+        self.counts: NDArray[np.int64] = (number + 1) * tau.counts // out_of - self._first
+        runs = zip(begin + self._first, begin + self._first + self.counts)
+        self.rows: NDArray[np.int64] = np.concatenate([np.arange(*run) for run in runs])
+        self.tau = tau if out_of == 1 else tau.like(self.rows, tau.agent[self.rows], tau.H, None)
+        self.segments: NDArray[np.int64] = LANES * np.cumsum([0, *(-(-self.counts // (64 * LANES)))])
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """All observations in blocks (m, H, *obs), each with the word at which its bits begin."""
+        row_bytes = max(1, self.tau.H * int(np.prod(self.tau.obs_shape, dtype=np.int64)) * self.tau.dtype.itemsize)
+        size = max(64, BLOCK_BYTES // row_bytes // 64 * 64)
+        for word, end, count in zip(self.segments.tolist(), self.counts.cumsum().tolist(), self.counts.tolist()):
+            for start in range(end - count, end, size):
+                yield word + (start - end + count) // 64, self.tau.rows(np.arange(start, min(start + size, end)))
+
+    def pack(self, pack: Pack) -> Part:
+        """Fill the planes, which are 0 where a trajectory is over."""
+        self._planes = [np.zeros((0, 1, self.segments[-1]), dtype=np.uint64), *pack(self)]
+        H = len(self._planes) - 1
+        self._all_reach = int(self.tau.lengths.min(initial=H))
+        self._present = [self.grouped(np.zeros_like(self.tau.lengths), 1)[0]] * (H + 1)
+        for h in range(self._all_reach + 1, H + 1):
+            self._present[h] = self.grouped(np.where(self.tau.lengths >= h, 0, -1), 1)[0]
+            self._planes[h] &= self._present[h]
+        return self
+
+    def present(self, view: View) -> Words:
+        """The trajectories that a view is of: (W,)."""
+        reached = self._present[max(view.h, view.until)]
+        return reached if view.half is None else reached & self._halves[view.half]
+
+    def planes(self, view: View) -> Words:
+        """The planes (V, I, W) of a view."""
+        planes = np.ascontiguousarray(self._planes[view.h][:, view.encoders])
+        some = view.half is not None or view.until > max(view.h, self._all_reach)
+        return planes & self.present(view) if some else planes
+
+    def values(self, view: View) -> NDArray[np.int16]:
+        """The values (n,) of a view's one encoder, -1 where there is no observation."""
+        planes = np.concatenate([self.present(view)[None], self.planes(view)[:, 0]])
+        present, *bits = np.unpackbits(planes.view(np.uint8), axis=1, bitorder="little")
+        values = present - np.int16(1)
+        for v, bit in enumerate(bits, start=1):
+            values += np.int16(v) * bit
+        return np.concatenate([values[64 * word :][:n] for word, n in zip(self.segments, self.counts)])
+
+    def grouped(self, group: Labels, n_groups: int) -> Words:
         """One plane for each group of trajectories: (n_groups, W); `group` (n,) is -1 for none."""
         from craftrl.engine.kernels import pack_labels
 
@@ -79,149 +120,93 @@ class Share:
         return planes
 
     @cached_property
-    def halves(self) -> Words:
-        """Two halves (2, W) of each agent's trajectories, drawn at random: of every two neighbours one in each.
-
-        Every SPLIT trajectories have a generator of their own, so that a part is split as it is in the whole.
-        """
+    def _halves(self) -> Words:
+        """Two halves (2, W) of each agent's trajectories, drawn at random: of every two neighbours one in each."""
         halves = []
-        for agent, (first, n) in enumerate(zip(self.first, self.counts)):
-            blocks = range(first // SPLIT, -(-(first + int(n)) // SPLIT))
-            drawn = [np.random.default_rng([0, agent, block]).integers(0, 2, SPLIT // 2) for block in blocks]
-            half = np.repeat(np.concatenate([*drawn, np.empty(0, dtype=np.int64)]), 2)
-            half[1::2] = 1 - half[1::2]
-            halves.append(half[first - blocks.start * SPLIT :][: int(n)])
-        return self.packed(np.concatenate(halves), 2)
+        for agent, (first, n) in enumerate(zip(self._first, self.counts)):
+            drawn = np.random.default_rng([0, agent, 0]).integers(0, 2, (first + n + 1) // 2)
+            halves.append(np.stack([drawn, 1 - drawn], axis=1).ravel()[first : first + n])
+        return self.grouped(np.concatenate(halves), 2)
 
 
-NOTHING: Literal["nothing"] = "nothing"
+class Parts:
+    """Data is a list of parts, and a count is a sum over parts: here a list of one, on a cluster one for each core.
 
-
-@dataclass(frozen=True)
-class View:
-    """Some encoders of one step on some trajectories: what is counted is said in these.
-
-    h         the step whose observations they read
-    encoders  which of Phi_h, None for all; NOTHING for the encoder that is 0 everywhere
-    until     a later step, of trajectories that have an observation there too; 0 for all that have one at h
-    half      0 or 1: on one of two halves of the trajectories
+    Whoever counts says what, as a function of one part; where the parts lie makes no difference to any sum. Labels of
+    trajectories are arrays of the whole dataset, and are cut to each part's trajectories, `rows`, on the way.
     """
 
-    h: int
-    encoders: slice | Ints | Literal["nothing"] | None = None
-    until: int = 0
-    half: int | None = None
+    def __init__(self, tau: TrajectoryDataset, pack: Pack) -> None:
+        self.n = tau.n
+        self.rows: Sequence[NDArray[np.int64] | slice] = [slice(None)]
+        self._part = Part(tau).pack(pack)
 
-    def take(self, encoders: slice | Ints) -> View:
-        """Some of all encoders of Phi_h, on the same trajectories."""
-        return View(self.h, encoders, self.until, self.half)
+    def each(self, count: Callable[..., Answer], *args: Any, label: Labels | None = None) -> Iterator[Answer]:
+        """What every part answers to count(part, *args), or to count(part, *args, its rows of label), in order."""
+        yield count(self._part, *args) if label is None else count(self._part, *args, label)
 
-    def part(self, rows: slice) -> View:
-        """Some of the encoders of this view."""
-        if self.encoders is None:
-            return self.take(rows)
-        if isinstance(self.encoders, slice):
-            first = self.encoders.start or 0
-            return self.take(slice(first + rows.start, first + rows.stop))
-        return self if isinstance(self.encoders, str) else self.take(self.encoders[rows])
+    def total(self, count: Callable[..., Any], *args: Any, label: Labels | None = None) -> Any:
+        """The sum of these."""
+        return sum(self.each(count, *args, label=label))
 
-
-class Packed:
-    """All encoders of Phi_1..Phi_H on the trajectories of one share; each step is packed when it is first needed.
-
-    pack  makes the planes (N_s - 1, |Phi_h|, W) of step h
-    """
-
-    def __init__(self, share: Share, pack: Callable[[Share, int], Words]) -> None:
-        self.share = share
-        self._pack = pack
-        self._planes: dict[int, Words] = {}
-        self._present: dict[int, Words] = {}
-
-    @property
-    def segments(self) -> NDArray[np.int64]:
-        """The bounds of the agents' words."""
-        return self.share.segments
-
-    def step(self, h: int) -> Words:
-        """The planes of all encoders of step h, 0 where a trajectory is over."""
-        if h not in self._planes:
-            planes, present = self._pack(self.share, h), self._reach(h)
-            if (self.share.lengths < h).any():
-                planes &= present
-            self._planes[h] = planes
-        return self._planes[h]
-
-    def present(self, view: View) -> Words:
-        """The trajectories that a view is of: (W,)."""
-        reached = self._reach(max(view.h, view.until))
-        return reached if view.half is None else reached & self.share.halves[view.half]
-
-    def planes(self, view: View) -> Words:
-        """The planes (V, I, W) of a view."""
-        planes = self.step(view.h)
-        if isinstance(view.encoders, str):
-            return planes[:0, :1]
-        planes = planes if view.encoders is None else np.ascontiguousarray(planes[:, view.encoders])
-        over = view.until > view.h and bool((self.share.lengths < view.until).any())
-        return planes & self.present(view) if over or view.half is not None else planes
-
-    def _reach(self, h: int) -> Words:
-        if h not in self._present:
-            self._present[h] = self.share.packed((self.share.lengths >= h) - np.int64(1), 1)[0]
-        return self._present[h]
+    def values(self, view: View) -> NDArray[np.int16]:
+        """One encoder's values in the order of the dataset, -1 where there is no observation: (n,)."""
+        found = np.empty(self.n, dtype=np.int16)
+        for rows, values in zip(self.rows, self.each(Part.values, view)):
+            found[rows] = values
+        return found
 
 
-def pack_coordinates(share: Share, h: int, N_s: int = 2) -> Words:
+def pack_coordinates(part: Part, N_s: int = 2, n_threads: int = 1) -> list[Words]:
     """Every coordinate of the observations as an encoder; they must be integers in 0..N_s-1."""
     from craftrl.engine.kernels import pack_bits
 
-    n_features = int(np.prod(share.tau.obs_shape, dtype=np.int64))
-    planes = np.zeros((N_s - 1, n_features, share.segments[-1]), dtype=np.uint64)
-    for word, x in share.blocks(h):
-        flat = np.ascontiguousarray(x.reshape(len(x), n_features))
+    n_features = int(np.prod(part.tau.obs_shape, dtype=np.int64))
+    planes = np.zeros((part.tau.H, N_s - 1, n_features, part.segments[-1]), dtype=np.uint64)
+
+    def pack(block: tuple[int, NDArray[Any]]) -> None:
+        word, x = block
+        flat = np.ascontiguousarray(x.reshape(*x.shape[:2], n_features))
         if N_s == 2 and flat.dtype.itemsize == 1:
-            fits = pack_bits(flat.view(np.uint8), planes[0], word)
+            fits = pack_bits(flat.view(np.uint8), planes, 0, word)
         else:
             fits = flat.max(initial=0) < N_s and flat.min(initial=0) >= 0
             for v in range(1, N_s):
-                pack_bits((flat == v).view(np.uint8), planes[v - 1], word)
+                pack_bits((flat == v).view(np.uint8), planes, v - 1, word)
         if not fits:
             raise InvalidDataError(
-                f"Coordinates must lie in 0..{N_s - 1}; {flat.min()}..{flat.max()} were given at h = {h}; raise "
-                "n_values, or use a FiniteOracle with functions that map them there."
+                f"Coordinates must lie in 0..{N_s - 1}; {flat.min()}..{flat.max()} were given; raise n_values, or use "
+                "a FiniteOracle with functions that map them there."
             )
+
+    for _ in ordered_map(pack, part.blocks(), n_threads):
+        pass
+    return list(planes)
+
+
+def pack_functions(part: Part, Phi: Sequence[Sequence[Callable[[NDArray[Any]], Any]]], N_s: int) -> list[Words]:
+    """Phi_1..Phi_H as lists of functions, each evaluated once on every block of observations."""
+    planes = [np.zeros((N_s - 1, len(functions), part.segments[-1]), dtype=np.uint64) for functions in Phi]
+    for word, x in part.blocks():
+        for x_h, functions, planes_h in zip(np.moveaxis(x, 1, 0), Phi, planes):
+            observed, octets = np.ascontiguousarray(x_h), planes_h.view(np.uint8)
+            for i, phi in enumerate(functions):
+                values = np.asarray(phi(observed))
+                _check_values(values, len(x), N_s, i)
+                for v in range(1, N_s):
+                    bits = np.packbits(values == v, bitorder="little")
+                    octets[v - 1, i, 8 * word : 8 * word + len(bits)] = bits
     return planes
 
 
-def pack_functions(share: Share, h: int, functions: Sequence[Callable[[NDArray[Any]], Any]], N_s: int) -> Words:
-    """Any list of encoders, each evaluated once on every block of observations."""
-    planes = np.zeros((N_s - 1, len(functions), share.segments[-1]), dtype=np.uint64)
-    octets = planes.view(np.uint8)
-    for word, x in share.blocks(h):
-        for i, phi in enumerate(functions):
-            values = _checked_values(phi(x), len(x), N_s, i)
-            for v in range(1, N_s):
-                bits = np.packbits(values == v, bitorder="little")
-                octets[v - 1, i, 8 * word : 8 * word + len(bits)] = bits
-    return planes
-
-
-def _checked_values(given: Any, n: int, N_s: int, index: int) -> Ints:
-    """An encoder's values, if they are integers in 0..N_s-1."""
-    values = np.asarray(given)
-    if values.shape != (n,):
+def _check_values(values: NDArray[Any], n: int, N_s: int, index: int) -> None:
+    """An encoder's values must be n integers in 0..N_s-1."""
+    kind = values.dtype.kind
+    whole = kind in "biu" or (kind == "f" and np.array_equal(values, np.rint(values)))
+    if values.shape != (n,) or not whole or values.min() < 0 or values.max() >= N_s:
+        found = f"{values.min()}..{values.max()}" if values.size and kind in "biuf" else "other"
         raise InvalidDataError(
-            f"An encoder must return one value per observation; encoder {index} returned shape {values.shape} "
-            f"for {n} observations."
+            f"An encoder must return an integer in 0..{N_s - 1} (n_values = {N_s}) for each of {n} observations; "
+            f"encoder {index} returned {found} values, {values.dtype} of shape {values.shape}; mend it, or raise "
+            "n_values."
         )
-    if values.dtype.kind not in "biuf" or (values.dtype.kind == "f" and not np.array_equal(values, np.rint(values))):
-        raise InvalidDataError(
-            f"An encoder's values must be integers; encoder {index} returned {values.dtype} values that are not."
-        )
-    if n and (values.min() < 0 or values.max() >= N_s):
-        raise InvalidDataError(
-            f"An encoder's values must lie in 0..{N_s - 1} (n_values = {N_s}); encoder {index} returned "
-            f"{values.min()}..{values.max()}; raise n_values or mend the encoder."
-        )
-    return values

@@ -1,8 +1,7 @@
 """Counting on a Ray cluster: every core holds a part of the data as bit planes, and answers with its counts.
 
 A part is an actor. It reads its trajectories from the dataset's own files, packs them, and stays; where it is lost, Ray
-starts it again elsewhere, it reads them again, and the question is asked again. What comes back are counts, which the
-driver adds; labels of trajectories never leave the driver but for the rows that a part is asked about.
+starts it again elsewhere, it reads them again, and the question is asked again. The driver adds the counts.
 """
 
 from __future__ import annotations
@@ -13,17 +12,14 @@ import pickle
 import socket
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.engine.packing import Packed, Share
-from craftrl.engine.parts import Count, Pack, Parts, rows_of
+from craftrl.engine.packing import Answer, Pack, Part, Parts
 from craftrl.errors import ClusterError, InvalidParameterError, require
 
 __all__ = ["RayParts"]
@@ -32,7 +28,6 @@ PATIENCE = 10.0  # seconds in which an address must answer; Ray itself would try
 RESTARTS = 3  # of a part whose process or machine died
 FEWEST = 64  # trajectories of a part: a word of bits
 LARGE = 2**16  # bytes of an argument that is sent once, and not to each part by itself
-QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
 
 
 class RayParts(Parts):
@@ -47,26 +42,22 @@ class RayParts(Parts):
         _join(ray, address)
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        cores = [
-            node["NodeID"]
-            for node in ray.nodes()
-            for _ in range(int(node["Resources"].get("CPU", 0)) if node["Alive"] else 0)
-        ]
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        cores = [node["NodeID"] for node in alive for _ in range(int(node["Resources"].get("CPU", 0)))]
         if not cores:
             raise ClusterError(
                 "A cluster must have at least one core for work; this one has none; start a node with --num-cpus."
             )
         cores = cores[: max(1, tau.n // FEWEST)]
-        # No core is reserved: who fits and tests a model holds two sets of parts for a while.
-        part = ray.remote(num_cpus=0, max_restarts=RESTARTS, max_task_retries=RESTARTS)(_Part)
-        self.n = tau.n
-        self.rows = [rows_of(tau, i, len(cores)) for i in range(len(cores))]
-        # As bytes, of which a part makes arrays of its own; Ray's are read-only. The driver holds them for restarts.
-        shares = (Share.of(tau, i, len(cores)) for i in range(len(cores)))
-        sent = (zlib.compress(ray.cloudpickle.dumps((share, pack, os.getcwd()))) for share in shares)
+        parts = [Part(tau, number, len(cores)) for number in range(len(cores))]
+        self.n, self.rows = tau.n, [part.rows for part in parts]
+        # As bytes, of which an actor makes arrays of its own; Ray's are read-only. The driver holds them for restarts.
+        sent = (zlib.compress(ray.cloudpickle.dumps((part, pack, os.getcwd()))) for part in parts)
         self._given = [ray.put(given) if len(given) > LARGE else given for given in sent]
+        # No core is reserved: who fits and tests a model holds two sets of parts for a while.
+        actor = ray.remote(num_cpus=0, max_restarts=RESTARTS, max_task_retries=RESTARTS)(_Actor)
         self._actors = [
-            part.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True)).remote(given)
+            actor.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True)).remote(given)
             for node, given in zip(cores, self._given)
         ]
         there, here = set(self.each(_versions)), _versions(None)
@@ -76,25 +67,36 @@ class RayParts(Parts):
                 "same packages everywhere."
             )
 
-    def each(self, count: Callable[..., Count], *args: Any, label: Labels | None = None) -> Iterator[Count]:
+    def each(self, count: Callable[..., Answer], *args: Any, label: Labels | None = None) -> Iterator[Answer]:
+        """An error of a count is raised as itself, a failure of the cluster in one sentence."""
         args = tuple(self._ray.put(arg) if getattr(arg, "nbytes", 0) > LARGE else arg for arg in args)
         cut = [() if label is None else (label[rows],) for rows in self.rows]
-        with _told_plainly(self._ray):
+        try:
             asked = [actor.ask.remote(count, *args, *own) for actor, own in zip(self._actors, cut)]
-            return iter(map(_owned, self._ray.get(asked)))
+            return iter(self._ray.get(asked))
+        except self._ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, Exception) and not isinstance(cause, self._ray.exceptions.RayError):
+                raise cause from None
+            why = (str(error).strip().splitlines() or [type(error).__name__])[-1][:200]
+            raise ClusterError(
+                f"Every part of the data must be held, and counted, by some machine of the cluster; one could not, or "
+                f"was lost more than {RESTARTS} times ({why}); see Ray's logs, and run it again."
+            ) from error
 
 
-class _Part:
-    """What runs in an actor: it packs a share of the data, and answers questions about it."""
+class _Actor:
+    """Packs a part of the data when it is first asked, so that what is wrong with the data is an answer."""
 
     def __init__(self, given: bytes) -> None:
         os.environ["CRAFTRL_NUM_THREADS"] = "1"
-        share, pack, folder = pickle.loads(zlib.decompress(given))
+        self._part, self._pack, folder = pickle.loads(zlib.decompress(given))
+        self._packed: Part | None = None
         with suppress(OSError):
             os.chdir(folder)  # for datasets that were opened by a relative path
-        self._packed = Packed(share, pack)
 
     def ask(self, count: Callable[..., Any], *args: Any) -> Any:
+        self._packed = self._packed or self._part.pack(self._pack)
         return count(self._packed, *args)
 
 
@@ -108,48 +110,19 @@ def _join(ray: ModuleType, address: str) -> None:
                 "call ray.shutdown() first."
             )
         return
-    if address not in ("auto", "local"):
-        host, _, port = address.rpartition(":")
-        try:
+    try:
+        if address not in ("auto", "local"):
+            host, _, port = address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
-        except (OSError, ValueError) as error:
-            raise _nobody(address, error) from error
-    try:
-        ray.init(address, **({"include_dashboard": False} if address == "local" else {}), **QUIET)
+        more = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **more)
     except Exception as error:
-        raise _nobody(address, error) from error
-
-
-def _nobody(address: str, error: BaseException) -> ClusterError:
-    why = " ".join(str(error).split())[:200] or type(error).__name__
-    return ClusterError(
-        f"A Ray cluster must answer at {address}; none does ({why}); start one with ray start --head, or use "
-        "ray='local' for one on this machine."
-    )
-
-
-@contextmanager
-def _told_plainly(ray: ModuleType) -> Iterator[None]:
-    """An error of a count is raised as itself, a failure of the cluster in one sentence."""
-    try:
-        yield
-    except ray.exceptions.RayError as error:
-        cause = getattr(error, "cause", None)
-        if isinstance(cause, Exception) and not isinstance(cause, ray.exceptions.RayError):
-            raise cause from None
-        why = (str(error).strip().splitlines() or [type(error).__name__])[-1][:200]
+        why = " ".join(str(error).split())[:200] or type(error).__name__
         raise ClusterError(
-            f"Every part of the data must be held, and counted, by some machine of the cluster; one could not, or was "
-            f"lost more than {RESTARTS} times ({why}); see Ray's logs, and run it again."
+            f"A Ray cluster must answer at {address}; none does ({why}); start one with ray start --head, or use "
+            "ray='local' for one on this machine."
         ) from error
 
 
-def _versions(part: Packed | None) -> str:
+def _versions(part: Part | None) -> str:
     return ", ".join(f"{name} {version(name)}" for name in ("craftrl", "numpy", "numba", "scipy"))
-
-
-def _owned(value: Any) -> Any:
-    """Arrays of Ray's are read-only; copies are one's own."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return tuple(map(_owned, value)) if isinstance(value, tuple) else value

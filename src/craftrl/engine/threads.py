@@ -1,8 +1,4 @@
-"""All cores, but never more threads than cores: how many threads to use, and an ordered map over them.
-
-The compiled loops release the GIL, so plain Python threads run them side by side. There is no threading layer of
-numba's to start, to fork around or to guard with a lock, and the results do not depend on the number.
-"""
+"""How many threads to use, and an ordered map over them: the compiled loops release the GIL."""
 
 from __future__ import annotations
 
@@ -36,30 +32,24 @@ def usable_threads(n_threads: int | None = None) -> int:
         return int(n_threads)
     if threading.current_thread() is not threading.main_thread():
         return 1
-    for name in LIMITS:
-        if os.environ.get(name, "").isdigit():
-            return max(1, int(os.environ[name]))
-    if multiprocessing.parent_process() is not None:
-        return 1
+    limits = [int(os.environ[name]) for name in LIMITS if os.environ.get(name, "").isdigit()]
+    if limits or multiprocessing.parent_process() is not None:
+        return max([1, *limits[:1]])
     from joblib import cpu_count  # knows about affinities and containers
 
     return int(cpu_count())
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
-    """map(function, items) on n_threads threads, results in order, few of them waiting at any time."""
+    """map(function, items) on n_threads threads, results in order, few items taken or results waiting at any time."""
     if n_threads == 1:
         yield from map(function, items)
         return
     with ThreadPoolExecutor(n_threads) as pool:
         waiting: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                waiting.append(pool.submit(copy_context().run, function, item))  # whoever watches, watches it too
-                if len(waiting) > 2 * n_threads:
-                    yield waiting.popleft().result()
-            while waiting:
+        for item in items:
+            waiting.append(pool.submit(copy_context().run, function, item))  # whoever watches, watches it too
+            if len(waiting) > 2 * n_threads:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()

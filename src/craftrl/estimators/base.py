@@ -75,12 +75,17 @@ class Learner(TransformerMixin, BaseEstimator):
     def transform(self, x: Any) -> Ints:
         """The learned states (n, H) of trajectories, in whatever form `fit` takes them; -1 where one is over.
 
-        Trajectories may be shorter than those fitted; longer ones need `stationary=True`.
+        Trajectories may be shorter than those fitted; longer ones need `stationary=True`. Steps that `fit` left out,
+        since few trajectories reach them, have no state either (-1).
         """
         self._check_fitted()
+        cut = any(choice.parameter == "horizon" for choice in getattr(self, "choices_", ()))
         states = []
         for h, x_h, there in each_step(x, len(self.obs_shape_)):
             if h > len(self.encoders_) and not hasattr(self, "encoder_"):
+                if cut:
+                    states.append(np.full(len(x_h), -1))
+                    continue
                 raise InvalidDataError(
                     f"Trajectories must have at most {len(self.encoders_)} steps, as those fitted; longer ones were "
                     "given; cut them, or fit with stationary=True."

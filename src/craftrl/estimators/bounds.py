@@ -12,7 +12,7 @@ from dataclasses import replace
 from craftrl.core.craft import Bounds
 from craftrl.data.dataset import TrajectoryDataset
 
-__all__ = ["BOUNDS", "settings"]
+__all__ = ["BOUNDS", "eta_beside", "settings"]
 
 BOUNDS = ("alpha", "eta", "nu")
 ALPHAS = (1.0, 0.5, 0.25)

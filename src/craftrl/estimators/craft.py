@@ -37,7 +37,7 @@ from craftrl.estimators.learned import Runs
 from craftrl.estimators.matching import Matching
 from craftrl.estimators.sharing import Shared
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
 
 if TYPE_CHECKING:
@@ -86,6 +86,9 @@ class CRAFT(Learner):
     stationary
         True if an observation means the same at every step: then one encoder is learned for all of them, and
         `encode(x)` needs no h. "auto" takes True for images and False for everything else.
+    horizon
+        How many steps are learned from; None for all. "auto" takes those that enough trajectories of every agent reach:
+        50 of them, or half of its trajectories where it has fewer than 100.
 
     Attributes
     ----------
@@ -138,6 +141,7 @@ class CRAFT(Learner):
         clusterer: ClustererName | Auto = "auto",
         relabel: bool | Auto = "auto",
         stationary: bool | Auto = "auto",
+        horizon: int | Auto | None = "auto",
     ) -> None:
         self.oracle = oracle
         self.alpha = alpha
@@ -147,6 +151,7 @@ class CRAFT(Learner):
         self.clusterer = clusterer
         self.relabel = relabel
         self.stationary = stationary
+        self.horizon = horizon
 
     @classmethod
     def paper(cls, oracle: Oracle | str = "coordinates", *, alpha: float, eta: float, nu: float) -> Self:
@@ -160,6 +165,7 @@ class CRAFT(Learner):
             clusterer="scan",
             relabel=False,
             stationary=False,
+            horizon=None,
         )
 
     def fit(
@@ -182,6 +188,9 @@ class CRAFT(Learner):
 
     def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, tested: bool) -> Self:
         """`fit` on data in one form; `tested`: whether what was learned is tested, and warned of."""
+        H = data.tau.well_reached() if self.horizon == "auto" else self.horizon or data.tau.H
+        cut = () if H == data.tau.H else (Choice("horizon", H, "few trajectories of some agent are longer."),)
+        data = replace(data, tau=data.tau.first_steps(H))
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -211,7 +220,7 @@ class CRAFT(Learner):
         self._keep_encoders(fitted, shared, data)
         self.f_ = fitted.result.f
         self.trace_ = replace(trace, oracle_use=ask.use)
-        self.choices_ = (*chosen, *fitted.choices, *reading.choices, *found)
+        self.choices_ = (*chosen, *cut, *fitted.choices, *reading.choices, *found)
         warn(self.trace_.findings, stacklevel=3)
         return self
 
@@ -281,7 +290,7 @@ class CRAFT(Learner):
             check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
         if probe is not None:
             check_counting(probe, "diagnose")
-        data = as_dataset(x, agent)
+        data = self.steps_fitted(as_dataset(x, agent))
         n, H = self.sizes_fitted()
         if (n, H) != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
             raise InvalidDataError(
@@ -316,6 +325,11 @@ class CRAFT(Learner):
         self._check_fitted()
         return self.labels_.shape[0], self.labels_.shape[1]
 
+    def steps_fitted(self, data: Grouped) -> Grouped:
+        """Data with the steps that were learned from, where it has more."""
+        H = len(self.encoders_)
+        return data if data.tau.H <= H else replace(data, tau=data.tau.first_steps(H))
+
     def check_parameters(self) -> None:
         """Raise where a parameter means nothing; the oracle checks its own when it is prepared."""
         for name, check in {"alpha": check_alpha, "eta": check_eta, "nu": check_nu}.items():
@@ -329,6 +343,8 @@ class CRAFT(Learner):
             if not isinstance(value, str) or value not in ("auto", *names):
                 known = ", ".join(map(repr, ("auto", *names)))
                 raise InvalidParameterError(f"{name} must be one of {known}; {shown(value)} was given.")
+        if self.horizon is not None and self.horizon != "auto":
+            check_whole("horizon", self.horizon, 2)
         for name in ("relabel", "stationary"):
             value = getattr(self, name)
             if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
@@ -365,7 +381,7 @@ class CRAFT(Learner):
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
         known = {name: getattr(self.bounds_, name) for name in BOUNDS}
-        again = clone(self).set_params(oracle=clone(self.oracle_), **known)
+        again = clone(self).set_params(oracle=clone(self.oracle_), horizon=None, **known)
         # Where starts were given, those of a sample are read off.
         several = self.n_states_[1] > 1 and not hasattr(self, "encoder_")
         start = self.encoders_[1](sample.at(1)) if several else None

@@ -1,9 +1,8 @@
 """Fits of finite classes: Algorithm 2 with bounds that are given or chosen, and one encoder for all steps.
 
-Bounds are chosen by the encoders that come out: of the settings tried, the one whose encoders are the best chain by the
-coupling's own criterion (`PreparedCounting.chain_cost`). For `stationary=True` nothing is searched: one encoder serves
-all steps, and the class is finite, so each is scored by how well its values at neighbouring steps tell the agents
-apart, and by whether they leave something out; the best one's values are the states.
+Bounds are chosen by the encoders that come out: of the settings tried, the one whose encoders tell the agents apart
+best and leave least out (`PreparedCounting.beyond_losses`). For `stationary=True` nothing is searched: one encoder
+serves all steps, and the class is finite, so each is scored in that way, and the best one's values are the states.
 
 Paper: Algorithm 2, for finite hypothesis classes
 """
@@ -11,14 +10,14 @@ Paper: Algorithm 2, for finite hypothesis classes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import Bounds, ClustererName, Result, craft
-from craftrl.core.encoders import ConstantEncoder, Encoder, ValueEncoder
+from craftrl.core.encoders import Encoder, ValueEncoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
@@ -28,12 +27,12 @@ from craftrl.errors import InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, eta_beside, settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence
 from craftrl.oracles.base import Choice
-from craftrl.oracles.counting import CONSTANT, PreparedCounting
+from craftrl.oracles.finite import CONSTANT, PreparedCounting
 from craftrl.progress import tell
 
 __all__ = ["Fitted", "fit_by_step", "fit_stationary"]
 
-ALPHA, ETA = 0.25, 0.05  # of the grid on which chains of encoders are compared
+ALPHA, ETA = 0.25, 0.05  # of the grid on which encoders are compared
 PROMISING = 8  # encoders that are tested for what their values leave out
 ONE_START = 5.0  # nats, and as many as the choice among all encoders may be worth by chance
 
@@ -65,31 +64,38 @@ def fit_by_step(
     start: Labels | None,
     ask: OracleCalls,
 ) -> Fitted:
-    """Algorithm 2, at the bounds that are known or, where some are not, at the best of nine settings."""
+    """Algorithm 2, at the bounds that are known or, where some are not, at the best of nine settings.
+
+    Where one finds too many states, a smaller alpha finds even more; smaller eta and nu need not: the grid is wider.
+    """
     tau = prepared.tau
     free = [name for name in BOUNDS if name not in known]
-    n_pairs = int((tau.lengths - 1).sum())
-    best = np.inf, np.inf
+    best: tuple[float, float] = (np.inf, np.inf)
     tried = 0
+    crowded: tuple[float, float] | None = None
     for bounds in settings(tau, known):
+        if crowded == (bounds.eta, bounds.nu):
+            continue
         tell("run")
         tried += 1
         run = craft(prepared, bounds, coupling=coupling, clusterer=clusterer, relabel=relabel, start=start, ask=ask)
-        codes = _codes(run, prepared, ask)
+        codes = np.empty((tau.H, tau.n), dtype=np.int32)
+        for h, encoder in enumerate(run.encoders, start=1):
+            codes[h - 1] = ask("reading", prepared.read, encoder, h)
         if not free:
-            return Fitted(run, bounds, (), codes)
-        path = [_index(encoder) for encoder in run.encoders]
-        nats = chained_evidence(codes.T, tau) * n_pairs + _not_closed(path, prepared)
+            return Fitted(run, bounds, (), codes.T)
+        path = [encoder.index if isinstance(encoder, ValueEncoder) else CONSTANT for encoder in run.encoders]
+        nats = chained_evidence(codes, tau) * int((tau.lengths - 1).sum()) + _left_out(path, prepared)
         score = round(nats, 6), _unnamed(codes, run.n_states)  # equal encoders tie, whatever their states are called
         if score < best:
-            best, found = score, Fitted(run, bounds, (), codes)
-        if score[1] == 0 and coupling != "independent" and path == _path(run.trace):
+            best, found = score, Fitted(run, bounds, (), codes.T)
+        chain = [run.trace.models[0].i, *(model.j for model in run.trace.models)]
+        if score[1] == 0 and coupling != "independent" and path == chain:
             break  # these encoders are the best chain there is, and their values the states
         if len(run.trace.outcomes().get("too many states", ())) > tau.H / 2:
-            break  # lower bounds find even more
+            crowded = bounds.eta, bounds.nu
     why = f"of {tried} settings tried, its encoders are the best chain of codes."
-    choices = tuple(Choice(name, getattr(found.bounds, name), why) for name in free)
-    return Fitted(found.result, found.bounds, choices, found.codes)
+    return replace(found, choices=tuple(Choice(name, getattr(found.bounds, name), why) for name in free))
 
 
 def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: OracleCalls) -> Fitted:
@@ -107,51 +113,40 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
             "stationary=True needs one class of encoders for all steps; this oracle has one for each h; give "
             "FiniteOracle a list of functions."
         )
-    counts = ask("sharing", _own_pairs, prepared)  # (H-1, |Phi|, N_s, N_s, K)
+    counts = np.stack([ask("sharing", prepared.counter.matched, h) for h in range(1, tau.H)])  # (H-1, |Phi|, ., ., K)
     by_step = agents_evidence(counts, tau).sum(axis=(0, 2, 3))
     pooled = agents_evidence(counts.sum(axis=0), tau).sum(axis=(1, 2))
     nats = np.minimum(by_step, pooled)
     one_first = (counts[0].sum(axis=(2, 3)) > 0).sum(axis=1) == 1
     order = np.argsort(nats, kind="stable")
-    promising = np.union1d(order[:PROMISING], order[one_first[order]][:PROMISING])
     score = np.full(len(nats), np.inf)
-    for i in promising:
-        score[i] = nats[i] + _not_closed([int(i)] * tau.H, prepared)
+    for i in np.union1d(order[:PROMISING], order[one_first[order]][:PROMISING]):
+        score[i] = nats[i] + _left_out([int(i)] * tau.H, prepared)
     index = int(np.argmin(score))
     if one_first.any():
         other = int(np.argmin(np.where(one_first, score, np.inf)))
         index = other if score[other] - score[index] < ONE_START + np.log(len(nats)) else index
     score /= max(int(counts[:, 0].sum()), 1)
-    bounds = settings(tau, known)[0]
     values = np.stack([prepared.values(h, index) for h in range(1, tau.H + 1)], axis=1)
     occurs = tally(values.ravel(), prepared.N_s) > 0
     state_of = np.where(occurs, np.cumsum(occurs) - 1, np.cumsum(~occurs) + occurs.sum() - 1)
     labels = renamed(values, state_of)
     encoder = prepared.oracle.encoder(1, index, state_of)
-    result = _as_recorded(prepared, index, labels, bounds, encoder)
     others = np.delete(score, index).min(initial=np.inf)
     beside = f"; {others:.4f} by the next best" if np.isfinite(others) else ""
     why = f"of {len(score)}, its values tell the agents apart best ({score[index]:.4f} nats per pair{beside})."
-    choices = [Choice("encoder", index, why)]
+    bounds = settings(tau, known)[0]
     because = "with stationary=True bounds decide nothing but the grid on which log-odds are shown."
-    choices += [Choice(name, getattr(bounds, name), because) for name in BOUNDS if name not in known]
-    return Fitted(result, bounds, tuple(choices), labels, encoder)
+    choices = [Choice(name, getattr(bounds, name), because) for name in BOUNDS if name not in known]
+    result = _as_recorded(prepared, index, labels, bounds, encoder)
+    return Fitted(result, bounds, (Choice("encoder", index, why), *choices), labels, encoder)
 
 
-def _not_closed(path: Sequence[int], prepared: PreparedCounting) -> float:
-    """What the Markov coupling charges codes for beyond their losses, in nats; 0 where that would take too long.
-
-    That is what else tells the agents apart once a code is known, less what the code tells by itself, and what codes
-    depend on beside the code before and after them. States owe nothing; states that are fused do.
-    """
+def _left_out(path: Sequence[int], prepared: PreparedCounting) -> float:
+    """What codes owe beyond their losses, in nats; 0 where counting it would take too long."""
     if prepared.affordable("markov") is not None:
         return 0.0
-    grid = Grid.from_bounds(ALPHA, eta_beside(prepared.tau, ETA))
-    return prepared.chain_cost(path, grid, "markov") - prepared.chain_cost(path, grid, "chain")
-
-
-def _own_pairs(prepared: PreparedCounting) -> NDArray[np.int64]:
-    return np.stack([prepared.own_pair_counts(h) for h in range(1, prepared.tau.H)])
+    return prepared.beyond_losses(path, Grid.from_bounds(ALPHA, eta_beside(prepared.tau, ETA)))
 
 
 def _as_recorded(
@@ -194,26 +189,6 @@ def _as_recorded(
     return Result((encoder,) * tau.H, labels, Trace(grid, tuple(steps), f.models), f.f, n_starts)
 
 
-def _codes(run: Result, prepared: PreparedCounting, ask: OracleCalls) -> Labels:
-    codes = np.empty((len(run.encoders), prepared.tau.n), dtype=np.int32)
-    for h, encoder in enumerate(run.encoders, start=1):
-        codes[h - 1] = ask("reading", prepared.read, encoder, h)
-    return codes.T
-
-
-def _index(encoder: Encoder) -> int:
-    """The encoder's number in its class."""
-    if isinstance(encoder, ConstantEncoder):
-        return CONSTANT
-    assert isinstance(encoder, ValueEncoder), "encoders of a finite class are its members"
-    return encoder.index
-
-
-def _path(trace: Trace) -> list[int]:
-    """The encoders that the log-odds read, where all steps have one each."""
-    return [trace.models[0].i, *(model.j for model in trace.models)]
-
-
 def _unnamed(codes: Labels, n_states: Sequence[int]) -> float:
     """How far the states that CRAFT found are from those that its encoders read; 0 where they are the same.
 
@@ -222,8 +197,7 @@ def _unnamed(codes: Labels, n_states: Sequence[int]) -> float:
     for no state, and the states that no code stands for.
     """
     total = 0.0
-    for code, n in zip(codes.T, n_states):
+    for code, n in zip(codes, n_states):
         visits = tally(code, n)
-        total += int(visits[n:].sum()) / max(int(visits.sum()), 1)
-        total += n - int((visits[:n] > 0).sum())
+        total += int(visits[n:].sum()) / max(int(visits.sum()), 1) + n - int((visits[:n] > 0).sum())
     return total

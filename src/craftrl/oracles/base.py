@@ -12,18 +12,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from craftrl.arguments import shown
 from craftrl.core.encoders import Encoder
-from craftrl.core.oracle import COUPLINGS, Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
+from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 
 __all__ = [
-    "COUPLINGS",
     "Choice",
     "Coupling",
     "Encoder",
@@ -35,7 +33,6 @@ __all__ = [
     "check_data",
 ]
 
-Ints = NDArray[np.integer]
 RELABEL = "states read off each new encoder keep the trajectories that fall between clusters."
 
 
@@ -53,8 +50,7 @@ class Choice(Savable):
     @property
     def setting(self) -> str:
         """The parameter and its value, such as "alpha = 0.5"."""
-        value = f"{self.value:.4g}" if isinstance(self.value, float) else getattr(self.value, "__name__", self.value)
-        return f"{self.parameter} = {value}"
+        return f"{self.parameter} = {f'{self.value:.4g}' if isinstance(self.value, float) else self.value}"
 
 
 class Oracle(BaseEstimator, Savable, ABC):
@@ -70,10 +66,7 @@ class Oracle(BaseEstimator, Savable, ABC):
         """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""
 
     def suits(self) -> tuple[Choice, ...]:
-        """What to take for `coupling`, `clusterer` and `relabel` where the user says "auto", and why.
-
-        This is the answer of an oracle of which nothing is known: the paper's, but for relabelling.
-        """
+        """What to take for `coupling`, `clusterer` and `relabel` where the user says "auto", and why."""
         return (
             Choice("coupling", "independent", "the paper's, which asks nothing more of an oracle."),
             Choice("clusterer", "scan", "the paper's scan over heavy bins."),
@@ -91,17 +84,14 @@ class Oracle(BaseEstimator, Savable, ABC):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
-        return all(self.same_value(mine[name], theirs[name]) for name in mine)
+        return self.same_value(*(list(each.get_params(deep=False).values()) for each in (self, other)))
 
     __hash__ = None  # type: ignore[assignment]
 
     def same_value(self, a: Any, b: Any) -> bool:
         """Whether two values of one parameter mean the same."""
-        if a is b:
-            return True
-        if type(a) is not type(b):
-            return False
+        if a is b or type(a) is not type(b):
+            return a is b
         if isinstance(a, np.ndarray):
             return np.array_equal(a, b)
         if isinstance(a, (list, tuple)):
@@ -109,8 +99,8 @@ class Oracle(BaseEstimator, Savable, ABC):
         if isinstance(a, partial):
             return self.same_value((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
         if isinstance(a, BaseEstimator) and not isinstance(a, Oracle):
-            mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
-            return mine.keys() == theirs.keys() and all(self.same_value(mine[name], theirs[name]) for name in mine)
+            mine, theirs = (list(each.get_params(deep=False).items()) for each in (a, b))
+            return self.same_value(mine, theirs)
         return bool(a == b)
 
     def saved(self) -> dict[str, Any]:

@@ -29,20 +29,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_room_in_memory
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
 from craftrl.core.oracle import Coupling
 from craftrl.engine.counting import Counter, Int64, Tile
 from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
-from craftrl.engine.packing import LANES, NOTHING, View
-from craftrl.errors import InvalidParameterError
+from craftrl.engine.packing import LANES, View
 
-__all__ = ["CONSTANT", "MarkovChain", "affordable", "chain_views", "check_affordable", "shortest_path"]
+__all__ = ["MarkovChain", "chain_views", "obstacle", "shortest_path"]
 
-CONSTANT = -1  # in place of an encoder's number: the constant one, with which a chain from one start begins
-LONG, TOO_LONG = 60.0, 3600.0  # seconds on one core: where it is no longer the default, and where it is refused
-LARGE, TOO_LARGE = 2**30, 2**33  # bytes, likewise
 SECONDS_EACH = 25e-9  # for a cell of a table or a vector of bits, measured
 BYTES_EACH = 25  # for each pair of encoders: its charge, its dependences, their sum, and whether they are settled
 BYTES_MADE = 16  # for each pair of encoders of the largest two steps, while those are made
@@ -65,9 +60,8 @@ def shortest_path(tiles: Iterable[Tile]) -> tuple[list[int], int]:
         through = cost[first : first + len(loss), None] + loss if h else loss
         row = np.argmin(through, axis=0)
         found = np.take_along_axis(through, row[None], axis=0)[0]
-        better = found < best
-        best = np.where(better, found, best)
-        back[h] = np.where(better, first + row, back[h])
+        back[h] = np.where(found < best, first + row, back[h])
+        best = np.minimum(best, found)
     path = [int(np.argmin(best))]
     for choice in reversed(back):
         path.append(int(choice[path[-1]]))
@@ -76,14 +70,7 @@ def shortest_path(tiles: Iterable[Tile]) -> tuple[list[int], int]:
 
 def chain_views(H: int, one_start: bool) -> list[View]:
     """The encoders to choose from at each step: from one start, the constant one at the first."""
-    return [View(1, NOTHING) if one_start else View(1), *map(View, range(2, H + 1))]
-
-
-def pair_loss(counter: Counter, h: int, i: int, j: int, grid: Grid) -> int:
-    """The loss of one pair of encoders of h and h + 1, in fixed point."""
-    first = View(h, NOTHING) if i == CONSTANT else View(h, slice(i, i + 1))
-    counts = counter.pairs(first, View(h + 1, slice(j, j + 1)))[..., 0, 0]
-    return int(best_bins(counts.transpose(1, 2, 0), grid)[1].sum())
+    return [View(0 if one_start else 1), *map(View, range(2, H + 1))]
 
 
 class MarkovChain:
@@ -95,15 +82,13 @@ class MarkovChain:
 
     def __init__(self, counter: Counter, one_start: bool) -> None:
         self.counter = counter
-        codes = chain_views(counter.tau.H, one_start)
+        H = counter.tau.H
+        self.after = chain_views(H, one_start)[1:]
         # Pair h is of those trajectories that have both steps. `seen` are all encoders: what codes may depend on.
-        self.before = [View(code.h, code.encoders, code.h + 1) for code in codes[:-1]]
-        self.seen_before = [View(code.h, until=code.h + 1) for code in codes[:-1]]
-        self.after = codes[1:]
-        pairs = range(len(self.after))
-        self.left_out = list(
-            counter.map(lambda h: agent_dependence(counter, self.before[h], self.seen_before[h]), pairs)
-        )
+        self.seen = [View(h, until=h + 1) for h in range(1, H)]
+        self.before = [View(0, until=2) if one_start else self.seen[0], *self.seen[1:]]
+        pairs = range(H - 1)
+        self.left_out = list(counter.map(lambda h: agent_dependence(counter, self.before[h], self.seen[h]), pairs))
         self.dependences: list[Int64] = list(counter.map(self._bounds, pairs))
         self.settled = [np.zeros(bound.shape, dtype=bool) for bound in self.dependences]
 
@@ -120,48 +105,40 @@ class MarkovChain:
             del costs  # as large as the charges, and to be made again
             list(self.counter.map(self.settle, list(zip(range(len(charges)), best, best[1:]))))
 
-    def cost(self, path: Sequence[int], grid: Grid) -> int:
-        """What a given chain is charged."""
+    def beyond_losses(self, path: Sequence[int], grid: Grid) -> int:
+        """What a chain is charged beside the losses of its pairs."""
         total = 0
         for h, (i, j) in enumerate(pairwise(path)):
             self.settle((h, np.array([i]), np.array([j])))
-            first, second = (CONSTANT if self._is_nothing(h) else i), j
-            alone = self.counter.pairs(View(h + 1, NOTHING), self.before[h])[:, 0, :, 0, i].T
-            own = int(self.left_out[h][i]) - int(best_bins(alone, grid)[1].sum())
-            total += pair_loss(self.counter, h + 1, first, second, grid) + own + int(self.dependences[h][i, j])
+            alone = self.counter.pairs(View(0), self.before[h].part(slice(i, i + 1)))[:, 0, :, 0, 0].T
+            total += int(self.left_out[h][i] + self.dependences[h][i, j]) - int(best_bins(alone, grid)[1].sum())
         return total
 
     def charge(self, h: int, grid: Grid) -> Int64:
         """What pairs of codes do not say about the agent beyond the first code, and what the first one leaves out."""
-        before = self.before[h]
-        pair = self.counter.losses(before, self.after[h], grid)
-        alone = self.counter.losses(View(before.h, NOTHING), before, grid)
+        pair = self.counter.losses(self.before[h], self.after[h], grid)
+        alone = self.counter.losses(View(0), self.before[h], grid)
         pair += (self.left_out[h] - alone[0])[:, None]
         return pair
 
     def settle(self, what: tuple[int, NDArray[np.intp], NDArray[np.intp]]) -> None:
         """The exact dependences of some encoders of one step and some of the next."""
         h, rows, columns = what
-        block = np.ix_(rows, columns)
-        wanted = ~self.settled[h][block]
-        if not wanted.any():
-            return
-        before = self.before[h] if self._is_nothing(h) else self.before[h].take(rows)
-        after = self.after[h].take(columns)
-        found = dependence(self.counter, before, self.seen_before[h], after, wanted)
-        found += dependence(self.counter, after, self.after[h], before, wanted.T).T
-        self.dependences[h][block] = np.where(wanted, found, self.dependences[h][block])
-        self.settled[h][block] = True
+        known = self.settled[h][np.ix_(rows, columns)]
+        rows, columns = rows[~known.all(axis=1)], columns[~known.all(axis=0)]
+        if len(rows):
+            before, after = self.before[h].part(rows), self.after[h].part(columns)
+            found = dependence(self.counter, before, self.seen[h], after)
+            found += dependence(self.counter, after, self.after[h], before).T
+            self.dependences[h][np.ix_(rows, columns)] = found
+            self.settled[h][np.ix_(rows, columns)] = True
 
     def _bounds(self, h: int) -> Int64:
         """Dependences of all pairs of codes of h and h + 1, from below."""
         before, after = self.before[h], self.after[h]
-        bounds = likely_dependence(self.counter, before, self.seen_before[h], after)
+        bounds = likely_dependence(self.counter, before, self.seen[h], after)
         bounds += likely_dependence(self.counter, after, after, before).T
         return bounds
-
-    def _is_nothing(self, h: int) -> bool:
-        return isinstance(self.before[h].encoders, str)
 
 
 def through_costs(costs: Sequence[Int64]) -> list[Int64]:
@@ -174,75 +151,28 @@ def through_costs(costs: Sequence[Int64]) -> list[Int64]:
     return [a + b for a, b in zip(there, reversed(back))]
 
 
-# -- what a coupling costs, and what it can add up -------------------------------------------------------------------
+def obstacle(counter: Counter, coupling: Coupling, most_seconds: float, most_bytes: float) -> str:
+    """Why a coupling cannot be had on these data, as half a sentence; "" if it can.
 
-
-def affordable(counter: Counter, coupling: Coupling) -> tuple[Coupling, str] | None:
-    """Another coupling and why, where this one would take minutes, or could not add up so many losses; else None."""
-    wanted, why = coupling, ""
-    if coupling == "markov":
-        seconds, n_bytes = markov_cost(counter)
-        if seconds > LONG or n_bytes > LARGE:
-            cost = in_words(seconds, n_bytes)
-            wanted, why = "chain", f'the class is finite; "markov" may need less data, but would take {cost}.'
-    widest = _widest(counter, wanted)
-    if widest != wanted:
-        n_pairs = int(counter.running[2:].sum())
-        why = f'the losses of {n_pairs:.2g} pairs of observations are more than "{wanted}" can add up.'
-    return None if widest == coupling else (widest, why)
-
-
-def check_affordable(counter: Counter, coupling: Coupling, one_start: bool) -> None:
-    """Refuse what nobody would wait for, no memory would hold, or 64 bits cannot add up."""
-    if not sums_fit(counter, coupling):
-        widest = _widest(counter, coupling)
-        other = "" if widest == coupling else f"coupling='{widest}', "
-        raise InvalidParameterError(
-            f"coupling='{coupling}' adds up losses of all steps in 64 bits, which must be enough; "
-            f"{int(counter.running[2:].sum()):.2g} pairs of observations are too many for it; use {other}fewer "
-            "trajectories or fewer steps."
-        )
-    if coupling != "markov":
-        return
-    seconds, n_bytes = markov_cost(counter, one_start)
-    if seconds > TOO_LONG * len(counter.parts.rows) or n_bytes > TOO_LARGE:
-        raise InvalidParameterError(
-            f"coupling='markov' counts triples of encoders and must do with an hour and {TOO_LARGE >> 30} GiB; up to "
-            f"{max(counter.sizes)} encoders of {counter.N_s} values on {counter.tau.H} steps would take "
-            f"{in_words(seconds, n_bytes)}; use coupling='chain', fewer encoders, or fewer values."
-        )
-    check_room_in_memory("What is kept of all pairs of encoders", n_bytes, "use coupling='chain', or fewer encoders")
-
-
-def sums_fit(counter: Counter, coupling: Coupling) -> bool:
-    """Whether the losses of all pairs of observations fit into 64 bits, in units of 2^-30 nats.
-
-    A pair loses at most ln K nats by the agent and, where dependences are charged, as much again and 2 ln N_s by the
-    codes on both sides. Steps that are chosen one by one are not added up. Likelihood ratios need n ln n.
+    Losses are added up in 64 bits, in units of 2^-30 nats. A pair of observations loses at most ln K nats by the agent
+    and, where dependences are charged, as much again and 2 ln N_s by the codes on both sides; likelihood ratios need
+    n ln n. Steps that are chosen one by one are not added up. The Markov chain's seconds, on one core, and bytes are
+    rough: bounds for all pairs of encoders, and one round of settling them.
     """
     pairs = counter.running[2:].sum(axis=1).tolist()
     nats = (max(pairs) if coupling == "independent" else sum(pairs)) * math.log(counter.tau.K)
     if coupling == "markov":
         nats = max(2 * nats + 2 * sum(pairs) * math.log(counter.N_s), max(pairs) * math.log(max(pairs[0], 2)))
-    return nats * FIXED_POINT < 2**63
-
-
-def _widest(counter: Counter, wanted: Coupling) -> Coupling:
-    """The coupling wanted, or what comes closest to it and can add up so many pairs."""
-    nearest: tuple[Coupling, ...] = (wanted, "chain", "independent")
-    return next((coupling for coupling in nearest if sums_fit(counter, coupling)), wanted)
-
-
-def markov_cost(counter: Counter, one_start: bool = False) -> tuple[float, int]:
-    """Seconds on one core and bytes, roughly: bounds for all pairs of encoders, and one round of settling them."""
-    pairs = [a * b for a, b in pairwise([1, *counter.sizes[1:]] if one_start else counter.sizes)]
-    triples = sum(pair + AT_ONCE**2 * size for pair, size in zip(pairs, counter.sizes[1:]))
-    words = sum(-(-int(n) // (64 * LANES)) for n in counter.tau.counts)
-    each = counter.tau.K * counter.N_s**3 + (counter.N_s - 1) ** 3 * words
-    return 2 * triples * each * SECONDS_EACH, BYTES_EACH * sum(pairs) + BYTES_MADE * max(pairs)
-
-
-def in_words(seconds: float, n_bytes: int) -> str:
-    """A cost as an error tells it."""
+    if nats * FIXED_POINT >= 2**63:
+        return f"the losses of {sum(pairs):.2g} pairs of observations are more than 64 bits can add up"
+    if coupling != "markov":
+        return ""
+    squares = [a * b for a, b in pairwise(counter.sizes[1:])]
+    triples = sum(square + AT_ONCE**2 * size for square, size in zip(squares, counter.sizes[2:]))
+    vectors = sum(-(-int(n) // (64 * LANES)) for n in counter.tau.counts)
+    cells = counter.tau.K * counter.N_s**3 + (counter.N_s - 1) ** 3 * vectors
+    seconds, n_bytes = 2 * triples * cells * SECONDS_EACH, BYTES_EACH * sum(squares) + BYTES_MADE * max(squares)
+    if seconds <= most_seconds and n_bytes <= most_bytes:
+        return ""
     time = f"{seconds / 3600:,.0f} hours" if seconds > 7200 else f"{seconds / 60:.0f} minutes"
-    return f"about {time} of one core and {n_bytes / 2**30:.1f} GiB"
+    return f"triples of encoders would take about {time} of one core and {n_bytes / 2**30:.1f} GiB"

@@ -25,12 +25,10 @@ from craftrl.engine.packing import View
 from craftrl.oracles.couplings import chain_views, shortest_path
 
 if TYPE_CHECKING:
-    from craftrl.oracles.counting import PreparedCounting
+    from craftrl.oracles.finite import PreparedCounting
 
 __all__ = ["counted_start_test", "counted_starts"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 GRID = Grid.from_bounds(0.5, 0.05)  # on which the pair of encoders is chosen
 PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone counts for, against a cell's own
 
@@ -38,16 +36,16 @@ PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone cou
 def counted_start_test(prepared: PreparedCounting) -> StartTest:
     """Both tests on the values of all encoders of steps 1 and 2."""
     counter = prepared.counter
-    turns = [_split_ratio(counter, turn) for turn in (0, 1)]
-    log_ratio = float(logsumexp([ratio for ratio, _ in turns]) - np.log(2))
+    added, told = np.transpose([_split_ratio(counter, turn) for turn in (0, 1)])
+    log_ratio = float(logsumexp(added) - np.log(2))
     n = max(int(counter.running[2].sum()), 1)
     tables = np.ascontiguousarray(_value_counts(counter, View(1)).transpose(1, 2, 0))  # (N_s, |Phi_1|, K)
     log_p, _ = dependence(tables, np.zeros(len(tables), dtype=np.int64))
     return StartTest(
         p_first=float(np.exp(min(log_p.min() + np.log(len(log_p)), 0.0))),  # of the best of all encoders
         p_beyond=float(np.exp(min(-log_ratio, 0.0))),
-        added=sum(ratio for ratio, _ in turns) / n,
-        told=sum(told for _, told in turns) / n,
+        added=float(added.sum()) / n,
+        told=float(told.sum()) / n,
     )
 
 
@@ -66,40 +64,31 @@ def counted_starts(prepared: PreparedCounting) -> Labels:
 
 
 def _split_ratio(counter: Counter, turn: int) -> tuple[float, float]:
-    """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there."""
+    """ln of the likelihood ratio on half `turn`, and by how much the pair beats the agents' shares there.
+
+    A cell's shares of the agents are drawn towards those of its x_2 alone, by weights that are averaged over.
+    """
     seen, unseen = ([View(h, half=half) for h in (1, 2)] for half in (1 - turn, turn))
     [(i, j)] = counter.best_pairs(seen, GRID)
     pair = slice(i, i + 1), slice(j, j + 1)
     trained, tested = (
-        counter.pairs(*(view.take(one) for view, one in zip(views, pair)))[..., 0, 0].transpose(1, 2, 0)
+        counter.pairs(*(view.part(one) for view, one in zip(views, pair)))[..., 0, 0].transpose(1, 2, 0)
         for views in (seen, unseen)
     )
-    by_pair = _predicted(trained, tested)
-    shares = counter.totals(unseen[1])
-    prior = -shares_loss(shares) * float(shares.sum())
-    return by_pair - max(prior, _best_alone(counter, unseen[1])), by_pair - prior
-
-
-def _predicted(trained: Ints, tested: Ints) -> float:
-    """The log-likelihood of counts (N_1, N_2, K) by what other counts teach.
-
-    A cell's shares are drawn towards those of its x_2 alone, by weights that are averaged over: a likelihood too.
-    """
     alone = trained.sum(axis=0) + 0.5
     alone = alone / alone.sum(axis=-1, keepdims=True)
     size = trained.sum(axis=-1, keepdims=True)
     each = [np.log((trained + weight * alone) / (size + weight)) for weight in PRIOR_WEIGHTS]
-    return float(logsumexp([(tested * log_p).sum() for log_p in each]) - np.log(len(each)))
-
-
-def _best_alone(counter: Counter, view: View) -> float:
-    """The log-likelihood of the agents by the best encoder of x_2, each with its best table on these very data."""
-    counts = np.ascontiguousarray(_value_counts(counter, view).transpose(1, 0, 2), dtype=np.float64)
+    by_pair = float(logsumexp([(tested * log_p).sum() for log_p in each]) - np.log(len(each)))
+    # Every encoder of x_2 with its best table on these very data.
+    counts = np.ascontiguousarray(_value_counts(counter, unseen[1]).transpose(1, 0, 2), dtype=np.float64)
     whole = counts.sum(axis=1)
-    return float((xlogy(counts, counts).sum(axis=(0, 1)) - xlogy(whole, whole).sum(axis=0)).max())
+    by_one = float((xlogy(counts, counts).sum(axis=(0, 1)) - xlogy(whole, whole).sum(axis=0)).max())
+    shares = counter.totals(unseen[1])
+    prior = -shares_loss(shares) * float(shares.sum())
+    return by_pair - max(prior, by_one), by_pair - prior
 
 
-def _value_counts(counter: Counter, view: View) -> Ints:
+def _value_counts(counter: Counter, view: View) -> NDArray[np.int64]:
     """How often each agent shows each value of each encoder: (K, N_s, I)."""
-    found = counter.margins(view)
-    return np.concatenate([counter.totals(view)[:, None, None] - found.sum(axis=1, keepdims=True), found], axis=1)
+    return counter.pairs(View(0, half=view.half), view)[:, 0, :, 0]

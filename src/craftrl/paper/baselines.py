@@ -24,7 +24,7 @@ from craftrl.data.inputs import Grouped, as_dataset
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
-from craftrl.oracles.counting import CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 
 Ints = NDArray[np.integer]
 AT_ONCE = 2**20  # counts of pairs of values that are looked at together

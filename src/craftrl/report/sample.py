@@ -76,7 +76,7 @@ def _runs(mine: slice) -> list[tuple[int, int]]:
 
 def the_data_fitted(model: CRAFT, x: Any, agent: Any = None) -> TrajectoryDataset:
     """The data, if it is that which the model was fitted to; a model of an older version is taken at its sizes."""
-    tau = as_dataset(x, agent).tau
+    tau = model.steps_fitted(as_dataset(x, agent)).tau
     known = getattr(model, "data_", None)
     n, H = model.sizes_fitted()
     if (tau.n, tau.H) != (n, H) or tau.obs_shape != model.obs_shape_:

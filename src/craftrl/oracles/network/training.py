@@ -27,7 +27,7 @@ from craftrl.oracles.network.noise import with_own_noise
 from craftrl.oracles.network.parts import Part, keep_freed_memory
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
 from craftrl.oracles.network.side_by_side import Map, cores_for, gradients, may_be_apart, side_by_side
-from craftrl.progress import progress_bar, tell
+from craftrl.progress import progress_bar, tell, watched
 
 __all__ = ["Loss", "train"]
 
@@ -255,6 +255,7 @@ def _enough_memory() -> Iterator[None]:
 
 
 def _bar(training: Training, name: str, start: int) -> Any:
-    if training.progress is False or (training.progress is None and not sys.stderr.isatty()) or not speaks():
+    unseen = training.progress is None and not sys.stderr.isatty()
+    if training.progress is False or unseen or watched() or not speaks():  # a fit shows one bar over all of them
         return None
     return progress_bar(total=training.epochs, initial=start, desc=name, leave=False)
