@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_flag, check_whole, is_whole, shown
-from craftrl.errors import InvalidDataError, InvalidParameterError, require
+from craftrl.data.files import UNREADABLE
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.importing.recordings import Cut, Recording
 
 TOLERANCE = 1e-6  # seconds
@@ -100,7 +101,13 @@ class Episode(NamedTuple):
 
 def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
     """The episodes of a recording, in one pass: frames are decoded once, and only those that are kept are converted."""
-    content, stride, clip, path = recording.read(), reading.stride, reading.clip, recording.path
+    stride, clip, path = reading.stride, reading.clip, recording.path
+    try:
+        content = recording.read()
+    except CraftError:
+        raise
+    except UNREADABLE as error:
+        raise InvalidDataError(f"{path} must be readable; it is not ({error!r}); copy it again.") from error
     frames, actions = content.frames, content.actions
     if isinstance(frames, np.ndarray):
         beside = None if actions is None else actions[::stride]  # of a million short episodes, none is taken apart

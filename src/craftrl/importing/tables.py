@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, require
 from craftrl.importing.recordings import Content, Frame, Recording, in_order, name_in, picture, stamp, video
 
@@ -169,9 +168,9 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
             raise InvalidDataError(f"A dataset must hold its data itself; {root} takes {path}, which lies elsewhere.")
         return path
 
-    def content(number: int, n: int, row: dict[str, Any]) -> Content:
-        path = file("data", row, "data")
-        table = _held_table(path)
+    def read(row: dict[str, Any]) -> Content:
+        number, n, path = int(row["episode_index"]), int(row["length"]), file("data", row, "data")
+        table = _held_table(path, stamp(path))
         own = table.filter(np.asarray(table.column("episode_index")) == number)
         actions = _numbers(own, ["action"], path) if "action" in kinds else None
         if kinds[key] == "video":
@@ -182,15 +181,6 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
             images = [io.BytesIO(image["bytes"]) for image in own.column(key).to_pylist()]
             return Content(((i / fps, partial(picture, image, path)) for i, image in enumerate(images)), actions)
         return Content(_numbers(own, [key], path), actions)
-
-    def read(row: dict[str, Any]) -> Content:
-        try:
-            return content(int(row["episode_index"]), int(row["length"]), row)
-        except InvalidDataError:
-            raise
-        except UNREADABLE as error:
-            number = row["episode_index"]
-            raise InvalidDataError(f"Episode {number} of {root} cannot be read ({error!r}); copy it again.") from error
 
     columns = ["episode_index", "length", "data/chunk_index", "data/file_index"]
     if kinds[key] == "video":
@@ -210,7 +200,10 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
     return [Recording("", f"episode {row['episode_index']}", version, "LeRobot", partial(read, row)) for row in rows]
 
 
-_held_table = lru_cache(maxsize=1)(_table)  # the file of `data` that was read last: many episodes share one
+@lru_cache(maxsize=1)
+def _held_table(path: Path, version: str) -> Table:
+    """The file of `data` that was read last: many episodes share one."""
+    return _table(path)
 
 
 def _exactly(n: int, frames: Any, name: str) -> Iterator[Frame]:
