@@ -10,7 +10,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.errors import InvalidDataError, require
-from craftrl.importing.recordings import Content, Frame, Recording, in_order, name_in, picture, stamp, video
+from craftrl.importing.recordings import Content, Frame, Recording, held, in_order, name_in, picture, stamp, video
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -36,8 +36,8 @@ def table_files(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> lis
     """Each episode in the tables is a recording."""
 
     def read(file: Path, version: str, i: int) -> Content:
-        held = _episodes(file, version, keys)
-        return Content(held.x[held.rows[i]], None if held.actions is None else held.actions[held.rows[i]])
+        own = _episodes(file, version, keys)
+        return Content(own.x[own.rows[i]], None if own.actions is None else own.actions[own.rows[i]])
 
     found = []
     for file in files:
@@ -57,7 +57,7 @@ class _Episodes(NamedTuple):
     rows: list[NDArray[np.int64]]
 
 
-@lru_cache(maxsize=1)  # a file is held while its episodes are read
+@held
 def _episodes(path: Path, version: str, keys: tuple[str, ...]) -> _Episodes:
     table = _table(path)
     names, lower = table.column_names, {name.lower(): name for name in table.column_names}
@@ -200,9 +200,9 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
     return [Recording("", f"episode {row['episode_index']}", version, "LeRobot", partial(read, row)) for row in rows]
 
 
-@lru_cache(maxsize=1)
+@held
 def _held_table(path: Path, version: str) -> Table:
-    """The file of `data` that was read last: many episodes share one."""
+    """A file of `data`: many episodes share one."""
     return _table(path)
 
 
