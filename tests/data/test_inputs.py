@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from craftrl import InvalidDataError, TrajectoryDataset
-from craftrl.data.inputs import as_dataset, each_step
+from craftrl.data.inputs import as_dataset, as_trajectories
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(5, size=(7, 3, 2))
@@ -98,7 +98,7 @@ def test_episodes_of_unequal_length_with_labels():
     same(as_dataset([episodes[:3], episodes[3:]]).tau, TrajectoryDataset.from_episodes([episodes[:3], episodes[3:]]))
 
 
-def test_each_step_takes_trajectories_without_labels(tmp_path):
+def test_trajectories_without_labels(tmp_path):
     TAU.save(tmp_path / "data")
     by_agent = [X[:3], X[3:]]
     for form in (
@@ -111,11 +111,11 @@ def test_each_step_takes_trajectories_without_labels(tmp_path):
         TAU,
         tmp_path / "data",
     ):
-        steps = list(each_step(form, 1))
-        assert [h for h, _, _ in steps] == [1, 2, 3]
-        assert all(np.array_equal(x_h, X[:, h - 1]) and there.all() for h, x_h, there in steps)
+        tau = as_trajectories(form, 1)
+        assert np.array_equal(tau.rows(np.arange(7)), X)
+        assert tau.all_present
     short = TrajectoryDataset.from_episodes([[X[0], X[1, :2]], [X[2]]])
-    assert [there.tolist() for _, _, there in each_step(short, 1)][2] == [True, False, True]
+    assert as_trajectories(short, 1).present(3).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -165,16 +165,16 @@ def test_bad_input_is_refused_in_one_sentence(given, message):
 
 
 @pytest.mark.parametrize("form", [[X[0], X[1, :2], X[2]], [[X[0], X[1, :2]], [X[2]]], [X[0].tolist(), X[1, :2], X[2]]])
-def test_each_step_takes_trajectories_of_unequal_length(form):
-    steps = list(each_step(form, 1))
-    assert [there.tolist() for _, _, there in steps] == [[True] * 3, [True] * 3, [True, False, True]]
-    assert np.array_equal(steps[1][1], X[:3, 1])
+def test_trajectories_of_unequal_length_without_labels(form):
+    tau = as_trajectories(form, 1)
+    assert tau.lengths.tolist() == [3, 2, 3]
+    assert np.array_equal(tau.at(2), X[:3, 1])
 
 
 @pytest.mark.parametrize("form", [[X[0, 0]], [X[0], X[1, :0]], [X[0], 3]])
 def test_what_is_no_trajectory_is_refused(form):
     with pytest.raises(InvalidDataError, match=r"A trajectory must have 2 axes, \(steps, ...\), and at least one step"):
-        list(each_step(form, 1))
+        as_trajectories(form, 1)
 
 
 def test_a_tensor_with_a_gradient_is_no_array():
@@ -192,7 +192,7 @@ def test_a_list_that_holds_itself_is_no_data():
     with pytest.raises(InvalidDataError, match="at least two agents"):
         as_dataset(endless)
     with pytest.raises(InvalidDataError, match="A trajectory must have 2 axes"):
-        list(each_step(endless, 1))
+        as_trajectories(endless, 1)
 
 
 @pytest.mark.parametrize("label", [[0, 2**40], [1, 2], [-1, 0], [0, 1, 1]])

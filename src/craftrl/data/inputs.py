@@ -21,7 +21,7 @@ from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observ
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Grouped", "as_block", "as_dataset", "each_step"]
+__all__ = ["Grouped", "as_block", "as_dataset", "as_trajectories"]
 
 LABELS = (str, bytes, Number, np.bool_)
 
@@ -73,18 +73,22 @@ def as_dataset(x: Any, agent: Any = None) -> Grouped:
     return Grouped(tau.like(rows, label[rows], tau.H, names).checked(), rows, names)
 
 
-def each_step(x: Any, obs_ndim: int) -> Iterator[tuple[int, NDArray[Any], NDArray[np.bool_]]]:
-    """(h, observations (n, *obs), which of them are there) for h = 1, 2, ... of trajectories, whoever made them.
+def as_trajectories(x: Any, obs_ndim: int) -> TrajectoryDataset:
+    """Trajectories whoever made them, as if they were one agent's, in the order given.
 
-    Whatever `as_dataset` takes, without labels; an observation has `obs_ndim` axes. The order is the one given.
+    A dataset, one array, or lists of trajectories, nested in any way; an observation has `obs_ndim` axes.
     """
-    tau = _by_whomever(x, obs_ndim)
-    return ((h, tau.at(h), tau.present(h)) for h in range(1, tau.H + 1))
+    if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
+        return _without_labels(x)
+    array = plain_array(x)
+    if isinstance(x, (list, tuple)) and (array is None or array.ndim != obs_ndim + 2):
+        return _of_one([as_observations(episode, "a trajectory") for episode in _episodes(x, obs_ndim)])
+    return _of_one(as_observations(x, "all trajectories"))
 
 
 def as_block(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Trajectories as one array (n, H, *obs), whoever made them, and which of their observations are there (n, H)."""
-    tau = _by_whomever(x, len(obs_shape))
+    tau = as_trajectories(x, len(obs_shape))
     if not 1 < tau.H <= H or tau.obs_shape != obs_shape:
         raise InvalidDataError(
             f"Trajectories must have 2 to {H} steps of shape {obs_shape}, as those fitted; {tau.H} of shape "
@@ -114,16 +118,6 @@ def _without_labels(x: Any) -> TrajectoryDataset:
     if firsts and all(first is not None and first.ndim > 0 for first in firsts):
         return TrajectoryDataset.from_episodes(x)
     return TrajectoryDataset.from_arrays(x)
-
-
-def _by_whomever(x: Any, obs_ndim: int) -> TrajectoryDataset:
-    """Trajectories without labels: a dataset, one array, or lists of trajectories, nested in any way."""
-    if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
-        return _without_labels(x)
-    array = plain_array(x)
-    if isinstance(x, (list, tuple)) and (array is None or array.ndim != obs_ndim + 2):
-        return _of_one([as_observations(episode, "a trajectory") for episode in _episodes(x, obs_ndim)])
-    return _of_one(as_observations(x, "all trajectories"))
 
 
 def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:

@@ -91,6 +91,8 @@ class DatasetWriter:
             self._lock = os.open(self.path, os.O_RDONLY)
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with this process, however that ends
+                if (self.path / INDEX).exists():  # since we looked
+                    raise BlockingIOError
             except BlockingIOError:
                 os.close(self._lock)
                 raise InvalidParameterError(
@@ -101,7 +103,7 @@ class DatasetWriter:
             for left in (*self.path.glob("[0-9]*.npy"), *self.path.glob(".*.tmp")):
                 if left.name not in kept:
                     left.unlink()
-            self._write_index(UNFINISHED)
+            self._write_index()
         return self
 
     def append(
@@ -178,10 +180,10 @@ class DatasetWriter:
             name = pattern.format(len(self._index["files"]))
             file["files"][name] = _save(self.path / name, np.concatenate(arrays))
         self._index["files"].append(file)
-        self._write_index(UNFINISHED)
+        self._write_index()
 
-    def _write_index(self, name: str) -> None:
-        with written_whole(self.path / name, "dataset") as temporary:
+    def _write_index(self) -> None:
+        with written_whole(self.path / UNFINISHED, "dataset") as temporary:
             temporary.write_text(sealed_text({**self._index, "notes": self.notes}))
 
     def __exit__(
@@ -203,14 +205,14 @@ class DatasetWriter:
             self._write(agent)
         if len(self._index["agents"]) < 2:
             raise InvalidDataError(ONE_AGENT.format(len(self._index["agents"])))
-        if self.url is not None:
+        self._write_index()  # there may be new notes
+        if self.url is None:
+            with told_plainly(self.given, "dataset"):
+                os.replace(self.path / UNFINISHED, self.path / INDEX)
+        else:
             for name in (name for file in self._index["files"] for name in file["files"]):
                 urls.put(self.path / name, f"{self.url}/{name}")
-        self._write_index(INDEX)
-        if self.url is not None:
-            urls.put(self.path / INDEX, f"{self.url}/{INDEX}")
-        with told_plainly(self.given, "dataset"):
-            (self.path / UNFINISHED).unlink()
+            urls.put(self.path / UNFINISHED, f"{self.url}/{INDEX}")
         self.finished = True
 
 
