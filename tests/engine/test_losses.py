@@ -1,4 +1,4 @@
-"""The compiled loss of a cell is that of `best_bins`, and NumPy's where the compiled search might differ."""
+"""The compiled loss of a cell is that of `best_bins`, and NumPy's where floats could not hold it."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from literal_counting import least_loss
 from craftrl import CoordinateOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins, softplus_table
-from craftrl.engine import counting, kernels
+from craftrl.engine import kernels
 from craftrl.engine.packing import View
 
 GRIDS = [
@@ -50,18 +50,6 @@ def test_trying_every_bin_equals_best_bins(grid):
         kernels.sweep_losses(inner, margin, margin, cell, softplus_table(grid).astype(np.float64), out)
         found.append(int(out[0, 0]))
     assert np.array_equal(found, best_bins(cells, grid)[1])
-
-
-def test_grids_that_are_too_fine_are_left_to_numpy(monkeypatch):
-    rng = np.random.default_rng(0)
-    tau = TrajectoryDataset.from_arrays([rng.integers(0, 2, (40, 2, 5), dtype=np.uint8) for _ in range(2)])
-    prepared = CoordinateOracle().prepare(tau)
-    asked = []
-    monkeypatch.setattr(counting, "best_bins", lambda *given: asked.append(1) or best_bins(*given))
-    for grid in (GRIDS[0], GRIDS[4], Grid.from_bounds(0.002, 0.001)):
-        expected = best_bins(prepared.pair_counts(1), grid)[1].sum(axis=(2, 3))
-        assert np.array_equal(prepared.counter.losses(View(1), View(2), grid), expected)
-    assert len(asked) == 2
 
 
 def test_sums_beyond_float_are_left_to_numpy(monkeypatch):

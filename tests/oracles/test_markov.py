@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from itertools import pairwise, product
-from pathlib import Path
 
 import literal_markov
 import numpy as np
@@ -229,16 +227,6 @@ def test_a_class_too_large_is_refused_and_the_chain_taken_by_default(monkeypatch
         InvalidParameterError, match=r"within reach .* about 0 minutes .* 0.0 GiB; use coupling='chain', "
     ):
         CRAFT(CoordinateOracle(), **BOUNDS, coupling="markov").fit(tau)
-
-
-def test_the_page_of_the_engine_has_the_measured_times():
-    root = Path(__file__).parents[2]
-    rows = json.loads((root / "benchmarks/results/markov_chain.json").read_text())["rows"]
-    page = (root / "docs/engine.md").read_text()
-    for row in rows:
-        times = " | ".join(f"{1000 * row[name]:,.0f}" for name in ("chain", "markov", "again"))
-        settled = f"{100 * row['settled']:.2f}%"
-        assert f"| {row['M']} | {row['values']} | {row['n']:,} | {times} | {settled} |" in page
 
 
 def test_sums_that_64_bits_cannot_hold_are_refused(tau):

@@ -11,7 +11,8 @@ import pytest
 
 from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
-from craftrl.paper.table1 import CHANCE, NAMES, PUBLISHED, Run, report, run_one, table_of
+from craftrl.paper import table1
+from craftrl.paper.table1 import CHANCE, NAMES, PUBLISHED, Run, report, reproduce_table1, run_one, table_of
 from studies.statistics import percent
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -148,6 +149,30 @@ def test_the_command_writes_rows_table_and_picture(tmp_path: Path, capsys: pytes
     before = (tmp_path / "rows.jsonl").read_bytes()
     assert main(argv) == 0
     assert (tmp_path / "rows.jsonl").read_bytes() == before
+
+
+def test_a_stopped_sweep_goes_on_with_the_rows_that_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"sizes": [40], "horizon": 3, "features": 4, "quiet": True}
+    reproduce_table1(seeds=2, out=tmp_path / "whole", **settings)
+    calls = []
+
+    def stops(run: Run) -> dict[str, float]:
+        calls.append(run)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return run_one(run)
+
+    out = tmp_path / "stopped"
+    monkeypatch.setattr(table1, "run_one", stops)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce_table1(seeds=2, out=out, **settings)
+    rows = out / "rows.jsonl"
+    assert len(rows.read_text().splitlines()) == 2
+    rows.write_text(rows.read_text() + '{"technique": "cra')  # a kill in the middle of a line
+    monkeypatch.setattr(table1, "run_one", lambda run: calls.append(run) or run_one(run))
+    reproduce_table1(seeds=2, out=out, **settings)
+    assert len(calls) == 3 + 4
+    assert rows.read_bytes() == (tmp_path / "whole" / "rows.jsonl").read_bytes()
 
 
 def test_the_command_refuses_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

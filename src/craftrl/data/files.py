@@ -26,19 +26,8 @@ from typing import Any
 from craftrl.arguments import check_flag, check_target
 from craftrl.errors import CraftError, InvalidParameterError
 
-__all__ = [
-    "UNREADABLE",
-    "check_new",
-    "check_suffix",
-    "check_writable",
-    "plain_value",
-    "sealed_text",
-    "told_plainly",
-    "unsealed",
-    "write_json",
-    "write_text",
-    "written_whole",
-]
+__all__ = ["UNREADABLE", "check_new", "check_suffix", "check_writable", "plain_value", "sealed_text"]
+__all__ += ["told_plainly", "unsealed", "write_json", "write_text", "written_whole"]
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # several machines may write into one folder
@@ -77,13 +66,13 @@ def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[
 
 
 def _runs(process: str) -> bool:
-    """Whether a process of this machine is there; one of somebody else's may be."""
+    """Whether a process of this machine is there, whoever's it is."""
     try:
         os.kill(int(process), 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except (OSError, ValueError):
-        return True
+    except (PermissionError, ValueError):
+        pass
     return True
 
 

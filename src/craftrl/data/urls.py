@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.arguments import shown
-from craftrl.data.files import told_plainly, written_whole
+from craftrl.data.files import written_whole
 from craftrl.errors import CraftError, InvalidParameterError, MissingDependencyError, RemoteError, require
 
 __all__ = ["cached", "check_url", "check_writable_url", "exists", "get", "put", "read_bytes", "write_bytes"]
@@ -67,27 +67,14 @@ def get(url: str, local: Path) -> None:
 
 def put(local: Path, url: str) -> None:
     """Copy a file of this machine to a URL, whole or not at all; what was there is replaced."""
-    with _asked(url, "written") as (fs, path):
-        if url.partition("://")[0] in WHOLE_OBJECTS:
-            fs.put_file(str(local), path)
-            return
-        folder, _, name = path.rpartition("/")
-        part = f"{folder}/.{name}.{secrets.token_hex(4)}.tmp"
-        fs.makedirs(folder, exist_ok=True)
-        fs.put_file(str(local), part)
-        fs.mv(part, path)
+    with _placed(url) as (fs, path):
+        fs.put_file(str(local), path)
 
 
 def write_bytes(url: str, data: bytes) -> None:
-    """Put these bytes at a URL, whole or not at all."""
-    local = cached(url) / secrets.token_hex(4)
-    with told_plainly(local, "cache"):
-        local.parent.mkdir(parents=True, exist_ok=True)
-        local.write_bytes(data)
-    try:
-        put(local, url)
-    finally:
-        local.unlink()
+    """Put these bytes at a URL, whole or not at all; what was there is replaced."""
+    with _placed(url) as (fs, path):
+        fs.pipe_file(path, data)
 
 
 def check_writable_url(url: str) -> None:
@@ -96,6 +83,20 @@ def check_writable_url(url: str) -> None:
     write_bytes(probe, b"")
     with _asked(probe, "removed") as (fs, path):
         fs.rm_file(path)
+
+
+@contextmanager
+def _placed(url: str) -> Iterator[tuple[Any, str]]:
+    """fsspec's view of the store and a path there to write to, which becomes that of the URL in the end."""
+    with _asked(url, "written") as (fs, path):
+        if url.partition("://")[0] in WHOLE_OBJECTS:
+            yield fs, path
+            return
+        folder, _, name = path.rpartition("/")
+        part = f"{folder}/.{name}.{secrets.token_hex(4)}.tmp"
+        fs.makedirs(folder, exist_ok=True)
+        yield fs, part
+        fs.mv(part, path)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ Paper: Lines 9-10
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -26,8 +25,6 @@ from craftrl.engine.threads import Item, Result, ordered_map, usable_threads
 __all__ = ["TILE_BYTES", "Counter", "Tile", "count_groups", "count_matched", "count_planes", "slices"]
 
 TILE_BYTES = 8 * 2**20  # what one thread holds of counts and losses at a time, unless a single row takes more
-STEEP = 8  # least second difference of the softplus table with which rounding cannot move the best bin
-MOST_BINS = 256  # of a grid whose every bin is tried; beyond, NumPy's two neighbours are faster
 MOST_ENTRIES = 2**20  # of the tables for more than two agents; beyond, NumPy does without them
 
 Int32 = NDArray[np.int32]
@@ -95,9 +92,8 @@ class Counter:
     def losses(self, p: View, q: View, grid: Grid) -> Int64:
         """The fixed-point loss of the best f over each pair of encoders: (I, J).
 
-        For two agents a cell with counts a, b loses a T[n_xi - j] + b T[j] in bin j, T being the softplus table. Trying
-        all bins gives what `losses.best_bins` finds beside the log ratio, where T is so convex that its rounding cannot
-        matter: the loss of n pairs is off by n/2 at most, while one bin further away costs at least n STEEP / 4 more.
+        For two agents every bin is tried. The loss is convex, so that this finds what `losses.best_bins` finds beside
+        the log ratio; for more agents the compiled loop tries what that tries.
 
         Paper: Line 10, the loss of Equation 13
         """
@@ -106,7 +102,7 @@ class Counter:
         K, totals = self.tau.K, self.totals(p, q)
         n_pairs = int(totals.sum())
         if K == 2:
-            is_compiled = _is_steep(grid) and n_pairs * int(softplus_table(grid)[-1]) < 2**53
+            is_compiled = n_pairs * int(softplus_table(grid)[-1]) < 2**53
         else:
             is_compiled = K <= MOST_CORNERS and max(grid.size ** (K - 1) * K, n_pairs) <= MOST_ENTRIES
         row_bytes = (4 if is_compiled else 128) * K * self.n_values(p) * self.n_values(q) * self.size(q)
@@ -123,7 +119,9 @@ class Counter:
             else:
                 # Where the grid points around a point lie in the table of all, beside the lowest of them.
                 corners = grid.size ** np.arange(K - 1) @ np.indices((min(grid.size, 2),) * (K - 1)).reshape(K - 1, -1)
-                tables = _logarithms(n_pairs), surprise_table(grid, K), corners
+                with np.errstate(divide="ignore"):
+                    logarithms = np.log(np.arange(n_pairs + 1))
+                tables = logarithms, surprise_table(grid, K), corners
                 corner_losses(*counted, *tables, grid.xi, grid.n_xi, found[rows])
         return found
 
@@ -211,16 +209,3 @@ def _completed(inner: Int32, p: Int64, q: Int64, totals: Int64) -> Int64:
     counts[:, 0, 1:] = q - inner.sum(axis=1)
     counts[:, 0, 0] = totals - counts[:, 1:].sum(axis=(1, 2)) - counts[:, 0, 1:].sum(axis=1)
     return counts
-
-
-@lru_cache(maxsize=64)
-def _is_steep(grid: Grid) -> bool:
-    """Whether trying every bin is quick, and finds what the two bins beside the log ratio hold."""
-    return grid.size <= MOST_BINS and (grid.size < 3 or bool(np.diff(softplus_table(grid), 2).min() >= STEEP))
-
-
-@lru_cache(maxsize=4)
-def _logarithms(n: int) -> NDArray[np.float64]:
-    """ln of 0..n, as NumPy has it."""
-    with np.errstate(divide="ignore"):
-        return np.log(np.arange(n + 1))

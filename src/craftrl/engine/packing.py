@@ -57,13 +57,15 @@ class Part:
 
     It is made, and may be sent elsewhere, before it is packed.
 
-    rows      int (n,): the trajectories, as numbers within the whole dataset
-    counts    int (K,): trajectories of each agent
-    segments  int (K + 1,): where each agent's words begin, in whole vectors, and where the last one's end
+    rows       int (n,): the trajectories, as numbers within the whole dataset
+    n_entries  numbers in one observation
+    counts     int (K,): trajectories of each agent
+    segments   int (K + 1,): where each agent's words begin, in whole vectors, and where the last one's end
     """
 
     def __init__(self, tau: TrajectoryDataset, number: int = 0, out_of: int = 1) -> None:
         """One of `out_of` equal parts."""
+        self.H, self.n_entries = tau.H, int(np.prod(tau.obs_shape, dtype=np.int64))
         begin = np.concatenate([[0], tau.counts.cumsum()[:-1]])
         self._first = number * tau.counts // out_of  # of each agent, how many come before these
         self.counts: NDArray[np.int64] = (number + 1) * tau.counts // out_of - self._first
@@ -74,8 +76,7 @@ class Part:
 
     def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """All observations in blocks (m, H, *obs), each with the word at which its bits begin."""
-        row_bytes = max(1, self.tau.H * int(np.prod(self.tau.obs_shape, dtype=np.int64)) * self.tau.dtype.itemsize)
-        size = max(64, BLOCK_BYTES // row_bytes // 64 * 64)
+        size = max(64, BLOCK_BYTES // (self.H * self.n_entries * self.tau.dtype.itemsize) // 64 * 64)
         for word, end, count in zip(self.segments.tolist(), self.counts.cumsum().tolist(), self.counts.tolist()):
             for start in range(end - count, end, size):
                 yield word + (start - end + count) // 64, self.tau.rows(np.arange(start, min(start + size, end)))
@@ -83,10 +84,9 @@ class Part:
     def pack(self, pack: Pack) -> Part:
         """Fill the planes, which are 0 where a trajectory is over."""
         self._planes = [np.zeros((0, 1, self.segments[-1]), dtype=np.uint64), *pack(self)]
-        H = len(self._planes) - 1
-        self._all_reach = int(self.tau.lengths.min(initial=H))
-        self._present = [self.grouped(np.zeros_like(self.tau.lengths), 1)[0]] * (H + 1)
-        for h in range(self._all_reach + 1, H + 1):
+        self._all_reach = int(self.tau.lengths.min(initial=self.H))
+        self._present = [self.grouped(np.zeros_like(self.tau.lengths), 1)[0]] * (self.H + 1)
+        for h in range(self._all_reach + 1, self.H + 1):
             self._present[h] = self.grouped(np.where(self.tau.lengths >= h, 0, -1), 1)[0]
             self._planes[h] &= self._present[h]
         return self
@@ -161,12 +161,11 @@ def pack_coordinates(part: Part, N_s: int = 2, n_threads: int = 1) -> list[Words
     """Every coordinate of the observations as an encoder; they must be integers in 0..N_s-1."""
     from craftrl.engine.kernels import pack_bits
 
-    n_features = int(np.prod(part.tau.obs_shape, dtype=np.int64))
-    planes = np.zeros((part.tau.H, N_s - 1, n_features, part.segments[-1]), dtype=np.uint64)
+    planes = np.zeros((part.H, N_s - 1, part.n_entries, part.segments[-1]), dtype=np.uint64)
 
     def pack(block: tuple[int, NDArray[Any]]) -> None:
         word, x = block
-        flat = np.ascontiguousarray(x.reshape(*x.shape[:2], n_features))
+        flat = np.ascontiguousarray(x.reshape(*x.shape[:2], part.n_entries))
         if N_s == 2 and flat.dtype.itemsize == 1:
             fits = pack_bits(flat.view(np.uint8), planes, 0, word)
         else:

@@ -186,7 +186,7 @@ class FiniteOracle(CountingOracle):
         return list(map(len, classes))
 
     def pack(self, part: Part) -> list[Words]:
-        return pack_functions(part, [self.Phi(h) for h in range(1, part.tau.H + 1)], int(self.n_values))
+        return pack_functions(part, [self.Phi(h) for h in range(1, part.H + 1)], int(self.n_values))
 
     def encoder(self, h: int, index: int, state_of: Ints) -> FiniteEncoder:
         return FiniteEncoder(self.Phi(h)[index], h, index, state_of)

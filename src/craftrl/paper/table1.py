@@ -10,7 +10,8 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from joblib import Parallel, delayed
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.arguments import check_target
-from craftrl.data.files import check_writable, write_json, write_text
+from craftrl.data.files import check_writable, told_plainly, write_json, write_text
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.paper.baselines import PairedObservation, SingleObservation
@@ -73,7 +74,8 @@ def reproduce_table1(
     """Run all techniques, print the table, and write rows.jsonl, table.json and table1.png to the folder `out`.
 
     Runs are those of seeds 0..`seeds`-1 with each of `sizes` trajectories per agent, in the toy world of `horizon`
-    steps and `features` bits, `workers` of them at a time; `quiet` goes without a progress bar.
+    steps and `features` bits, `workers` of them at a time; `quiet` goes without a progress bar. Every row is written as
+    soon as its run is done: the same call goes on where it was stopped.
     """
     folder = check_target("The results folder", out)
     there = sorted(path.name for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
@@ -83,18 +85,37 @@ def reproduce_table1(
             f"{there[0]}; choose another folder with --out."
         )
     check_writable(folder)
+    path = folder / "rows.jsonl"
     cells = [(technique, size, seed) for seed in range(seeds) for size in dict.fromkeys(sizes) for technique in NAMES]
     runs = [Run(*cell, horizon, features) for cell in cells]
-    results = Parallel(workers, return_as="generator")(delayed(run_one)(run) for run in runs)
-    bar = progress_bar(iterable=results, total=len(runs), desc="table1", unit="run", disable=quiet)
-    rows = [{**asdict(run), **result} for run, result in zip(runs, bar)]
+    done = _rows_in(path)
+    todo = [run for run in runs if run not in done]
+    write_text(path, "".join(json.dumps(row) + "\n" for row in done.values()))  # without a line that a kill cut short
+    with progress_bar(total=len(runs), initial=len(runs) - len(todo), desc="table1", unit="run", disable=quiet) as bar:
+        for run, result in zip(todo, Parallel(workers, return_as="generator")(delayed(run_one)(run) for run in todo)):
+            done[run] = {**asdict(run), **result}
+            with told_plainly(path), path.open("a") as file:
+                file.write(json.dumps(done[run]) + "\n")
+            bar.update()
+    rows = [done[run] for run in runs]
     given = f"--seeds {seeds} --sizes {' '.join(map(str, sizes))} --horizon {horizon} --features {features}"
     table = table_of(rows, f"craftrl reproduce table1 {given}")
-    write_text(folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    others = [row for run, row in done.items() if run not in set(runs)]  # of seeds or sizes that an earlier call had
+    write_text(path, "".join(json.dumps(row) + "\n" for row in [*rows, *others]))
     write_json(folder / "table.json", table)
     print(f"Average encoder accuracy in percent, H = {horizon}, M = {features}, {seeds} seeds\n\n{report(table)}")
     draw(table, folder / "table1.png")
     print(f"\nWritten to {out}: table.json, table1.png and one row per run.")
+
+
+def _rows_in(path: Path) -> dict[Run, Row]:
+    """The rows that were written before, by their runs; a line that a kill cut short is no row."""
+    found: dict[Run, Row] = {}
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        with suppress(ValueError, TypeError, KeyError):
+            row = dict(json.loads(line))
+            found[Run(*(row[field.name] for field in fields(Run)))] = row
+    return found
 
 
 def run_one(run: Run) -> dict[str, Any]:

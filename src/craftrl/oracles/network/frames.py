@@ -1,8 +1,7 @@
 """Observations as the networks see them: stored as they came, turned into floats one minibatch at a time.
 
-A dataset goes to a GPU if there is room for it. Otherwise each minibatch reads its trajectories, from arrays or from
-the files of a store; of files the next minibatches are read while the network works on one. The order
-of minibatches depends on neither.
+A dataset goes to a GPU if there is room for it. Otherwise each minibatch reads its trajectories, from arrays or files;
+of files, the next minibatches are read while the network works on one. The order of minibatches depends on neither.
 """
 
 from __future__ import annotations
