@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from measuring import RESULTS
 
-from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle, TrajectoryDataset
+from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle
 from craftrl.envs import BitsExBMDP, ExBMDP, LockExBMDP, MarkovPolicy, MultiMazeExBMDP, collect
 from craftrl.oracles.finite import CountingOracle
 from studies.loud.run import worst_state
@@ -64,7 +64,7 @@ def run_one(name: str, seed: int, n: int, agents: str) -> dict[str, Any]:
     acting = [second, first, second] if agents == "BAB" else [first, second, second]
     tau = collect(world, acting, [n] * 3, seed=seed).tau
     if agents == "joined":
-        tau = TrajectoryDataset(tau.steps, np.minimum(tau.agent, 1))
+        tau = tau.select(np.arange(tau.n), np.minimum(tau.agent, 1))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
         model = CRAFT(oracle).fit(tau)

@@ -4,7 +4,7 @@
     python benchmarks/network_scaling.py --ranks 1 2 4 8 --n 200000 --pixels 64 --batch 8192    # a machine with 8 GPUs
 
 The pair network of `NeuralOracle` is trained on frames of the pixel world, once with all frames in memory and once from
-shards on disk with a tenth of them in memory. Ranks are processes of this machine that torchrun starts; each has a GPU
+files, a minibatch at a time. Ranks are processes of this machine that torchrun starts; each has a GPU
 of its own where there are GPUs, else one thread of a CPU.
 
 The global minibatch is the same however many ranks there are, so that this is strong scaling: the same curve in less
@@ -37,7 +37,6 @@ from craftrl.oracles.network import Training
 from craftrl.oracles.network.collectives import GradientSum
 
 H = 10  # steps
-SHARE = 10  # from disk, so many times less than the dataset is held
 KINDS = ("in memory", "from disk")
 
 
@@ -49,9 +48,9 @@ def write(path: Path, n: int, pixels: int) -> None:
 def train(path: Path, kind: str, training: Training) -> dict[str, Any]:
     """What every rank does."""
     tau = TrajectoryDataset.open(path)
-    n_bytes = tau.n * tau.H * int(np.prod(tau.obs_shape))
-    memory = 2 * n_bytes if kind == "in memory" else n_bytes // SHARE
-    prepared = NeuralOracle(networks=1, training=training.but(memory=memory)).prepare(tau)
+    if kind == "in memory":
+        tau = TrajectoryDataset.from_arrays([tau.rows(np.flatnonzero(tau.agent == k)).copy() for k in range(tau.K)])
+    prepared = NeuralOracle(networks=1, training=training.but(memory=1)).prepare(tau)
     frames, marks, worked, shares, n_rows = prepared.frames, [], [], [], []
     shuffled, in_order, exchange = frames.shuffled, frames.in_order, GradientSum.__call__
     exchanged = [0.0]
@@ -87,7 +86,6 @@ def train(path: Path, kind: str, training: Training) -> dict[str, Any]:
     epoch = {
         "work": float(np.diff(worked).min()),
         "exchanging": exchanged[0] / len(n_rows),
-        "peak": frames.stream.peak_bytes / n_bytes if hasattr(frames, "stream") else 1.0,
     }
     each = present().every(epoch)
     return {
@@ -96,7 +94,6 @@ def train(path: Path, kind: str, training: Training) -> dict[str, Any]:
         "seconds of an epoch in exchanges, waiting included": [rank["exchanging"] for rank in each],
         "share of a minibatch, rank with the most": shares[0] if shares else 1.0,
         "bytes of gradients": sum(p.numel() * 4 for p in fit.networks[0].parameters()),
-        "held at most by a rank, of the dataset": max(rank["peak"] for rank in each),
         "held-out loss": float(fit.loss.mean()),
         "device": torch.cuda.get_device_name(frames.device) if frames.device.type == "cuda" else "cpu",
         "torch": torch.__version__,

@@ -3,7 +3,7 @@
     python benchmarks/out_of_core.py                 # up to one million trajectories; needs 4 GB of disk
     python benchmarks/out_of_core.py --sizes 50000   # quickly
 
-Each dataset is written block by block from the toy world, then fitted in a process of its own, whose peak resident
+Each dataset is written episode by episode from the toy world, then fitted in a process of its own, whose peak resident
 memory is taken from the operating system. Smaller datasets are fitted in memory too: the labels must be equal.
 """
 
@@ -25,28 +25,27 @@ import numpy as np
 from measuring import write_rows
 
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
-from craftrl.data.dataset import ArraySteps
-from craftrl.data.hdf5 import Hdf5Writer
-from craftrl.data.shards import ShardWriter
+from craftrl.data import DatasetWriter
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.envs.collection import sample_latent_paths, sample_observations
 
 H, M = 30, 128
 SIZES = (100_000, 300_000, 1_000_000)  # trajectories of both agents together
 IN_MEMORY = 300_000  # up to here the same fit is done in memory
+DRAWN = 10_000  # trajectories that are drawn at once
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}
-WRITERS = {"hdf5": Hdf5Writer, "shards": ShardWriter}
 
 
-def write(path: Path, n: int, kind: str) -> float:
-    """n trajectories of the toy world, never more than a block of them in memory; the seconds it took."""
+def write(path: Path, n: int) -> float:
+    """n trajectories of the toy world, never more than some of them in memory; the seconds it took."""
     world, rng = BitsExBMDP(H, M, seed=0), np.random.default_rng(0)
     start = time.perf_counter()
-    with WRITERS[kind](path, H, (M,), np.uint8) as out:
+    with DatasetWriter(path) as out:
         for k, policy in enumerate(world.paper_policies()):
-            for first in range(0, n // 2, out.block):
-                states, _ = sample_latent_paths(world, policy, min(out.block, n // 2 - first), rng)
-                out.append(k, np.moveaxis(sample_observations(world, states, rng), 0, 1))
+            for first in range(0, n // 2, DRAWN):
+                states, _ = sample_latent_paths(world, policy, min(DRAWN, n // 2 - first), rng)
+                for x in sample_observations(world, states, rng):
+                    out.append(k, x)
     return time.perf_counter() - start
 
 
@@ -54,8 +53,7 @@ def fit(path: Path, in_memory: bool) -> dict[str, Any]:
     """Run in a process of its own: seconds, peak memory and a digest of the labels."""
     tau = TrajectoryDataset.open(path)
     if in_memory:
-        x = np.stack([tau.at(h) for h in range(1, tau.H + 1)])
-        tau = TrajectoryDataset(ArraySteps(x), tau.agent)
+        tau = TrajectoryDataset.from_arrays([tau.rows(np.flatnonzero(tau.agent == k)) for k in range(tau.K)])
     world = BitsExBMDP(3, 8, seed=0)  # a small fit first, so that loading machine code is not timed
     CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(collect(world, world.paper_policies(), 3000, seed=0).tau)
     start, worked = time.perf_counter(), time.process_time()
@@ -73,11 +71,10 @@ def in_own_process(path: Path, *options: str) -> dict[str, Any]:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def measure(n: int, kind: str, folder: Path) -> dict[str, Any]:
-    path = folder / f"{n}.{kind}"
-    row: dict[str, Any] = {"n": n, "H": H, "M": M, "format": kind, "write seconds": write(path, n, kind)}
-    files = path.rglob("*") if path.is_dir() else [path]
-    row["GiB on disk"] = sum(file.stat().st_size for file in files) / 2**30
+def measure(n: int, folder: Path) -> dict[str, Any]:
+    path = folder / str(n)
+    row: dict[str, Any] = {"n": n, "H": H, "M": M, "write seconds": write(path, n)}
+    row["GiB on disk"] = sum(file.stat().st_size for file in path.iterdir()) / 2**30
     row |= in_own_process(path)
     if n <= IN_MEMORY:
         again = in_own_process(path, "--in-memory")
@@ -98,10 +95,9 @@ def main() -> None:
         return
     rows = []
     for n in arguments.sizes:
-        for kind in WRITERS:
-            with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-                rows.append(measure(n, kind, Path(folder)))
-            print(json.dumps(rows[-1]), flush=True)
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            rows.append(measure(n, Path(folder)))
+        print(json.dumps(rows[-1]), flush=True)
     print("written:", write_rows("out_of_core", rows))
 
 

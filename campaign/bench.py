@@ -67,7 +67,7 @@ class Bench:
 
     @cached_property
     def stored(self) -> Path:
-        path = self.new(".h5")
+        path = self.new()
         self.tau.save(path)
         return path
 
@@ -97,7 +97,7 @@ class Bench:
 
     @cached_property
     def stored_frames(self) -> Path:
-        path = self.new(".h5")
+        path = self.new()
         self.network[1].save(path)
         return path
 
@@ -138,14 +138,16 @@ class Bench:
     def imported(self) -> Path:
         from craftrl.importing import import_data
 
-        path = self.new(".h5")
+        path = self.new()
         import_data(self.recordings, path)
         return path
 
     @cached_property
     def truth(self) -> Path:
-        from craftrl.data.truth import write_truth
+        from craftrl.data import DatasetWriter
 
-        path = self.new(".truth.npz")
-        write_truth(path, self.collected.truth)
+        path, tau, truth = self.new(), self.collected.tau, self.collected.truth
+        with DatasetWriter(path) as writer:
+            for i, k in enumerate(tau.agent):
+                writer.append(int(k), tau.episode(i), states=truth.states[i], actions=truth.actions[i])
         return path

@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Callable
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,9 @@ from campaign.bench import Bench
 from campaign.odd import ODD_TEXTS
 from campaign.processes import Case
 from campaign.studies import STUDIES, Enough, a_few_runs, study_words
-from craftrl.cli import COMMANDS as ALL
-from craftrl.cli import main
-from craftrl.cli.theory import COMMANDS as THEORY
+from craftrl.cli import app, main
 
-__all__ = ["COMMANDS", "actions_of", "options_of", "run_command"]
+__all__ = ["COMMANDS", "arguments_of", "options_of", "run_command"]
 
 Words = dict[str, list[str]]
 
@@ -31,9 +28,9 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--horizon": ["3"],
         "--features": ["4"],
         "--n": ["5"],
-        "--out": [str(b.new(".h5"))],
+        "--out": [str(b.new())],
     },
-    "import": lambda b: {"agents": [*map(str, b.recordings)], "--out": [str(b.new(".h5"))]},
+    "import": lambda b: {"agents": [*map(str, b.recordings)], "--out": [str(b.new())]},
     "inspect": lambda b: {"data": [str(b.imported)], "--sheet": [str(b.new(".png"))]},
     "fit": lambda b: {
         "data": [str(b.stored)],
@@ -43,7 +40,7 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--nu": ["1/10"],
         "--out": [str(b.new())],
     },
-    "evaluate": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--truth": [str(b.truth)]},
+    "evaluate": lambda b: {"model": [str(b.saved)], "data": [str(b.truth)], "--truth": []},
     "encode": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--out": [str(b.new(".csv"))]},
     "render": lambda b: {
         "model": [str(b.saved_network)],
@@ -81,26 +78,30 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
 
 
 # What means something else where a cluster works; each case that is not refused starts a Ray.
-ON_A_CLUSTER = ("model", "data", "--out", "--address", "--workers")
+ON_A_CLUSTER = ("data", "--out")
+
+
+@cache
+def arguments_of(command: str) -> dict[str, bool]:
+    """The arguments and options of a command, and whether each takes a text."""
+    group, *rest = command.removesuffix(" --ray local").split()
+    if group == "reproduce":
+        parser = argparse.ArgumentParser()
+        STUDIES[rest[0]].add_arguments(parser)
+        return {(action.option_strings or [action.dest])[0]: action.nargs != 0 for action in parser._actions}
+    found = app()[group]
+    for name in rest:
+        found = found[name]
+    shown = [argument for argument in found.assemble_argument_collection() if argument.show]
+    return {a.name if a.name[0] == "-" else a.name.lower(): "bool" not in str(a.hint) for a in shown}
 
 
 @cache
 def options_of(command: str) -> tuple[str, ...]:
     """The arguments and options of a command that take a text."""
-    group, *rest = command.split()
-    within = {"theory": THEORY, "reproduce": STUDIES}.get(group)
-    found: Any = ALL[group][0] if within is None else within[rest[0]][0]
-    parts = import_module(found) if isinstance(found, str) else found
-    taking = [action for action in actions_of(parts) if action.nargs != 0]
-    names = [action.option_strings[0] if action.option_strings else action.dest for action in taking]
-    return tuple(name for name in names if name in ON_A_CLUSTER or "ray" not in rest)
-
-
-def actions_of(command: Any) -> list[argparse.Action]:
-    """The arguments of a command, as its parser knows them; a command is what has `add_arguments`."""
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return parser._actions
+    on_ray = command.endswith("--ray local")
+    texts = [name for name, takes_text in arguments_of(command).items() if takes_text]
+    return tuple(name for name in texts if name in ON_A_CLUSTER or not on_ray)
 
 
 def run_command(case: Case, bench: Bench) -> Case:

@@ -15,9 +15,9 @@ import craftrl
 from campaign.format import Format
 from campaign.stores import in_store
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
-from craftrl.data.truth import GroundTruth, read_true_states, write_truth
-from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
-from craftrl.importing import import_data, inspect, read_actions
+from craftrl.data import read_actions, read_true_states
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
+from craftrl.importing import import_data, inspect
 
 __all__ = ["FORMATS", "fitted", "recorded_bits", "stacked", "unfitted_network"]
 
@@ -53,16 +53,16 @@ def _store(folder: Path) -> None:
     tau = recorded_bits().tau
     np.savez(folder / "a.npz", observations=stacked(tau)[:60], actions=np.zeros((60, 4), dtype=int))
     np.savez(folder / "b.npz", observations=stacked(tau)[60:], actions=np.ones((60, 4), dtype=int))
-    import_data([folder / "a.npz", folder / "b.npz"], folder / "data.h5", progress=False)
+    import_data([folder / "a.npz", folder / "b.npz"], folder / "data", progress=False)
     (folder / "a.npz").unlink()
     (folder / "b.npz").unlink()
 
 
 def _read_store(folder: Path) -> str:
-    actions = [[np.asarray(episode) for episode in agent] for agent in read_actions(folder / "data.h5")]
-    seen = inspect(folder / "data.h5")
+    actions = [[np.asarray(episode) for episode in agent] for agent in read_actions(folder / "data")]
+    seen = inspect(folder / "data")
     flat = [episode for agent in actions for episode in agent]
-    return _read_dataset(folder / "data.h5") + _digest(str(seen).replace(str(folder), ""), *flat)
+    return _read_dataset(folder / "data") + _digest(str(seen).replace(str(folder), ""), *flat)
 
 
 def _read_counted(path: Path | str) -> str:
@@ -72,8 +72,8 @@ def _read_counted(path: Path | str) -> str:
 
 
 def _truth(folder: Path) -> None:
-    data = recorded_bits()
-    write_truth(folder / "data.truth.npz", GroundTruth(data.truth.states, data.truth.actions))
+    world = BitsExBMDP(horizon=4, n_features=6, seed=0)
+    record(world, world.paper_policies(), 60, folder / "data", seed=0)
 
 
 # -- models --------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _imported(write: Callable[[Path, np.ndarray[Any, Any]], None]) -> Format:
             write(folder / f"agent{k}", x[6 * k : 6 * k + 6].astype(np.uint8))
 
     def read(folder: Path) -> str:
-        target = folder.parent / "imported.h5"
+        target = folder.parent / "imported"
         for old in folder.parent.glob("imported*"):
             if old.is_file():
                 old.unlink()
@@ -221,24 +221,18 @@ def _pictures(path: Path, x: np.ndarray[Any, Any]) -> None:
 
 FORMATS: dict[str, Format] = {
     "store": Format(_store, _read_store),
-    "shards": Format(
-        lambda folder: recorded_bits().tau.save(folder / "shards"), lambda folder: _read_dataset(folder / "shards")
+    "dataset": Format(
+        lambda folder: recorded_bits().tau.save(folder / "data"), lambda folder: _read_dataset(folder / "data")
     ),
-    "shards, counted": Format(
-        lambda folder: recorded_bits().tau.save(folder / "shards"), lambda folder: _read_counted(folder / "shards")
+    "dataset, counted": Format(
+        lambda folder: recorded_bits().tau.save(folder / "data"), lambda folder: _read_counted(folder / "data")
     ),
-    "HDF5 in a store": in_store(
-        lambda url: recorded_bits().tau.save(f"{url}/data.h5"), lambda url: _read_dataset(f"{url}/data.h5")
-    ),
-    "shards in a store": in_store(
-        lambda url: recorded_bits().tau.save(f"{url}/shards"), lambda url: _read_dataset(f"{url}/shards")
-    ),
-    "shards in a store, counted": in_store(
-        lambda url: recorded_bits().tau.save(f"{url}/shards"), lambda url: _read_counted(f"{url}/shards")
+    "dataset in a store": in_store(
+        lambda url: recorded_bits().tau.save(f"{url}/data"), lambda url: _read_dataset(f"{url}/data")
     ),
     "model in a store": _model_in_store("bits"),
     "network in a store": _model_in_store("network"),
-    "truth": Format(_truth, lambda folder: _digest(read_true_states(folder / "data.truth.npz", recorded_bits().tau))),
+    "truth": Format(_truth, lambda folder: _digest(read_true_states(folder / "data"))),
     "model": _model("bits"),
     "classifier model": _model("classifier"),
     "network model": _model("network"),

@@ -29,18 +29,18 @@ LITTLE, MUCH = 40, 40_000  # trajectories of each agent: kilobytes, and a hundre
 
 BITS = "collect --world bits --horizon 20 --features 64"
 GIVEN = "--alpha 1 --eta 1/5 --nu 1/10 --coupling independent"
-DATA = f"{BITS} --n {{n}} --out data.h5"
-SMALL_MODEL = (f"{BITS} --n {LITTLE * 10} --out few.h5", f"fit few.h5 {GIVEN} --out model")
+DATA = f"{BITS} --n {{n}} --out data"
+SMALL_MODEL = (f"{BITS} --n {LITTLE * 10} --out few", f"fit few {GIVEN} --out model")
 # By name: commands that make what is read, and last the one that is tried; {n} stands for the number of trajectories.
 LINES: dict[str, tuple[str, ...]] = {
-    "collect": (f"{BITS} --n {{n}} --out new.h5",),
+    "collect": (f"{BITS} --n {{n}} --out new",),
     "collect, shards": (f"{BITS} --n {{n}} --out new",),
-    "inspect": (DATA, "inspect data.h5 --pairs --no-sheet"),
-    "fit": (DATA, f"fit data.h5 {GIVEN} --out new"),
+    "inspect": (DATA, "inspect data --pairs --no-sheet"),
+    "fit": (DATA, f"fit data {GIVEN} --out new"),
     "fit, shards": (f"{BITS} --n {{n}} --out data", f"fit data {GIVEN} --out new"),
-    "encode": (DATA, *SMALL_MODEL, "encode model data.h5 --out new.npz"),
-    "actions": (DATA, *SMALL_MODEL, "actions model data.h5 --out new.csv"),
-    "report": (DATA, f"fit data.h5 {GIVEN} --out model", "report model data.h5 --diagnose 0 --out new.html"),
+    "encode": (DATA, *SMALL_MODEL, "encode model data --out new.npz"),
+    "actions": (DATA, *SMALL_MODEL, "actions model data --out new.csv"),
+    "report": (DATA, f"fit data {GIVEN} --out model", "report model data --diagnose 0 --out new.html"),
 }
 
 # Runs a command, and prints the most address space that it had.

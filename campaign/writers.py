@@ -1,8 +1,7 @@
 """Every command that writes: a line of it that takes seconds, what it reads, and what it leaves behind.
 
-Which commands write is read from the command line's own parsers: an option that names a file or folder is one that is
-written, unless `READ` says that it is only read. A command with such an option and without a line in `COMMANDS` is a
-fault of its own, so that a new one is disturbed as soon as it is there.
+Which commands write is read from the command line itself: those with an option of `WRITTEN`. A command with such an
+option and without a line in `COMMANDS` is a fault of its own, so that a new one is disturbed as soon as it is there.
 """
 
 from __future__ import annotations
@@ -16,24 +15,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from campaign.commands import actions_of
-from craftrl.cli import COMMANDS as ALL
-from craftrl.cli.reproduce import available_studies
-from craftrl.cli.theory import COMMANDS as THEORY
+from campaign.commands import COMMANDS as ALL
+from campaign.commands import arguments_of
 from craftrl.data import TrajectoryDataset
-from craftrl.data.places import place
 
 __all__ = ["COMMANDS", "ON_RAY", "PATIENCE", "Command", "Stage", "contents", "finish", "start", "unlisted"]
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 600.0  # seconds for one command on a busy machine
-READ = ("model", "data", "--data", "--truth", "--labels", "--boundaries")  # names of files that are only read
+WRITTEN = ("--out", "--sheet", "--store", "--grounding", "--models")  # options that name what is written
 
 
 @dataclass(frozen=True)
@@ -56,39 +51,39 @@ class Command:
     def replaces(self) -> bool:
         """Whether it takes --force, and then replaces what is there."""
         name = self.words.split()[0]
-        return name != "reproduce" and any("--force" in a.option_strings for a in actions_of(_module(name)))
+        return name != "reproduce" and "--force" in arguments_of(name)
 
 
 BITS = "collect --world bits --horizon 5 --features 12 --n 400"
 PIXELS = "--world pixels --size 2 --walkers 0 --horizon 3"
-NETWORK = "fit frames.h5 --oracle network --epochs 1"
+NETWORK = "fit frames --oracle network --epochs 1"
 COMMANDS: dict[str, Command] = {
-    "collect": Command(f"{BITS} --out {{out}}new.h5", "new.h5"),
+    "collect": Command(f"{BITS} --out {{out}}new", "new"),
     "collect, shards": Command(f"{BITS} --out {{out}}new", "new"),
-    "import": Command("import one two --out {out}new.h5", "new.h5", ("one", "two")),
-    "inspect": Command("inspect frames.h5 --sheet {out}new.png", "new.png", ("frames.h5",)),
-    "fit": Command("fit data.h5 --out {out}new", "new", ("data.h5",)),
+    "import": Command("import one two --out {out}new", "new", ("one", "two")),
+    "inspect": Command("inspect frames --sheet {out}new.png", "new.png", ("frames",)),
+    "fit": Command("fit data --out {out}new", "new", ("data",)),
     "fit, shards": Command("fit shards --out {out}new", "new", ("shards",)),
-    "fit, recordings": Command("fit one two --store {out}store.h5 --out {out}new", "new", ("one", "two")),
-    "fit, network": Command(f"{NETWORK} --out {{out}}new", "new", ("frames.h5",)),
-    "encode": Command("encode model data.h5 --out {out}new.npz", "new.npz", ("model", "data.h5")),
-    "encode, CSV": Command("encode model data.h5 --out {out}new.csv", "new.csv", ("model", "data.h5")),
-    "encode, Parquet": Command("encode model data.h5 --out {out}new.parquet", "new.parquet", ("model", "data.h5")),
-    "render": Command("render network frames.h5 --out {out}new.gif", "new.gif", ("network", "frames.h5")),
-    "render, video": Command("render network frames.h5 --out {out}new.mp4", "new.mp4", ("network", "frames.h5")),
-    "actions": Command("actions model data.h5 --out {out}new.csv", "new.csv", ("model", "data.h5")),
+    "fit, recordings": Command("fit one two --store {out}store --out {out}new", "new", ("one", "two")),
+    "fit, network": Command(f"{NETWORK} --out {{out}}new", "new", ("frames",)),
+    "encode": Command("encode model data --out {out}new.npz", "new.npz", ("model", "data")),
+    "encode, CSV": Command("encode model data --out {out}new.csv", "new.csv", ("model", "data")),
+    "encode, Parquet": Command("encode model data --out {out}new.parquet", "new.parquet", ("model", "data")),
+    "render": Command("render network frames --out {out}new.gif", "new.gif", ("network", "frames")),
+    "render, video": Command("render network frames --out {out}new.mp4", "new.mp4", ("network", "frames")),
+    "actions": Command("actions model data --out {out}new.csv", "new.csv", ("model", "data")),
     "plan": Command(
-        f"plan network frames.h5 {PIXELS} --goal 0 --explore 30 --out {{out}}new.gif",
+        f"plan network frames {PIXELS} --goal 0 --explore 30 --out {{out}}new.gif",
         "new.gif",
-        ("network", "frames.h5"),
+        ("network", "frames"),
     ),
     "plan, grounding": Command(
-        f"plan network frames.h5 {PIXELS} --goal 0 --explore 30 --grounding {{out}}new.npz",
+        f"plan network frames {PIXELS} --goal 0 --explore 30 --grounding {{out}}new.npz",
         "new.npz",
-        ("network", "frames.h5"),
+        ("network", "frames"),
     ),
     "export": Command("export network --out {out}new.onnx", "new.onnx", ("network",)),
-    "report": Command("report model data.h5 --diagnose 0 --out {out}new.html", "new.html", ("model", "data.h5")),
+    "report": Command("report model data --diagnose 0 --out {out}new.html", "new.html", ("model", "data")),
     "reproduce STUDY": Command(
         "reproduce table1 --seeds 1 --horizon 4 --features 8 --out {out}new", "new", goes_on=True
     ),
@@ -115,29 +110,12 @@ def unlisted() -> list[str]:
 
 def _writing() -> Iterator[tuple[str, str]]:
     """Every command and each of its options that writes; studies write in one way, and count as one."""
-    seen = set()
-    for command, group in _commands():
-        for action in actions_of(group):
-            name = action.option_strings[0] if action.option_strings else action.dest
-            names_file = action.type is place or action.metavar in ("FILE", "DIR") or name == "--out"
-            if names_file and name not in READ and (command, name) not in seen:
-                seen.add((command, name))
-                yield command, name
-
-
-def _module(name: str) -> Any:
-    return import_module(ALL[name][0])
-
-
-def _commands() -> Iterator[tuple[str, Any]]:
-    for name in ALL:
-        if name == "theory":
-            yield from ((f"theory {rest}", import_module(where)) for rest, (where, _) in THEORY.items())
-        elif name == "reproduce":
-            for study, (where, _) in available_studies().items():
-                yield "reproduce STUDY" if study != "figures" else f"reproduce {study}", where
-        else:
-            yield name, _module(name)
+    names = {name.removesuffix(" --ray local") for name in ALL}
+    for command in sorted(names):
+        study = command.startswith("reproduce") and command != "reproduce figures"
+        for option in arguments_of(command):
+            if option in WRITTEN:
+                yield "reproduce STUDY" if study else command, option
 
 
 # -- running them --------------------------------------------------------------------------------------------------
@@ -159,7 +137,7 @@ class Stage:
 
     @cached_property
     def _data(self) -> Path:
-        return self._made(f"{BITS} --out data.h5", "data.h5")
+        return self._made(f"{BITS} --out data", "data")
 
     @cached_property
     def _shards(self) -> Path:
@@ -167,11 +145,11 @@ class Stage:
 
     @cached_property
     def _frames(self) -> Path:
-        return self._made(f"collect {PIXELS} --n 60 --out frames.h5", "frames.h5")
+        return self._made(f"collect {PIXELS} --n 60 --out frames", "frames")
 
     @cached_property
     def _model(self) -> Path:
-        return self._data and self._made("fit data.h5 --out model", "model")
+        return self._data and self._made("fit data --out model", "model")
 
     @cached_property
     def _network(self) -> Path:

@@ -18,7 +18,7 @@ from craftrl.data.ranks import ALONE
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.network.encoders import TrunkEncoder
-from craftrl.oracles.network.frames import Frames, open_frames
+from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.process_group import ranks_for
 from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.threads import cpu_threads
@@ -145,7 +145,7 @@ class TrainedBaseline(Learner):
         given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
         with cpu_threads(training.threads):
             ranks = ranks_for(tau, training) if self.objective.divisible else ALONE
-            self.network_ = self._train(open_frames(tau, training, ranks), given, training)
+            self.network_ = self._train(Frames(tau, training, ranks), given, training)
         self.obs_shape_ = tau.obs_shape
         return self
 
@@ -192,11 +192,7 @@ class TrainedBaseline(Learner):
 
 def _chosen(tau: TrajectoryDataset, h: int, rows: Ints) -> NDArray[Any]:
     """The observations of these trajectories, in order, at h, without the others in memory."""
-    blocks = (
-        (block, x, rows[np.searchsorted(rows, block.start) : np.searchsorted(rows, block.stop)])
-        for block, x in tau.blocks(h)
-    )
-    return np.concatenate([x[mine - block.start] for block, x, mine in blocks])
+    return tau.at(h, rows)
 
 
 class NearestCentre(TrunkEncoder):

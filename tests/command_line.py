@@ -1,26 +1,41 @@
-"""What tests of the command line share: a small collection of bits, bounds for it, and complaints."""
+"""What tests of the command line share: commands as users run them, and complaints."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from craftrl.cli import main
 
+ROOT = Path(__file__).parents[1]
 BOUNDS = ["--alpha", "1", "--eta", "1/5", "--nu", "5/32"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'tests'}", "COLUMNS": "80"}
 
 
-def collect(out: Path, *more: str) -> int:
-    world = ["--world", "bits", "--horizon", "5", "--features", "12", "--n", "1500"]
-    return main(["collect", *world, "--out", str(out), *more])
+def started(*words: object, cwd: Path, **more: str) -> subprocess.Popen[str]:
+    """A command in a process of its own."""
+    line = [sys.executable, "-m", "craftrl", *map(str, words)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(line, cwd=cwd, env=ENVIRONMENT | more, **pipes)
 
 
-def complaint(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+def craftrl(*words: object, cwd: Path, code: int = 0, says: str = "") -> str:
+    """What a command prints, run as a user runs it, with this exit code and nothing but `says` on standard error."""
+    out, err = (process := started(*words, cwd=cwd)).communicate(timeout=300)
+    assert (process.returncode, err) == (code, says), f"exit code {process.returncode}: {err}"
+    return out
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     """What the command says on stderr; nothing on stdout, exit code 2, one line, no traceback."""
     capsys.readouterr()
-    assert main(list(argv)) == 2
+    assert main([str(word) for word in words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert len(err.splitlines()) == 1
+    assert err.count("\n") == 1
+    assert len(err) < 500
     return err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -34,10 +35,9 @@ def action_labels(seed, lengths=(5, 3, 4)):
 
 
 def stored(path):
-    """The episodes of every agent of a store."""
+    """The episodes of every agent of a dataset."""
     tau = TrajectoryDataset.open(path)
-    x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
-    return [[x[i, : tau.lengths[i]] for i in range(*tau.agent_slice(k).indices(tau.n))] for k in range(tau.K)]
+    return [[tau.episode(i) for i in range(*tau.agent_slice(k).indices(tau.n))] for k in range(tau.K)]
 
 
 def assert_same(found, expected):
@@ -47,15 +47,17 @@ def assert_same(found, expected):
         assert all(np.array_equal(x, y) for x, y in zip(mine, other))
 
 
-def write_video(path, frames, codec="ffv1", pixels="bgr0", **options):
+def write_video(path, frames, codec="ffv1", pixels="", times=None, **options):
     """A video of frames (n, rows, columns, 3); FFV1 of colours as they are loses nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=FPS, options=options)
         stream.height, stream.width = frames.shape[1:3]
-        stream.pix_fmt = pixels
-        for frame in frames:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        stream.pix_fmt = pixels or {"ffv1": "bgr0", "libx264": "yuv420p"}[codec]
+        for at, pixels in zip(times or range(len(frames)), frames):
+            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            frame.pts, frame.time_base = at, Fraction(1, FPS)
+            container.mux(stream.encode(frame))
         container.mux(stream.encode())
 
 

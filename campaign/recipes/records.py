@@ -15,7 +15,7 @@ RECORDS: dict[str, str] = {
             "craftrl.diagnostics.Diagnosis",
             "craftrl.diagnostics.Finding",
             "craftrl.envs.Collection",
-            "craftrl.data.truth.GroundTruth",
+            "craftrl.envs.GroundTruth",
             "craftrl.importing.Inspection",
             "craftrl.planning.Episode",
             "craftrl.planning.Exploration",
@@ -30,7 +30,6 @@ RECORDS: dict[str, str] = {
     ),
     **dict.fromkeys(["craftrl.core.grid.Grid"], "Grid.from_bounds makes it"),
     **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
-    **dict.fromkeys(["craftrl.data.remote.Remote.*"], "what the library reads and writes places with"),
     **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),
 }
 

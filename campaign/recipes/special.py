@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from campaign.bench import Bench
-from campaign.formats import unfitted_network
 from campaign.recipes.small import (
     coordinate_encoders,
     environment,
-    episode,
     gym_world,
     habits,
     ring,
@@ -21,7 +19,6 @@ from campaign.recipes.small import (
     tensor,
 )
 from craftrl.envs import MarkovPolicy, violations
-from craftrl.importing import Recording
 from craftrl.paper import baselines
 
 __all__ = ["SPECIAL"]
@@ -35,12 +32,6 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.paper.DRAFT.fit", "x"): lambda b: b.x[:, :2],
     ("craftrl.paper.SingleObservation.encode", "h"): lambda b: 2,
     ("craftrl.plots.spectra.draw_schematic", "path"): lambda b: b.new(".png"),
-    ("craftrl.importing.Agent", "episodes"): lambda b: [episode(b.x[0])],
-    ("craftrl.importing.Agent", "format"): lambda b: "walks",
-    ("craftrl.importing.Episode", "count"): lambda b: lambda: len(b.x[0]),
-    ("craftrl.importing.Episode", "read"): lambda b: lambda part: Recording(b.x[0][part]),
-    ("craftrl.importing.Episode", "stamp"): lambda b: "1",
-    ("craftrl.importing.Recording", "observations"): lambda b: b.x[0],
     ("craftrl.planning.Curve.at", "steps"): lambda b: [5, 15],
     ("craftrl.planning.Curve.of", "rows"): lambda b: [(10, 0.1), (20, 0.5)],
     ("craftrl.planning.Curve.smoothed", "window"): lambda b: 2,
@@ -96,8 +87,9 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.deploy.write_plan", "moves"): lambda b: b.played[0],
     ("craftrl.deploy.write_plan", "episodes"): lambda b: b.played[1],
     ("craftrl.deploy.write_states", "path"): lambda b: b.new(".csv"),
-    ("craftrl.data.truth.read_true_states", "path"): lambda b: b.truth,
-    ("craftrl.envs.record", "path"): lambda b: b.new(".h5"),
+    ("craftrl.data.read_true_states", "path"): lambda b: b.truth,
+    ("craftrl.data.read_actions", "path"): lambda b: b.truth,
+    ("craftrl.envs.record", "path"): lambda b: b.new(),
     ("craftrl.envs.record", "n"): lambda b: 10,
     ("craftrl.envs.collect", "n"): lambda b: 10,
     ("craftrl.envs.GymWorld", "make"): lambda b: environment,
@@ -114,9 +106,6 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.states.accuracy.population_state_accuracies", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.accuracy.population_summary", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.visits.count_visits", "labels"): lambda b: b.states[:, 1],
-    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "model"): lambda b: unfitted_network(),
-    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "path"): lambda b: b.stored_frames,
-    ("craftrl.distributed.train_on_ray.fit_networks_on_ray", "workers"): lambda b: 1,
     ("craftrl.data.ranks.Ranks.every", "value"): lambda b: 1,
     ("craftrl.data.ranks.Ranks.from_first", "function"): lambda b: lambda: 1,
 }

@@ -11,7 +11,6 @@ from campaign.bench import Bench
 from campaign.recipes.small import environment, first, halves, latent, second, tree
 from craftrl import CoordinateOracle
 from craftrl.core.grid import Grid
-from craftrl.data.dataset import ArraySteps
 from craftrl.data.ranks import ALONE
 
 __all__ = ["VALUES"]
@@ -26,10 +25,9 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "h": lambda b: 2,
     "k": lambda b: 1,
     "tau": lambda b: b.tau,
-    "steps": lambda b: ArraySteps(np.moveaxis(b.x, 1, 0)),
     "index": lambda b: np.arange(40, 80),
     "path": lambda b: b.new(),
-    "out": lambda b: b.new(".h5"),
+    "out": lambda b: b.new(),
     "store": lambda b: b.imported,
     "data": lambda b: b.stored,
     "model": lambda b: b.model,

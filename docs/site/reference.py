@@ -11,7 +11,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from craftrl.cli import COMMANDS, main
+from craftrl.cli import app, main
 
 # What users import. Parts without a list of public names show what their modules define. A name that several parts
 # offer, such as `craftrl.NeuralOracle`, is shown with the last of them.
@@ -107,7 +107,8 @@ def index_page() -> str:
 def commands_page() -> str:
     """What every command says with --help."""
     lines = ["# Command line", "", "What each command says with `--help`.", ""]
-    for command in ["", *COMMANDS]:
+    commands = [name for name in app() if not name.startswith("-")]
+    for command in ["", *commands, "theory assumptions", "theory sample-size"]:
         lines += [f"## craftrl {command}".rstrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "\n".join(lines)
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = [
-    "COMPILED",
-    "COMPILING",
-    "BarOfWords",
-    "progress_bar",
-    "shown",
-    "shown_where",
-    "tell",
-    "watched",
-    "watched_by",
-]
+__all__ = ["COMPILED", "COMPILING", "progress_bar", "shown", "shown_where", "tell", "watched", "watched_by"]
 
 IN_A_FILE = 30.0  # seconds between two states of a bar where nobody watches: a log should stay short
-QUIET = 1.0  # seconds after which a log says something at all
 COMPILING, COMPILED = "compiling what counts, once on this machine", "compiled"
-LONG = ("compiling", "training")  # what begins so may take minutes before there is anything else to tell
+# The phases of a fit, and the shares of its time at which each begins and ends, as measured on images.
+AGENTS, STATES = ("telling the agents apart", 0.0, 0.35), ("finding states", 0.35, 0.75)
+ENCODER = ("learning one encoder for all steps", 0.75, 1.0)
+HALF = 5  # runs of the second, or trainings of the third, that are taken for half of them: nobody knows how many come
 
 Watcher = Callable[[str, int | None], None]
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
@@ -60,58 +52,41 @@ def tell(what: str, h: int | None = None) -> None:
         watcher(what, h)
 
 
-class BarOfWords:
-    """Says beside a bar what is going on: what may last at once, and the rest as often as that can be read.
-
-    say    shows a text with the bar; it takes the text, and whether to draw the bar now
-    every  seconds that pass on a terminal between two texts; in a log it is half a minute
-    """
-
-    def __init__(self, say: Callable[[str, bool], None], every: float = 0.0) -> None:
-        self.say = say
-        live = sys.stderr.isatty()
-        self.every = every if live else IN_A_FILE
-        self._text = ""
-        self._compiling = False
-        self._due = time.monotonic() + (every if live else QUIET)
-
-    def tell(self, what: str, text: str) -> None:
-        """Something begins: what, and how that is put."""
-        if what == COMPILED:  # and what was going on before goes on
-            self.say(self._text, self.every < IN_A_FILE)
-            return
-        again = what == COMPILING and self._compiling  # there are several loops, each compiled by itself
-        self._compiling |= what == COMPILING
-        self._text = self._text if what == COMPILING else text
-        now = time.monotonic()
-        drawn = now >= self._due or (what.startswith(LONG) and not again)
-        self._due = now + self.every if drawn else self._due
-        self.say(text, drawn)
-
-
 @contextmanager
 def shown(H: int) -> Iterator[None]:
-    """A bar over the steps of the present run, for the fit within the block.
-
-    A search for bounds makes many runs, and nobody knows how many: the time left is that of the present one.
-    """
-    live = sys.stderr.isatty()
-    with progress_bar(total=H - 1, desc="fit", unit="step", leave=False, delay=0.0 if live else QUIET) as bar:
-        words = BarOfWords(lambda text, drawn: bar.set_description_str(text, refresh=drawn))
-        runs = 0
+    """One bar over all phases of the fit within the block, with the time left if they take their usual shares."""
+    form, live = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, about {remaining} left", sys.stderr.isatty()
+    given = {
+        "total": 100.0,
+        "leave": False,
+        "delay": 0.0 if live else 1.0,
+        "smoothing": 0,
+        "miniters": 0,
+        "bar_format": form,
+    }
+    with progress_bar(desc=STATES[0], **given) as bar:
+        phase, begun, trains = STATES, 0, False  # finite classes train nothing, and have this phase alone
 
         def watch(what: str, h: int | None) -> None:
-            nonlocal runs
-            if what == "run":
-                runs += 1
-                if live:
-                    bar.reset()
-                else:  # which would write a line for every run
-                    bar.n = bar.last_print_n = 0
-                return
-            if h is not None and h - 1 > bar.n:
-                bar.n = h - 1
-            words.tell(what, f"run {max(runs, 1)}, {what}" + ("" if h is None else f" at h = {h}"))
+            nonlocal phase, begun, trains
+            before, network = phase, re.match(r"(?:training )?log-odds-(\d+)-of-(\d+)", what)
+            if network:
+                phase, trains = AGENTS, True
+            elif re.match("training (shared|parted)", what):
+                phase = ENCODER
+            elif phase is AGENTS and h is not None:
+                phase = STATES
+            name, begin, end = phase if trains else (STATES[0], 0.0, 1.0)
+            begins = what == "run" if phase is STATES else what.startswith("training")
+            begun = begins + (begun if phase is before else 0)
+            epoch = re.search(r"epoch (\d+) of at most (\d+)", what)
+            part = int(epoch[1]) / int(epoch[2]) if epoch else (h or 0) / H * (phase is STATES)
+            done = 1 - 0.5 ** ((max(begun, 1) - 1 + part) / HALF)
+            if network:
+                done = (int(network[1]) - 1 + part) / int(network[2])
+            bar.n = max(bar.n, 100 * (begin + (end - begin) * done))
+            bar.set_description_str(COMPILING if what == COMPILING else name, refresh=phase is not before)
+            bar.update(0)
 
         with watched_by(watch):
             yield

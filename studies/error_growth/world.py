@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data import TrajectoryDataset
-from craftrl.data.dataset import ArraySteps
 from craftrl.envs import BitsExBMDP, ExBMDP, GroundTruth, MarkovPolicy
 from craftrl.envs.collection import Collection, sample_latent_paths
 
@@ -84,12 +83,12 @@ def collect_corrupted(
     states = np.concatenate([s for s, _ in paths])
     chosen = [k * n + np.flatnonzero(s[:, 1] == 1 - k)[: round(bad_share * n)] for k, (s, _) in enumerate(paths)]
     bad = np.concatenate(chosen)
-    x = np.empty((world.H, len(states), *world.obs_shape), dtype=world.obs_dtype)
+    x = np.empty((len(states), world.H, *world.obs_shape), dtype=world.obs_dtype)
     e_h = world.sample_noise(len(states), noise_rng)
     for h in range(1, world.H + 1):
-        x[h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
+        x[:, h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
         if h < world.H:
             e_h = world.step_noise(e_h, h, noise_rng)
             e_h[bad, 0] = 1
-    tau = TrajectoryDataset(ArraySteps(x), np.repeat([0, 1], n))
+    tau = TrajectoryDataset.from_arrays([x[:n], x[n:]])
     return Collection(tau, GroundTruth(states, np.concatenate([a for _, a in paths])))

@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data import TrajectoryDataset
-from craftrl.data.dataset import ArraySteps
+from craftrl.arguments import check_path
 from craftrl.data.files import written_whole
-from craftrl.data.places import source
-from craftrl.data.remote import Remote
+from craftrl.data.inputs import as_dataset
 from craftrl.envs.collection import Collection, GroundTruth, collect
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidDataError
 from studies.games.spec import WORLDS
 
 __all__ = ["HELD_OUT", "collect_missing", "read", "write"]
@@ -35,10 +33,7 @@ SAMPLE = 2000  # trajectories whose pixels make the middle frame
 
 def collect_missing(folder: str, worlds: Sequence[str], workers: int = 1, progress: bool = False) -> None:
     """Play the games whose files are not there yet; seed 0 draws their agents and the episodes."""
-    if isinstance(source("The folder of recordings", folder), Remote):
-        raise InvalidParameterError(
-            f"The folder of recordings must be on a disk; {folder!r} was given; copy the files from there first."
-        )
+    check_path("The folder of recordings", folder)
     for name in worlds:
         path = file_of(folder, name)
         if path.exists():
@@ -59,7 +54,7 @@ def write(path: Path, played: Collection) -> None:
     tau, truth = played.tau, played.truth
     if not tau.all_present or tau.dtype != np.uint8:
         raise InvalidDataError(f"The study needs images of type uint8 in episodes of equal length; {tau} was given.")
-    x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+    x = tau.rows(np.arange(tau.n))
     middle = np.median(x[:: max(1, tau.n // SAMPLE)], axis=(0, 1)).astype(np.uint8)
     arrays = {"middle": middle, "agent": tau.agent.astype(np.uint8), "states": truth.states.astype(np.int16)}
     with written_whole(path, "recording") as temporary, lzma.open(temporary, "wb", preset=4) as file:
@@ -88,9 +83,8 @@ def read(folder: str, world: str, n: int) -> tuple[Collection, Collection]:
 
 
 def _part(parts: dict[str, NDArray[Any]], rows: NDArray[np.integer]) -> Collection:
-    x = np.ascontiguousarray(parts["difference"][rows].swapaxes(0, 1))  # time first
-    x += parts["middle"]
-    tau = TrajectoryDataset(ArraySteps(x), parts["agent"][rows].astype(np.int64))
+    x = parts["difference"][rows] + parts["middle"]
+    tau = as_dataset(x, parts["agent"][rows].astype(np.int64)).tau
     return Collection(tau, GroundTruth(parts["states"][rows].astype(np.int64), parts["actions"][rows].astype(np.int64)))
 
 

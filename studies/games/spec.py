@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from craftrl.arguments import positive
-from craftrl.data.places import target
+from craftrl.arguments import check_target, positive
 from craftrl.errors import require
 from studies.study import Later, Study
 from studies.techniques import RATES, RIVALS
@@ -92,7 +91,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _runs(args: argparse.Namespace) -> list[Run]:
     require("torch", "neural")
     if args.models:
-        target("The folder of the models", args.models)
+        check_target("The folder of the models", args.models)
         import_module("safetensors")  # what models are kept with: better missed now than after the first fit
     Later("studies.games.data", "collect_missing")(args.data, args.worlds, args.workers or 1, not args.quiet)
     given = {name: getattr(args, name) for name in ("rates", "data", "models", "device")}

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.craft import Bounds
-from craftrl.data import TrajectoryDataset
-from craftrl.data.dataset import ArraySteps
+from craftrl.data.inputs import as_dataset
 from craftrl.envs import GymWorld, MultiMazeExBMDP, PixelsExBMDP, collect, make_world
 from craftrl.envs.collection import Collection, GroundTruth
 from craftrl.envs.gym import ExBMDPEnv
@@ -187,14 +186,13 @@ def _named(world: Any, played: Collection) -> Collection:
 
 
 def _told(played: Collection) -> Collection:
-    x = np.ascontiguousarray(played.truth.states.T[..., None])  # (H, n, 1)
-    return Collection(TrajectoryDataset(ArraySteps(x), played.tau.agent), played.truth)
+    return Collection(as_dataset(played.truth.states[..., None], played.tau.agent).tau, played.truth)
 
 
 def _drawn(played: Collection) -> Collection:
     tau = played.tau
-    x = np.stack([_picture(tau.at(h)) for h in range(1, tau.H + 1)])
-    return Collection(TrajectoryDataset(ArraySteps(x), tau.agent), played.truth)
+    x = np.stack([_picture(tau.at(h)) for h in range(1, tau.H + 1)], axis=1)
+    return Collection(as_dataset(x, tau.agent).tau, played.truth)
 
 
 def _picture(bits: Any) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""A small collection of bits and a model of it, made once; no test changes them."""
+"""Small collections and models of them, made once by commands; no test changes them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,35 @@ from pathlib import Path
 
 import pytest
 
-from command_line import BOUNDS, collect
+from command_line import BOUNDS, craftrl
 from craftrl.cli import main
 
-
-@pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "data.h5"
-    assert collect(path) == 0
-    return path
+BITS = "collect --world bits --horizon 5 --features 12 --n 1500 --out data"
 
 
 @pytest.fixture(scope="session")
-def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("model") / "model"
-    assert main(["fit", str(data), *BOUNDS, "--out", str(path)]) == 0
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset of bits, `data`, and a model of it, `model`."""
+    folder = tmp_path_factory.mktemp("made")
+    assert craftrl(*BITS.split(), cwd=folder).endswith("Written to data\n")
+    out = craftrl("fit", "data", *BOUNDS, "--out", "model", cwd=folder)
+    assert "\nVerdict: trust. CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5." in out
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own, in which `data` and `model` are those of `made`."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("data", "model"):
+        (tmp_path / name).symlink_to(made / name)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of images, too few to learn much from."""
+    path = tmp_path_factory.mktemp("frames") / "frames"
+    world = ["--world", "pixels", "--size", "2", "--walkers", "0", "--horizon", "3"]
+    assert main(["collect", *world, "--n", "200", "--out", str(path)]) == 0
     return path

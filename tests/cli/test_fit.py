@@ -1,145 +1,154 @@
-"""`craftrl fit`: what it writes, says and chooses, and every complaint in one sentence."""
+"""`craftrl fit`: what it writes, says and chooses, and that the same command always goes on."""
 
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import craftrl
-from command_line import BOUNDS, complaint
-from craftrl import envs
+import craftrl as library
+from command_line import BOUNDS, complaint, craftrl, started
+from craftrl import CRAFT, envs
 from craftrl.cli import main
 from craftrl.data import TrajectoryDataset
 from craftrl.envs import BitsExBMDP
 
+PHASES = ("telling the agents apart", "finding states", "learning one encoder for all steps")
 
-def test_fit_writes_a_model_that_python_reads(model: Path, data: Path) -> None:
-    loaded = craftrl.load(model)
-    assert vars(loaded.bounds_) == {"alpha": 1.0, "eta": 0.2, "nu": 5 / 32}
-    assert loaded.alpha == 1.0
-    assert [loaded.encoders_[h].feature for h in range(2, 6)] == [
+
+def test_a_model_that_python_reads_and_would_have_made(made: Path) -> None:
+    model = library.load(made / "model")
+    assert vars(model.bounds_) == {"alpha": 1.0, "eta": 0.2, "nu": 5 / 32}
+    assert [model.encoders_[h].feature for h in range(2, 6)] == [
         BitsExBMDP(5, 12, 0).controllable_feature(h) for h in range(2, 6)
     ]
-    again = craftrl.CRAFT(alpha=1.0, eta=0.2, nu=5 / 32).fit(data)
-    assert np.array_equal(loaded.transform(data), again.transform(data))
+    again = CRAFT(alpha=1.0, eta=0.2, nu=5 / 32).fit(made / "data")
+    assert np.array_equal(model.transform(made / "data"), again.transform(made / "data"))
+    assert repr(model.choices_) == repr(again.choices_)
 
 
-def test_fit_says_what_it_chose_and_why(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", str(data), "--coupling", "chain", "--relabel", "yes", "--out", str(tmp_path / "model")]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("Data: 1500 + 1500 trajectories of 2 agents, all 5 steps, observations 12.\n")
+def test_it_says_what_was_chosen_and_why(here: Path) -> None:
+    out = craftrl("fit", "data", "--coupling", "chain", "--relabel", "--out", "new", cwd=here)
+    assert out.startswith("Data: 1500 + 1500 trajectories of 2 agents, 5 steps, observations 12.\n")
     assert "Learner: one entry of each observation, since observations are integers in 0..1" in out
-    assert "Bounds: alpha, eta, nu chosen from the data." in out
     assert "\nVerdict: trust. CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5." in out
     assert "\nWarning: " not in out
     assert re.search(r"Chosen: alpha = [\d.]+, eta = [\d.]+, nu = [\d.]+: of \d+ settings tried", out)
     assert "Chosen: coupling" not in out
-    assert craftrl.load(tmp_path / "model").alpha == "auto"
+    assert library.load(here / "new").alpha == "auto"
 
 
-def test_steps_that_few_reach_are_left_out_unless_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_that_few_reach_are_left_out_unless_asked_for(tmp_path: Path) -> None:
+    """The library decides; its own transform, the report and the table of states then leave them out as well."""
     world = BitsExBMDP(horizon=5, n_features=6, seed=0)
     tau = envs.collect(world, world.paper_policies(), 600, seed=0).tau
-    x = [[tau.at(h)[i] for h in range(1, 6)] for i in range(tau.n)]
-    cut = [x[i][: 5 if i % 40 == 0 else 4] for i in range(tau.n)]
-    TrajectoryDataset.from_episodes([cut[:600], cut[600:]]).save(tmp_path / "data.h5")
-    assert main(["fit", str(tmp_path / "data.h5"), "--out", str(tmp_path / "model")]) == 0
-    assert "the first 4 of 5 steps, which enough of all agents reach" in capsys.readouterr().out
-    assert len(craftrl.load(tmp_path / "model").encoders_) == 4
-    argv = ["fit", str(tmp_path / "data.h5"), "--out", str(tmp_path / "other"), "--horizon"]
-    assert main([*argv, "3"]) == 0
-    assert len(craftrl.load(tmp_path / "other").encoders_) == 3
-    assert "The horizon must lie in 2..5" in complaint(capsys, *argv, "9", "--force")
+    episodes = [tau.episode(i)[: 5 if i % 40 == 0 else 4] for i in range(tau.n)]
+    few = TrajectoryDataset.from_episodes([episodes[:600], episodes[600:]])
+    few.save(tmp_path / "data")
+    out = craftrl("fit", "data", "--out", "model", cwd=tmp_path)
+    assert "Chosen: horizon = 4: few trajectories of some agent are longer." in out
+    model = library.load(tmp_path / "model")
+    assert len(model.encoders_) == len(CRAFT().fit(few).encoders_) == 4
+    assert (model.transform(few)[:, 4] == -1).all()
+    assert "4800 states of 1200" in craftrl("encode", "model", "data", "--out", "states.csv", cwd=tmp_path)
+    craftrl("report", "model", "data", "--diagnose", "0", "--out", "report.html", cwd=tmp_path)
+    craftrl("fit", "data", "--horizon", "3", "--out", "other", cwd=tmp_path)
+    assert len(library.load(tmp_path / "other").encoders_) == 3
 
 
-def test_fit_replaces_nothing_but_a_model_and_that_on_request(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = data.read_bytes()
-    for force in ([], ["--force"]):
-        message = complaint(capsys, "fit", str(data), *BOUNDS, *force, "--out", str(data))
-        assert "data.h5 exists and is no model of craftrl; choose another name." in message
-        assert "is a folder; choose" in complaint(capsys, "fit", str(data), *force, "--out", str(tmp_path))
-    assert data.read_bytes() == before
-    out = ["--out", str(tmp_path / "model")]
-    assert main(["fit", str(data), *BOUNDS, *out]) == 0
-    assert "model is there already; choose another name" in complaint(capsys, "fit", str(data), *BOUNDS, *out)
-    assert main(["fit", str(data), *BOUNDS, "--stationary", "--force", *out]) == 0
-    assert craftrl.load(tmp_path / "model").stationary
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+def test_fit_replaces_a_model_on_request_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", "data", *BOUNDS, "--out", "new"]) == 0
+    before = Path("new").read_bytes()
+    message = complaint(capsys, "fit", "data", *BOUNDS, "--stationary", "--out", "new")
+    assert "new is there already; choose another name, or replace it with --force" in message
+    assert Path("new").read_bytes() == before
+    assert main(["fit", "data", *BOUNDS, "--stationary", "--force", "--out", "new"]) == 0
+    assert library.load("new").stationary is True
+    assert {path.name for path in here.iterdir()} == {"data", "model", "new"}
 
 
-def test_fit_says_whether_to_trust_it(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["fit", str(data), "--alpha", "1", "--eta", "1/5", "--nu", "5/32", "--diagnose", "2"]
-    assert main([*argv, "--out", str(tmp_path / "model")]) == 0
-    assert re.search(r"^(trust|check|do not trust): score [\d.]+", capsys.readouterr().out, flags=re.M)
-    assert main([*argv[:-2], "--out", str(tmp_path / "unasked")]) == 0
+def test_the_same_command_goes_on_after_the_model_was_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stopped between "Written" and the verdict, it gives the verdict; of other data or settings the model is kept."""
+    line = ["fit", "data", *BOUNDS, "--out", "new"]
+    process = started(*line, "--diagnose", "200", cwd=here)
+    assert process.stdout is not None
+    assert any(text.startswith("Written to new") for text in process.stdout)
+    process.terminate()
+    _, err = process.communicate()
+    assert process.returncode == 143
+    assert err.startswith("Terminated; nothing is half-written, and the same command goes on")
+    before = Path("new").read_bytes()
+    out = craftrl(*line, cwd=here)
+    assert "\nVerdict: trust. " in out
+    assert out.count("Written to new") == 1
+    assert Path("new").read_bytes() == before
+    assert "is there already" in complaint(capsys, "fit", "data", "--out", "new")
+    assert (
+        main(["collect", "--world", "bits", "--horizon", "5", "--features", "12", "--n", "50", "--out", "other"]) == 0
+    )
+    capsys.readouterr()
+    assert main(["fit", "other", *BOUNDS, "--out", "new"]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert Path("new").read_bytes() == before
+
+
+def test_fit_says_whether_to_trust_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", "data", *BOUNDS, "--diagnose", "2", "--out", "new"]) == 0
+    assert re.search(r"^(trust|check|do not trust): score [\d.]+", capsys.readouterr().out, flags=re.MULTILINE)
+    assert main(["fit", "data", *BOUNDS, "--out", "unasked"]) == 0
     assert "refits on resampled trajectories (10) agree" in capsys.readouterr().out
 
 
-def test_fit_from_one_file_per_agent(data: Path, model: Path, tmp_path: Path) -> None:
-    """Recordings go into a store beside the model; the same command again finds it done; the model is the same."""
-    tau = TrajectoryDataset.open(data)
-    x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+def test_recordings_go_into_a_dataset_beside_the_model(made: Path, tmp_path: Path) -> None:
+    """The same command again finds it there; the model is that of the dataset they came from."""
+    tau = TrajectoryDataset.open(made / "data")
     for k, name in enumerate(("ann", "ben")):
-        np.savez(tmp_path / f"{name}.npz", x=x[tau.agent == k])
-    fit = ["fit", str(tmp_path / "ann.npz"), str(tmp_path / "ben.npz"), *BOUNDS, "--out", str(tmp_path / "model")]
-    assert main(fit) == 0
-    written = (tmp_path / "model.data.h5").stat().st_mtime_ns
-    assert main([*fit, "--force"]) == 0
-    assert (tmp_path / "model.data.h5").stat().st_mtime_ns == written
-    assert (craftrl.load(tmp_path / "model").transform(tau) == craftrl.load(model).transform(tau)).all()
+        np.savez(tmp_path / f"{name}.npz", x=tau.rows(np.flatnonzero(tau.agent == k)))
+    line = ["fit", "ann.npz", "ben.npz", *BOUNDS, "--out", "new.safetensors"]
+    assert "1500 + 1500 trajectories of 2 agents (ann, ben)" in craftrl(*line, cwd=tmp_path)
+    written = (tmp_path / "new.data" / "dataset.json").stat().st_mtime_ns
+    craftrl(*line, "--force", cwd=tmp_path)
+    assert (tmp_path / "new.data" / "dataset.json").stat().st_mtime_ns == written
+    new = library.load(tmp_path / "new.safetensors")
+    assert (new.transform(tau) == library.load(made / "model").transform(tau)).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--epochs", "3"], "--epochs is for networks; add --oracle network"),
-        (["--values", "3"], "--values is for coordinates; add --oracle coordinates"),
-    ],
-)
-def test_options_of_another_oracle_are_refused(
-    data: Path, tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_a_network_goes_on_and_ends_with_the_same_model(frames: Path, tmp_path: Path) -> None:
+    """Ended by SIGTERM in the middle of training."""
+    pytest.importorskip("torch")
+    options = ["--alpha", "1", "--eta", "0.1", "--nu", "0.05", "--epochs", "2", "--device", "cpu", "--seed", "3"]
+    out, err = started("fit", frames, *options, "--out", "whole", cwd=tmp_path).communicate()
+    lines = err.replace("\r", "\n").split("\n")  # one bar over all phases, and in a log one line for each
+    assert [line.partition(":")[0] for line in lines if line.strip()] == list(PHASES)
+    assert "Learner: a network, since observations are images of shape (12, 12, 3), on the CPU; one encoder" in out
+    assert "One encoder for all steps tells" in out
+    assert re.search(r"\nVerdict: (trust|check|do not trust)\. CRAFT found", out)  # networks are checked too
+    process = started("fit", frames, *options, "--out", "new", cwd=tmp_path)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".new.unfinished/*/log-odds*.pt")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.terminate()
+    process.communicate()
+    assert process.returncode == 143
+    assert not (tmp_path / "new").exists()
+    assert (again := started("fit", frames, *options, "--out", "new", cwd=tmp_path)).communicate()
+    assert again.returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"whole", "new"}  # nothing is left beside the model
+    one, two = (library.load(tmp_path / name) for name in ("whole", "new"))
+    assert one.oracle.training.seed == 3
+    assert (one.labels_ == two.labels_).all()
+
+
+def test_images_that_will_take_long_on_a_cpu_are_told_with_smaller_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert message in complaint(capsys, "fit", str(data), *options, "--out", str(tmp_path / "model"))
-
-
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        (["--alpha", "0", "--eta", "1/5", "--nu", "1/8"], "alpha must be a positive number; alpha = 0.0 was given"),
-        (["--alpha", "1", "--eta", "0.6", "--nu", "1/8"], "eta must lie in (0, 1/2]; eta = 0.6 was given"),
-        (["--alpha", "1", "--eta", "1/5", "--nu", "2"], "nu must lie in (0, 1]; nu = 2.0 was given"),
-    ],
-)
-def test_fit_refuses_bounds_out_of_range(
-    data: Path, tmp_path: Path, bounds: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert message in complaint(capsys, "fit", str(data), *bounds, "--out", str(tmp_path / "model"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_fit_refuses_what_is_no_number(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["fit", str(data), "--alpha", "one", "--out", "model"])
-    assert stop.value.code == 2
-    assert "must be a number or a fraction such as 5/32; 'one' was given" in capsys.readouterr().err
-
-
-def test_fit_refuses_missing_data_and_unwritable_places(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    complaint(capsys, "fit", str(tmp_path / "none.h5"), *BOUNDS, "--out", str(tmp_path / "model"))
-    message = complaint(capsys, "fit", str(data), *BOUNDS, "--out", str(data / "model"))
-    assert "The output folder must be writable" in message
-
-
-def test_a_store_is_not_read_in_another_way(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = complaint(capsys, "fit", str(data), "--key", "x", "--out", str(tmp_path / "model"))
-    assert (
-        text
-        == f"--key is for recordings that are imported; {data} is a store already; leave it out, or import again.\n"
-    )
+    x = np.random.default_rng(0).integers(0, 256, (20, 4, 96, 128, 3)).astype(np.uint8)
+    TrajectoryDataset.from_arrays([x[:10], x[10:]]).save(tmp_path / "data")
+    monkeypatch.setattr("craftrl.cli.fit.PER_PIXEL", 0.01)
+    monkeypatch.setattr(CRAFT, "fit", lambda model, tau: 1 / 0)
+    assert main(["fit", str(tmp_path / "data"), "--device", "cpu", "--out", str(tmp_path / "model")]) == 1
+    told = "Time: about 2.7 hours, 41 minutes with --resize 64x48, 10 minutes with --resize 32x24; less on a GPU.\n"
+    assert told in capsys.readouterr().out

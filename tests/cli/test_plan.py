@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -16,8 +15,9 @@ from PIL import Image
 import craftrl
 from cli.gridworld import CENTRE, ExactModel, frame, moved, videos
 from craftrl.cli import main
-from craftrl.cli.environments import environment_of
-from craftrl.importing.actions import write_actions
+from craftrl.cli.options import World
+from craftrl.cli.plan import _environment
+from craftrl.data import DatasetWriter
 
 NAMES = ["up", "down", "left", "right"]
 OWN_MODULE = f"""
@@ -46,15 +46,15 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "model").write_text("{}")
     (tmp_path / "own_world.py").write_text(OWN_MODULE)
     tau, actions = videos()
-    tau.save(tmp_path / "data.h5")
-    np.savez(tmp_path / "data.truth.npz", states=np.zeros((400, 8), int), actions=actions)
-    write_actions(tmp_path / "data.h5", [list(actions[:200]), list(actions[200:])])
+    with DatasetWriter(tmp_path / "data") as writer:
+        for i, own in enumerate(actions):
+            writer.append(int(tau.agent[i]), tau.episode(i), actions=own)
     yield tmp_path
     sys.modules.pop("own_world", None)
 
 
 def plan(*argv):
-    return main(["plan", "model", "data.h5", *map(str, argv)])
+    return main(["plan", "model", "data", *map(str, argv)])
 
 
 ENV = ("--env", "own_world:make")
@@ -99,8 +99,8 @@ def test_same_seed_same_words(here, capsys):
     assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("file", ["data.actions.npz", "data.truth.npz", "own.npz"])
-def test_labels_of_three_kinds_tell_the_same(here, capsys, file):
+@pytest.mark.parametrize("file", ["data", "own.npz"])
+def test_labels_of_both_kinds_tell_the_same(here, capsys, file):
     tau, actions = videos()
     x = np.stack([np.stack([tau.at(h)[0], tau.at(h + 1)[0]]) for h in range(1, 8)])
     np.savez(here / "own.npz", x=x, actions=actions[0])
@@ -150,7 +150,7 @@ def test_a_goal_may_be_a_picture_or_an_array(here, capsys):
     np.save("goal.npy", x)
     Image.fromarray(x).save("goal.png")
     for goal in ("goal.npy", "goal.png"):
-        assert plan("--dry-run", "--goal", goal, "--labels", "data.truth.npz") == 0
+        assert plan("--dry-run", "--goal", goal, "--labels", "data") == 0
         assert path_of(re.search("Plan: .*", capsys.readouterr().out)[0])[0][-1] == 6
 
 
@@ -212,10 +212,13 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
         ([*ENV, "--size", 3, "--goal", 8, "--explore", 9], "write --env-arg size=3"),
         (["--world", "bits", "--env-arg", "a=1", "--goal", 8, "--explore", 9], "--env-arg goes with --env"),
         (["--world", "nowhere", "--goal", 8, "--explore", 9], "The world must be one of bits"),
-        (["--env", "Nowhere-v0", "--goal", 8, "--explore", 9], "Nowhere-v0 is neither"),
+        (["--env", "Nowhere-v0", "--goal", 8, "--explore", 9], "Nowhere-v0 does not (NameNotFound"),
         (["--env", "nowhere:make", "--goal", 8, "--explore", 9], "nowhere:make does not (ModuleNotFoundError"),
-        (["--env", "own_world:lost", "--goal", 8, "--explore", 9], "own_world:lost is neither"),
-        (["--env", "own_world:broken", "--goal", 8, "--explore", 9], "could not (RuntimeError: no display)"),
+        (["--env", "own_world:lost", "--goal", 8, "--explore", 9], "own_world:lost does not (NameNotFound"),
+        (
+            ["--env", "own_world:broken", "--goal", 8, "--explore", 9],
+            "own_world:broken does not (RuntimeError: no display)",
+        ),
         ([*ENV, "--env-arg", "wind=1", "--goal", 8, "--explore", 9], "unexpected keyword argument 'wind'"),
         (["--env", "own_world:other", "--goal", 8, "--explore", 9], "shape (6, 6, 3); its have shape (12,)"),
         ([*ENV, "--goal", 9, "--explore", 9], "one of the states 0..8 of the model; 9 was given"),
@@ -227,10 +230,13 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
         ([*ENV, "--goal", 8, "--labels", "none.npz"], "none.npz has none"),
         ([*ENV, "--goal", 8, "--labels", "large.npz"], "Actions must lie in 0..3"),
         ([*ENV, "--goal", 8, "--labels", "half.npz"], "each must be one whole number"),
-        ([*ENV, "--goal", 8, "--labels", "short.npz"], "has actions of 3 trajectories, and the store has 400"),
+        (
+            [*ENV, "--goal", 8, "--labels", "short.npz"],
+            "Labels must be an NPZ file with x (n, 2, ...) and actions (n,)",
+        ),
         ([*ENV, "--goal", 8, "--explore", 9, "--label-count", 2], "--label-count counts labels; none were given"),
         (["--dry-run", "--goal", 8, "--explore", 9], "--explore needs the environment"),
-        (["--dry-run", "--goal", 8, "--labels", "data.truth.npz", "--out", "plan.gif"], "--out draws what happens"),
+        (["--dry-run", "--goal", 8, "--labels", "data", "--out", "plan.gif"], "--out draws what happens"),
     ],
 )
 def test_complaints_are_one_sentence(here, capsys, argv, sentence):
@@ -245,9 +251,7 @@ def test_complaints_are_one_sentence(here, capsys, argv, sentence):
 
 
 def test_a_world_that_others_made_has_numbered_actions_and_an_end():
-    args = argparse.Namespace(env=None, env_args=[], world="minigrid", world_seed=0, horizon=3)
-    vars(args).update(dict.fromkeys(("n_features", "size", "n_walkers", "layout")))
-    env = environment_of(args)
+    env = _environment(None, (), World("minigrid", horizon=3))
     assert env.action_space.n == len(env.world.actions)
     env.reset(seed=0)
     ends = [env.step(action)[3] for action in (0, 1)]
@@ -265,11 +269,11 @@ def test_a_model_with_an_encoder_for_each_step(tmp_path, monkeypatch, capsys):
     """Bits, fitted here: states are named h:state, and the store's own labels are enough."""
     monkeypatch.chdir(tmp_path)
     world = ["--world", "bits", "--horizon", "5", "--features", "12"]
-    assert main(["collect", *world, "--n", "1500", "--out", "data.h5"]) == 0
+    assert main(["collect", *world, "--n", "1500", "--out", "data"]) == 0
     bounds = ["--alpha", "1", "--eta", "1/5", "--nu", "5/32"]
-    assert main(["fit", "data.h5", *bounds, "--out", "model"]) == 0
+    assert main(["fit", "data", *bounds, "--out", "model"]) == 0
     capsys.readouterr()
-    argv = [*world, "--labels", "data.truth.npz", "--label-count", "200", "--goal", "4:1", "4:0"]
+    argv = [*world, "--labels", "data", "--label-count", "200", "--goal", "4:1", "4:0"]
     assert plan(*argv) == 0
     out = capsys.readouterr().out
     assert re.search(r"Plan: state 1:0 -\d-> 2:\d -\d-> 3:\d -\d-> 4:1 \(3 moves", out)
@@ -282,7 +286,7 @@ def test_a_model_with_an_encoder_for_each_step(tmp_path, monkeypatch, capsys):
 def test_latent_actions_of_videos_as_a_table(here, capsys, monkeypatch, name):
     """Without a label: where one action makes a move, its latent action is the true one up to their names."""
     monkeypatch.setattr(ExactModel, "transform", lambda self, tau: states_of(tau), raising=False)
-    argv = ["actions", "model", "data.h5", "--out", name]
+    argv = ["actions", "model", "data", "--out", name]
     assert main(argv) == 0
     out = capsys.readouterr().out
     assert out.startswith("4 latent actions, 32 moves, 9 states in 1 groups")

@@ -5,7 +5,7 @@ import numpy as np
 from craftrl.core.craft import Bounds, craft
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.oracle import EncoderFit, LogOdds, PreparedOracle
-from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset
 
 N, H = 200, 3
 STATES = np.stack([np.zeros(N, dtype=int), np.arange(N) % 2, np.arange(N) % 2], axis=1)
@@ -36,7 +36,7 @@ class ByHeart(PreparedOracle):
 
 
 def labels(unseen):
-    tau = TrajectoryDataset(ArraySteps(np.zeros((H, N, 1))), np.arange(N) // (N // 2))
+    tau = TrajectoryDataset.from_arrays(np.zeros((2, N // 2, H, 1)))
     bounds = Bounds(1.0, 0.1, 0.1)
     return craft(ByHeart(tau, unseen), bounds, clusterer="valleys", relabel=True).labels
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from craftrl import InvalidDataError, TrajectoryDataset
-from craftrl.data.dataset import ArraySteps
-from craftrl.data.inputs import as_dataset, each_step
+from craftrl.data.inputs import as_dataset, as_trajectories
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(5, size=(7, 3, 2))
@@ -32,15 +31,12 @@ FORMS = {
     "a tuple of arrays": lambda folder: ((X[:3], X[3:]),),
     "nested lists per agent": lambda folder: ([X[:3].tolist(), X[3:].tolist()],),
     "dataset": lambda folder: (TAU,),
-    "path of a folder": lambda folder: (saved(folder / "shards"),),
+    "path of a folder": lambda folder: (saved(folder / "data"),),
     "path as text": lambda folder: (str(saved(folder / "text")),),
-    "path of a file": lambda folder: (saved(folder / "data.h5"),),
 }
 
 
 def saved(path):
-    if path.suffix:
-        pytest.importorskip("h5py")
     TAU.save(path)
     return Path(path)
 
@@ -51,6 +47,14 @@ def test_every_form_gives_the_same_dataset(form, tmp_path):
     same(data.tau, TAU)
     assert data.rows.tolist() == list(range(7))
     assert data.names == (0, 1)
+
+
+def test_arrays_are_not_copied():
+    x = np.zeros((6, 3, 2))
+    for given in ((x, [1, 0, 1, 0, 1, 1]), ([x[:2], x[2:]],), ([list(x[:2]), list(x[2:])],)):
+        tau = as_dataset(*given).tau
+        assert all(np.shares_memory(tau.episode(i), x) for i in range(6))
+        assert all(np.shares_memory(tau.select([5, 0]).first_steps(2).episode(i), x) for i in range(2))
 
 
 def test_rows_in_any_order_are_grouped_and_put_back():
@@ -94,7 +98,7 @@ def test_episodes_of_unequal_length_with_labels():
     same(as_dataset([episodes[:3], episodes[3:]]).tau, TrajectoryDataset.from_episodes([episodes[:3], episodes[3:]]))
 
 
-def test_each_step_takes_trajectories_without_labels(tmp_path):
+def test_trajectories_without_labels(tmp_path):
     TAU.save(tmp_path / "data")
     by_agent = [X[:3], X[3:]]
     for form in (
@@ -107,11 +111,11 @@ def test_each_step_takes_trajectories_without_labels(tmp_path):
         TAU,
         tmp_path / "data",
     ):
-        steps = list(each_step(form, 1))
-        assert [h for h, _, _ in steps] == [1, 2, 3]
-        assert all(np.array_equal(x_h, X[:, h - 1]) and there.all() for h, x_h, there in steps)
+        tau = as_trajectories(form, 1)
+        assert np.array_equal(tau.rows(np.arange(7)), X)
+        assert tau.all_present
     short = TrajectoryDataset.from_episodes([[X[0], X[1, :2]], [X[2]]])
-    assert [there.tolist() for _, _, there in each_step(short, 1)][2] == [True, False, True]
+    assert as_trajectories(short, 1).present(3).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,8 @@ def test_each_step_takes_trajectories_without_labels(tmp_path):
         ((X, AGENT[:-1]), r"one agent label per trajectory; 7 trajectories and labels of shape \(6,\) were given"),
         ((X, AGENT[:, None]), r"labels of shape \(7, 1\)"),
         ((X, 3), r"labels of shape \(\)"),
-        ((X, [[0], [0, 1]]), "one agent label per trajectory"),
+        ((X, [[0], [0, 1]]), "one agent label per trajectory; 7 trajectories and labels of unequal rows"),
+        ((X, np.ma.masked_equal(AGENT, 1)), "one agent label per trajectory"),
         ((X, [0, 0, 0, 1, 1, 1, np.nan]), r"some are missing \(None, NaN\); drop those rows"),
         ((X, ["a", "a", "a", "b", "b", "b", None]), r"some are missing \(None, NaN\)"),
         ((X, ["a", "a", "a", "b", "b", "b", float("nan")]), r"some are missing \(None, NaN\)"),
@@ -135,16 +140,22 @@ def test_each_step_takes_trajectories_without_labels(tmp_path):
         ((None,), "or the path of one; NoneType was given"),
         ((7,), "or the path of one; int was given"),
         (({"a": X},), "or the path of one; dict was given"),
-        ((None, AGENT), "Observations must be numbers in an array; those of all trajectories have dtype object"),
+        (
+            (None, AGENT),
+            "those of all trajectories have dtype object; convert or fill them",
+        ),
         (("nowhere", None), "nowhere"),
         ((X[0, 0], [0, 1]), r"must have shape \(trajectories, steps, ...\); shape \(2,\) was given"),
         (([], []), r"shape \(0,\) was given"),
-        ((X[:, :1], AGENT), "at least two steps; these have 1"),
+        ((X[:, :1], AGENT), "at least two steps; these have one"),
         ((np.where(X[0, 0, 0] == X, np.nan, X), AGENT), "must be finite; those of all trajectories contain NaN"),
         (([X[0], X[1, :, :1]], [0, 1]), r"must have one shape; shapes \(2,\) and \(1,\) were given"),
         (([X[0], X[1, :2, :1]], [0, 1]), r"must have one shape; shapes \(2,\) and \(1,\) were given"),
         (([[[1, 2], [3]], [[1, 2], [3, 4]]], [0, 1]), "those of trajectory 0 have dtype object"),
-        (([["a", "b"], ["c", "d"]], [0, 1]), "must be numbers in an array; those of all trajectories"),
+        (
+            ([["a", "b"], ["c", "d"]], [0, 1]),
+            "must be numbers in an array, none of them masked; those of all",
+        ),
         (([X[0], np.zeros((0, 2))], [0, 1]), "at least one observation; an empty one was given"),
     ],
 )
@@ -154,16 +165,16 @@ def test_bad_input_is_refused_in_one_sentence(given, message):
 
 
 @pytest.mark.parametrize("form", [[X[0], X[1, :2], X[2]], [[X[0], X[1, :2]], [X[2]]], [X[0].tolist(), X[1, :2], X[2]]])
-def test_each_step_takes_trajectories_of_unequal_length(form):
-    steps = list(each_step(form, 1))
-    assert [there.tolist() for _, _, there in steps] == [[True] * 3, [True] * 3, [True, False, True]]
-    assert np.array_equal(steps[1][1], X[:3, 1])
+def test_trajectories_of_unequal_length_without_labels(form):
+    tau = as_trajectories(form, 1)
+    assert tau.lengths.tolist() == [3, 2, 3]
+    assert np.array_equal(tau.at(2), X[:3, 1])
 
 
 @pytest.mark.parametrize("form", [[X[0, 0]], [X[0], X[1, :0]], [X[0], 3]])
 def test_what_is_no_trajectory_is_refused(form):
     with pytest.raises(InvalidDataError, match=r"A trajectory must have 2 axes, \(steps, ...\), and at least one step"):
-        list(each_step(form, 1))
+        as_trajectories(form, 1)
 
 
 def test_a_tensor_with_a_gradient_is_no_array():
@@ -171,7 +182,7 @@ def test_a_tensor_with_a_gradient_is_no_array():
     for given in ((X[:2], tensor), (tensor, [0, 1])):
         with pytest.raises(InvalidDataError, match="must"):
             as_dataset(*given)
-    with pytest.raises(InvalidDataError, match="Each agent must have an array or a list"):
+    with pytest.raises(InvalidDataError, match="Every agent must have an array or a list"):
         TrajectoryDataset.from_arrays(tensor)
 
 
@@ -181,17 +192,10 @@ def test_a_list_that_holds_itself_is_no_data():
     with pytest.raises(InvalidDataError, match="at least two agents"):
         as_dataset(endless)
     with pytest.raises(InvalidDataError, match="A trajectory must have 2 axes"):
-        list(each_step(endless, 1))
+        as_trajectories(endless, 1)
 
 
-@pytest.mark.parametrize("label", [[0, 2**40], [1, 2]])
+@pytest.mark.parametrize("label", [[0, 2**40], [1, 2], [-1, 0], [0, 1, 1]])
 def test_agents_that_are_left_out(label):
-    with pytest.raises(InvalidDataError, match=f"agent {0 if label[0] else 1} has none; leave it out"):
-        TrajectoryDataset(ArraySteps(np.zeros((3, 2, 1))), label)
-
-
-def test_names_are_texts_or_numbers():
-    steps = ArraySteps(np.zeros((3, 2, 1)))
-    assert TrajectoryDataset(steps, [0, 1], names=["ann", 2]).names == ("ann", 2)
-    with pytest.raises(InvalidDataError, match="a name of its own, a text or a number"):
-        TrajectoryDataset(steps, [0, 1], names=[object(), object()])
+    with pytest.raises(InvalidDataError, match=r"Each of the 2 trajectories must have an agent, 0\.\.K-1, and each of"):
+        TAU.select([0, 5], label)

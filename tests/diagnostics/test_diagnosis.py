@@ -123,7 +123,8 @@ def replace_oracle(model: CRAFT) -> CRAFT:
 def test_three_agents_and_unequal_lengths() -> None:
     world = BitsExBMDP(5, 8, seed=1)
     tau = collect(world, turn_taking_policies(world, 3), 1500, 0).tau
-    short = TrajectoryDataset(tau.steps, tau.agent, np.where(np.arange(tau.n) % 5 == 0, 3, 5))
+    by_agent = [tau.rows(np.flatnonzero(tau.agent == k)) for k in range(tau.K)]
+    short = TrajectoryDataset.from_arrays(by_agent, np.where(np.arange(tau.n) % 5 == 0, 3, 5))
     found = fitted(short, eta=0.1).diagnose(short, n_resamples=2)
     assert len(found.tests.p_residual) == 4
     assert ((found.assigned >= 0) & (found.assigned <= 1)).all()

@@ -77,7 +77,8 @@ def test_one_state_everywhere_has_nothing_to_be_tested_but_the_other_state() -> 
 
 def test_steps_that_are_over_are_left_out() -> None:
     tau, states = three_states(0, n=300)
-    short = TrajectoryDataset(tau.steps, tau.agent, np.where(np.arange(tau.n) % 3 == 0, 2, 4))
+    by_agent = [tau.rows(np.flatnonzero(tau.agent == k)) for k in range(tau.K)]
+    short = TrajectoryDataset.from_arrays(by_agent, np.where(np.arange(tau.n) % 3 == 0, 2, 4))
     codes = np.where(np.arange(4) < short.lengths[:, None], states, -1)
     assert least(codes, short) > 1e-3
 

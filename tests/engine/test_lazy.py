@@ -10,7 +10,7 @@ import pytest
     "statement",
     [
         "import craftrl; craftrl.CRAFT, craftrl.CoordinateOracle",
-        "import craftrl.engine.counting, craftrl.data.storage",
+        "import craftrl.engine.counting, craftrl.data.store",
         "from craftrl.cli import main",
     ],
 )

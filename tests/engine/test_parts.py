@@ -12,7 +12,6 @@ from literal_counting import random_problem
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.data.horizon import first_steps
 from craftrl.engine.packing import Part, Parts
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError
@@ -79,7 +78,8 @@ def folder(tmp_path_factory):
     tau = collect(world, world.paper_policies(), 700, seed=0).tau
     short = np.random.default_rng(0).integers(2, 6, tau.n)
     tau.save(path / "equal")
-    TrajectoryDataset(tau.steps, tau.agent, short).save(path / "unequal.h5")
+    episodes = [[tau.episode(i)[: short[i]] for i in np.flatnonzero(tau.agent == k)] for k in (0, 1)]
+    TrajectoryDataset.from_episodes(episodes).save(path / "unequal")
     return path
 
 
@@ -92,13 +92,13 @@ def cluster(folder):
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_counts_on_ray_are_those_of_one_machine(cluster, folder, monkeypatch):
     monkeypatch.chdir(folder)
-    tau = TrajectoryDataset.open(Path("unequal.h5"))  # a relative path
+    tau = TrajectoryDataset.open(Path("unequal"))  # a relative path
     assert same(CoordinateOracle(ray=cluster).prepare(tau), CoordinateOracle().prepare(tau))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_fit_on_ray_is_the_fit_of_one_machine_and_a_lost_part_is_made_again(cluster, folder):
-    tau = first_steps(TrajectoryDataset.open(folder / "equal"), 4)
+    tau = TrajectoryDataset.open(folder / "equal").first_steps(4)
     bounds = {"alpha": 1.0, "eta": 0.2, "nu": 0.1}
     here, there = (CRAFT(CoordinateOracle(ray=ray), **bounds).fit(tau) for ray in (None, cluster))
     assert np.array_equal(here.labels_, there.labels_)

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from craftrl.data import TrajectoryDataset
-from craftrl.data.truth import read_true_states
+from craftrl.data import TrajectoryDataset, read_true_states
 from craftrl.envs import AdaptivePolicy, GymWorld, HistoryPolicy, collect, contrasting_habits, record
 from craftrl.envs.habits import _visits
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
@@ -88,9 +87,9 @@ def test_agents_act_with_the_chances_of_their_tables() -> None:
 
 def test_episodes_may_end_early(tmp_path: Path) -> None:
     world = GymWorld(partial(Line, end=1), place, 5, (0, 1, 2), 4)
-    record(world, WORLD.policies(), 60, tmp_path / "x.h5", seed=0)
-    tau = TrajectoryDataset.open(tmp_path / "x.h5")
-    states = read_true_states(tmp_path / "x.truth.npz", tau)
+    record(world, WORLD.policies(), 60, tmp_path / "x", seed=0)
+    tau = TrajectoryDataset.open(tmp_path / "x")
+    states = read_true_states(tmp_path / "x")
     ended = (states == 1).any(axis=1)
     assert ended.any()
     assert (tau.lengths[~ended] == 4).all()

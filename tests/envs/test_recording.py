@@ -7,53 +7,43 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from craftrl.data import TrajectoryDataset
-from craftrl.data.truth import read_true_states
+from craftrl.data import DatasetWriter, TrajectoryDataset, read_actions, read_true_states
 from craftrl.envs import collect, make_world, record
 from craftrl.errors import InvalidParameterError
 
 WORLD, POLICIES = make_world("bits", horizon=4, n_features=5)
 
 
-@pytest.mark.parametrize("name", ["data.h5", "shards"])
-def test_what_is_on_disk_is_what_was_collected(tmp_path: Path, name: str) -> None:
-    record(WORLD, POLICIES, 20, tmp_path / name, seed=3)
+def test_what_is_on_disk_is_what_was_collected(tmp_path: Path) -> None:
+    record(WORLD, POLICIES, 20, tmp_path / "data", seed=3)
     again = collect(WORLD, POLICIES, 20, seed=3)
-    tau = TrajectoryDataset.open(tmp_path / name)
-    assert all((tau.at(h) == again.tau.at(h)).all() for h in range(1, 5))
-    assert (read_true_states(next(tmp_path.glob("*.truth.npz")), tau) == again.truth.states).all()
+    tau = TrajectoryDataset.open(tmp_path / "data")
+    assert np.array_equal(tau.rows(np.arange(tau.n)), again.tau.rows(np.arange(tau.n)))
+    assert np.array_equal(read_true_states(tmp_path / "data"), again.truth.states)
+    assert np.array_equal(np.concatenate(read_actions(tmp_path / "data")), again.truth.actions)
+
+
+def test_the_same_call_again_has_nothing_to_do_and_other_data_stays(tmp_path: Path) -> None:
+    record(WORLD, POLICIES, 20, tmp_path / "data", seed=3)
+    before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in (tmp_path / "data").iterdir()}
+    record(WORLD, POLICIES, 20, tmp_path / "data", seed=3)
     with pytest.raises(InvalidParameterError, match="exists already; remove it, or choose another name"):
-        record(WORLD, POLICIES, 20, tmp_path / name, seed=3)
+        record(WORLD, POLICIES, 20, tmp_path / "data", seed=4)
+    assert before == {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in (tmp_path / "data").iterdir()}
+    collect(WORLD, POLICIES, 20, seed=3).tau.save(tmp_path / "saved")
+    with pytest.raises(InvalidParameterError, match="exists already"):
+        record(WORLD, POLICIES, 20, tmp_path / "saved", seed=3)
 
 
-def test_where_the_data_is_its_truth_is_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(tau: TrajectoryDataset, path: Path) -> None:
+def test_an_interrupted_recording_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(writer: DatasetWriter) -> None:
         raise KeyboardInterrupt
 
+    record(WORLD, POLICIES, 20, tmp_path / "whole", seed=3)
     with monkeypatch.context() as patched:
-        patched.setattr(TrajectoryDataset, "save", killed)
+        patched.setattr(DatasetWriter, "_finish", killed)
         with pytest.raises(KeyboardInterrupt):
-            record(WORLD, POLICIES, 20, tmp_path / "x.h5", seed=3)
-    assert not (tmp_path / "x.h5").exists()
-    record(WORLD, POLICIES, 20, tmp_path / "x.h5", seed=3)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["x.h5", "x.truth.npz"]
-
-
-@pytest.mark.parametrize("foreign", ["another seed", "no truth at all"])
-def test_the_truth_of_other_data_is_not_overwritten(tmp_path: Path, foreign: str) -> None:
-    truth = tmp_path / "x.truth.npz"
-    if foreign == "another seed":
-        record(WORLD, POLICIES, 20, tmp_path / "x.h5", seed=4)
-    else:
-        np.savez(truth, something=np.zeros(3))
-    before = truth.read_bytes()
-    with pytest.raises(InvalidParameterError, match=r"x.truth.npz; that file exists already and is of other data"):
-        record(WORLD, POLICIES, 20, tmp_path / "x", seed=3)
-    assert truth.read_bytes() == before
-    assert not (tmp_path / "x").exists()
-
-
-def test_two_formats_of_the_same_data_share_their_truth(tmp_path: Path) -> None:
-    record(WORLD, POLICIES, 20, tmp_path / "x.h5", seed=3)
-    record(WORLD, POLICIES, 20, tmp_path / "x", seed=3)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["x", "x.h5", "x.truth.npz"]
+            record(WORLD, POLICIES, 20, tmp_path / "data", seed=3)
+    record(WORLD, POLICIES, 20, tmp_path / "data", seed=3)
+    whole, data = ({f.name: f.read_bytes() for f in (tmp_path / name).iterdir()} for name in ("whole", "data"))
+    assert whole == data

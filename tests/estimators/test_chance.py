@@ -115,10 +115,10 @@ def test_a_chain_that_finds_the_best_of_many_pairs_in_noise_is_not_trusted():
 def test_pairs_kept_from_learning_are_of_every_agent_in_its_share():
     """The test of a network's log-odds rests on them: of a rare agent there must be some as well."""
     from craftrl import Training
-    from craftrl.oracles.network.frames import open_frames
+    from craftrl.oracles.network.frames import Frames
 
     tau = TrajectoryDataset.from_arrays([np.zeros((n, 3, 2)) for n in (270, 30)])
     training = Training(held_out=0.1, device="cpu")
-    train, held = open_frames(tau, training).split(np.arange(300), training, "log-odds")
+    train, held = Frames(tau, training).split(np.arange(300), training, "log-odds")
     assert np.bincount(tau.agent[held]).tolist() == [27, 3]
     assert np.array_equal(np.sort(np.concatenate([train, held])), np.arange(300))

@@ -128,7 +128,8 @@ def test_right_models_of_few_trajectories_are_silent_where_most_steps_are_not_se
 def test_trajectories_that_are_over_are_not_lost() -> None:
     """Most are clips of three steps; what is said of later steps is said of those that are still there."""
     tau = collect(WORLD, WORLD.paper_policies(), 1000, seed=0).tau
-    short = TrajectoryDataset(tau.steps, tau.agent, np.where(np.arange(tau.n) % 4 > 0, 3, 6))
+    by_agent = [tau.rows(np.flatnonzero(tau.agent == k)) for k in range(tau.K)]
+    short = TrajectoryDataset.from_arrays(by_agent, np.where(np.arange(tau.n) % 4 > 0, 3, 6))
     model = CRAFT(CoordinateOracle()).fit(short)
     found = model.diagnose(short, n_resamples=2)
     assert (found.assigned > 0.99).all()

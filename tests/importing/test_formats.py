@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from craftrl import InvalidDataError
-from craftrl.data import TrajectoryDataset
-from craftrl.data.hdf5 import read_notes
-from craftrl.importing import Agent, Episode, Recording, import_data, inspect, read_actions
+from craftrl.data import TrajectoryDataset, read_actions, store
+from craftrl.importing import import_data, inspect, read_episodes
 from recordings import (
     action_labels,
     assert_same,
@@ -66,61 +66,111 @@ def test_round_trip(name, tmp_path):
     shape, has_actions, write = FORMATS[name]
     given, actions = [episodes(k, shape) for k in (0, 1)], [action_labels(k) for k in (0, 1)]
     paths = [write(tmp_path / agent, x, a) for agent, x, a in zip(("ann", "ben"), given, actions)]
-    tau = import_data(paths, tmp_path / "data.h5")
-    assert (tau.K, tau.H, tau.obs_shape) == (2, 5, shape)
-    assert_same(stored(tmp_path / "data.h5"), given)
-    assert read_notes(tmp_path / "data.h5")["agents"] == ["ann", "ben"]
-    assert not (tmp_path / "data.h5.importing").exists()
-    found = read_actions(tmp_path / "data.h5")
+    tau = import_data(paths, tmp_path / "data")
+    assert (tau.K, tau.H, tau.obs_shape, list(tau.names)) == (2, 5, shape, ["ann", "ben"])
+    assert_same(stored(tmp_path / "data"), given)
     if name.startswith("minari"):
         actions = [[a[:-1] for a in agent] for agent in actions]
-    assert_same(found, actions if has_actions else [])
+    assert_same(read_actions(tmp_path / "data"), actions if has_actions else [])
 
 
-def test_stores_are_put_together(tmp_path):
-    """Agents of several stores, with their names, actions and lengths."""
+def test_the_dataset_is_not_larger_than_its_frames(tmp_path):
+    """Two long videos once made a store that was a hundred times as large."""
+    frames = np.zeros((600, 16, 16, 3), dtype=np.uint8)
+    paths = [write_videos(tmp_path / agent, [frames], "mp4", codec="libx264", pixels="yuv420p") for agent in ("a", "b")]
+    (tmp_path / "b/episode0.mp4").write_bytes((tmp_path / "b/episode0.mp4").read_bytes() + b"\0\0\0\x08free")
+    import_data(paths, tmp_path / "data")
+    size = sum(file.stat().st_size for file in (tmp_path / "data").iterdir())
+    assert 2 * frames.nbytes < size < 2.02 * frames.nbytes
+
+
+def strip_delays(path):
+    """Remove the blocks of a GIF that say how long each frame is shown; they are optional."""
+    data = path.read_bytes()
+    at = 13 + (3 * 2 ** ((data[10] & 7) + 1) if data[10] & 0x80 else 0)
+    kept = [data[:at]]
+    while data[at] != 0x3B:
+        start = at
+        if data[at] == 0x21:
+            at += 2
+        else:
+            at += 11 + (3 * 2 ** ((data[at + 9] & 7) + 1) if data[at + 9] & 0x80 else 0)
+        while data[at]:
+            at += 1 + data[at]
+        at += 1
+        kept += [data[start:at]] if data[start : start + 2] != b"\x21\xf9" else []
+    path.write_bytes(b"".join(kept) + b";")
+
+
+GIFS = {
+    "plain": {"duration": 100},
+    "without delays": {"duration": 0},
+    "uneven": {"duration": [40, 20, 500, 1000, 3000]},
+    "cleared between frames": {"duration": 50, "disposal": 2},
+    "interlaced": {"duration": 50, "interlace": 1},
+    "with an odd comment": {"duration": 50, "comment": b"\x21\xf9\x2c\xff;"},
+    "without control blocks": {},
+}
+
+
+@pytest.mark.parametrize("kind", GIFS)
+@pytest.mark.parametrize("clip", [None, 2])
+def test_gifs_keep_all_frames(kind, clip, tmp_path):
+    given = [np.kron(episodes(k, (4, 4, 3), (5,))[0], np.ones((1, 4, 4, 1), np.uint8)) for k in (0, 1)]
+    for agent, x in zip(("ann", "ben"), given):
+        frames = [Image.fromarray(frame).quantize(64) for frame in x]  # 16 colours: nothing is lost
+        (tmp_path / agent).mkdir()
+        frames[0].save(tmp_path / agent / "a.gif", save_all=True, append_images=frames[1:], **GIFS[kind])
+        if kind == "without control blocks":
+            strip_delays(tmp_path / agent / "a.gif")
+    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data", clip=clip)
+    assert_same(stored(tmp_path / "data"), [[x] if clip is None else [x[:2], x[2:4]] for x in given])
+
+
+def test_datasets_are_put_together(tmp_path):
+    """Agents of several datasets, with their names, actions and lengths."""
     given, actions = [episodes(k, VECTORS) for k in range(4)], [action_labels(k) for k in range(4)]
-    for store, first in (("one.h5", 0), ("two.h5", 2)):
+    for name, first in (("one", 0), ("two", 2)):
         paths = [write_npz(tmp_path / f"agent{k}.npz", given[k], actions[k]) for k in (first, first + 1)]
-        import_data(paths, tmp_path / store)
-    import_data([tmp_path / "one.h5", tmp_path / "two.h5"], tmp_path / "all.h5")
-    assert_same(stored(tmp_path / "all.h5"), given)
-    assert_same(read_actions(tmp_path / "all.h5"), actions)
-    assert read_notes(tmp_path / "all.h5")["agents"] == [f"agent{k}" for k in range(4)]
-
-
-def test_a_folder_of_shards_and_a_store_without_names(tmp_path):
-    given = [episodes(k, VECTORS) for k in (0, 1)]
-    TrajectoryDataset.from_episodes(given).save(tmp_path / "old")
-    import_data([tmp_path / "old"], tmp_path / "new.h5")
-    assert_same(stored(tmp_path / "new.h5"), given)
-    TrajectoryDataset.from_episodes(given).save(tmp_path / "plain.h5")
-    assert [agent.name for agent in inspect(tmp_path / "plain.h5").agents] == ["0", "1"]
+        import_data(paths, tmp_path / name)
+    tau = import_data([tmp_path / "one", tmp_path / "two"], tmp_path / "all")
+    assert_same(stored(tmp_path / "all"), given)
+    assert_same(read_actions(tmp_path / "all"), actions)
+    assert list(tau.names) == [f"agent{k}" for k in range(4)]
 
 
 def test_one_table_of_several_agents(tmp_path):
     """A column says whose an episode is; two tables with the same names hold the same agents."""
     given = episodes(0, VECTORS)
-    write_table(tmp_path / "monday.csv", given, agent=["ann", "ben", "ann"])
-    write_table(tmp_path / "tuesday.parquet", given[:2], agent=["ben", "ann"])
-    import_data([tmp_path / "monday.csv", tmp_path / "tuesday.parquet"], tmp_path / "data.h5")
-    expected = [[given[0], given[2], given[1]], [given[1], given[0]]]
-    assert_same([[x.astype(np.float32) for x in agent] for agent in stored(tmp_path / "data.h5")], expected)
+    write_table(tmp_path / "monday/steps.csv", given, agent=["ann", "ben", "ann"])
+    write_table(tmp_path / "tuesday/steps.csv", given[:2], agent=["ann", "ben"])
+    import_data([tmp_path / "monday/steps.csv", tmp_path / "tuesday/steps.csv"], tmp_path / "data")
+    expected = [[given[0], given[2], given[0]], [given[1], given[1]]]
+    assert_same([[x.astype(np.float32) for x in agent] for agent in stored(tmp_path / "data")], expected)
 
 
-def test_agents_of_one_table_may_number_their_episodes_alike(tmp_path):
-    rows = ["agent,episode,x", "ann,0,1", "ann,0,2", "ben,0,3", "ben,0,4", "ann,1,5", "ann,1,6"]
+def test_rows_in_any_order(tmp_path):
+    """Agents may number their episodes alike; steps are put in order."""
+    rows = ["agent,episode,step,x", "ann,0,1,2", "ann,0,0,1", "ben,0,0,3", "ben,0,1,4", "ann,1,0,5", "ann,1,1,6"]
     (tmp_path / "steps.csv").write_text("\n".join(rows) + "\n")
-    import_data([tmp_path / "steps.csv"], tmp_path / "data.h5")
+    tau = import_data([tmp_path / "steps.csv"], tmp_path / "data")
     expected = [[[[1], [2]], [[5], [6]]], [[[3], [4]]]]
-    assert_same(stored(tmp_path / "data.h5"), [[np.array(x) for x in agent] for agent in expected])
+    assert_same(stored(tmp_path / "data"), [[np.array(x) for x in agent] for agent in expected])
+    assert tau.dtype == np.int64  # so that `fit` can choose an entry of x
+    assert tau.source == ["steps.csv[ann, 0]", "steps.csv[ann, 1]", "steps.csv[ben, 0]"]
+
+
+def test_whole_numbers_in_one_table_and_others_in_the_next(tmp_path):
+    for name, values in {"ann": "1\n2", "ben": "0.5\n1"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"x\n{values}\n")
+    assert import_data([tmp_path / "ann.csv", tmp_path / "ben.csv"], tmp_path / "data").dtype == np.float64
 
 
 def test_chosen_columns(tmp_path):
     given = [episodes(k, VECTORS) for k in (0, 1)]
     paths = [write_table(tmp_path / f"{k}.csv", x) for k, x in enumerate(given)]
-    import_data(paths, tmp_path / "data.h5", keys=["f2", "f0"])
-    found = [[x.astype(np.float32) for x in agent] for agent in stored(tmp_path / "data.h5")]
+    import_data(paths, tmp_path / "data", keys=["f2", "f0"])
+    found = [[x.astype(np.float32) for x in agent] for agent in stored(tmp_path / "data")]
     assert_same(found, [[x[:, [2, 0]] for x in agent] for agent in given])
 
 
@@ -128,9 +178,9 @@ def test_one_part_of_minari_observations(tmp_path):
     given = [episodes(k, VECTORS) for k in (0, 1)]
     paths = [write_minari(tmp_path / str(k), x, action_labels(k), key="place") for k, x in enumerate(given)]
     with pytest.raises(InvalidDataError, match=r"has mission, place; name one with --key|has place, mission"):
-        import_data(paths, tmp_path / "data.h5")
-    import_data(paths, tmp_path / "data.h5", keys="place")
-    assert_same(stored(tmp_path / "data.h5"), given)
+        import_data(paths, tmp_path / "data")
+    import_data(paths, tmp_path / "data", keys="place")
+    assert_same(stored(tmp_path / "data"), given)
 
 
 def test_minari_by_name(tmp_path, monkeypatch):
@@ -138,34 +188,27 @@ def test_minari_by_name(tmp_path, monkeypatch):
     given = [episodes(k, VECTORS) for k in (0, 1)]
     for k, x in enumerate(given):
         write_minari(tmp_path / f"tests/{k}-v0", x, action_labels(k))
-    import_data(["minari:tests/0-v0", "minari:tests/1-v0"], tmp_path / "data.h5")
-    assert_same(stored(tmp_path / "data.h5"), given)
-    assert read_notes(tmp_path / "data.h5")["agents"] == ["tests/0-v0", "tests/1-v0"]
-
-
-def test_small_integers_stay_integers(tmp_path):
-    """So that `fit` can choose an entry of x."""
-    for k in (0, 1):
-        (tmp_path / f"{k}.csv").write_text(f"episode,a,b\n0,1,0\n0,0,{k}\n")
-    assert import_data([tmp_path / "0.csv", tmp_path / "1.csv"], tmp_path / "data.h5").dtype == np.int64
+    tau = import_data(["minari:tests/0-v0", "minari:tests/1-v0"], tmp_path / "data")
+    assert_same(stored(tmp_path / "data"), given)
+    assert list(tau.names) == ["tests/0-v0", "tests/1-v0"]
 
 
 def test_lossy_video_is_close_and_said_to_be_lossy(tmp_path):
-    """A smooth picture survives compression roughly, and the store remembers that it was compressed."""
+    """A smooth picture survives compression roughly, and the dataset remembers that it was compressed."""
     slope = np.linspace(0, 200, 32).astype(np.uint8)
     frames = np.broadcast_to(slope[:, None, None], (4, 32, 32, 3)).copy()
     for k, agent in enumerate(("ann", "ben")):
         write_videos(tmp_path / agent, [frames + k * 20], "mp4", codec="libx264", pixels="yuv420p")
-    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data.h5")
-    (x,), _ = stored(tmp_path / "data.h5")
+    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data")
+    (x,), _ = stored(tmp_path / "data")
     assert np.abs(x.astype(int) - frames).mean() < 6
-    assert any("h264 yuv420p" in text for text in inspect(tmp_path / "data.h5").warnings)
+    assert any("h264 yuv420p" in text for text in inspect(tmp_path / "data").warnings)
 
 
 def test_minari_pictures_are_lossy_unless_asked_otherwise(tmp_path):
-    paths = [write_minari(tmp_path / str(k), episodes(k, (16, 16, 3)), action_labels(k)) for k in (0, 1)]
-    import_data(paths, tmp_path / "data.h5")
-    assert read_notes(tmp_path / "data.h5")["lossy"] == ["JPEG", "JPEG"]
+    paths = [write_minari(tmp_path / str(k), episodes(k, PICTURES), action_labels(k)) for k in (0, 1)]
+    import_data(paths, tmp_path / "data")
+    assert any("Lossy compression (JPEG)" in text for text in inspect(tmp_path / "data").warnings)
 
 
 def test_pictures_are_cropped_resized_and_made_grey(tmp_path):
@@ -175,9 +218,8 @@ def test_pictures_are_cropped_resized_and_made_grey(tmp_path):
     frames[:, 2:6, 4:8] = 0
     for k, agent in enumerate(("ann", "ben")):
         write_video(tmp_path / agent / "a.mkv", np.concatenate([frames, frames[: k + 1]]))
-    tau = import_data(
-        [tmp_path / "ann", tmp_path / "ben"], tmp_path / "data.h5", crop=(4, 2, 8, 8), resize=2, grey=True
-    )
+    how = {"crop": (4, 2, 8, 8), "resize": 2, "grey": True}
+    tau = import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data", **how)
     luma = round(0.299 * 200 + 0.587 * 100 + 0.114 * 50)
     assert tau.obs_shape == (2, 2, 1)
     assert np.array_equal(tau.at(1)[0, ..., 0], [[0, luma], [luma, luma]])
@@ -187,41 +229,51 @@ def test_grey_videos_have_one_channel(tmp_path):
     for k, agent in enumerate(("ann", "ben")):
         frames = np.repeat(episodes(k, (16, 16, 1))[0], 3, axis=-1)
         write_video(tmp_path / agent / "a.mkv", frames, "ffv1", "gray")
-    tau = import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data.h5")
+    tau = import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data")
     assert tau.obs_shape == (16, 16, 1)
 
 
-def test_agents_in_code(tmp_path):
-    """A format of one's own, and names of one's own for paths."""
-    given = [episodes(k, VECTORS) for k in (0, 1)]
-
-    def agent(k):
-        made = [
-            Episode(str(i), "1", lambda steps, x=x: Recording(x[steps]), lambda x=x: len(x))
-            for i, x in enumerate(given[k])
-        ]
-        return Agent("walker", "my own", made)
-
-    alike = Agent("twins", "my own", [agent(0).episodes[0]] * 2)
-    with pytest.raises(InvalidDataError, match="two are called twins"):
-        import_data([agent(0), alike], tmp_path / "data.h5")
-    import_data([agent(0), agent(1)], tmp_path / "data.h5")
-    assert_same(stored(tmp_path / "data.h5"), given)
-    paths = {name: write_table(tmp_path / f"{k}.csv", given[k]) for k, name in enumerate(("ann", "ben"))}
-    import_data(paths, tmp_path / "named.h5")
-    assert read_notes(tmp_path / "named.h5")["agents"] == ["ann", "ben"]
+def test_episodes_from_python(tmp_path):
+    """Any iterable of arrays, or of pairs with actions, beside agents that lie on disk."""
+    given, actions = [episodes(k) for k in range(3)], action_labels(1)
+    write_videos(tmp_path / "ann", given[0])
+    agents = {"carl": (x for x in given[2]), "ben": list(zip(given[1], actions)), "ann": tmp_path / "ann"}
+    tau = import_data(agents, tmp_path / "data", stride=2)
+    found = dict(zip(tau.names, stored(tmp_path / "data")))
+    for name, x in zip(("ann", "ben", "carl"), given):
+        assert_same([found[name]], [[episode[::2] for episode in x]])
+    aside = dict(zip(tau.names, read_actions(tmp_path / "data")))
+    assert_same([aside["ben"]], [[a[::2] for a in actions]])
 
 
-def test_folders_of_one_name_are_told_apart(tmp_path):
+def test_new_recordings_are_read_as_a_dataset_was(tmp_path):
+    for k, agent in enumerate(("ann", "ben", "new")):
+        write_videos(tmp_path / agent, episodes(k, lengths=(9, 3)))
+    how = {"stride": 2, "crop": (2, 0, 12, 8), "resize": (3, 2), "grey": True, "clip": 2}
+    tau = import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data", **how)
+    again = list(read_episodes([tmp_path / "ann", tmp_path / "ben"], **tau.notes["reading"]))
+    assert_same([[episode.x for episode in again]], [[x for agent in stored(tmp_path / "data") for x in agent]])
+    found = list(read_episodes([tmp_path / "new"], **tau.notes["reading"]))
+    assert [(e.agent, e.source, e.start) for e in found] == [
+        ("new", "episode0.mkv", 0),
+        ("new", "episode0.mkv", 4),
+        ("new", "episode1.mkv", 0),
+    ]
+    assert list(TrajectoryDataset.open(tmp_path / "data").source[:3]) == [e.source for e in found]
+
+
+def test_agents_keep_their_order(tmp_path, monkeypatch):
+    """Also where a later agent's file is full first."""
+    monkeypatch.setattr(store, "FILE_BYTES", 1000)
+    tau = import_data({"small": [np.zeros((3, 2))], "large": [np.ones((300, 2))]}, tmp_path / "data")
+    assert tau.names == ("small", "large")
+    assert tau.at(1).tolist() == [[0, 0], [1, 1]]
+
+
+def test_names(tmp_path):
+    """Folders of one name are told apart by where they lie; a mapping gives names."""
     given = [episodes(k) for k in (0, 1)]
     paths = [write_videos(tmp_path / agent / "videos", x) for agent, x in zip(("ann", "ben"), given)]
-    import_data(paths, tmp_path / "data.h5")
-    assert read_notes(tmp_path / "data.h5")["agents"] == ["ann/videos", "ben/videos"]
-    assert_same(stored(tmp_path / "data.h5"), given)
-
-
-def test_a_table_with_two_columns_of_one_name_is_refused(tmp_path):
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("episode,f0,f0\n0,1,2\n0,1,2\n")
-    with pytest.raises(InvalidDataError, match=r"a\.csv must be a table .* two columns called 'f0'"):
-        import_data([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "data.h5")
+    assert import_data(paths, tmp_path / "data").names == ("ann/videos", "ben/videos")
+    assert import_data(dict(zip(("a", "b"), paths)), tmp_path / "named").names == ("a", "b")
+    assert_same(stored(tmp_path / "data"), given)

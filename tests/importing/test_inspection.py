@@ -1,23 +1,21 @@
 """What `inspect` says of a store, and that its warnings come where they should and nowhere else."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from craftrl import TrajectoryDataset
-from craftrl.cli import main
+from craftrl import CraftError, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.importing import import_data, inspect
-from recordings import episodes, write_videos
-
-
-def rows(tau):
-    return np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+from recordings import episodes, write_video, write_videos
 
 
 def warnings_of(folder, agents):
-    TrajectoryDataset.from_episodes(agents).save(folder / "data.h5")
-    return inspect(folder / "data.h5").warnings
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    TrajectoryDataset.from_episodes(agents).save(folder / "data")
+    return inspect(folder / "data").warnings
 
 
 @pytest.fixture(scope="module", params=["bits", "pixels"])
@@ -29,7 +27,7 @@ def trajectories(request):
     else:
         world = PixelsExBMDP(12, 3, 2, seed=0)
         tau = collect(world, world.policies(), 300, seed=0).tau
-    return [rows(tau)[tau.agent == k] for k in range(2)]
+    return [tau.rows(np.flatnonzero(tau.agent == k)) for k in range(2)]
 
 
 def test_no_warnings_for_good_data(trajectories, tmp_path):
@@ -61,7 +59,6 @@ def test_episodes_that_were_copied(trajectories, tmp_path):
     assert found[0].startswith("0 has episodes several times: 100 of the first 200 are copies of others.")
     assert len(found) == 2
     poor = [np.random.default_rng(k).integers(0, 2, (300, 4, 2)) for k in range(2)]  # 256 different ones
-    (tmp_path / "data.h5").unlink()
     assert not any("copies" in text for text in warnings_of(tmp_path, poor))
 
 
@@ -72,7 +69,10 @@ def test_observations_that_never_change(tmp_path):
 
 def test_agents_recorded_under_different_light(trajectories, tmp_path):
     dark, light = trajectories[0][:, :6].astype(np.int16), trajectories[1][:, :6].astype(np.int16) + 40
-    assert any("first observations of these agents differ" in text for text in warnings_of(tmp_path, [dark, light]))
+    (text,) = (
+        text for text in warnings_of(tmp_path, [dark, light]) if "first observations of these agents differ" in text
+    )
+    assert "of the range of values in the mean of an entry: 0 and 1. They begin in different states" in text
 
 
 def test_few_episodes(tmp_path):
@@ -80,49 +80,89 @@ def test_few_episodes(tmp_path):
     assert any(text.startswith("Few episodes: 1 20.") for text in found)
 
 
-@pytest.fixture
-def clips(tmp_path):
+def test_the_same_data_under_two_names(tmp_path):
+    """Also where a world repeats itself."""
+    x = np.random.default_rng(0).integers(0, 2, (60, 3, 2))
+    assert any("0 and 1 share episodes" in text for text in warnings_of(tmp_path, [x, x.copy()]))
+
+
+def test_starts_that_differ_by_compression_alone(tmp_path):
+    """Agents that begin alike and then go different ways; their first frames differ by little, and it is said why."""
+    rng = np.random.default_rng(0)
+    still = rng.integers(60, 200, (32, 32, 3), dtype=np.uint8)
+    for k, agent in enumerate(("ann", "ben")):
+        for i in range(30):
+            frames = np.repeat(still[None], 6, axis=0)
+            for h in range(1, 6):
+                frames[h, 4 * h + 4 * k : 4 * h + 4 * k + 8, 4 : 12 + i % 5] = 255 * k
+            write_video(tmp_path / agent / f"{i}.mp4", frames, "libx264", "yuv420p", crf="35")
+    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data")
+    (text,) = (
+        text for text in inspect(tmp_path / "data").warnings if "first observations of these agents differ" in text
+    )
+    assert "Where that is little, lossy compression (h264 yuv420p) may be the reason" in text
+    size = float(text.split("by up to ")[1].split(" of 255")[0])
+    assert 0 < size < 40
+
+
+def test_unequal_intervals(tmp_path):
+    """A variable frame rate is said, and a constant one is not."""
+    for k, agent in enumerate(("ann", "ben")):
+        write_video(tmp_path / agent / "a.mp4", episodes(k, lengths=(9,))[0], "libx264", times=TIMES[agent])
+    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data")
+    (text,) = (text for text in inspect(tmp_path / "data").warnings if "intervals" in text)
+    assert text.startswith("Frames come at unequal intervals (ben 100 to 400 ms), so that steps are not equally long")
+
+
+TIMES = {"ann": range(9), "ben": [0, 1, 2, 3, 7, 8, 9, 10, 11]}
+
+
+def test_the_text(tmp_path):
+    """Names, numbers, shapes and every warning."""
     for k, (agent, how) in enumerate({"ann": {}, "ben": {"codec": "libx264", "pixels": "yuv420p"}}.items()):
         write_videos(tmp_path / agent, episodes(k, lengths=(8, 9)), "mkv", **how)
-    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data.h5", clip=4)
-    return tmp_path
+    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data", clip=4)
+    text = str(inspect(tmp_path / "data"))
+    assert "2 agents, 8 episodes of up to 4 steps; images of shape (16, 16, 3), uint8" in text
+    assert "  ann           4         4       4        4  video" in text
+    assert "actions, which no learner reads: none" in text
+    assert "warning: Episodes are clips of 4 steps" in text
+    assert "warning: Lossy compression (ann: none; ben: h264 yuv420p)" in text
+    assert "The agents were compressed differently" in text
 
 
-def test_the_text(clips, capsys):
-    """Names, numbers, shapes and every warning, and a picture beside the store."""
-    assert main(["inspect", str(clips / "data.h5")]) == 0
-    out = capsys.readouterr().out
-    assert "2 agents, 8 episodes of up to 4 steps; images of shape (16, 16, 3), uint8" in out
-    assert "  ann           4         4       4        4  video" in out
-    assert "warning: Episodes are clips of 4 steps" in out
-    assert "warning: Lossy compression (ann: none; ben: h264 yuv420p)" in out
-    assert "The agents were compressed differently" in out
-    assert f"contact sheet: {clips / 'data.sheet.png'}" in out
-    assert (clips / "data.sheet.png").is_file()
+def test_the_text_of_good_data(tmp_path):
+    agents = {name: zip(episodes(k, (4,), (3,) * 210), np.zeros((210, 3))) for k, name in enumerate(("ann", "ben"))}
+    import_data(agents, tmp_path / "data")
+    text = str(inspect(tmp_path / "data"))
+    assert "actions, which no learner reads: beside the observations" in text
+    assert "  ann         210         3       3        3  Python" in text
 
 
 @pytest.mark.parametrize("shape", [(16, 16, 3), (300, 20, 1), (5,)])
 def test_the_contact_sheet_shows_the_frames(shape, tmp_path):
     """The first tile is the first frame; past an episode's end there is none."""
     agents = [episodes(k, shape, (4, 2)) for k in (0, 1)]
-    TrajectoryDataset.from_episodes(agents).save(tmp_path / "data.h5")
-    inspect(tmp_path / "data.h5", tmp_path / "sheet.png")
+    TrajectoryDataset.from_episodes(agents).save(tmp_path / "data")
+    inspect(tmp_path / "data", tmp_path / "sheet.png")
     sheet = np.asarray(Image.open(tmp_path / "sheet.png"))
-    from craftrl.importing.contact_sheet import GAP, LEFT, PAPER, TOP, _Scale
-
-    scale = _Scale(TrajectoryDataset.open(tmp_path / "data.h5"))
-    width, height = scale.size
-    y = GAP + 2 * TOP
-    tile = sheet[y : y + height, LEFT : LEFT + width]
-    assert np.array_equal(tile, np.asarray(scale.tile(agents[0][0][0])))
+    paper, left, top, pitch = sheet[-1, -1], 96, 44, 106
+    height, width = {(16, 16, 3): (96, 96), (300, 20, 1): (96, 6), (5,): (64, 96)}[shape]
+    tiles = [[sheet[y : y + height, x : x + width] for x in (left, left + 2 * pitch)] for y in (top, top + height + 10)]
+    assert (tiles[0][0] != paper).any()
+    assert (tiles[0][1] != paper).any()
+    assert (tiles[1][0] != paper).any()
+    assert (tiles[1][1] == paper).all()
     if shape == (16, 16, 3):
-        assert np.array_equal(tile, np.kron(agents[0][0][0], np.ones((6, 6, 1), dtype=np.uint8)))
-    ended = sheet[y + height + GAP : y + 2 * height + GAP, LEFT + 2 * scale.pitch : LEFT + 2 * scale.pitch + width]
-    assert (ended == PAPER).all()
+        assert np.array_equal(tiles[0][0], np.kron(agents[0][0][0], np.ones((6, 6, 1), dtype=np.uint8)))
 
 
-def test_no_sheet(tmp_path, capsys):
-    TrajectoryDataset.from_episodes([episodes(k, (4,)) for k in (0, 1)]).save(tmp_path / "data.h5")
-    assert main(["inspect", str(tmp_path / "data.h5"), "--no-sheet"]) == 0
-    assert "contact sheet" not in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["data.h5"]
+def test_a_sheet_is_no_other_file(tmp_path):
+    TrajectoryDataset.from_episodes([episodes(k, (4,)) for k in (0, 1)]).save(tmp_path / "data")
+    (tmp_path / "there.png").write_bytes(b"mine")
+    for name, reason in {"there.png": "is there already", "sheet.txt": "must be named NAME.png"}.items():
+        with pytest.raises(CraftError, match=reason):
+            inspect(tmp_path / "data", tmp_path / name)
+    assert (tmp_path / "there.png").read_bytes() == b"mine"
+    inspect(tmp_path / "data", tmp_path / "there.png", overwrite=True)
+    assert (tmp_path / "there.png").read_bytes().startswith(b"\x89PNG")

@@ -1,44 +1,27 @@
-"""An import that was stopped, by whatever means, goes on; what was read once is not read again."""
+"""An import that was stopped, by whatever means, goes on; what is in the dataset is not read again."""
 
-import json
-import os
+import random
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 from craftrl import CraftError, InvalidParameterError
-from craftrl.importing import import_data, log
-from craftrl.importing.log import ImportLog
-from craftrl.importing.videos import VideoReader
-from recordings import assert_same, episodes, stored, write_videos
+from craftrl.data import store
+from craftrl.importing import import_data, recordings
+from recordings import assert_same, episodes, stored, write_table, write_videos
 
 LENGTHS = (5, 3, 4, 6)
-
-KILLED = """
-import os, signal, sys
-import craftrl.importing.log as log
-import craftrl.importing.videos as videos
-from craftrl.importing import import_data
-
-log.COMMIT_SECONDS = 0.0
-taken, pixels = [], videos._pixels
-
-def until_the_kill(frame):
-    taken.append(frame)
-    if len(taken) == int(sys.argv[1]):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return pixels(frame)
-
-videos._pixels = until_the_kill
-import_data(["ann", "ben"], "data.h5")
-"""
+SMALL = 4 * 16 * 16 * 3  # bytes of four frames: so small a file is written after every episode or two
 
 
 @pytest.fixture
-def agents(tmp_path):
+def agents(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "FILE_BYTES", SMALL)
+    monkeypatch.chdir(tmp_path)
     given = [episodes(k, lengths=LENGTHS) for k in (0, 1)]
     for agent, x in zip(("ann", "ben"), given):
         write_videos(tmp_path / agent, x)
@@ -46,166 +29,194 @@ def agents(tmp_path):
 
 
 @pytest.fixture
-def reads(monkeypatch):
-    """The files that are decoded from now on."""
-    found, read = [], VideoReader.read
+def decoded(monkeypatch):
+    """The names of the files that frames are taken from; after so many frames, the import is interrupted."""
+    found, pixels, limit = [], recordings._pixels, [10**9]
 
-    def counted(self, steps):
-        found.append(self.path.name)
-        return read(self, steps)
+    def counted(frame, path):
+        found.append(path.name)
+        if len(found) > limit[0]:
+            raise KeyboardInterrupt
+        return pixels(frame, path)
 
-    monkeypatch.setattr(VideoReader, "read", counted)
-    return found
-
-
-def log_lines(folder):
-    return (folder / "data.h5.importing/episodes.jsonl").read_bytes().split(b"\n")
+    monkeypatch.setattr(recordings, "_pixels", counted)
+    return found, limit
 
 
-def test_killed_in_the_middle_of_an_episode(agents, reads):
-    """SIGKILL while the fifth episode is decoded: four are kept, four are read afterwards."""
-    folder, given = agents
-    killed_at = 5 + 5 + 3 + 4 + 2  # first episodes of both, then the others of the first
-    code = subprocess.run([sys.executable, "-c", KILLED, str(killed_at)], cwd=folder, check=False).returncode
-    assert code == -signal.SIGKILL
-    assert not (folder / "data.h5").exists()
-    assert len(log_lines(folder)) == 1 + 4 + 1  # a header, four episodes, and the end of the last line
-    import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    assert_same(stored(folder / "data.h5"), given)
-    assert len(reads) == 4
-    assert not (folder / "data.h5.importing").exists()
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_killed_while_the_store_is_written(agents, reads):
-    """Nothing is read again, and what the kill left half-written is gone."""
-    folder, given = agents
-    script = """
-import os, signal
-from craftrl.importing import import_data, importer
-importer._append = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
-import_data(["ann", "ben"], "data.h5")
+KILLED = """
+import sys
+from craftrl.data import store
+from craftrl.importing import import_data
+
+store.FILE_BYTES = int(sys.argv[1])
+print("begins", flush=True)
+import_data(["ann", "ben"], sys.argv[2], clip=2, resize=12)
 """
-    code = subprocess.run([sys.executable, "-c", script], cwd=folder, check=False).returncode
-    assert code == -signal.SIGKILL
-    assert len(list(folder.glob(".data.h5.*.tmp"))) == 1
-    import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    assert_same(stored(folder / "data.h5"), given)
-    assert sorted(path.name for path in folder.iterdir()) == ["ann", "ben", "data.h5"]
-    assert reads == []
 
 
-@pytest.fixture
-def stopped(agents, monkeypatch):
-    """An import that was interrupted by hand when all episodes were read."""
+def test_killed_at_twenty_random_moments(agents):
+    """Killed again and again, the same call ends with the same bytes as one that was left alone."""
+    folder, _ = agents
+    for k, agent in enumerate(("ann", "ben")):
+        write_videos(folder / agent, episodes(k, lengths=(200, 90, 60)))
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", KILLED, str(SMALL), "alone"], check=True, stdout=subprocess.DEVNULL)
+    whole, rng, kills = time.monotonic() - began, random.Random(0), 0
+    while kills < 20:
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(SMALL), "data"], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(rng.uniform(0, whole / 4))
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL
+        process.stdout.close()
+        if (folder / "data/dataset.json").exists():
+            for path in (folder / "data").iterdir():
+                path.unlink()
+    subprocess.run([sys.executable, "-c", KILLED, str(SMALL), "data"], check=True, stdout=subprocess.DEVNULL)
+    assert contents(folder / "data") == contents(folder / "alone")
+
+
+@pytest.mark.parametrize("options", [{}, {"clip": 2}, {"stride": 2, "clip": 2}, {"boundaries": "cuts.csv"}])
+@pytest.mark.parametrize("frames", [3, 13, 20, 35])
+def test_interrupted_and_given_again(agents, decoded, options, frames):
+    """The same bytes, and no more is decoded again than what had not been written yet."""
+    folder, _ = agents
+    found, limit = decoded
+    rows = [f"{agent}/episode{i}.mkv,{a},{b},{to}" for agent in ("ann", "ben") for i in (0, 3) for a, b, to in ROWS]
+    (folder / "cuts.csv").write_text("\n".join(["file,start,stop,agent", *rows]))
+    import_data(["ann", "ben"], "alone", **options)
+    all_frames = len(found)
+    found.clear()
+    limit[0] = min(frames, all_frames - 1)
+    with pytest.raises(KeyboardInterrupt):
+        import_data(["ann", "ben"], "data", **options)
+    limit[0] = 10**9
+    import_data(["ann", "ben"], "data", **options)
+    assert contents(folder / "data") == contents(folder / "alone")
+    assert len(found) <= all_frames + 1 + 2 + 2 * (3 + max(LENGTHS))  # two first frames; two agents' unwritten episodes
+
+
+ROWS = [(0, 2, "cat"), (1, 4, "dog"), (3, 5, "cat")]
+
+
+def test_a_finished_import_returns_at_once_and_another_is_refused(agents, decoded):
+    found, _ = decoded
+    import_data(["ann", "ben"], "data")
+    found.clear()
+    assert import_data(["ann", "ben"], "data").K == 2
+    assert found == []
+    with pytest.raises(InvalidParameterError, match="data exists already; remove it, or choose another name"):
+        import_data(["ann", "ben"], "data", stride=2)
+    write_videos(agents[0] / "ben", episodes(2)[:1])
+    with pytest.raises(InvalidParameterError, match="Recordings have changed since data was written; remove it"):
+        import_data(["ann", "ben"], "data")
+
+
+def test_a_broken_video_is_mended_and_the_import_goes_on(agents, decoded):
     folder, given = agents
-
-    def interrupt(*given):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("craftrl.importing.importer._write_store", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    return folder, given
-
-
-@pytest.mark.parametrize("damage", ["half a line", "bytes without a line", "lines without bytes"])
-def test_what_a_kill_leaves_is_cut_off(stopped, reads, damage):
-    folder, given = stopped
-    lines, data = folder / "data.h5.importing/episodes.jsonl", folder / "data.h5.importing/data"
-    if damage == "half a line":
-        lines.write_bytes(lines.read_bytes()[:-20])
-    elif damage == "bytes without a line":
-        data.write_bytes(data.read_bytes() + b"half an episode")
-    else:
-        os.truncate(data, data.stat().st_size - 1)
-    import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    assert_same(stored(folder / "data.h5"), given)
-    assert len(reads) == (0 if damage == "bytes without a line" else 1)
+    found, _ = decoded
+    good = (folder / "ben/episode2.mkv").read_bytes()
+    (folder / "ben/episode2.mkv").write_bytes(b"")
+    with pytest.raises(CraftError, match=r"ben/episode2.mkv must be a video"):
+        import_data(["ann", "ben"], "data")
+    found.clear()
+    (folder / "ben/episode2.mkv").write_bytes(good)
+    import_data(["ann", "ben"], "data")
+    assert_same(stored("data"), given)
+    assert len(found) < sum(LENGTHS)  # ann's are not decoded again, but for the last and the first frame
 
 
-def test_new_and_changed_videos_are_read_and_no_others(stopped, reads):
-    folder, (ann, ben) = stopped
-    extra = episodes(2)
-    write_videos(folder / "ann", extra[:1])  # another episode 0
-    (folder / "new").mkdir()
-    write_videos(folder / "new", extra[1:2])
-    (folder / "new/episode0.mkv").rename(folder / "ann/episode4.mkv")
-    import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    assert reads == ["episode0.mkv", "episode4.mkv"]
-    assert_same(stored(folder / "data.h5"), [[extra[0], *ann[1:], extra[1]], ben])
+def test_a_broken_video_is_moved_away_and_the_import_goes_on(agents):
+    folder, (ann, ben) = agents
+    (folder / "ben/episode2.mkv").write_bytes(b"")
+    with pytest.raises(CraftError, match=r"ben/episode2.mkv must be a video"):
+        import_data(["ann", "ben"], "data")
+    (folder / "ben/episode2.mkv").unlink()
+    import_data(["ann", "ben"], "data")
+    assert_same(stored("data"), [ann, [*ben[:2], ben[3]]])
 
 
-def test_other_options_read_again(stopped, reads):
+@pytest.mark.parametrize("change", ["replaced", "added"])
+def test_what_was_read_must_not_change(agents, change):
+    folder, _ = agents
+    (folder / "ben/episode3.mkv").write_bytes(b"")
+    with pytest.raises(CraftError, match="must be a video"):
+        import_data(["ann", "ben"], "data")
+    write_videos(folder / "new", episodes(2)[:1])
+    (folder / "new/episode0.mkv").rename(folder / ("ann/episode1.mkv" if change == "replaced" else "ann/a.mkv"))
+    with pytest.raises(InvalidParameterError, match="Recordings have changed since data was written; remove it"):
+        import_data(["ann", "ben"], "data")
+
+
+def test_other_options_start_over(agents, decoded):
     """As after frames of unequal size, which a crop makes equal."""
-    folder, given = stopped
-    import_data([folder / "ann", folder / "ben"], folder / "data.h5", crop=(0, 0, 8, 8))
-    assert_same(stored(folder / "data.h5"), [[x[:, :8, :8] for x in agent] for agent in given])
-    assert len(reads) == 8
+    _, given = agents
+    _, limit = decoded
+    limit[0] = 25
+    with pytest.raises(KeyboardInterrupt):
+        import_data(["ann", "ben"], "data")
+    limit[0] = 10**9
+    import_data(["ann", "ben"], "data", crop=(0, 0, 8, 8))
+    assert_same(stored("data"), [[x[:, :8, :8] for x in agent] for agent in given])
 
 
-def test_a_foreign_folder_is_left_alone(agents):
-    folder, _ = agents
-    (folder / "data.h5.importing").mkdir()
-    (folder / "data.h5.importing/episodes.jsonl").write_text("my own notes\n")
-    with pytest.raises(InvalidParameterError, match="it is something else, or of another version"):
-        import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    assert (folder / "data.h5.importing/episodes.jsonl").read_text() == "my own notes\n"
-
-
-def test_a_second_import_at_once_is_refused(agents):
-    folder, _ = agents
-    with (
-        ImportLog(folder / "data.h5.importing"),
-        pytest.raises(InvalidParameterError, match="another one is at work"),
-    ):
-        import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-
-
-def test_finished_imports_are_found_and_others_refused(agents, reads):
-    folder, _ = agents
-    import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    reads.clear()
-    assert import_data([folder / "ann", folder / "ben"], folder / "data.h5").K == 2
-    assert reads == []
-    with pytest.raises(InvalidParameterError, match="holds other data than these sources"):
-        import_data([folder / "ann", folder / "ben"], folder / "data.h5", stride=2)
-
-
-@pytest.mark.parametrize("limit", [6000, 40000])
-def test_a_disk_that_fills_up(agents, reads, limit):
-    """While episodes are read, or while the store is written from them: nothing half-written, and the rerun goes on."""
+def test_a_disk_that_fills_up(agents):
+    """Nothing half-written is read, and the rerun goes on."""
     import resource
 
-    folder, given = agents
+    _, given = agents
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3500, before[1]))
     try:
-        with pytest.raises(CraftError, match=r"There must be room .*(is kept)"):
-            import_data([folder / "ann", folder / "ben"], folder / "data.h5")
+        with pytest.raises(CraftError, match=r"There must be room for the dataset"):
+            import_data(["ann", "ben"], "data")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert sorted(path.name for path in folder.iterdir()) == ["ann", "ben", "data.h5.importing"]
-    n_kept = len(log_lines(folder)) - 2
-    reads.clear()
-    import_data([folder / "ann", folder / "ben"], folder / "data.h5")
-    assert_same(stored(folder / "data.h5"), given)
-    assert len(reads) == 8 - n_kept
-    assert n_kept == {6000: 1, 40000: 8}[limit]
+    import_data(["ann", "ben"], "data")
+    assert_same(stored("data"), given)
 
 
-def test_arrays_come_back_from_the_log(tmp_path):
-    x, actions = np.arange(24).reshape(4, 3, 2), np.linspace(0, 1, 4)
-    with ImportLog(tmp_path / "log") as book:
-        book.add(("a", "1"), x, actions, "JPEG")
-    with ImportLog(tmp_path / "log") as book:
-        record = book.records["a", "1"]
-        assert np.array_equal(book.array(record.observations), x)
-        assert record.actions is not None
-        assert np.array_equal(book.array(record.actions), actions)
-        assert record.lossy == "JPEG"
-    assert json.loads(log_header(tmp_path)) == log.HEADER
+def test_episodes_from_python_start_over(agents):
+    """Nobody knows whether a generator gives the same again."""
+
+    def broken(x):
+        yield from x[:3]
+        raise ZeroDivisionError
+
+    _, (ann, ben) = agents
+    with pytest.raises(ZeroDivisionError):
+        import_data({"ann": ann, "ben": broken(ben)}, "data")
+    import_data({"ann": ann, "ben": iter(ben[::-1])}, "data")
+    assert_same(stored("data"), [ann, ben[::-1]])
+    with pytest.raises(InvalidParameterError, match="data exists already"):
+        import_data({"ann": ann, "ben": ben}, "data")
 
 
-def log_header(folder):
-    return (folder / "log/episodes.jsonl").read_text().splitlines()[0]
+def test_a_table_of_several_agents_goes_on(tmp_path, monkeypatch):
+    """Episodes of the agents take turns in the file."""
+    given = episodes(0, (4,), (3,) * 40)
+    path = write_table(tmp_path / "steps.csv", given, agent=["ann", "ben"] * 20)
+    import_data([path], tmp_path / "alone")
+    appended, append = [], store.DatasetWriter.append
+
+    def until(self, *given, **named):
+        appended.append(named["source"])
+        if len(appended) == 30:
+            raise KeyboardInterrupt
+        append(self, *given, **named)
+
+    monkeypatch.setattr(store, "FILE_BYTES", 200)
+    import_data([path], tmp_path / "small")
+    with monkeypatch.context() as patch:
+        patch.setattr(store.DatasetWriter, "append", until)
+        with pytest.raises(KeyboardInterrupt):
+            import_data([path], tmp_path / "data")
+    import_data([path], tmp_path / "data")
+    assert contents(tmp_path / "data") == contents(tmp_path / "small")
+    assert_same(stored(tmp_path / "data"), stored(tmp_path / "alone"))
+    assert np.array_equal(stored(tmp_path / "data")[0][0].astype(np.float32), given[0])

@@ -23,12 +23,11 @@ from craftrl.data.ranks import alone
 from craftrl.errors import CraftError
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.checkpoints import Checkpoint
-from craftrl.oracles.network.streaming import StreamedMinibatches
 from studies import objectives
 
 H, EPOCHS = 4, 4
 TRAINING = Training(epochs=EPOCHS, patience=EPOCHS, plateau=0, batch=101, lr=5e-3, device="cpu", progress=False)
-SMALL = TRAINING.but(batch=8, memory=60_000, epochs=2, patience=2)  # of 230,000 bytes; two trajectories in a minibatch
+SMALL = TRAINING.but(batch=8, epochs=2, patience=2)  # two trajectories in a minibatch
 
 
 def images(n=150, seed=0):
@@ -55,9 +54,9 @@ def oracle(training=TRAINING):
 
 def pairs(tau, training=TRAINING, stop_after=None):
     """Held-out losses, the first before any training; logits, weights and features of the network that tells agents
-    apart; and the trajectories that passes read from disk, each time, with the bytes held at once."""
+    apart; and the trajectories that were read, each time."""
     curve, saved, rows_read = [], [], []
-    mean_loss, save, read = loop._Passes.mean_loss, Checkpoint.save, StreamedMinibatches._read
+    mean_loss, save, read = loop._Passes.mean_loss, Checkpoint.save, TrajectoryDataset.rows
 
     def noted(*given):
         curve.append(mean_loss(*given))
@@ -69,23 +68,21 @@ def pairs(tau, training=TRAINING, stop_after=None):
         if len(saved) == stop_after:
             raise KeyboardInterrupt
 
-    def counted(self, block):
-        rows_read.extend(range(*self.stream.layout.starts[block : block + 2]))
-        return read(self, block)
+    def counted(self, index):
+        rows_read.extend(np.asarray(index).tolist())
+        return read(self, index)
 
     prepared = oracle(training).prepare(tau)
     with patch.object(loop._Passes, "mean_loss", noted), patch.object(Checkpoint, "save", stopping):
         try:
-            with patch.object(StreamedMinibatches, "_read", counted):
+            with patch.object(TrajectoryDataset, "rows", counted):
                 fit = prepared.pairs()
         except KeyboardInterrupt:
             return {"curve": np.array(curve)}
     weights = np.concatenate([p.detach().numpy().ravel() for p in fit.networks[0].parameters()])
     found = {"curve": np.array(curve), "logits": fit.logits, "weights": weights}
     found["features"] = prepared.features(2).numpy()
-    if hasattr(prepared.frames, "stream"):
-        found["read"], found["peak"] = np.array(rows_read), prepared.frames.stream.peak_bytes
-    return found
+    return {**found, "read": np.array(rows_read)}
 
 
 def shared(tau):

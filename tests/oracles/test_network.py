@@ -15,13 +15,12 @@ from feature_world import feature_data  # noqa: E402
 import craftrl  # noqa: E402
 from craftrl import CRAFT, TrajectoryDataset  # noqa: E402
 from craftrl.core.grid import Grid  # noqa: E402
-from craftrl.data.dataset import ArraySteps  # noqa: E402
 from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError  # noqa: E402
 from craftrl.estimators.base import ByStep  # noqa: E402
 from craftrl.oracles.network import NeuralOracle, Training  # noqa: E402
-from craftrl.oracles.network.frames import HeldFrames, StreamedFrames, open_frames  # noqa: E402
+from craftrl.oracles.network.frames import Frames  # noqa: E402
 from craftrl.oracles.network.pairs import calibrated  # noqa: E402
 from craftrl.oracles.network.probe import linear_probe  # noqa: E402
 from craftrl.oracles.network.trunks import new_trunk  # noqa: E402
@@ -70,7 +69,7 @@ def test_what_is_held_out_has_every_agents_share(sizes):
     """A test on thirty trajectories sees little enough: it should not be nearly all of them one agent's."""
     tau = TrajectoryDataset.from_arrays([np.zeros((n, 2, 3)) for n in sizes])
     for seed in range(5):
-        rows, held = HeldFrames(tau, torch.device("cpu")).split(np.arange(tau.n), Training(seed=seed), "log-odds")
+        rows, held = Frames(tau, TRAINING).split(np.arange(tau.n), Training(seed=seed), "log-odds")
         assert np.bincount(tau.agent[held]).tolist() == [n // 10 for n in sizes]
         assert sorted(np.concatenate([rows, held])) == list(range(tau.n))
 
@@ -79,7 +78,7 @@ def test_features_of_a_step_are_computed_once(data, prepared, monkeypatch):
     """Separation, encoding and relabelling of a step read them from memory."""
     prepared.features(3)
     prepared.scale()
-    monkeypatch.setattr(prepared.frames, "batch", lambda *_: pytest.fail("the trunk ran again"))
+    monkeypatch.setattr(prepared.frames, "_at", lambda *_: pytest.fail("the trunk ran again"))
     label = np.arange(data.tau.n) % 2
     prepared.separation(3, label, 2)
     encoder = prepared.encode(3, label, 2).encoder
@@ -219,8 +218,8 @@ def test_same_seed_same_result_on_a_cpu_and_another_seed_another():
 
 def test_trajectories_of_unequal_length_have_no_bin_after_their_end():
     x = feature_data(60).tau
-    arrays = [np.moveaxis(x.steps.array[:, x.agent_slice(k)], 0, 1) for k in range(2)]
-    tau = TrajectoryDataset.from_episodes([[e[: 2 + i % 3] for i, e in enumerate(a)] for a in arrays])
+    whole = [[x.episode(i) for i in np.flatnonzero(x.agent == k)] for k in range(2)]
+    tau = TrajectoryDataset.from_episodes([[e[: 2 + i % 3] for i, e in enumerate(own)] for own in whole])
     bins = (
         NeuralOracle(dim=16, networks=1, training=TRAINING.but(epochs=2))
         .prepare(tau)
@@ -276,30 +275,6 @@ def test_a_trunk_with_the_wrong_shape_is_refused(trunk, problem):
         NeuralOracle(trunk=trunk, training=TRAINING).prepare(tau).pairs()
 
 
-def test_images_on_disk_stay_there_and_give_the_same_frames(tmp_path):
-    world = PixelsExBMDP(3, 2, 1)
-    tau = collect(world, world.policies(), 10, seed=0).tau
-    np.save(tmp_path / "x.npy", tau.steps.array)
-    mapped = TrajectoryDataset(ArraySteps(np.load(tmp_path / "x.npy", mmap_mode="r")), tau.agent)
-
-    class Store:
-        """A store that is no array."""
-
-        shape, dtype = tau.steps.shape, tau.steps.dtype
-
-        def read(self, step, start, stop):
-            return tau.steps.read(step, start, stop)
-
-    rows, step = torch.arange(20), torch.full((20,), 1)
-    expected = open_frames(tau, TRAINING).batch(step, rows)
-    assert expected.shape == (20, 3, 12, 12)
-    for other in (mapped, TrajectoryDataset(Store(), tau.agent)):
-        for memory, kind in [("1GB", HeldFrames), ("12 kB", StreamedFrames)]:
-            frames = open_frames(other, TRAINING.but(memory=memory))
-            assert isinstance(frames, kind)
-            assert torch.equal(frames.batch(step, rows), expected)
-
-
 def test_images_that_are_no_images_are_refused():
     image = np.zeros((4, 3, 8, 8, 3))
     for bad, message in [
@@ -313,7 +288,9 @@ def test_images_that_are_no_images_are_refused():
 def test_images_of_any_range_give_the_same_log_odds():
     world = PixelsExBMDP(3, 2, 1)
     tau = collect(world, world.policies(), 60, seed=0).tau
-    floats = TrajectoryDataset(ArraySteps(tau.steps.array * np.float32(40) - 7000), tau.agent)
+    floats = TrajectoryDataset.from_arrays(
+        [tau.rows(np.flatnonzero(tau.agent == k)) * np.float32(40) - 7000 for k in (0, 1)]
+    )
     oracle = NeuralOracle(dim=32, networks=1, training=TRAINING.but(epochs=1))
     of_bytes, of_floats = (oracle.prepare(data).pairs().logits for data in (tau, floats))
     np.testing.assert_allclose(of_bytes, of_floats, atol=0.02)

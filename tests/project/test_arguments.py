@@ -38,7 +38,7 @@ def test_a_class_is_no_instance_and_no_function():
         arguments.check_method("model", "text", "encode", "a model")
 
 
-@pytest.mark.parametrize("value", ["", "a\0b", b"x", None, 3, "n" * 256, Path("a") / ("n" * 300)])
+@pytest.mark.parametrize("value", ["", "a\0b", b"x", None, 3])
 def test_no_paths(value):
     with pytest.raises(InvalidParameterError, match="The store must be a path"):
         arguments.check_path("The store", value)
@@ -52,9 +52,11 @@ def test_no_names_to_write_to(value):
 
 def test_pipes_are_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidParameterError, match=r"must be a file or a folder; .*pipe is a device or a pipe"):
+    with pytest.raises(InvalidParameterError, match=r"must be a file or a folder; .*pipe.* was given"):
         arguments.check_source("The store", tmp_path / "pipe")
     assert arguments.check_source("The store", tmp_path / "new") == tmp_path / "new"
+    with pytest.raises(InvalidParameterError, match=r"must be within reach; .* is not \(File name too long\)"):
+        arguments.check_source("The store", tmp_path / ("n" * 300))
 
 
 def test_a_shown_value_is_one_short_line():

@@ -3,15 +3,13 @@
 import inspect
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, NeuralOracle
-from craftrl.cli.fit import add_arguments
-from craftrl.cli.parser import CommandParser
+from craftrl.cli.fit import fit
 from craftrl.data.inputs import as_dataset
 from craftrl.estimators.choices import choose_oracle
 
@@ -41,7 +39,7 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
     oracle, _ = choose_oracle("auto", tau)
     reading = CRAFT()._reading(oracle, oracle.prepare(tau))
     assert said.pop("oracle") == type(oracle).__name__
-    assert {said.pop(name) for name in ("alpha", "eta", "nu")} == {"from the data"}
+    assert {said.pop(name) for name in ("alpha", "eta", "nu", "horizon")} == {"from the data"}
     assert said == {
         "coupling": f'"{reading.coupling}"',
         "clusterer": f'"{reading.clusterer}"',
@@ -51,13 +49,10 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
 
 
 def test_the_command_line_leaves_as_much_to_the_data():
-    parser = CommandParser(prog="craftrl fit")
-    add_arguments(parser)
-    args = parser.parse_args(["data.h5", "--out", "model.safetensors"])
-    taken = SimpleNamespace(**{name: getattr(args, name) for name in SAID if hasattr(args, name)})
-    assert {"oracle", "alpha", "eta", "nu", "coupling", "relabel"} <= vars(taken).keys()
-    assert {value for name, value in vars(taken).items() if name != "stationary"} == {"auto"}
-    assert taken.stationary in (None, "auto")
+    """Options are called as parameters are; None leaves a flag to the library."""
+    options = inspect.signature(fit).parameters
+    assert set(SAID) - set(options) == {"clusterer"}
+    assert {options[name].default for name in SAID if name in options} == {"auto", None}
 
 
 def test_the_refits_of_a_diagnosis_are_those_of_the_page():

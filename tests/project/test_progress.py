@@ -1,9 +1,12 @@
 """What a fit says while it runs: at once what may last, little in a log, nothing where nobody asked."""
 
+import re
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
 from craftrl import progress
 from craftrl.progress import COMPILED, COMPILING, shown, shown_where, tell, watched
@@ -15,23 +18,65 @@ def lines(capsys):
     return [line.strip() for line in capsys.readouterr().err.replace("\r", "\n").split("\n") if line.strip()]
 
 
-def test_a_log_hears_at_once_of_what_may_last_and_of_the_rest_twice_a_minute(capsys, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with shown(30):
+def watch_on_a_terminal(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "progress_bar", lambda **given: tqdm(mininterval=0, **given))
+
+
+def told(capsys):
+    """What stands before each percentage, and the percentages, of all states of a bar."""
+    found = [re.fullmatch(r"(.*): +(\d+)%\|.*\| [\d:]+ so far, about [\d:?]+ left", line) for line in lines(capsys)]
+    return [(match[1], int(match[2])) for match in found if match is not None]
+
+
+def test_one_bar_over_all_phases_of_a_network_that_never_goes_back(capsys, monkeypatch):
+    watch_on_a_terminal(monkeypatch)
+    with shown(5):
         tell("run")
-        for what in ("log-odds", COMPILING, COMPILED, COMPILING, COMPILED):
-            tell(what)
-        (first,) = lines(capsys)
-        assert first.startswith(f"run 1, {COMPILING}")
-        tell("training log-odds-1-of-1")
-        for epoch in range(100):
-            now[0] += 1
-            tell(f"epoch {epoch}")
-        told = lines(capsys)
-    assert [line.split(":")[0] for line in told] == [
-        "run 1, training log-odds-1-of-1", "run 1, epoch 29", "run 1, epoch 59", "run 1, epoch 89",
-    ]  # fmt: skip
+        tell("log-odds")
+        for network in (1, 2):
+            tell(f"training log-odds-{network}-of-2")
+            for epoch in (1, 2, 3):
+                tell(f"log-odds-{network}-of-2, epoch {epoch} of at most 4, held-out 0.5")
+        for _ in range(12):
+            tell("run")
+            for h in range(1, 5):
+                tell("separation", h)
+        for number in range(6):
+            tell("run")
+            tell("reading", 3)
+            tell(f"training shared-{number}-1-of-2")
+            tell(f"shared-{number}-1-of-2, epoch 1 of at most 1")
+    said = told(capsys)
+    names = ["finding states", "telling the agents apart", "finding states", "learning one encoder for all steps"]
+    assert [name for name, _ in groupby(name for name, _ in said)] == names
+    shares = [share for _, share in said]
+    assert shares == sorted(shares)
+    assert dict(said) == {names[1]: 31, names[2]: 67, names[3]: 89}
+
+
+def test_a_finite_class_has_one_phase(capsys, monkeypatch):
+    watch_on_a_terminal(monkeypatch)
+    with shown(5):
+        for _ in range(3):
+            tell("run")
+            tell(COMPILING)
+            tell(COMPILED)
+            for h in range(1, 5):
+                tell("separation", h)
+    said = told(capsys)
+    assert {name for name, _ in said} == {"finding states", COMPILING}
+    assert 20 < said[-1][1] < 60
+
+
+def test_a_log_hears_of_each_phase_once(capsys):
+    with shown(5):
+        for network in range(1, 5):
+            for epoch in range(1, 5):
+                tell(f"log-odds-{network}-of-4, epoch {epoch} of at most 4")
+        for h in range(1, 5):
+            tell("separation", h)
+    assert [name for name, _ in told(capsys)] in ([], ["telling the agents apart", "finding states"])
 
 
 def test_a_bar_is_shown_if_it_is_wanted_and_nobody_watches(monkeypatch):
@@ -66,4 +111,4 @@ def test_a_network_says_what_it_trains_where_it_is_asked_to(capsys):
     assert any(what.startswith("log-odds-1-of-1, epoch 2 of at most") for what in heard)
     assert lines(capsys) == []
     model.set_params(oracle__training=Training(epochs=2, device="cpu", progress=True)).fit(tau)
-    assert any(line.startswith("run 1, training log-odds-1-of-1") for line in lines(capsys))
+    assert {line.partition(":")[0] for line in lines(capsys)} <= {"telling the agents apart", "finding states"}

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from report_models import bits, images, three_agents
 
-from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError
+from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError, TrajectoryDataset
 from craftrl.diagnostics.findings import of_checks
 from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.paper import SingleObservation, sample_size
@@ -273,8 +273,9 @@ def test_every_kind_of_oracle_can_be_reported_on(name):
 
 def test_other_data_is_refused():
     model, tau = bits()
-    other = tau.select(np.arange(tau.n))
-    other.steps.array[0, 0] ^= 1
+    x = tau.rows(np.arange(tau.n)).copy()
+    x[0, 0] ^= 1
+    other = TrajectoryDataset.from_arrays([x[tau.agent_slice(k)] for k in range(tau.K)])
     with pytest.raises(InvalidDataError, match=r"must be that which the model was fitted to .*fingerprint"):
         the_data_fitted(model, other)
     with pytest.raises(InvalidDataError, match="1000 trajectories of 5 steps"):

@@ -35,7 +35,7 @@ def rows_of(folder: str) -> list[dict[str, Any]]:
 
 
 def study_of(name: str) -> Study:
-    study: Study = available_studies()[name.replace("_", "-")][0]
+    study: Study = available_studies()[name.replace("_", "-")]
     return study
 
 

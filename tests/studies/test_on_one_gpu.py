@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from craftrl.cli import _parser
+from craftrl.cli.reproduce import parsed
 from studies.on_one_gpu import STUDIES, command
 
 COMMITTED = {"rooms13": "rooms", "rooms": "rooms", "walkers": "rows", "few-500": "n", "few-1000": "n"}
@@ -17,14 +17,14 @@ COMMITTED = {"rooms13": "rooms", "rooms": "rooms", "walkers": "rows", "few-500":
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_command_is_one_that_the_command_line_knows(name, tmp_path):
-    args = _parser().parse_args(command(name, tmp_path, "recordings"))
+    args = parsed(command(name, tmp_path, "recordings")[1:])[1]
     assert args.device == "cuda"
     assert Path(args.out) == tmp_path / name
 
 
 @pytest.mark.parametrize(("name", "file"), COMMITTED.items())
 def test_committed_rows_are_of_the_same_sizes(name, file, tmp_path):
-    args = _parser().parse_args(command(name, tmp_path, ""))
+    args = parsed(command(name, tmp_path, "")[1:])[1]
     rows = [json.loads(line) for line in Path(f"studies/pixels/{file}.jsonl").read_text().splitlines()]
     mine = [row for row in rows if row["technique"] == "craft"]
     assert set(args.bounds) <= {row["bounds"] for row in mine}

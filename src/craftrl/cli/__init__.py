@@ -1,116 +1,197 @@
-"""The command line: every subcommand parses, makes one library call, and prints.
+"""The command line: every command is a function, its options and help are its signature and docstring.
 
-A command is a module with `add_arguments(parser)` and `main(args)`. It is imported only when it is the one asked for,
-and imports numerical packages inside `main` alone, so that every --help answers at once.
+Commands import numerical packages when they run, so that every --help answers at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
+import re
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from craftrl._version import __version__
-from craftrl.cli.parser import CommandParser, add_commands
-from craftrl.cli.ranks import as_one, several, tell
-from craftrl.cli.stopping import Terminated, stopped_as_by_hand
-from craftrl.errors import CraftError
+from craftrl.errors import AssumptionWarning, CraftError
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from cyclopts import App
 
-COMMANDS = {
-    "reproduce": ("craftrl.cli.reproduce", "run a study again: the paper's table, its figures, and more"),
-    "collect": ("craftrl.cli.collect", "sample action-free trajectories of several agents in a world"),
-    "import": ("craftrl.cli.import_", "read recordings of several agents, in any known format, into one store"),
-    "inspect": ("craftrl.cli.inspect", "what a store holds, and what may be wrong with it"),
-    "fit": ("craftrl.cli.fit", "learn encoders of the controllable state from trajectories"),
-    "evaluate": ("craftrl.cli.evaluate", "apply learned encoders to trajectories, and compare with the truth"),
-    "encode": ("craftrl.cli.encode", "write the learned state of every observation to a table"),
-    "render": ("craftrl.cli.render", "draw the learned state into a video of trajectories"),
-    "actions": ("craftrl.cli.actions", "write the latent action of every transition to a table"),
-    "plan": ("craftrl.cli.plan", "reach a goal: which action makes which move, a plan, and a video of it"),
-    "export": ("craftrl.cli.export", "write a network's encoder to an ONNX file"),
-    "report": ("craftrl.cli.report", "write a page on a model: verdict, states in pictures, checks, every number"),
-    "theory": ("craftrl.cli.theory", "the paper's assumptions and sample sizes in numbers"),
+__all__ = ["app", "main"]
+
+LONGEST = 80  # letters of one word of a line that cannot be read: nobody reads a value of five thousand
+# What a sentence of the library advises, as one says it on the command line.
+OPTIONS = {
+    "or call explore": "or let it try (--explore STEPS)",
+    "With deterministic=True": "Without --stochastic",
+    "pass deterministic=False": "give --stochastic",
 }
 
-EXAMPLES = """\
-examples:
-  craftrl reproduce table1 --seeds 4 --workers 2
-  craftrl collect --world bits --n 1000 --out data.h5
-  craftrl import alice/ bob/ --out data.h5
-  craftrl inspect data.h5
-  craftrl fit data.h5 --out model.safetensors
-  craftrl evaluate model.safetensors data.h5 --truth data.truth.npz
-  craftrl theory assumptions --world bits
 
-craftrl COMMAND --help says more about each."""
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, which batch systems and `kill` send."""
+
+
+def app() -> App:
+    """All commands; lines of a docstring flow on, but for those that are indented."""
+    from cyclopts import App, Parameter
+
+    from craftrl.cli import commands, fit, plan, reproduce
+
+    def shown(default: object) -> str | None:
+        return None if default is None or default is False or default in ((), "") else str(default)
+
+    found = App(
+        name="craftrl",
+        help="Which part of a video do its agents control? craftrl COMMAND --help says more about each command.",
+        version=f"craftrl {__version__}",
+        help_flags="--help",
+        version_flags="--version",
+        help_format="plaintext",
+        suppress_keyboard_interrupt=False,
+        default_parameter=Parameter(negative=(), show_default=shown),
+    )
+    theory = App(name="theory", help="The paper's assumptions and sample sizes in numbers.")
+    for where, functions in ((found, (*commands.COMMANDS, fit.fit, plan.plan)), (theory, commands.THEORY)):
+        for function in functions:
+            text = re.sub(r"(?<=\S)\n(?=\S)", " ", inspect.cleandoc(function.__doc__ or ""))
+            where.command(function, name=function.__name__.strip("_").replace("_", "-"), help=text)
+    found.command(reproduce.reproduce, help_flags=(), version_flags=())
+    found.command(theory)
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for an error of the caller's, 130 or 143 when interrupted."""
-    _have_streams()
-    return as_one(_run, argv) if several() else _run(argv)
-
-
-def _run(argv: Sequence[str] | None) -> int:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed (`>&-`): the next file that is opened would get its number
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, for as long as the program runs
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no text
+    words = list(sys.argv[1:] if argv is None else argv)
+    several = os.environ.get("WORLD_SIZE", "1") != "1" and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
     try:
-        with contextlib.nullcontext() if several() else stopped_as_by_hand():  # torchrun stops ranks in its own way
-            args = _parser().parse_args(argv)
-            args.main(args)
+        with _one_of_several(words) if several else _stopped_by_sigterm(), _plain_warnings():
+            app()(words, exit_on_error=False, print_error=False, result_action="return_value")
             sys.stdout.flush()
-    except CraftError as error:
-        tell(error)
-        return 2
-    except KeyboardInterrupt as error:
-        what, code = ("Terminated", 143) if isinstance(error, Terminated) else ("Interrupted", 130)
-        tell(f"{what}; nothing is half-written, and the same command goes on from what was finished.")
+    except SystemExit as error:  # of a study's own parser, for --help
+        return int(error.code or 0)
+    except BaseException as error:
+        code, text = _told(error)
+        if text and (not several or _first_to_say(text)):
+            with contextlib.suppress(OSError):  # nobody can be told where standard error is full; the code says it
+                print(text, file=sys.stderr, flush=True)
         return code
-    except BrokenPipeError:  # whoever read our output, such as `head`, has left
-        _print_nowhere()
-        return 1
-    except OSError as error:  # a full disk behind standard output, for one
-        _print_nowhere()
-        tell(_not_at_hand(error))
-        return 2
-    except MemoryError as error:
-        what = f" ({error})" if str(error) else ""
-        tell(f"The data must fit into memory; it does not{what}; take less of it, or a machine with more.")
-        return 2
     return 0
 
 
-def _not_at_hand(error: OSError) -> str:
-    if "shared object" in str(error):  # a library, compiled code of which the system could not load
-        return (
-            f"Every library must load; one did not ({error}); give more memory if that is limited, or install it anew."
-        )
-    return f"What is read and written must be at hand; it is not ({error}); check paths, rights and space."
+def _told(error: BaseException) -> tuple[int, str]:
+    """The exit code, and what is said: one sentence, but for a fault of ours."""
+    from cyclopts import CycloptsError
+
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    for kind, what, code in ((Terminated, "Terminated", 143), (KeyboardInterrupt, "Interrupted", 130)):
+        if any(isinstance(one, kind) for one in causes):  # or it came while a library was imported, which then failed
+            return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
+    if isinstance(error, CycloptsError):
+        line = " ".join(f"{word[: LONGEST - 3]}..." if len(word) > LONGEST else word for word in str(error).split())
+        see = f"see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
+        return 2, f"{line} S{see[1:]}" if line.endswith("?") else f"{line.rstrip('.')}; {see}"
+    if isinstance(error, CraftError):
+        return 2, _in_options(str(error))
+    if isinstance(error, OSError):  # a full disk behind standard output, or a reader such as `head` that has left
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would fail over the rest
+        text = f"What is read and written must be at hand; it is not ({error}); check paths, rights, space and memory."
+        return (1, "") if isinstance(error, BrokenPipeError) else (2, text)
+    if isinstance(error, MemoryError):
+        what = f" ({error})" if str(error) else ""
+        return 2, f"The data must fit into memory; it does not{what}; take less of it, or a machine with more."
+    return 1, "".join(traceback.format_exception(error)).rstrip()
 
 
-def _parser() -> CommandParser:
-    parser = CommandParser(prog="craftrl", description="Which part of a video do its agents control?", epilog=EXAMPLES)
-    parser.add_argument("--version", action="version", version=f"craftrl {__version__}")
-    add_commands(parser, COMMANDS)
-    return parser
+def _in_options(text: str) -> str:
+    for python, option in OPTIONS.items():
+        text = text.replace(python, option)
+    return text
 
 
-def _have_streams() -> None:
-    """Where a stream was closed (`>&-`), nowhere takes its place: the next file that is opened would, by its number.
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Assumptions that do not seem to hold are said in a line each, once."""
+    said: set[str] = set()
+    otherwise = warnings.showwarning
 
-    Names of files may hold bytes that are no text: those are printed as escapes, where printing would fail.
-    """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, for as long as the program runs
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    def say(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not issubclass(category, AssumptionWarning):
+            otherwise(message, category, *rest, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            print(f"Warning: {_in_options(str(message))}", flush=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AssumptionWarning)
+        warnings.showwarning = say
+        yield
 
 
-def _print_nowhere() -> None:
-    """Whatever is still to be printed is dropped, so that the interpreter does not fail over it when it ends."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+@contextlib.contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, so that what is half-written is removed; unless somebody handles it."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Terminated
+
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _one_of_several(words: Sequence[str]) -> Iterator[None]:
+    """Where torchrun has started several processes, which it stops itself: the first prints as ever, others nothing."""
+    from craftrl.oracles.network.process_group import begin
+
+    begin()
+    if words[:1] != ["fit"]:
+        raise CraftError("Several processes at once are for craftrl fit with a network; run this without torchrun.")
+    quiet = os.environ["RANK"] != "0"
+    with open(os.devnull, "w") as nowhere, contextlib.ExitStack() as stack:
+        for redirect in (contextlib.redirect_stdout, contextlib.redirect_stderr) if quiet else ():
+            stack.enter_context(redirect(nowhere))
+        yield
+
+
+def _first_to_say(text: str) -> bool:
+    """Whether no other rank has said so; ranks that fail because another one has wait for what that one says."""
+    from datetime import timedelta
+
+    from torch.distributed import TCPStore
+
+    from craftrl.oracles.network.process_group import LOST
+
+    with contextlib.suppress(Exception):  # where nobody is left to ask, it is said
+        wait = timedelta(seconds=5)
+        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=wait)
+        if text.startswith(LOST):
+            store.wait(["craftrl/said"], wait)
+            return False
+        store.set("craftrl/said", "yes")
+        return store.add(f"craftrl/{text}", 1) == 1
+    return True

@@ -1,178 +1,221 @@
-"""`craftrl fit`: CRAFT on a dataset on disk, or on recordings of several agents; the model in a file."""
+"""`craftrl fit`: CRAFT on a dataset, or on recordings of several agents; the model in a file."""
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any
+import hashlib
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from craftrl.arguments import natural, positive
-from craftrl.cli.backend import add_backend_options, refuse_cluster_options
-from craftrl.cli.parser import bound
-from craftrl.cli.sources import add_import_options, import_options, refuse_import_options
-from craftrl.data.places import Place, place
+from craftrl.cli.options import Bound, Count, Positive, Recordings, opt, refuse
+from craftrl.errors import AssumptionWarning
 
 if TYPE_CHECKING:
-    from craftrl import CRAFT
-    from craftrl.cli.fit_plan import Plan
-    from craftrl.diagnostics import Diagnosis
+    from craftrl import CRAFT, TrajectoryDataset
 
-__all__ = ["add_arguments", "learner", "main"]
-
-EXAMPLES = """\
-examples:
-  craftrl fit data.h5 --out model.safetensors
-  craftrl fit data.h5 --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --relabel no --out model.safetensors
-  craftrl fit frames.h5 --oracle network --epochs 10 --stationary --out model.safetensors
-  craftrl fit data.h5 --diagnose 10 --out model.safetensors
-  craftrl fit alice/ bob/ --resize 64 --out model.safetensors
-  craftrl fit shards --ray HOST:6379 --out model.safetensors
-
-With one path per agent, in any format of craftrl import, recordings are read into a store first, model.data.h5. The
-same command again goes on with that, or finds it done.
-
-Everything but DATA and --out may be left out: the data chooses, and what was chosen is printed with the reason. The
-second example is the paper's algorithm to the letter. craftrl theory assumptions computes alpha, eta and nu where the
-true states are known."""
-
-BOUNDS = {
-    "alpha": "least difference of the agents' log-odds of two successors",
-    "eta": "least share of one agent in the visits to a pair of states",
-    "nu": "least share of trajectories that visit a pair of states",
-}
-RELABEL: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
+LONG = 10  # minutes of a fit on a CPU from which on a user should know before
+PER_PIXEL = 1e-5  # seconds for a pixel of a frame in a whole fit of images, as measured on two cores
+KINDS = {"CoordinateOracle": "one entry of each observation", "NeuralOracle": "a network"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "data", nargs="+", metavar="DATA", help="a store, as craftrl collect or import writes it, or one path per agent"
-    )
-    parser.add_argument("--out", required=True, type=place, metavar="FILE", help="the model, such as model.safetensors")
-    parser.add_argument("--force", action="store_true", help="replace a model that is there already")
-    parser.add_argument("--store", type=place, metavar="FILE", help="where recordings go (default: model.data.h5)")
-    parser.add_argument(
-        "--oracle",
-        choices=["auto", "coordinates", "classifier", "network"],
-        default="auto",
-        help="what learns: one entry of x, boosted trees on features, a network on features or images (default: auto)",
-    )
-    parser.add_argument("--values", type=positive, metavar="N", help="coordinates: how many values an entry has")
-    for name, meaning in BOUNDS.items():
-        parser.add_argument(f"--{name}", type=bound, default="auto", help=f"{meaning}, or auto (default)")
-    parser.add_argument(
-        "--coupling",
-        choices=["auto", "independent", "chain", "markov"],
-        default="auto",
-        help="independent is the paper's; the others choose all steps' encoders at once and need less data, markov the "
-        "least",
-    )
-    parser.add_argument(
-        "--relabel", choices=RELABEL, default="auto", help="read states off each encoder once it is trained (auto: yes)"
-    )
-    parser.add_argument(
-        "--stationary",
-        action=argparse.BooleanOptionalAction,
-        help="one encoder for all steps, or one for each (default: one for all steps if observations are images)",
-    )
-    parser.add_argument(
-        "--horizon", type=positive, metavar="H", help="steps to learn from (default: those that enough reach)"
-    )
-    parser.add_argument("--device", metavar="DEVICE", help="network: cpu, cuda or auto (default: auto)")
-    parser.add_argument("--epochs", type=positive, metavar="N", help="network: passes over the data at most")
-    parser.add_argument("--seed", type=natural, metavar="N", help="network: of weights and minibatches")
-    parser.add_argument(
-        "--diagnose",
-        type=natural,
-        metavar="N",
-        help="print what speaks for and against the result, without ground truth, from N refits on resampled "
-        "trajectories (the verdict at the end comes from 10 where they are quick; networks are checked without any)",
-    )
-    add_import_options(parser)
-    add_backend_options(parser)
-    parser.epilog = EXAMPLES
+def fit(
+    *data: Annotated[
+        str, opt("a dataset, as craftrl import or collect writes it, or one path per agent", required=True)
+    ],
+    out: Annotated[str, opt("the model, such as model.safetensors")],
+    force: Annotated[bool, opt("replace a model that is there already")] = False,
+    store: Annotated[str | None, opt("where recordings go; by default beside the model: model.data")] = None,
+    oracle: Annotated[
+        Literal["auto", "coordinates", "classifier", "network"],
+        opt("what learns: one entry of x, boosted trees on features, a network on features or images"),
+    ] = "auto",
+    values: Annotated[Positive | None, opt("coordinates: how many values an entry has")] = None,
+    alpha: Annotated[Bound, opt("least difference of the agents' log-odds of two successors")] = "auto",
+    eta: Annotated[Bound, opt("least share of one agent in the visits to a pair of states")] = "auto",
+    nu: Annotated[Bound, opt("least share of trajectories that visit a pair of states")] = "auto",
+    coupling: Annotated[
+        Literal["auto", "independent", "chain", "markov"],
+        opt("independent is the paper's; the others choose all steps' encoders at once, markov needs the least data"),
+    ] = "auto",
+    relabel: Annotated[
+        bool | None, opt("read states off each encoder once it is trained; by default yes", negative="--no-relabel")
+    ] = None,
+    stationary: Annotated[
+        bool | None,
+        opt("one encoder for all steps, or one for each; by default one if x are images", negative="--no-stationary"),
+    ] = None,
+    horizon: Annotated[
+        Positive | None, opt("steps to learn from; by default those that enough trajectories reach")
+    ] = None,
+    device: Annotated[str | None, opt("network: cpu, cuda or auto")] = None,
+    epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
+    seed: Annotated[Count | None, opt("network: of weights and minibatches")] = None,
+    diagnose: Annotated[
+        Count | None, opt("print all that speaks for and against the result, from N refits on resampled trajectories")
+    ] = None,
+    ray: Annotated[
+        str | None, opt("count on the Ray cluster at HOST:PORT, at auto (this machine's), or local (started here)")
+    ] = None,
+    recordings: Recordings = Recordings(),
+) -> None:
+    """Learn encoders of the controllable state from trajectories.
 
+    With one path per agent, in any format of craftrl import, recordings are read into a dataset first, model.data. The
+    same command again goes on from whatever was finished. Everything but DATA and --out may be left out: the data
+    chooses, and what was chosen is printed with the reason.
 
-def main(args: argparse.Namespace) -> None:
-    import shutil
-    import warnings
-
-    from craftrl import AssumptionWarning, TrajectoryDataset
-    from craftrl.cli.fit_plan import planned
-    from craftrl.cli.fit_progress import shown
-    from craftrl.data.ranks import present, speaks
-    from craftrl.estimators.saving import check_model_path
-
-    present().from_first(lambda: check_model_path(args.out, args.force))
-    if args.ray is None:
-        refuse_cluster_options(args)
-    store = present().from_first(lambda: _store(args))
-    plan = planned(args, TrajectoryDataset.open(store))
-    model = learner(args, plan)
-    print(*plan.lines, sep="\n", flush=True)
-    with warnings.catch_warnings(), shown(plan.tau.H):
-        warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
-        if args.ray is not None and plan.scratch is not None:  # a network
-            from craftrl.distributed.train_on_ray import fit_networks_on_ray
-
-            address = None if args.ray == "local" else args.ray
-            fit_networks_on_ray(model, store, address=address, workers=args.workers, horizon=plan.tau.H)
-        else:
-            model.fit(plan.tau)
-    model.save(args.out, overwrite=args.force)
-    if plan.scratch is not None and speaks():
-        shutil.rmtree(plan.scratch.parent, ignore_errors=True)
-    print(f"\n{model.summary()}\nWritten to {args.out}\n")
-    diagnosis = model.diagnose(plan.tau, n_resamples=_refits(model) if args.diagnose is None else args.diagnose)
-    if args.diagnose is not None:
-        print(f"{diagnosis}\n")
-    print(_verdict(model, diagnosis))
-
-
-def learner(args: argparse.Namespace, plan: Plan) -> CRAFT:
-    """The estimator that was asked for."""
-    from craftrl import CRAFT
-
-    model = CRAFT(
-        plan.oracle,
-        **{name: getattr(args, name) for name in BOUNDS},
-        coupling=args.coupling,
-        relabel=RELABEL[args.relabel],
-        stationary=plan.stationary,
-    )
-    model.check_parameters()
-    return model
-
-
-def _refits(model: CRAFT) -> int | None:
-    """As many as the oracle wants where they are quick, in a finite class; elsewhere each is as dear as a fit."""
+    examples:
+      craftrl fit alice/ bob/ --resize 64 --out model.safetensors
+      craftrl fit data --out model.safetensors
+      craftrl fit data --ray HOST:6379 --out model.safetensors
+      the paper's algorithm to the letter, with bounds as craftrl theory assumptions gives them:
+      craftrl fit data --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --no-relabel --out model.safetensors
+    """
+    from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+    from craftrl.data.ranks import present
     from craftrl.oracles.finite import CountingOracle
-
-    return None if isinstance(model.oracle_, CountingOracle) else 0
-
-
-def _verdict(model: CRAFT, diagnosis: Diagnosis) -> str:
-    """What a user should know at the end: how many states, how far to trust them, what to record more of."""
+    from craftrl.progress import shown
     from craftrl.report.guarantee import guarantee
     from craftrl.report.verdict import verdict
 
-    found = verdict(model, diagnosis, guarantee(model))
-    lines = [f"Verdict: {found.level}. {found.found}", found.why]
-    lines += [f"Warning: {warning}" for warning in found.warnings]
-    lines += [f"Note: {note}" for note in found.advice]
-    return "\n".join(lines)
+    given = {"device": device, "epochs": epochs, "seed": seed}
+    training = {name: value for name, value in given.items() if value is not None}
+    no_network = training and oracle in ("coordinates", "classifier")
+    refuse(
+        (values and oracle != "coordinates", "--values is for coordinates; add --oracle coordinates, or leave it out."),
+        (no_network, f"--{next(iter(training), '')} is for networks; add --oracle network, or leave it out."),
+    )
+    model = CRAFT(
+        oracle if values is None else CoordinateOracle(values),
+        alpha=alpha,  # type: ignore[arg-type]  # the only text is "auto"
+        eta=eta,  # type: ignore[arg-type]
+        nu=nu,  # type: ignore[arg-type]
+        coupling=coupling,
+        relabel="auto" if relabel is None else relabel,
+        stationary="auto" if stationary is None else stationary,
+        horizon=horizon or "auto",
+    )
+    model.check_parameters()
+    ranks = present()
+    found = ranks.from_first(lambda: _there(out, force, model))
+    tau = TrajectoryDataset.open(ranks.from_first(lambda: _dataset(data, out, store, recordings)))
+    tau.first_steps(horizon or 2)  # raises where there are fewer
+    scratch = _choose(model, tau, training, ray, out)
+    if found is None:
+        with warnings.catch_warnings(), shown(tau.H):
+            warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
+            model.fit(tau)
+        model.save(out, overwrite=force)
+        if ranks.rank == 0:
+            shutil.rmtree(scratch, ignore_errors=True)
+    else:
+        model = _there(out, force, model, tau) or model  # the same command was stopped when this was written
+    print(f"\n{model.summary()}\nWritten to {out}\n", flush=True)
+    quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
+    diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
+    said = verdict(model, diagnosis, guarantee(model))
+    if diagnose is not None:
+        print(f"{diagnosis}\n")
+    print(f"Verdict: {said.level}. {said.found}\n{said.why}")
+    for line in (*(f"Warning: {text}" for text in said.warnings), *(f"Note: {text}" for text in said.advice)):
+        print(line)
 
 
-def _store(args: argparse.Namespace) -> Place:
+def _there(out: str, force: bool, model: CRAFT, tau: TrajectoryDataset | None = None) -> CRAFT | None:
+    """The model that lies at `out`, if it may be of this very command: of these settings and, where known, this data.
+
+    Raises, before any work is done, where nothing may be written.
+    """
+    from craftrl import load
+    from craftrl.arguments import is_url
+    from craftrl.data import urls
+    from craftrl.estimators.saving import check_model_path
+
+    check_model_path(out, True)
+    if force or not (urls.exists(out) if is_url(out) else Path(out).exists()):
+        return None
+    found = load(out)
+    mine, its = (of.get_params(deep=False) for of in (model, found))
+    if tau is None:  # the data has not chosen yet
+        mine["oracle"] = its["oracle"] = None
+    H = found.sizes_fitted()[1]
+    of_data = tau is None or (tau.H >= H and tau.first_steps(H).fingerprint() == found.data_["fingerprint"])
+    if repr(mine) != repr(its) or not of_data:
+        check_model_path(out, False)
+    return found
+
+
+def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recordings) -> str:
     """The dataset to fit: the one that was given, or the one that the recordings are imported into."""
-    from craftrl.data.places import source
-    from craftrl.importing.recognise import is_store
+    from craftrl.arguments import is_url
+    from craftrl.data.store import is_dataset
 
-    first = source("DATA", args.data[0])
-    if len(args.data) == 1 and (is_store(first) or not first.exists()):
-        refuse_import_options(args)
-        return first
+    if len(data) == 1 and (is_url(data[0]) or is_dataset(data[0]) or not Path(data[0]).exists()):
+        for name, value in {**vars(recordings), "store": store}.items():
+            option = f"--{name.replace('keys', 'key')} is for recordings that are imported"
+            given = value not in (1, None, False, ())
+            refuse((given, f"{option}; {data[0]} is a dataset already; leave it out, or import again."))
+        return data[0]
     from craftrl.importing import import_data, inspect
 
-    store = args.store or args.out.with_name(f"{args.out.name.removesuffix('.safetensors')}.data.h5")
-    import_data(args.data, store, **import_options(args), progress=True)
-    print(f"{inspect(store)}\n")
-    return store
+    beside = f"{out.removesuffix('.safetensors')}.data"
+    where = store or (Path(beside).name if is_url(out) else beside)
+    import_data(data, where, **vars(recordings), progress=True)
+    print(f"{inspect(where)}\n", flush=True)
+    return where
+
+
+def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], ray: str | None, out: str) -> Path:
+    """Give the model the oracle that was asked for, and say what it is; returned is where a stopped fit goes on."""
+    from sklearn.base import clone
+
+    from craftrl.arguments import is_url
+    from craftrl.data.ranks import present
+    from craftrl.estimators.choices import choose_oracle, one_encoder_for
+    from craftrl.oracles.finite import CountingOracle
+
+    ranks = present()
+    oracle, chosen = choose_oracle(model.oracle, tau)
+    network = type(oracle).__name__ == "NeuralOracle"
+    why = f"since {chosen[0].why.rstrip('.')}" if model.oracle == "auto" else "as asked for"
+    learner, where = f"{KINDS.get(type(oracle).__name__, 'boosted trees')}, {why}", ""
+    other = f"what learns is {learner}; choose another --oracle."
+    counted = isinstance(oracle, CountingOracle)
+    refuse(
+        (training and not network, f"--{next(iter(training), '')} is for networks; {other}"),
+        (ranks.world > 1 and not network, f"{ranks.world} processes at once are for networks; {other}"),
+        (ray is not None and not counted, f"--ray is for coordinates, which are counted; {other}"),
+    )
+    scratch = Path(out).with_name(f".{Path(out).name}.unfinished")
+    scratch = Path(scratch.name) if is_url(out) else scratch
+    if ray is not None:
+        model.oracle, where = clone(oracle).set_params(ray=ray), f", counted on Ray ({ray})"
+    if network:
+        from craftrl import NeuralOracle, Training
+
+        settings = Training(**training)
+        part = hashlib.sha256(f"{ranks.from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
+        model.oracle = NeuralOracle(training=settings.but(checkpoints=(scratch / part).absolute()))
+        device = settings.to_device().type
+        where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
+        where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
+    stationary = one_encoder_for(oracle, tau).value if model.stationary == "auto" else model.stationary
+    encoders = "one encoder for all steps" if stationary else "an encoder for each step"
+    names = "" if tau.names == tuple(range(tau.K)) else f" ({', '.join(map(str, tau.names))})"
+    counts, shape = " + ".join(map(str, tau.counts)), " x ".join(map(str, tau.obs_shape))
+    print(f"Data: {counts} trajectories of {tau.K} agents{names}, {tau.H} steps, observations {shape}.")
+    print(f"Learner: {learner}{where}; {encoders}.", flush=True)
+    if where == ", on the CPU" and len(tau.obs_shape) == 3:
+        rows, columns = tau.obs_shape[:2]
+        minutes = PER_PIXEL * int(tau.lengths.sum()) * rows * columns / 60
+        if minutes > LONG:
+            sizes = [f for f in (2, 4) if min(rows, columns) / f >= 24]
+            smaller = [f", {_in_words(minutes / f**2)} with --resize {columns // f}x{rows // f}" for f in sizes]
+            print(f"Time: about {_in_words(minutes)}{''.join(smaller)}; less on a GPU.", flush=True)
+    return scratch
+
+
+def _in_words(minutes: float) -> str:
+    return f"{minutes / 60:.1f} hours" if minutes > 90 else f"{max(1, round(minutes))} minutes"

@@ -2,216 +2,323 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any
+import ast
+import os
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from craftrl.arguments import check_whole, natural, positive
-from craftrl.cli.environments import add_environment_arguments, environment_of
-from craftrl.data.files import check_new
-from craftrl.data.places import place, target
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.arguments import check_source, check_whole, is_whole
+from craftrl.cli.options import Count, Data, Force, Model, Positive, World, opt, refuse
+from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, InvalidParameterError, require
 
 if TYPE_CHECKING:
-    from craftrl.cli.plan_words import PlanWords
-    from craftrl.data.dataset import TrajectoryDataset
-    from craftrl.planning import Episode, Grounding, Moves, Planner
+    from numpy.typing import NDArray
 
-__all__ = ["add_arguments", "main"]
+    from craftrl.planning import Episode, Grounding, Moves
+    from craftrl.states.latent_actions import LatentActions
 
-MOST_EPISODES, MOST_SEED = 1000, 2**31 - 1001
-FIRST = 1000  # trajectories whose first state is looked at
-EXAMPLES = """\
-examples:
-  craftrl plan model.safetensors frames.h5 --world pixels --size 3 --walkers 2 --goal 8 --explore 200 --out plan.gif
-  craftrl plan model.safetensors frames.h5 --env my_module:make_env --goal goal.png --labels frames.actions.npz
-  craftrl plan model.safetensors frames.h5 --dry-run --goal 8 --labels labels.npz --label-count 40
-
-Which action makes which move has to be told: by transitions whose action is known (--labels: what craftrl import or
-craftrl collect keeps beside DATA, or an NPZ file with x (n, 2, ...) and actions (n,)), by trying (--explore), or by a
-file of an earlier run (--grounding)."""
+NAMED, LONGEST = 6, 24  # moves that a line names, and moves of an episode that are written out
+STOPPED = {
+    "time is up": "there was no step left",
+    "episode ended": "the environment ended the episode",
+    "not reachable": "no way was left",
+}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=place, metavar="MODEL", help="as craftrl fit writes it")
-    parser.add_argument("data", type=place, metavar="DATA", help="the store that it was fitted to: it shows the moves")
-    parser.add_argument(
-        "--goal",
-        required=True,
-        nargs="+",
-        metavar="GOAL",
-        help="a state, H:STATE for a state at step H, or a file: image or NPY; several: one after the other",
-    )
-    parser.add_argument("--labels", type=place, metavar="FILE", help="transitions whose action is known, NPZ")
-    parser.add_argument("--label-count", type=positive, metavar="N", help="take only the first N of them")
-    parser.add_argument("--explore", type=positive, metavar="STEPS", help="try actions for at most so many steps first")
-    parser.add_argument(
-        "--grounding", type=place, metavar="FILE", help="read what is known if it is there; written at the end"
-    )
-    parser.add_argument(
-        "--latent",
-        choices=["auto", "yes", "no"],
-        default="auto",
-        help="whether a label counts in other states too, for moves that one latent action makes (auto: if the videos "
-        "tell which those are)",
-    )
-    parser.add_argument("--action-names", type=_names, default=(), metavar="A,B,...", help="such as up,down,left,right")
-    parser.add_argument(
-        "--by",
-        choices=["shortest", "reliable"],
-        default="shortest",
-        help="fewest moves, or most likely to succeed (default: %(default)s)",
-    )
-    parser.add_argument("--stochastic", action="store_true", help="an action may lead from one state to several")
-    parser.add_argument(
-        "--episodes", type=positive, default=1, metavar="N", help="for each goal (default: %(default)s)"
-    )
-    parser.add_argument("--max-steps", type=natural, metavar="N", help="actions per episode, at most")
-    parser.add_argument(
-        "--seed", type=natural, default=0, metavar="N", help="of the environment (default: %(default)s)"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="plan only, without an environment")
-    parser.add_argument("--out", type=place, metavar="FILE", help="the episodes as NAME.gif, NAME.mp4 or NAME.mkv")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
-    add_environment_arguments(parser)
-    parser.epilog = EXAMPLES
+def plan(
+    model: Model,
+    data: Data,
+    /,
+    *,
+    goal: Annotated[
+        tuple[str, ...],
+        opt("a state, H:STATE at step H, or a file: image or NPY; several: one after the other", consume_multiple=True),
+    ],
+    labels: Annotated[
+        str | None, opt("transitions with actions: DATA again, if it has some, or NPZ: x (n, 2, ...), actions (n,)")
+    ] = None,
+    label_count: Annotated[Positive | None, opt("take only the first N of them")] = None,
+    explore: Annotated[Positive | None, opt("try actions for at most so many steps first")] = None,
+    grounding: Annotated[str | None, opt("a file: read what is known if it is there; written at the end")] = None,
+    latent: Annotated[
+        Literal["auto", "yes", "no"],
+        opt(
+            "whether a label counts in other states too, for moves that one latent action makes; auto: if that is sure"
+        ),
+    ] = "auto",
+    action_names: Annotated[str, opt("such as up,down,left,right")] = "",
+    by: Annotated[Literal["shortest", "reliable"], opt("fewest moves, or most likely to succeed")] = "shortest",
+    stochastic: Annotated[bool, opt("an action may lead from one state to several")] = False,
+    episodes: Annotated[Positive, opt("for each goal")] = 1,
+    max_steps: Annotated[Count | None, opt("actions per episode, at most")] = None,
+    seed: Annotated[Count, opt("of the environment")] = 0,
+    dry_run: Annotated[bool, opt("plan only, without an environment")] = False,
+    out: Annotated[str | None, opt("the episodes as NAME.gif, NAME.mp4 or NAME.mkv")] = None,
+    force: Force = False,
+    env: Annotated[
+        str | None, opt("an id of Gymnasium's, or MODULE:FUNCTION of your own; MODULE is looked for here first")
+    ] = None,
+    env_arg: Annotated[tuple[str, ...], opt("what it is made with, NAME=VALUE such as size=3; repeat it")] = (),
+    world: World = World(),
+) -> None:
+    """Reach a goal: which action makes which move, a plan, and a video of it.
 
+    Which action makes which move has to be told: by transitions whose action is known (--labels), by trying
+    (--explore), or by a file of an earlier run (--grounding).
 
-def main(args: argparse.Namespace) -> None:
-    from craftrl import TrajectoryDataset, load
-    from craftrl.cli.goals import read_goal
-    from craftrl.cli.plan_grounding import grounding_of, keep_grounding
-    from craftrl.cli.plan_words import PlanWords, saying_warnings
-    from craftrl.planning import Moves, Planner
-
-    _check(args)
-    env = None if args.dry_run else environment_of(args)
-    model, tau = load(args.model), TrajectoryDataset.open(args.data)
-    _check_observations(args, env, model)
-    goals = [read_goal(goal, model.obs_shape_) for goal in args.goal]
-    moves = Moves.from_model(model, tau)
-    grounding = grounding_of(args, env, model, tau, moves)
-    planner, words = Planner(model, grounding, by=args.by), PlanWords(grounding, args.action_names)
-    goals = [planner.goal_nodes(goal) for goal in goals]
-    with saying_warnings():
-        explored = 0 if args.explore is None else _explore(args, env, model, grounding)
-        print(words.grounded())
-        keep_grounding(args, grounding)
-        episodes: list[Episode] = []
-        for goal in goals:
-            _print_plan(words, _start(model, tau, moves), goal, args)
-            episodes += [] if env is None else _run(args, planner, env, goal, words, len(episodes))
-        if env is not None:
-            print(words.outcome(episodes, explored))
-            keep_grounding(args, grounding)
-            _draw(args, model, tau, grounding, episodes, [goal for goal in goals for _ in range(args.episodes)])
-
-
-def _check(args: argparse.Namespace) -> None:
-    """What can be said before any work is done."""
-    check_whole("--episodes", args.episodes, 1, MOST_EPISODES)
-    check_whole("--seed", args.seed, 0, MOST_SEED, "environments take no larger ones")
-    if args.out is not None:
-        from craftrl.deploy.canvas import check_video
-
-        if args.dry_run:
-            raise InvalidParameterError(
-                "--out draws what happens; --dry-run lets nothing happen; leave out one of them."
-            )
-        check_video(args.out)
-        check_new(args.out, "video", args.force)
-    known = args.grounding is not None and target("The grounding", args.grounding).exists()
-    if args.labels is None and args.explore is None and not known:
-        raise InvalidParameterError(
-            "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "
-            "labelled transitions (--labels FILE), let it try (--explore STEPS), or both."
-        )
-    if args.label_count is not None and args.labels is None:
-        raise InvalidParameterError("--label-count counts labels; none were given; give --labels FILE.")
-    if args.dry_run and args.explore is not None:
-        raise InvalidParameterError("--explore needs the environment; --dry-run has none; leave out one of them.")
-
-
-def _check_observations(args: argparse.Namespace, env: Any, model: Any) -> None:
-    """The environment must show what the model knows, and a video must have something to show."""
-    shape = getattr(getattr(env, "observation_space", None), "shape", None)
-    if env is not None and shape != model.obs_shape_:
-        raise InvalidDataError(
-            f"The environment must show what the model was fitted to, observations of shape {model.obs_shape_}; its "
-            f"have shape {shape}; make or wrap it as the data was recorded."
-        )
-    if args.out is not None:
-        from craftrl.deploy.canvas import check_images
-
-        check_images(model.obs_shape_, "leave out --out")
-
-
-def _explore(args: argparse.Namespace, env: Any, model: Any, grounding: Grounding) -> int:
-    """Try actions; returned is how many steps that took."""
-    from craftrl.planning import explore
-
-    found = explore(env, model, grounding, steps=args.explore, seed=args.seed)
-    end = "nothing is left to try" if found.finished else "the budget is used up"
-    print(f"Explored: {found.steps} steps in {found.episodes} episodes; {end}.", flush=True)
-    return found.steps
-
-
-def _start(model: Any, tau: TrajectoryDataset, moves: Moves) -> int:
-    """The state that episodes start in: the most frequent first one of the videos."""
+    examples:
+      craftrl plan model.safetensors frames --world pixels --size 3 --walkers 2 --goal 8 --explore 200 --out plan.gif
+      craftrl plan model.safetensors frames --env my_module:make_env --goal goal.png --labels frames
+      craftrl plan model.safetensors frames --dry-run --goal 8 --labels labels.npz --label-count 40
+    """
     import numpy as np
 
-    states = model.encode(tau.steps.read(0, 0, min(tau.n, FIRST)), 1)
-    return moves.nodes.number(int(np.bincount(states[states >= 0]).argmax()), 1)
+    from craftrl import TrajectoryDataset, load
+    from craftrl.data.files import check_new
+    from craftrl.deploy.canvas import check_images, check_video
+    from craftrl.planning import Grounding, Moves, Planner, UnreachableGoal, plan_path
+    from craftrl.planning import explore as try_actions
+    from craftrl.planning.grounding_files import load_grounding, model_fingerprint, save_grounding
+    from craftrl.planning.label_files import read_labels
 
+    names = tuple(name.strip() for name in action_names.split(",")) if action_names else ()
+    kept = grounding if grounding is not None and Path(grounding).exists() else None
+    refuse(
+        (not all(names), f"--action-names must be names with commas between them; {action_names!r} was given."),
+        (out and dry_run, "--out draws what happens; --dry-run lets nothing happen; leave out one of them."),
+        (explore and dry_run, "--explore needs the environment; --dry-run has none; leave out one of them."),
+        (label_count and not labels, "--label-count counts labels; none were given; give --labels FILE."),
+        (
+            not (labels or explore or kept),
+            "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "
+            "transitions with their actions (--labels FILE), let it try (--explore STEPS), or both.",
+        ),
+    )
+    check_whole("--episodes", episodes, 1, 1000)
+    check_whole("--seed", seed, 0, 2**31 - 1001, "environments take no larger ones")
+    if out is not None:
+        check_video(out)
+        check_new(out, "video", force)
+    environment = None if dry_run else _environment(env, env_arg, world)
+    learned, tau = load(model), TrajectoryDataset.open(data)
+    n = None if environment is None else _n_actions(environment, learned.obs_shape_)
+    refuse((n and len(names) > n, f"--action-names must name the environment's {n} actions; {len(names)} were given."))
+    if out is not None:
+        check_images(learned.obs_shape_, "leave out --out")
+    wanted = [_goal(text, learned.obs_shape_) for text in goal]
+    moves = Moves.from_model(learned, tau)
 
-def _print_plan(words: PlanWords, start: int, goal: frozenset[int], args: argparse.Namespace) -> None:
-    """The plan; where there is none, one that leads as near as it gets."""
-    from craftrl.cli.plan_words import in_commands
-    from craftrl.planning import UnreachableGoal, plan_path
+    shared = None if latent == "no" else _latent(moves, n, stochastic, seed, latent == "auto")
+    if kept is not None:
+        known = load_grounding(kept, moves, model_fingerprint(model), latent=shared, deterministic=not stochastic)
+        other = f"A grounding must be of the environment's {n} actions; {kept} is of {known.n_actions}"
+        refuse((n not in (None, known.n_actions), f"{other}; choose another name, and ground again."))
+        again = f"; {labels} is not read again, remove {kept} to start anew" if labels else ""
+        print(f"Read from {kept}: {known.n_labels} labels of earlier runs{again}.")
+    else:
+        told = None if labels is None else read_labels(labels, tau, label_count)
+        known = Grounding(moves, n or max(1 if told is None else told.n_actions, len(names), 1), shared, not stochastic)
+        none = f"Labels must hold transitions between states that the model names, with actions; {labels} has none"
+        lost = told is not None and not told.add_to(known, learned)
+        refuse((lost, f"{none}; record some, or let it try with --explore STEPS."))
+    planner, line = Planner(learned, known, by=by), _Line(known, names)
+    goals = [planner.goal_nodes(one) for one in wanted]
 
-    try:
-        print(words.plan(plan_path(words.grounding, start, goal, by=args.by)), flush=True)
-    except UnreachableGoal as error:
-        if error.nearest is not None and error.nearest != start:
-            near = plan_path(words.grounding, start, {error.nearest}, by=args.by)
-            print(f"As near as labels lead: {words.path(near.nodes, near.actions)}", flush=True)
-        if args.dry_run or not error.missing:
-            raise InvalidDataError(in_commands(str(error))) from error
-        print(f"Warning: {in_commands(str(error))}", flush=True)
+    tried = 0
+    if explore is not None:
+        found = try_actions(environment, learned, known, steps=explore, seed=seed)
+        tried, end = found.steps, "nothing is left to try" if found.finished else "the budget is used up"
+        print(f"Explored: {tried} steps in {found.episodes} episodes; {end}.", flush=True)
+    missing, shown = known.missing(), len(known.moves.edges)
+    grounded = f"{shown - len(missing)} of {_count(shown, 'move')} that the videos show"
+    print(f"Grounded: {grounded}, by {_count(known.n_labels, 'label')}.")
+    if missing:
+        some = ", ".join(f"{line.state(s)} -> {line.state(t)}" for s, t in missing[:NAMED])
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        print(f"Not grounded, since no label shows the action: {some}{more}.")
+    if grounding is not None:
+        save_grounding(grounding, known, model_fingerprint(model))
 
-
-def _run(
-    args: argparse.Namespace, planner: Planner, env: Any, goal: frozenset[int], words: PlanWords, before: int
-) -> list[Episode]:
-    """The episodes towards one goal; `before` were run already."""
-    episodes = []
-    for i in range(before, before + args.episodes):
-        episode = planner.run(env, goal, seed=args.seed + i, max_steps=args.max_steps, keep=args.out is not None)
-        print(words.episode(i + 1, episode), flush=True)
-        episodes.append(episode)
-    return episodes
-
-
-def _draw(
-    args: argparse.Namespace,
-    model: Any,
-    tau: TrajectoryDataset,
-    grounding: Grounding,
-    episodes: list[Episode],
-    goals: list[frozenset[int]],
-) -> None:
-    if args.out is None:
+    first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the commonest first state of the videos
+    start = moves.nodes.number(int(np.bincount(first[first >= 0]).argmax()), 1)
+    ran: list[Episode] = []
+    for one in goals:
+        try:
+            path = plan_path(known, start, one, by=by)
+            likely = f" ({_count(len(path), 'move')}, probability {path.probability:.2f})"
+            text = line.path(path.nodes, path.actions) + likely if path.actions else "nothing to do, this is the goal."
+            print(f"Plan: {text}", flush=True)
+        except UnreachableGoal as error:
+            if error.nearest is not None and error.nearest != start:
+                near = plan_path(known, start, {error.nearest}, by=by)
+                print(f"As near as labels lead: {line.path(near.nodes, near.actions)}", flush=True)
+            if dry_run or not error.missing:
+                raise
+            warnings.warn(str(error), AssumptionWarning, stacklevel=2)
+        for _ in range(0 if environment is None else episodes):
+            keep = out is not None
+            ran.append(planner.run(environment, one, seed=seed + len(ran), max_steps=max_steps, keep=keep))
+            print(f"Episode {len(ran)}: {line.episode(ran[-1])}", flush=True)
+    if environment is None:
         return
-    from craftrl.deploy.plan_video import portraits, write_plan
+    reached, steps = sum(episode.reached for episode in ran), tried + sum(len(episode.actions) for episode in ran)
+    cost = f"{_count(known.n_labels, 'label')}, {_count(steps, 'environment step')}"
+    split = f" ({tried} of them to explore)" if tried else ""
+    print(f"Goal reached in {reached} of {_count(len(ran), 'episode')}; used in all: {cost}{split}.")
+    if grounding is not None:
+        save_grounding(grounding, known, model_fingerprint(model))
+    if out is not None:
+        from craftrl.deploy.plan_video import portraits, write_plan
 
-    moves, names = grounding.moves, args.action_names
-    looks = portraits(model, tau, moves)
-    look = {"goals": goals, "portraits": looks, "grounded": grounding.grounded, "action_names": names}
-    write_plan(args.out, episodes, moves, **look, overwrite=args.force)
-    print(f"Written to {args.out}")
+        write_plan(
+            out,
+            ran,
+            moves,
+            goals=[one for one in goals for _ in range(episodes)],
+            portraits=portraits(learned, tau, moves),
+            grounded=known.grounded,
+            action_names=names,
+            overwrite=force,
+        )
+        print(f"Written to {out}")
 
 
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"must be names with commas between them; {text!r} was given")
-    return names
+def _latent(moves: Moves, n: int | None, stochastic: bool, seed: int, only_if_sure: bool) -> LatentActions | None:
+    """Latent actions, where they are asked for, or where nothing that they rest on fails."""
+    import numpy as np
+
+    from craftrl.states.latent_actions import find_latent_actions
+
+    if stochastic and n is None:
+        return None
+    many: int | Literal["auto"] = n if stochastic and n else "auto"
+    latent = find_latent_actions(moves.counts, n=many, deterministic=not stochastic, seed=seed)
+    if only_if_sure and any(condition.holds is False for condition in latent.conditions):
+        return None
+    states = f"{int(np.bincount(latent.consistent).max())} of {len(latent.consistent)} states"
+    print(f"Latent actions: {latent.n}, each of one meaning in {states}: a label in one of them counts in all.")
+    return latent
+
+
+def _goal(text: str, shape: tuple[int, ...]) -> str | NDArray[Any] | tuple[int, NDArray[Any]]:
+    """A goal as `Planner.goal_nodes` takes it: "8", "4:8", or the observation in a file, with its step before it."""
+    import numpy as np
+
+    if re.fullmatch("([0-9]{1,9}:)?[0-9]{1,9}", text):
+        return text
+    step = re.match("([0-9]{1,9}):", text)
+    path = check_source("The goal", text[step.end() :] if step else text)
+    none = f"a file that shows what is to be reached; {text!r} is none of these; check the name."
+    refuse((not path.is_file(), f"--goal must be a state such as 8, a state at a step such as 4:8, or {none}"))
+    try:
+        if path.suffix.lower() == ".npy":
+            x = np.load(path, allow_pickle=False)
+        else:
+            with require("PIL.Image", "video").open(path) as image:
+                x = np.asarray(image.convert("L" if shape[-1:] == (1,) else "RGB"))
+            x = x[..., None] if x.ndim == 2 else x
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        raise InvalidDataError(
+            f"The goal must be a picture that can be read, or an NPY file; {path} is neither ({error}); check the name."
+        ) from error
+    wanted = f"The goal must be an observation of shape {shape}, as the model was fitted to"
+    refuse((x.shape != shape, f"{wanted}; {path} has {x.shape}; cut and scale it as the data was."))
+    return (int(step[1]), x) if step else x
+
+
+def _environment(name: str | None, given: Sequence[str], world: World) -> Any:
+    """The environment that the options name: --env with --env-arg, or --world with its own."""
+    which, others = "none" if name is None else "both", world.given()
+    option, value = next(iter(others.items()), ("", ""))
+    refuse(
+        (
+            (name is None) == (world.world is None),
+            f"An environment must be named by --env or by --world; {which} was given; --dry-run plans without one.",
+        ),
+        (
+            name is None and given,
+            "--env-arg goes with --env; give --size and so on with --world, as to craftrl collect.",
+        ),
+        (name and others, f"Options of a world go with --world; with --env write --env-arg {option}={value}."),
+    )
+    gymnasium = require("gymnasium", "envs")
+    if name is None:
+        from craftrl.envs import ExBMDP
+        from craftrl.envs.gym import ExBMDPEnv, NumberedActions
+
+        made, _ = world.made()
+        return ExBMDPEnv(made) if isinstance(made, ExBMDP) else NumberedActions(made)
+    parameters: dict[str, Any] = {}
+    for text in given:
+        key, equals, parameters[key] = text.partition("=")
+        refuse((not equals or not key.isidentifier(), f"--env-arg must be NAME=VALUE; {text!r} was given."))
+        try:
+            parameters[key] = ast.literal_eval(parameters[key])
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue  # it is text
+    sys.path.insert(0, os.getcwd())
+    module, _, function = name.partition(":")
+    try:
+        make = getattr(import_module(module), function, None) if function.isidentifier() else None
+        return make(**parameters) if callable(make) else gymnasium.make(name, **parameters)
+    except CraftError:
+        raise
+    except Exception as error:  # an environment of others may fail at anything
+        text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
+        raise InvalidParameterError(
+            f"--env must be an id that Gymnasium knows, or MODULE:FUNCTION, that makes an environment; {name} does not "
+            f"({text}); check the name and --env-arg, and put the package that registers an id before a colon."
+        ) from error
+
+
+def _n_actions(env: Any, shape: tuple[int, ...]) -> int:
+    """How many actions there are; raises unless the environment shows what the model was fitted to."""
+    seen, space = getattr(getattr(env, "observation_space", None), "shape", None), getattr(env, "action_space", None)
+    n: Any = getattr(space, "n", None)
+    same = f"The environment must show what the model was fitted to, observations of shape {shape}"
+    refuse(
+        (seen != shape, f"{same}; its have shape {seen}; make or wrap it as the data was recorded."),
+        (
+            not is_whole(n) or getattr(space, "start", 0) != 0,
+            "The environment must have discrete actions, numbered from 0; wrap it so.",
+        ),
+    )
+    return int(n)
+
+
+class _Line:
+    """Plans and episodes as lines of text; numbers stand for actions without a name."""
+
+    def __init__(self, grounding: Grounding, names: Sequence[str]) -> None:
+        self.nodes, self.names = grounding.nodes, names
+
+    def state(self, node: int) -> str:
+        """A state as short as it can be: 3, or 4:3 for state 3 at step 4."""
+        h, state = self.nodes.name(node) if node >= 0 else (None, "?")
+        return str(state) if h is None else f"{h}:{state}"
+
+    def path(self, nodes: Sequence[int], actions: Sequence[int], surprises: Sequence[int] = ()) -> str:
+        """As in 0 -up-> 7 -left-> 2; an exclamation mark after a state that was a surprise."""
+        named = [self.names[a] if a < len(self.names) else str(a) for a in actions]
+        moves = enumerate(zip(named, nodes[1:]), start=2)
+        parts = [f"-{a}-> {self.state(node)}{'!' if h in surprises else ''}" for h, (a, node) in moves]
+        if len(parts) > LONGEST:
+            parts = [*parts[: LONGEST // 2], f"... {len(parts) - LONGEST} more ...", *parts[-(LONGEST // 2) :]]
+        return " ".join([f"state {self.state(nodes[0])}", *parts])
+
+    def episode(self, episode: Episode) -> str:
+        """What happened, and how it ended."""
+        end = f"goal not reached: {STOPPED.get(episode.stopped, '')}"
+        if episode.reached:
+            end = f"goal reached in {_count(len(episode.actions), 'step')}"
+        surprises = f", {_count(len(episode.surprises), 'surprise')} (!)" if episode.surprises else ""
+        return f"{self.path(episode.nodes, episode.actions, episode.surprises)}; {end}{surprises}."
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

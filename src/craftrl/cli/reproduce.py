@@ -1,91 +1,99 @@
 """`craftrl reproduce STUDY`: the paper's table, and every study of a clone.
 
-Table 1 comes with the package. A study of a clone is a folder `studies/NAME` whose `spec.py` defines `STUDY`, a command
-with a name and a summary (`studies.study.Study`, mostly).
+Table 1 comes with the package. A study of a clone is a folder `studies/NAME` whose `spec.py` defines `STUDY`, an object
+with a name and a summary that adds its options to a parser and runs with them.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NoReturn, Protocol
+
+from cyclopts import Parameter
 
 from craftrl.arguments import positive
-from craftrl.cli.parser import add_commands
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["add_arguments", "available_studies"]
-
 SOURCE = Path(__file__).parents[2]  # `src` of a clone, or where pip installs packages
-EXAMPLES = """\
+HELP = """\
 examples:
   craftrl reproduce table1 --seeds 12 --workers 2
   craftrl reproduce table1 --seeds 20 --sizes 500 1000 5000 --workers 2 --out results/table1
-  craftrl reproduce figures --out results/figures
 
-A study killed at any point goes on where it stopped when the same command is given again. The paper's table comes with
-the package; all other studies are found when the command runs in a clone of craftrl."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_commands(parser, available_studies(), _refuse_unknown)
-    parser.epilog = EXAMPLES
+Stopped at any point, the same command goes on. The paper's table comes with the package; all other studies are in the
+folder studies/ of a clone of craftrl, and are found there."""
 
 
-def available_studies() -> dict[str, tuple[Any, str]]:
-    """By name the command of each study that can be run here, and what it shows: the paper's table first."""
-    studies: list[Any] = [Table1()]
-    folder = _studies_folder()
-    if folder is not None:
-        if str(folder.parent) not in sys.path:
-            sys.path.insert(0, str(folder.parent))  # workers start with a copy of this list
-        studies += [import_module(f"studies.{name}.spec").STUDY for name in _study_names(folder)]
-    return {study.name: (study, study.summary) for study in studies}
+class Study(Protocol):
+    """What can be run again."""
+
+    name: str
+    summary: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    def main(self, args: argparse.Namespace) -> None: ...
 
 
 class Table1:
-    """The paper's table, which comes with the package."""
+    """The paper's table."""
 
     name = "table1"
     summary = "the paper's Table 1 beside ours: CRAFT and its two shortcuts"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--seeds", type=positive, default=20, metavar="N", help="seeds 0..N-1 (default: 20)")
         sizes = "trajectories per agent (default: 500 1000 5000)"
         parser.add_argument("--sizes", type=positive, nargs="+", default=[500, 1000, 5000], metavar="N", help=sizes)
-        parser.add_argument("--horizon", type=positive, default=30, metavar="H", help="default: %(default)s")
-        parser.add_argument("--features", type=positive, default=128, metavar="M", help="default: %(default)s")
-        parser.add_argument("--workers", type=positive, default=1, metavar="W", help="runs at a time (default: 1)")
-        out = "results; a rerun continues (default: %(default)s)"
-        parser.add_argument("--out", default="results/table1", metavar="DIR", help=out)
+        numbers = {"seeds": 20, "horizon": 30, "features": 128, "workers": 1}
+        for name, default in numbers.items():
+            parser.add_argument(f"--{name}", type=positive, default=default, metavar="N", help=f"default: {default}")
+        parser.add_argument("--out", default="results/table1", metavar="DIR", help="default: %(default)s")
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
-        parser.epilog = EXAMPLES
+        parser.epilog = HELP
 
     def main(self, args: argparse.Namespace) -> None:
         from craftrl.paper.table1 import reproduce_table1
 
-        names = ("seeds", "sizes", "horizon", "features", "workers", "out", "quiet")
-        reproduce_table1(**{name: getattr(args, name) for name in names})
+        reproduce_table1(args.seeds, args.sizes, args.horizon, args.features, args.workers, args.out, args.quiet)
 
 
-def _refuse_unknown(name: str) -> None:
-    """Say in one sentence why there is no study of this name here."""
-    advice = "craftrl reproduce --help says what each shows."
-    if _studies_folder() is None:
-        advice = "all others are in the folder studies/ of a clone of craftrl: change into one and try again."
-    names = ", ".join(available_studies())
-    raise InvalidParameterError(f"The study must be one of {names}; {name!r} was given; {advice}")
+def reproduce(*words: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> None:
+    """Run a study again: the paper's table, its figures, and more."""
+    study, args = parsed(words)
+    study.main(args)
 
 
-def _studies_folder() -> Path | None:
-    """`studies` beside the `src` that this package runs from, or else in the current directory."""
+def parsed(words: Sequence[str]) -> tuple[Study, argparse.Namespace]:
+    """The study that was asked for, and its options."""
+    parser = _Parser(prog="craftrl reproduce", description="Run a study again.", epilog=HELP)
+    commands = parser.add_subparsers(dest="study", metavar="STUDY", required=True, parser_class=_Parser)
+    studies = available_studies()
+    for name, study in studies.items():
+        study.add_arguments(commands.add_parser(name, help=study.summary, description=study.summary))
+    args = parser.parse_args(words)
+    return studies[args.study], args
+
+
+def available_studies() -> dict[str, Study]:
+    """The studies that can be run here by name, the paper's table first."""
     clone = [SOURCE.parent] if SOURCE.name == "src" else []
-    folders = [root / "studies" for root in (*clone, Path.cwd())]
-    return next((folder for folder in folders if _study_names(folder)), None)
+    for root in (*clone, Path.cwd()):
+        specs = [spec for spec in sorted(root.glob("studies/*/spec.py")) if "\nSTUDY = " in spec.read_text()]
+        if specs:
+            if str(root) not in sys.path:
+                sys.path.insert(0, str(root))  # workers start with a copy of this list
+            studies = [Table1(), *(import_module(f"studies.{spec.parent.name}.spec").STUDY for spec in specs)]
+            return {study.name: study for study in studies}
+    return {Table1.name: Table1()}
 
 
-def _study_names(folder: Path) -> list[str]:
-    specs = sorted(folder.glob("*/spec.py"))
-    return [spec.parent.name for spec in specs if "\nSTUDY = " in spec.read_text()]
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **given)
+
+    def error(self, message: str) -> NoReturn:
+        short = " ".join(f"{word[:77]}..." if len(word) > 80 else word for word in message.split())
+        raise InvalidParameterError(f"{self.prog}: {short}; see {self.prog} --help.")

@@ -92,7 +92,7 @@ class CoordinateEncoder(ValueEncoder, Savable):
 
 def read_states(encoder: Callable[[Observations], Ints], tau: TrajectoryDataset, h: int) -> Ints:
     """What an encoder says of every trajectory at step h, block by block; -1 where a trajectory is over."""
-    states = np.concatenate([encoder(x) for _, x in tau.blocks(h)])
+    states = np.concatenate([encoder(x) for _, x in tau.blocks(h=h)])
     return np.where(tau.present(h), states, -1)
 
 
@@ -102,7 +102,12 @@ def encode_dataset(encoders: Collection[Callable[[Observations], Ints]], tau: Tr
         raise InvalidDataError(
             f"Model and data must have the same number of steps; {len(encoders)} and {tau.H} were given."
         )
-    return np.stack([read_states(phi_h, tau, h) for h, phi_h in enumerate(encoders, start=1)], axis=1)
+    states = np.full((tau.n, tau.H), -1)
+    for rows, x in tau.blocks():
+        for h, phi_h in enumerate(encoders):
+            states[rows, h] = phi_h(np.ascontiguousarray(x[:, h]))
+    states[np.arange(tau.H) >= tau.lengths[:, None]] = -1
+    return states
 
 
 def named_states(codes: Ints, n_states: Iterable[int]) -> Ints:

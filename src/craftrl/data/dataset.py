@@ -1,101 +1,135 @@
-"""tau: the trajectories of all agents, grouped by agent, read one time step at a time.
+"""tau: the trajectories of all agents, grouped by agent.
+
+Frames of a trajectory lie together, in arrays of this process or in files. A dataset says where each trajectory begins
+and how long it is, so that any choice, order or cut of trajectories is a dataset too, and copies nothing.
 
 Paper: Section 2.3
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_method, check_room_in_memory, check_whole, is_whole, shown
+from craftrl.arguments import is_whole, shown
 from craftrl.data.labels import as_array, as_labels, plain_array
-from craftrl.data.raw import RawRows, Run, mapped_at
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
-__all__ = ["ArraySteps", "Steps", "TrajectoryDataset", "as_observations"]
+__all__ = ["Frames", "TrajectoryDataset", "as_observations"]
 
-NAMES = (str, Real, np.bool_)  # what agents may be called
-BLOCK_BYTES = 64 * 2**20  # how much of one time step `blocks` reads at once
-
-
-class Steps(Protocol):
-    """Where observations lie: in memory or on disk, time first. The index here counts from 0."""
-
-    shape: tuple[int, ...]  # (H, n, *obs)
-    dtype: np.dtype[Any]
-
-    def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
-        """Observations of trajectories start..stop-1 at this step, shape (stop - start, *obs)."""
-        ...
+Ints = NDArray[np.int64]
+BLOCK_BYTES = 64 * 2**20  # how much `blocks` reads at once
+PAGE = 4096  # bytes that a disk reads at least
+RUNS, RUN = 16, 8  # of a fingerprint: runs of neighbouring trajectories, evenly spaced, and how many each has
+FEWEST = 50  # of each agent's trajectories: those that must reach a step
+ONE_AGENT = (
+    "There must be trajectories of at least two agents; those of {} were given; CRAFT learns from the differences "
+    "between agents."
+)
 
 
-class ArraySteps:
-    """Observations held in one array of shape (H, n, *obs)."""
+class Frames:
+    """Arrays (m, *obs) of one shape and type, each with some trajectories one after the other, in memory."""
 
-    def __init__(self, array: NDArray[Any]) -> None:
-        self.array = array
-        self.shape = array.shape
-        self.dtype = array.dtype
+    in_memory = True
 
-    def read(self, step: int, start: int, stop: int) -> NDArray[Any]:
-        return self.array[step, start:stop]
+    def __init__(self, arrays: Sequence[NDArray[Any]]) -> None:
+        self.obs_shape: tuple[int, ...] = arrays[0].shape[1:]
+        if other := [x.shape[1:] for x in arrays if x.shape[1:] != self.obs_shape]:
+            raise InvalidDataError(
+                f"All observations must have one shape; shapes {self.obs_shape} and {other[0]} were given; crop, pad "
+                "or resize them first."
+            )
+        self.dtype: np.dtype[Any] = np.result_type(*{x.dtype for x in arrays})
+        self._arrays = [x.astype(self.dtype, copy=False) for x in arrays]
 
-    def raw(self) -> RawRows | None:
-        """Where the observations lie in a file, if the array is a memory map."""
-        place = mapped_at(self.array)
-        if place is None:
-            return None
-        file, first = place
-        n, row_bytes = self.shape[1], self.array[0, :1].nbytes
-        return RawRows(lambda step, row: Run(file, first + (step * n + row) * row_bytes, n - row))
+    def part(self, number: int, first: int, length: int) -> NDArray[Any]:
+        """Some frames of an array."""
+        return self._arrays[number][first : first + length]
+
+    def read(self, number: int, first: int, out: NDArray[Any]) -> None:
+        """The same into an array of this length."""
+        out[...] = self.part(number, first, len(out))
+
+    def pick(self, number: Ints, first: Ints) -> NDArray[Any]:
+        """Single frames of several arrays."""
+        x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
+        order = np.argsort(number, kind="stable")
+        for here in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
+            if len(here):
+                x[here] = self._arrays[int(number[here[0]])][first[here]]
+        return x
+
+    def identity(self) -> Iterator[bytes | memoryview]:
+        """What differs wherever a frame does."""
+        return (np.ascontiguousarray(array).data for array in self._arrays)
 
 
 class TrajectoryDataset:
     """Observations x_1..x_H of trajectories by K >= 2 agents; agents are the integers 0..K-1.
 
-    Trajectories are grouped by agent, in the order given. `h` is the paper's, 1..H: only this module subtracts
-    one. A trajectory may be shorter than H; `present(h)` tells which ones still run at h.
+    Trajectories are grouped by agent, in the order given. `h` is the paper's, 1..H: only this module subtracts one. A
+    trajectory may be shorter than H; `present(h)` tells which ones still run at h. Build one with `from_arrays`,
+    `from_episodes` or `open`. Nothing but observations and agent labels is in it: ground truth stays outside.
 
-    `names` are the agents' own, where they are known: agent k is names[k]; else it is their numbers.
-
-    Build one with `from_arrays`, `from_episodes` or `open`. Nothing but observations and agent labels is in
-    it: ground truth stays outside.
+    agent    int (n,): the agent of each trajectory, in rising order
+    lengths  int (n,): how many observations each has
+    counts   int (K,): trajectories of each agent
+    names    the agents' own names, where they are known; else their numbers
+    notes    where the data comes from, and how it was read
+    source   the file or episode that each trajectory comes from, where that is known
+    start    int (n,): its first frame there
 
     Paper: Section 2.3
     """
 
     def __init__(
         self,
-        steps: Steps,
-        agent: NDArray[np.integer],
-        lengths: NDArray[np.integer] | None = None,
+        frames: Frames,
+        file: Ints,
+        first: Ints,
+        lengths: Ints,
+        agent: Ints,
+        H: int,
         names: Sequence[Any] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        source: Sequence[str] | None = None,
+        start: Ints | None = None,
     ) -> None:
-        _check_steps(steps)
-        self.steps = steps
-        self.H, self.n = steps.shape[:2]
-        self.obs_shape: tuple[int, ...] = tuple(steps.shape[2:])
-        self.dtype = steps.dtype
-        self.agent: NDArray[np.int64] = as_labels("agent", agent, 1)
-        self.lengths: NDArray[np.int64] = (
-            np.full(self.n, self.H) if lengths is None else as_labels("lengths", lengths, 1)
-        )
-        self._validate()
-        self.counts: NDArray[np.int64] = np.bincount(self.agent)
+        """Trajectory i lies in frames[file[i]] and begins there at first[i]; nothing of it is checked."""
+        self.frames, self.file, self.first, self.lengths, self.agent = frames, file, first, lengths, agent
+        self.n, self.H, self.obs_shape, self.dtype = len(agent), H, frames.obs_shape, frames.dtype
+        self.counts: Ints = np.bincount(agent)
         self.K = len(self.counts)
-        self.names: tuple[Any, ...] = tuple(range(self.K)) if names is None else _names(names, self.K)
+        self.names: tuple[Any, ...] = tuple(range(self.K) if names is None else names)
+        self.notes, self.source, self.start = notes or {}, source, start
+        self._frame_bytes = int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def checked(self) -> TrajectoryDataset:
+        """The dataset itself, if there is something to learn from."""
+        if self.n == 0 or self.lengths.max() < 2:
+            raise InvalidDataError(
+                "Trajectories must have at least two steps; these have one; CRAFT compares pairs of steps."
+            )
+        if self._frame_bytes == 0:
+            raise InvalidDataError(f"Observations must have at least one entry; shape {self.obs_shape} was given.")
+        if self.K < 2:
+            raise InvalidDataError(ONE_AGENT.format(self.K))
+        return self
 
     # -- building ------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_arrays(cls, arrays: Sequence[ArrayLike]) -> TrajectoryDataset:
-        """One array of shape (n_k, H, *obs) for each agent; H may differ between agents."""
+    def from_arrays(cls, arrays: Sequence[ArrayLike], lengths: ArrayLike | None = None) -> TrajectoryDataset:
+        """One array of shape (n_k, H, *obs) for each agent; H may differ between agents. Arrays are not copied.
+
+        lengths  (n,): how many observations each trajectory of all agents has; left out, as many as there are
+        """
         given = [as_observations(x, f"agent {k}") for k, x in enumerate(_as_agents(arrays))]
         for k, x in enumerate(given):
             if x.ndim < 2:
@@ -103,131 +137,131 @@ class TrajectoryDataset:
                     f"Each agent's array must have shape (trajectories, steps, ...); agent {k}'s has shape "
                     f"{x.shape}; give one array per agent, not one trajectory."
                 )
-        _same_observation_shape([x.shape[2:] for x in given])
-        H = max(x.shape[1] for x in given)
-        n = sum(len(x) for x in given)
-        steps = _empty_steps((H, n, *given[0].shape[2:]), np.result_type(*given))
-        lengths = np.empty(n, dtype=np.int64)
-        start = 0
-        for x in given:
-            steps[: x.shape[1], start : start + len(x)] = np.moveaxis(x, 1, 0)
-            lengths[start : start + len(x)] = x.shape[1]
-            start += len(x)
-        return cls(ArraySteps(steps), np.repeat(np.arange(len(given)), [len(x) for x in given]), lengths)
+        agent = np.repeat(np.arange(len(given)), [len(x) for x in given])
+        steps = np.array([x.shape[1] for x in given])[agent]
+        ends = steps if lengths is None else as_labels("lengths", lengths, 1)
+        if ends.shape != steps.shape or (ends < 1).any() or (ends > steps).any():
+            raise InvalidDataError(
+                f"There must be one length in 1..{steps.max()} for each of the {len(agent)} trajectories; "
+                f"{shown(lengths)} was given."
+            )
+        frames = Frames([x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in given])
+        first = np.concatenate([np.arange(len(x)) * x.shape[1] for x in given])
+        return cls(frames, agent, first, ends, agent, int(steps.max())).checked()
 
     @classmethod
     def from_episodes(cls, agents: Sequence[Sequence[ArrayLike]]) -> TrajectoryDataset:
-        """A list of episodes for each agent, each of shape (length, *obs); lengths may differ."""
+        """A list of episodes for each agent, each of shape (length, *obs); lengths may differ. They are not copied."""
         given = [
             [as_observations(x, f"episode {i} of agent {k}") for i, x in enumerate(episodes)]
             for k, episodes in enumerate(_as_agents(agents))
         ]
-        episodes = [x for agent in given for x in agent]
-        if not episodes or any(x.ndim < 1 or len(x) == 0 for x in episodes):
+        episodes = [x for own in given for x in own]
+        if any(x.ndim < 1 or len(x) == 0 for x in episodes):
             raise InvalidDataError(
                 "Each episode must hold at least one observation; an empty one was given; leave it out."
             )
-        _same_observation_shape([x.shape[1:] for x in episodes])
+        agent = np.repeat(np.arange(len(given)), [len(own) for own in given])
         lengths = np.array([len(x) for x in episodes])
-        steps = _empty_steps((int(lengths.max()), len(episodes), *episodes[0].shape[1:]), np.result_type(*episodes))
-        for i, x in enumerate(episodes):
-            steps[: len(x), i] = x
-        return cls(ArraySteps(steps), np.repeat(np.arange(len(given)), [len(a) for a in given]), lengths)
+        number = np.arange(len(episodes))
+        return cls(Frames(episodes), number, np.zeros_like(number), lengths, agent, int(lengths.max())).checked()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> TrajectoryDataset:
-        """A dataset that `save` wrote, an HDF5 file or a folder of shards; it stays on disk and is read as needed."""
-        from craftrl.data.storage import open_dataset
+        """A dataset on disk or at a URL, as `save`, `DatasetWriter` or `craftrl import` wrote it.
+
+        Its frames stay on disk and are read as needed; from a URL, a file is copied to a cache when it is first read.
+        """
+        from craftrl.data.store import open_dataset
 
         return open_dataset(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to one HDF5 file if the name ends in .h5 or .hdf5, else to a folder of NPZ shards."""
-        from craftrl.data.storage import save_dataset
+        """Write to a new folder, whole or not at all, or to a URL."""
+        from craftrl.data.store import DatasetWriter
 
-        save_dataset(self, path)
+        sources = [""] * self.n if self.source is None else self.source
+        starts = np.zeros_like(self.agent) if self.start is None else self.start
+        with DatasetWriter(path, notes=self.notes) as writer:
+            for i, (k, source, start) in enumerate(zip(self.agent, sources, starts)):
+                writer.append(self.names[k], self.episode(i), source=source, start=int(start))
 
     # -- reading -------------------------------------------------------------------------------------------
 
-    def at(self, h: int) -> NDArray[Any]:
-        """(tau)_h: the observations of all trajectories at step h, shape (n, *obs); 0 where not present."""
-        return self.steps.read(self.check_step(h) - 1, 0, self.n)
+    def episode(self, i: int) -> NDArray[Any]:
+        """The observations of trajectory i, from 0 to n-1: (length, *obs); not copied."""
+        if not (is_whole(i) and 0 <= i < self.n):
+            raise InvalidParameterError(f"i must be one of 0..{self.n - 1}; {shown(i)} was given.")
+        return self.frames.part(int(self.file[i]), int(self.first[i]), int(self.lengths[i]))
 
-    def blocks(self, h: int, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """The same in consecutive blocks of trajectories of one agent, for data that does not fit into memory.
+    def rows(self, index: ArrayLike) -> NDArray[Any]:
+        """The trajectories with these numbers, (m, H, *obs); 0 where one is over; uncopied where they lie together."""
+        index = np.asarray(index)
+        file, first, lengths = self.file[index], self.first[index], self.lengths[index]
+        follows = (file[1:] == file[:-1]) & (first[1:] == first[:-1] + self.H) & (lengths[:-1] == self.H)
+        starts = np.flatnonzero(np.concatenate([[True], ~follows])[: len(index)]).tolist()  # of runs that lie together
+        if len(starts) == 1 and lengths[-1] == self.H:
+            x = self.frames.part(int(file[0]), int(first[0]), len(index) * self.H)
+            return x.reshape(len(index), self.H, *self.obs_shape)
+        x = np.zeros((len(index) * self.H, *self.obs_shape), dtype=self.dtype)
+        for start, stop in zip(starts, [*starts[1:], len(index)]):
+            end = (stop - 1) * self.H + lengths[stop - 1]
+            self.frames.read(int(file[start]), int(first[start]), x[start * self.H : end])
+        return x.reshape(len(index), self.H, *self.obs_shape)
 
-        Blocks start at multiples of 64 trajectories within an agent's.
-        """
-        check_whole("block_bytes", block_bytes, 1)
-        row = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
-        size = max(64, block_bytes // row // 64 * 64)
+    def at(self, h: int, rows: NDArray[np.integer] | Sequence[int] | slice = slice(None)) -> NDArray[Any]:
+        """(tau)_h: all trajectories, or those with these numbers, at step h: (m, *obs); 0 where not present."""
         step = self.check_step(h) - 1
+        index = np.arange(self.n)[rows]
+        x = np.zeros((len(index), *self.obs_shape), dtype=self.dtype)
+        there = self.lengths[index] > step
+        if self.frames.in_memory or self._frame_bytes >= PAGE:
+            x[there] = self.frames.pick(self.file[index[there]], self.first[index[there]] + step)
+        else:  # whole trajectories are as quickly read
+            size = max(1, BLOCK_BYTES // (self.H * self._frame_bytes))
+            for start in range(0, len(index), size):
+                x[start : start + size] = self.rows(index[start : start + size])[:, step]
+        return x
+
+    def blocks(self, block_bytes: int = BLOCK_BYTES, h: int | None = None) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """All trajectories in consecutive blocks (m, H, *obs) of one agent, for data that does not fit into memory.
+
+        Blocks start at multiples of 64 trajectories within an agent's. With h, what they show at that step, (m, *obs).
+        """
+        size = max(64, block_bytes // (self._frame_bytes * (self.H if h is None else 1)) // 64 * 64)
         for mine in map(self.agent_slice, range(self.K)):
             for start in range(mine.start, mine.stop, size):
-                stop = min(start + size, mine.stop)
-                yield slice(start, stop), self.steps.read(step, start, stop)
+                rows = slice(start, min(start + size, mine.stop))
+                yield rows, self.rows(np.arange(rows.start, rows.stop)) if h is None else self.at(h, rows)
 
     def present(self, h: int) -> NDArray[np.bool_]:
         """Which trajectories have an observation at h, shape (n,)."""
         return self.lengths >= self.check_step(h)
 
-    def running(self, h: int) -> NDArray[np.int64]:
+    def running(self, h: int) -> Ints:
         """How many trajectories of each agent have an observation at h, shape (K,)."""
         return np.bincount(self.agent[self.present(h)], minlength=self.K)
-
-    def largest_below(self, most: int) -> int | None:
-        """The largest of all observed values, if they are integers in 0..most-1; else None."""
-        check_whole("most", most, 1)
-        if self.dtype.kind not in "biu":
-            return None
-        top = 0
-        for h in range(1, self.H + 1):
-            for _, x in self.blocks(h):
-                if x.size:
-                    top = max(top, int(x.max()))
-                if top >= most or (x.size and x.min() < 0):
-                    return None
-        return top
 
     @property
     def all_present(self) -> bool:
         """Whether every trajectory runs to the end."""
         return bool((self.lengths == self.H).all())
 
+    def largest_below(self, most: int) -> int | None:
+        """The largest of all observed values, if they are integers in 0..most-1; else None."""
+        if self.dtype.kind not in "biu":
+            return None
+        top = 0
+        for _, x in self.blocks():
+            top = max(top, int(x.max()))
+            if top >= most or x.min() < 0:
+                return None
+        return top
+
     def agent_slice(self, k: int) -> slice:
         """Where agent k's trajectories lie."""
-        check_whole("k", k, 0, self.K - 1, "agents are numbered from 0")
         stop = int(self.counts[: k + 1].sum())
         return slice(stop - int(self.counts[k]), stop)
-
-    def select(self, index: ArrayLike, agent: ArrayLike | None = None) -> TrajectoryDataset:
-        """A dataset in memory of the trajectories `index`, regrouped by agent, or by other labels `agent`.
-
-        index  their numbers, from 0 to n-1, in any order and any number of times; or True or False for each of all n
-        """
-        chosen = self._chosen(index)
-        label = self.agent[chosen] if agent is None else as_labels("agent", agent, 1)
-        if len(label) != len(chosen):
-            raise InvalidDataError(
-                f"There must be one agent label per trajectory; {len(chosen)} trajectories and {len(label)} labels "
-                "were given."
-            )
-        order = np.argsort(label, kind="stable")
-        chosen = chosen[order]
-        steps = np.stack([self.at(h)[chosen] for h in range(1, self.H + 1)])
-        return TrajectoryDataset(ArraySteps(steps), label[order], self.lengths[chosen])
-
-    def _chosen(self, index: ArrayLike) -> NDArray[np.int64]:
-        """Numbers of trajectories, from numbers or from one True or False for each."""
-        given = as_array("index", index, "biu")
-        if given.dtype == bool and given.shape == (self.n,):
-            return np.flatnonzero(given)
-        chosen = as_labels("index", given, 1)
-        if given.dtype == bool or not len(chosen) or chosen.min() < 0 or chosen.max() >= self.n:
-            raise InvalidParameterError(
-                f"index must hold numbers of trajectories in 0..{self.n - 1}, one at least; {shown(index)} was given."
-            )
-        return chosen
 
     def check_step(self, h: int) -> int:
         """h itself, if it is one of 1..H."""
@@ -237,120 +271,111 @@ class TrajectoryDataset:
             )
         return int(h)
 
+    # -- other datasets of the same trajectories -----------------------------------------------------------------
+
+    def select(self, index: ArrayLike, agent: ArrayLike | None = None) -> TrajectoryDataset:
+        """The trajectories `index`, regrouped by agent, or by other labels `agent`; nothing is copied.
+
+        index  their numbers, from 0 to n-1, in any order and any number of times; or True or False for each of all n
+        """
+        given = as_array("index", index, "biu")
+        mask = given.dtype == bool
+        chosen = np.flatnonzero(given) if mask else as_labels("index", given, 1)
+        if (mask and given.shape != (self.n,)) or not len(chosen) or chosen.min() < 0 or chosen.max() >= self.n:
+            raise InvalidParameterError(
+                f"index must hold numbers of trajectories in 0..{self.n - 1}, one at least; {shown(index)} was given."
+            )
+        label = self.agent[chosen] if agent is None else as_labels("agent", agent, 1)
+        if len(label) != len(chosen) or len(np.unique(label)) != label.max() + 1 or label.min() < 0:
+            raise InvalidDataError(
+                f"Each of the {len(chosen)} trajectories must have an agent, 0..K-1, and each of those a trajectory; "
+                f"{shown(label)} was given; leave out agents that have none."
+            )
+        order = np.argsort(label, kind="stable")
+        names = self.names if agent is None and label.max() == self.K - 1 else None
+        return self.like(chosen[order], label[order], self.H, names).checked()
+
+    def first_steps(self, H: int) -> TrajectoryDataset:
+        """The same trajectories, cut after step H; nothing is copied."""
+        if not (is_whole(H) and 2 <= H <= self.H):
+            raise InvalidParameterError(
+                f"The horizon must lie in 2..{self.H}, the steps that there are; {shown(H)} was given."
+            )
+        return self if H == self.H else self.like(np.arange(self.n), self.agent, int(H), self.names)
+
+    def well_reached(self) -> int:
+        """The last step that enough trajectories of every agent reach: 50 of them, or half if it has fewer than 100.
+
+        Where episodes end at different times, few reach the last steps, and what is learned there is learned from few.
+        It is 2 at least.
+        """
+        enough = np.minimum(FEWEST, np.ceil(self.counts / 2))
+        return max(2, *(h for h in range(1, self.H + 1) if (self.running(h) >= enough).all()))
+
+    def like(self, rows: Ints, agent: Ints, H: int, names: Sequence[Any] | None) -> TrajectoryDataset:
+        """These trajectories, cut after step H, as those of other agents, in rising order."""
+        lengths = np.minimum(self.lengths[rows], H)
+        source = None if self.source is None else [self.source[i] for i in rows]
+        start = None if self.start is None else self.start[rows]
+        file, first = self.file[rows], self.first[rows]
+        return TrajectoryDataset(self.frames, file, first, lengths, agent, H, names, self.notes, source, start)
+
+    # -- what tells two datasets apart ---------------------------------------------------------------------------
+
+    def fingerprint(self) -> str:
+        """A few letters that change if the data does, wherever it lies.
+
+        They are made from the agents, the lengths and the type of the observations, and from all observations of 128
+        trajectories (or of all, if there are fewer): datasets that differ elsewhere alone have the same ones.
+        """
+        run = min(RUN, self.n)
+        starts = np.unique(np.linspace(0, self.n - run, RUNS).astype(int)).tolist()
+        seen = (np.ascontiguousarray(self.episode(i)).data for first in starts for i in range(first, first + run))
+        return self._digest([self.agent, self.lengths], seen)
+
+    def digest(self) -> str:
+        """The same from every frame: for what may be reused with this very data alone, such as checkpoints."""
+        return self._digest([self.agent, self.lengths, self.file, self.first], self.frames.identity())
+
+    def _digest(self, labels: Sequence[Ints], parts: Iterable[bytes | memoryview]) -> str:
+        digest = hashlib.sha256(repr((self.H, self.n, self.obs_shape, str(self.dtype))).encode())
+        for part in (*(np.ascontiguousarray(label).data for label in labels), *parts):
+            digest.update(part)
+        return digest.hexdigest()[:16]
+
     def __repr__(self) -> str:
         counts = " + ".join(map(str, self.counts))
         return f"TrajectoryDataset({counts} trajectories, H={self.H}, observations {self.obs_shape} {self.dtype})"
 
-    # -- the border: validated once, here -------------------------------------------------------------------
-
-    def _validate(self) -> None:
-        if self.H < 2:
-            raise InvalidDataError(
-                f"Trajectories must have at least two steps; these have {self.H}; CRAFT compares pairs of steps."
-            )
-        if len(self.agent) != self.n or len(self.lengths) != self.n:
-            raise InvalidDataError(
-                f"There must be one agent label and one length per trajectory; {self.n} trajectories, "
-                f"{len(self.agent)} labels and {len(self.lengths)} lengths were given."
-            )
-        if self.n == 0 or (np.diff(self.agent) < 0).any() or self.agent[0] < 0:
-            raise InvalidDataError(
-                f"Trajectories must be grouped by agent, with labels 0..K-1 in order; {shown(self.agent)} was given; "
-                "give them to fit as they are, or to from_arrays, one array per agent."
-            )
-        if 0 in self.obs_shape:
-            raise InvalidDataError(f"Observations must have at least one entry; shape {self.obs_shape} was given.")
-        if self.agent[-1] == 0:
-            raise InvalidDataError(
-                "There must be trajectories of at least two agents; those of one were given; CRAFT learns from "
-                "the differences between agents."
-            )
-        before = np.concatenate([[-1], self.agent[:-1]])
-        gaps = np.flatnonzero(self.agent - before > 1)
-        if len(gaps):
-            raise InvalidDataError(
-                f"Every agent must have at least one trajectory; agent {before[gaps[0]] + 1} has none; leave it out."
-            )
-        if (self.lengths < 1).any() or (self.lengths > self.H).any() or self.lengths.max() < 2:
-            raise InvalidDataError(
-                f"Lengths must lie in 1..{self.H} and one of them must be 2 or more; "
-                f"{self.lengths.min()}..{self.lengths.max()} were given."
-            )
-
-
-def _check_steps(steps: Any) -> None:
-    check_method("steps", steps, "read", "observations to read, such as ArraySteps(array); from_arrays makes them")
-    shape = getattr(steps, "shape", ())
-    if not isinstance(shape, tuple) or len(shape) < 2 or not hasattr(steps, "dtype"):
-        raise InvalidDataError(f"steps must have a shape (H, n, ...) and a dtype; shape {shown(shape)} was given.")
-
-
-def _names(names: Sequence[Any], K: int) -> tuple[Any, ...]:
-    try:
-        found = tuple(names)
-        different = len(set(found)) == len(found) == K
-    except TypeError:
-        different = False
-    if isinstance(names, (str, bytes)) or not different or not all(isinstance(name, NAMES) for name in found):
-        raise InvalidDataError(
-            f"Each of the {K} agents must have a name of its own, a text or a number; {shown(names)} was given."
-        )
-    return found
-
-
-def _empty_steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Room for all observations, if this machine has it: all steps of all trajectories, however short they are."""
-    n_bytes = float(np.prod(shape, dtype=np.float64)) * dtype.itemsize
-    advice = "write them to disk agent by agent, with craftrl import, and open that"
-    check_room_in_memory(f"{shape[1]} trajectories of up to {shape[0]} steps", n_bytes, advice)
-    return np.zeros(shape, dtype=dtype)
-
 
 def _as_agents(arrays: Any) -> list[Any]:
-    if isinstance(arrays, np.ndarray) and arrays.ndim < 2:
-        raise InvalidDataError("Give a list with one entry per agent; a flat array was given.")
-    if isinstance(arrays, (str, Mapping)) or not isinstance(arrays, Iterable):
-        raise InvalidDataError(f"Give a list with one entry per agent; {type(arrays).__name__} was given.")
+    """The entries of a list with one for each agent, none of them empty."""
+    flat = isinstance(arrays, np.ndarray) and arrays.ndim < 2
+    if flat or isinstance(arrays, (str, Mapping)) or not isinstance(arrays, Iterable):
+        raise InvalidDataError(f"Give a list with one entry per agent; {shown(arrays)} was given.")
     agents = list(arrays)
     if len(agents) < 2:
-        raise InvalidDataError(
-            f"There must be trajectories of at least two agents; those of {len(agents)} were given; CRAFT learns "
-            "from the differences between agents."
-        )
+        raise InvalidDataError(ONE_AGENT.format(len(agents)))
     for k, agent in enumerate(agents):
-        if not hasattr(agent, "__len__") or getattr(agent, "shape", None) == ():
+        if not hasattr(agent, "__len__") or getattr(agent, "shape", None) == () or len(agent) == 0:
             raise InvalidDataError(
-                f"Each agent must have an array or a list of trajectories; agent {k}'s is {type(agent).__name__}."
+                f"Every agent must have an array or a list with at least one trajectory; agent {k} has none, but "
+                f"{shown(agent)}; leave it out."
             )
-        if len(agent) == 0:
-            raise InvalidDataError(f"Every agent must have at least one trajectory; agent {k} has none; leave it out.")
     return agents
 
 
 def as_observations(x: ArrayLike, whose: str) -> NDArray[Any]:
     """x as an array of finite numbers, or one sentence on why it is none."""
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise InvalidDataError(
-            f"Observations must all be there; those of {whose} are masked in places; drop or fill them first."
-        )
     array = plain_array(x)
     if array is None or array.dtype.kind not in "biuf":
         dtype = "object" if array is None else array.dtype
         raise InvalidDataError(
-            f"Observations must be numbers in an array; those of {whose} have dtype {dtype}; "
-            "convert them, or give unequal episodes to from_episodes."
+            f"Observations must be numbers in an array, none of them masked; those of {whose} have dtype {dtype}; "
+            "convert or fill them, or give unequal episodes to from_episodes."
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InvalidDataError(
             f"Observations must be finite; those of {whose} contain NaN or infinity; drop or fill them first."
         )
     return array
-
-
-def _same_observation_shape(shapes: list[tuple[int, ...]]) -> None:
-    if len(set(shapes)) > 1:
-        first = next(s for s in shapes if s != shapes[0])
-        raise InvalidDataError(
-            f"All observations must have one shape; shapes {shapes[0]} and {first} were given; "
-            "crop, pad or resize them first."
-        )

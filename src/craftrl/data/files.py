@@ -1,8 +1,8 @@
 """Files that are whole or not there at all: the one way in which anything is written.
 
-What is written gets its own name only when it is complete, in one move. Until then it lies beside it under a hidden
-name that no other process uses, so that a kill leaves the last whole file, and two equal commands at once do not write
-into one another. What goes to a store with a URL is written to a local temporary file and uploaded from there, whole.
+What is written gets its own name only when it is complete and on the disk, in one move. Until then it lies beside it
+under a hidden name that no other process uses, so that a kill leaves the last whole file, and two equal commands at
+once do not write into one another.
 """
 
 from __future__ import annotations
@@ -14,85 +14,66 @@ import json
 import os
 import platform
 import secrets
-import shutil
-import tempfile
+import struct
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from craftrl.arguments import check_flag
-from craftrl.data.places import Place, target
-from craftrl.data.remote import Remote
-from craftrl.errors import CraftError, InvalidParameterError, RemoteError
+from craftrl.arguments import check_flag, check_target
+from craftrl.errors import CraftError, InvalidParameterError
 
-__all__ = [
-    "check_new",
-    "check_suffix",
-    "check_writable",
-    "json_text",
-    "local_part",
-    "plain_value",
-    "replacing",
-    "temporary_name",
-    "told_plainly",
-    "write_json",
-    "write_text",
-    "written_whole",
-]
+__all__ = ["UNREADABLE", "check_new", "check_suffix", "check_writable", "plain_value", "sealed_text"]
+__all__ += ["told_plainly", "unsealed", "write_json", "write_text", "written_whole"]
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # several machines may write into one folder
+# What readers of JSON, ZIP and NumPy files raise where one is missing, truncated or damaged.
+UNREADABLE = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, ArithmeticError, MemoryError, RuntimeError,
+    SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[Path]:
-    """A temporary local name to write to; what is there at the end of the block becomes `path`, in one move.
+    """A temporary name to write to; what is there at the end of the block becomes `path`, in one move.
 
     An error in the block leaves neither a part of the new file nor a change in the old one. Errors of the operating
-    system are told in one sentence, with `what` as the name of what is written. Missing folders are created.
+    system are told in one sentence, with `what` as the name of what is written. Missing folders are created. A link
+    stays, and what it points to is replaced.
     """
-    with told_plainly(path, what), replacing(path, what) as temporary:
-        yield temporary
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str], what: str = "file") -> Iterator[Path]:
-    """`written_whole` for blocks that do more than write: errors pass as they are.
-
-    The block may write a file, or a folder where nothing lies at `path` yet. A link stays, and what it points to is
-    replaced.
-    """
-    where = target(f"The {what}", path)
-    final = where if isinstance(where, Remote) else _ready(Path(os.path.realpath(where)), path, what)
-    temporary = local_part(final)
-    try:
-        yield temporary
-        if isinstance(final, Remote):
-            final.upload(temporary)
-        else:
+    final = Path(os.path.realpath(check_target(f"The {what}", path)))
+    if final.is_symlink() or (final.exists() and not final.is_file()):  # all links were followed: it leads to itself
+        kind = "a link that leads to itself" if final.is_symlink() else "a folder"
+        raise InvalidParameterError(f"The {what} must become a file; {path} is {kind}; choose another name.")
+    temporary = final.with_name(f".{final.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    with told_plainly(path, what):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        for part in final.parent.glob(f".{glob.escape(final.name)}.{HOST}-*.tmp"):
+            if not _runs(part.name.split("-")[-2]):
+                part.unlink(missing_ok=True)  # of a process that was killed
+        try:
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
             os.replace(temporary, final)
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
+        finally:
             temporary.unlink(missing_ok=True)
 
 
-def _ready(final: Path, given: str | os.PathLike[str], what: str) -> Path:
-    """The path itself, once its folder is there and nothing but a file lies in its place."""
-    if final.is_symlink():  # after all links were followed
-        raise InvalidParameterError(
-            f"What is written must become a file; {given} is a link that leads to itself; choose another name."
-        )
-    if final.exists() and not final.is_file():
-        raise InvalidParameterError(f"The {what} must become a file; {given} is {_kind(final)}; choose another name.")
-    final.parent.mkdir(parents=True, exist_ok=True)
-    return final
-
-
-def local_part(final: Place) -> Path:
-    """A temporary name for what will lie at `final`: beside it, or where this machine keeps temporary files."""
-    return temporary_name(Path(tempfile.gettempdir()) / final.name if isinstance(final, Remote) else final)
+def _runs(process: str) -> bool:
+    """Whether a process of this machine is there, whoever's it is."""
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except (PermissionError, ValueError):
+        pass
+    return True
 
 
 @contextmanager
@@ -105,43 +86,11 @@ def told_plainly(path: str | os.PathLike[str], what: str = "file") -> Iterator[N
         if error.errno in FULL:
             raise CraftError(
                 f"There must be room for the {what}; {path} could not be written ({reason}); free some space or "
-                "choose another place. Nothing was left behind."
+                "choose another place. Nothing that was there is lost."
             ) from error
         raise InvalidParameterError(
             f"The {what}'s folder must be writable; {path} could not be written ({reason}); choose another place."
         ) from error
-
-
-def temporary_name(path: Path) -> Path:
-    """A hidden name beside `path` that nobody else uses.
-
-    What processes of this machine that are gone have left under such names is removed first: a kill leaves a part of
-    a file, which nobody would ever look for.
-    """
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        if _abandoned(part):
-            with suppress(OSError):  # it may be somebody else's, where temporary files of all users lie
-                shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
-    return path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
-
-
-def _abandoned(part: Path) -> bool:
-    host, _, rest = part.name.removesuffix(".tmp").rpartition(".")[2].partition("-")
-    owner = rest.partition("-")[0]
-    if host != _host() or not owner.isdigit() or int(owner) == os.getpid():
-        return False
-    try:
-        os.kill(int(owner), 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except OSError:  # it is there, and somebody else's
-        pass
-    return False
-
-
-def _host() -> str:
-    """The machine, in letters that a file name may hold: several may write into one folder."""
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
 def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
@@ -150,8 +99,8 @@ def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
     A link is never replaced: what it points to may be anything, and was not named.
     """
     check_flag("overwrite", replace)
-    where = target(f"The {what}", path)
-    if isinstance(where, Path) and where.is_symlink():
+    where = check_target(f"The {what}", path)
+    if where.is_symlink():
         raise InvalidParameterError(
             f"The {what} must be a file of its own; {where} is a link to {os.readlink(where)}; choose another name."
         )
@@ -160,51 +109,40 @@ def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
             f"The {what} must be a new file; {os.fspath(path)} is there already; choose another name, or replace it "
             "with --force (overwrite=True)."
         )
-    if isinstance(where, Path) and where.is_dir():
+    if where.is_dir():
         raise InvalidParameterError(f"The {what} must become a file; {where} is a folder; choose another name.")
 
 
 def check_suffix(path: str | os.PathLike[str], what: str, suffixes: tuple[str, ...]) -> None:
     """Raise where the name does not say that it is such a file: a dataset is never taken for an old picture."""
-    if target(f"The {what}", path).suffix.lower() not in suffixes:
+    if check_target(f"The {what}", path).suffix.lower() not in suffixes:
         raise InvalidParameterError(
             f"The {what} must be named NAME{' or NAME'.join(suffixes)}; {os.fspath(path)} was given; choose that name."
         )
 
 
-def check_writable(folder: Place) -> None:
+def check_writable(folder: Path) -> None:
     """Create the folder where missing, and make sure that files can be put there."""
-    if isinstance(folder, Remote):
-        probe = folder / f".craftrl-{secrets.token_hex(4)}"
-        probe.write_bytes(b"")
-        with suppress(RemoteError):  # some may write, and not remove
-            probe.unlink()
-        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        local = temporary_name(folder / "writable")
-        local.touch()
-        local.unlink()
+        probe = folder / f".writable.{HOST}-{os.getpid()}.tmp"
+        probe.touch()
+        probe.unlink()
     except OSError as error:
         raise InvalidParameterError(
             f"The output folder must be writable; {folder} is not ({error.strerror}); choose another folder."
         ) from error
 
 
-def write_text(path: Place, text: str) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text, whole or not at all."""
     with written_whole(path) as temporary:
         temporary.write_text(text)
 
 
-def write_json(path: Place, value: Any) -> None:
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write JSON, whole or not at all; NumPy's numbers and arrays become plain ones."""
-    write_text(path, json_text(value))
-
-
-def json_text(value: Any) -> str:
-    """What `write_json` writes."""
-    return json.dumps(value, indent=1, default=plain_value) + "\n"
+    write_text(path, json.dumps(value, indent=1, default=plain_value) + "\n")
 
 
 def plain_value(value: Any) -> Any:
@@ -214,5 +152,20 @@ def plain_value(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no plain value; give numbers, text or lists.")
 
 
-def _kind(path: Path) -> str:
-    return "a folder" if path.is_dir() else "a device or a pipe"
+def sealed_text(content: dict[str, Any]) -> str:
+    """The content as JSON with a SHA-256 of all of it: against damage and slips of the hand, not against malice."""
+    plain = json.loads(json.dumps(content, default=plain_value))
+    return json.dumps({**plain, "checksum": _checksum(plain)}) + "\n"
+
+
+def unsealed(data: bytes) -> dict[str, Any]:
+    """What `sealed_text` was made of, and its checksum; one of `UNREADABLE` where it is no longer that."""
+    content: dict[str, Any] = json.loads(data)
+    if content["checksum"] != _checksum(content):
+        raise ValueError("its checksum does not fit: it was damaged or edited")
+    return content
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    rest = {name: value for name, value in content.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

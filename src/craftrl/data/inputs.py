@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import shown
-from craftrl.data.dataset import ArraySteps, TrajectoryDataset, as_observations
-from craftrl.data.fingerprint import described
+from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
-__all__ = ["Grouped", "as_block", "as_dataset", "each_step"]
+__all__ = ["Grouped", "as_block", "as_dataset", "as_trajectories"]
+
+LABELS = (str, bytes, Number, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,14 @@ class Grouped:
     names: tuple[Any, ...]
 
     def described(self) -> dict[str, Any]:
-        """Sizes, shape, type and fingerprint, as plain values."""
-        return described(self.tau)
+        """Sizes, shape, type and fingerprint, and how recordings were read, as plain values."""
+        tau = self.tau
+        sizes = {"trajectories": tau.counts.tolist(), "steps": tau.H, "observation": list(tau.obs_shape)}
+        reading = {"reading": tau.notes["reading"]} if "reading" in tau.notes else {}
+        return {**sizes, "dtype": str(tau.dtype), "fingerprint": tau.fingerprint(), **reading}
 
     def as_given(self, values: NDArray[Any]) -> NDArray[Any]:
         """One entry per trajectory of tau, put in the order of the caller's rows."""
-        if np.array_equal(self.rows, np.arange(len(values))):
-            return values
         out = np.empty_like(values)
         out[self.rows] = values
         return out
@@ -56,20 +58,44 @@ class Grouped:
 
 
 def as_dataset(x: Any, agent: Any = None) -> Grouped:
-    """A dataset from trajectories `x` and, unless `x` says so itself, the agent of each of them."""
+    """A dataset from trajectories `x` and, unless `x` says so itself, the agent of each of them; nothing is copied."""
     if agent is None:
         tau = _without_labels(x)
         return Grouped(tau, np.arange(tau.n), tau.names)
     if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
         raise InvalidDataError("A dataset knows its agents; leave out the labels, or give arrays with labels.")
-    episodes = _trajectories(x)
-    names, label = _labels(agent, len(episodes))
+    if isinstance(x, (list, tuple)) and plain_array(x) is None:
+        tau = _of_one([as_observations(episode, f"trajectory {i}") for i, episode in enumerate(x)])
+    else:
+        tau = _of_one(as_observations(x, "all trajectories"))
+    names, label = _labels(agent, tau.n)
     rows = np.argsort(label, kind="stable")
-    if isinstance(episodes, np.ndarray):
-        steps = ArraySteps(np.ascontiguousarray(np.moveaxis(episodes[rows], 1, 0)))
-        return Grouped(TrajectoryDataset(steps, label[rows]), rows, names)
-    by_agent = [[episodes[i] for i in rows if label[i] == k] for k in range(len(names))]
-    return Grouped(TrajectoryDataset.from_episodes(by_agent), rows, names)
+    return Grouped(tau.like(rows, label[rows], tau.H, names).checked(), rows, names)
+
+
+def as_trajectories(x: Any, obs_ndim: int) -> TrajectoryDataset:
+    """Trajectories whoever made them, as if they were one agent's, in the order given.
+
+    A dataset, one array, or lists of trajectories, nested in any way; an observation has `obs_ndim` axes.
+    """
+    if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
+        return _without_labels(x)
+    array = plain_array(x)
+    if isinstance(x, (list, tuple)) and (array is None or array.ndim != obs_ndim + 2):
+        return _of_one([as_observations(episode, "a trajectory") for episode in _episodes(x, obs_ndim)])
+    return _of_one(as_observations(x, "all trajectories"))
+
+
+def as_block(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Trajectories as one array (n, H, *obs), whoever made them, and which of their observations are there (n, H)."""
+    tau = as_trajectories(x, len(obs_shape))
+    if not 1 < tau.H <= H or tau.obs_shape != obs_shape:
+        raise InvalidDataError(
+            f"Trajectories must have 2 to {H} steps of shape {obs_shape}, as those fitted; {tau.H} of shape "
+            f"{tau.obs_shape} were given."
+        )
+    block = tau.like(np.arange(tau.n), tau.agent, H, None).rows(np.arange(tau.n))
+    return block, np.arange(H) < tau.lengths[:, None]
 
 
 def _without_labels(x: Any) -> TrajectoryDataset:
@@ -88,116 +114,20 @@ def _without_labels(x: Any) -> TrajectoryDataset:
             "Trajectories must be an array with agent labels, a list with one array per agent, a TrajectoryDataset, or "
             f"the path of one; {type(x).__name__} was given."
         )
-    if x and all(isinstance(own, (list, tuple)) and own and _axes(own[0]) >= 1 for own in x):
+    firsts = [plain_array(own[0]) if isinstance(own, (list, tuple)) and own else None for own in x]
+    if firsts and all(first is not None and first.ndim > 0 for first in firsts):
         return TrajectoryDataset.from_episodes(x)
     return TrajectoryDataset.from_arrays(x)
-
-
-def _trajectories(x: Any) -> NDArray[Any] | list[NDArray[Any]]:
-    """x as one array (n, H, *obs), or as a list of episodes where their lengths differ."""
-    if isinstance(x, (list, tuple)) and _shapes_differ(x):
-        return [as_observations(episode, f"trajectory {i}") for i, episode in enumerate(x)]
-    array = as_observations(x, "all trajectories")
-    if array.ndim < 2 or array.shape[1] == 0:
-        raise InvalidDataError(
-            f"Trajectories must have shape (trajectories, steps, ...); shape {array.shape} was given."
-        )
-    return array
-
-
-def _shapes_differ(x: Any) -> bool:
-    if np.isscalar(x):
-        return False
-    try:
-        return len({np.shape(episode) for episode in x}) > 1
-    except ValueError:  # a list of lists of different lengths has no shape
-        return True
-    except TypeError:  # None and the like have no parts
-        return False
-
-
-def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
-    """The agents' names, sorted, and the number of each trajectory's agent."""
-    if np.ma.is_masked(agent):
-        raise InvalidDataError("Agent labels must be names or numbers; some are masked; drop those rows.")
-    array = plain_array(agent)
-    given = np.empty((0, 0)) if array is None else array
-    given = given.astype(str) if given.dtype.kind == "S" else given
-    if given.ndim != 1 or len(given) != n:
-        raise InvalidDataError(
-            f"There must be one agent label per trajectory; {n} trajectories and labels of shape {given.shape} were "
-            "given."
-        )
-    _check_kinds(list(agent) if isinstance(agent, (list, tuple)) else given)
-    names, label = np.unique(given, return_inverse=True)
-    if len(names) < 2:
-        raise InvalidDataError(
-            f"There must be trajectories of at least two agents; those of {len(names)} were given; CRAFT learns from "
-            "the differences between agents."
-        )
-    return tuple(names.tolist()), label.reshape(-1).astype(np.int64)
-
-
-def _check_kinds(labels: NDArray[Any] | list[Any]) -> None:
-    """All numbers or all names, and none missing; NumPy would make names of everything in silence."""
-    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuSU":
-        return
-    if any(label is None or label != label for label in labels):
-        raise InvalidDataError("Agent labels must be names or numbers; some are missing (None, NaN); drop those rows.")
-    kinds = {str if isinstance(label, str) else float if isinstance(label, Number) else type(label) for label in labels}
-    if len(kinds) > 1 or not kinds <= {str, float, bytes, np.bool_}:
-        found = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise InvalidDataError(f"Agent labels must all be numbers, or all be names; labels of type {found} were given.")
-
-
-def each_step(x: Any, obs_ndim: int) -> Iterator[tuple[int, NDArray[Any], NDArray[np.bool_]]]:
-    """(h, observations (n, *obs), which of them are there) for h = 1, 2, ... of trajectories, whoever made them.
-
-    Whatever `as_dataset` takes, without labels; an observation has `obs_ndim` axes. The order is the one given.
-    """
-    if isinstance(x, (TrajectoryDataset, str, os.PathLike)):
-        tau = _without_labels(x)
-        for h in range(1, tau.H + 1):
-            yield h, tau.at(h), tau.present(h)
-        return
-    if isinstance(x, (list, tuple)) and not _is_one_array(x, obs_ndim + 2):
-        episodes = [as_observations(episode, "a trajectory") for episode in _episodes(x, obs_ndim)]
-        for step in range(max(map(len, episodes), default=0)):
-            there = np.array([len(episode) > step for episode in episodes])
-            yield step + 1, np.stack([episode[min(step, len(episode) - 1)] for episode in episodes]), there
-        return
-    array = _trajectories(x)
-    assert isinstance(array, np.ndarray)
-    for step in range(array.shape[1]):
-        yield step + 1, array[:, step], np.ones(len(array), dtype=bool)
-
-
-def as_block(x: Any, H: int, obs_shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Trajectories as one array (n, H, *obs), whoever made them, and which of their observations are there (n, H)."""
-    steps = list(each_step(x, len(obs_shape)))
-    shape = steps[0][1].shape[1:] if steps else ()
-    if not 1 < len(steps) <= H or shape != obs_shape:
-        raise InvalidDataError(
-            f"Trajectories must have 2 to {H} steps of shape {obs_shape}, as those fitted; {len(steps)} of shape "
-            f"{shape} were given."
-        )
-    missing = H - len(steps)
-    block = np.stack([x_h for _, x_h, _ in steps] + [steps[-1][1]] * missing, axis=1)
-    present = np.stack([there for _, _, there in steps], axis=1)
-    return block, np.pad(present, ((0, 0), (0, missing)))
-
-
-def _is_one_array(x: Any, ndim: int) -> bool:
-    return not _shapes_differ(x) and _axes(x) == ndim
 
 
 def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
     """The trajectories (length, *obs) of lists of them, of lists of arrays of them, and of lists of such lists."""
     for part in x:
-        if depth and (_shapes_differ(part) or _axes(part) > obs_ndim + 1):
+        array = plain_array(part)
+        if depth and (array is None or array.ndim > obs_ndim + 1):
             yield from _episodes(part, obs_ndim, depth - 1)
-        elif _axes(part) == obs_ndim + 1 and len(part):
-            yield part
+        elif array is not None and array.ndim == obs_ndim + 1 and len(array):
+            yield array
         else:
             raise InvalidDataError(
                 f"A trajectory must have {obs_ndim + 1} axes, (steps, ...), and at least one step; {shown(part)} was "
@@ -205,7 +135,40 @@ def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
             )
 
 
-def _axes(x: Any) -> int:
-    """How many axes an array has, or a list that is one; -1 for a list whose rows differ."""
-    array = plain_array(x)
-    return -1 if array is None else array.ndim
+def _of_one(x: NDArray[Any] | list[NDArray[Any]]) -> TrajectoryDataset:
+    """One array (n, H, *obs), or a list of episodes (length, *obs), as if they were one agent's."""
+    if isinstance(x, list):
+        lengths = np.array([len(episode) if episode.ndim else 0 for episode in x])
+        if not len(x) or not lengths.all():
+            raise InvalidDataError("Each episode must hold at least one observation; an empty one was given.")
+        file, first = np.arange(len(x)), np.zeros(len(x), dtype=np.int64)
+    else:
+        if x.ndim < 2 or x.shape[1] == 0:
+            raise InvalidDataError(
+                f"Trajectories must have shape (trajectories, steps, ...); shape {x.shape} was given."
+            )
+        (n, H), obs_shape = x.shape[:2], x.shape[2:]
+        lengths, file, first = np.full(n, H), np.zeros(n, dtype=np.int64), np.arange(n) * H
+        x = [x.reshape(n * H, *obs_shape)]
+    return TrajectoryDataset(Frames(x), file, first, lengths, np.zeros_like(file), int(lengths.max(initial=0)))
+
+
+def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    """The agents' names, sorted, and the number of each trajectory's agent."""
+    array = plain_array(agent)
+    if array is None or array.shape != (n,):
+        shape = "unequal rows, or masked ones," if array is None else f"shape {array.shape}"
+        raise InvalidDataError(
+            f"There must be one agent label per trajectory; {n} trajectories and labels of {shape} were given."
+        )
+    labels = list(agent) if isinstance(agent, (list, tuple)) else array.tolist()  # NumPy would make names of everything
+    if any(label is None or label != label for label in labels):
+        raise InvalidDataError("Agent labels must be names or numbers; some are missing (None, NaN); drop those rows.")
+    kinds = {str if isinstance(label, (str, bytes)) else float for label in labels if isinstance(label, LABELS)}
+    if len(kinds) != 1 or not all(isinstance(label, LABELS) for label in labels):
+        found = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise InvalidDataError(f"Agent labels must all be numbers, or all be names; labels of type {found} were given.")
+    names, label = np.unique(array.astype(str) if array.dtype.kind == "S" else array, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidDataError(ONE_AGENT.format(len(names)))
+    return tuple(names.tolist()), label.reshape(-1).astype(np.int64)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind
-from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels
-from craftrl.deploy.tables import check_table
 from craftrl.errors import InvalidDataError
 from craftrl.planning.moves import Moves
 from craftrl.states.latent_actions import LatentActions
 
-__all__ = ["latent_action_columns", "write_latent_actions"]
+__all__ = ["latent_action_columns"]
 
 
 def latent_action_columns(states: Any, agent: Any, moves: Moves, latent: LatentActions) -> dict[str, NDArray[Any]]:
-    """The columns of that table, from states (n, H), -1 where a trajectory is over, and agents (n,).
+    """The columns of that table, from states (n, H), -1 where a trajectory is over, and agents (n,), numbers or names.
 
     trajectory, agent, h   which transition: from step h, counted from 1, to the next
     state, successor       the learned states before and after it
@@ -30,7 +27,7 @@ def latent_action_columns(states: Any, agent: Any, moves: Moves, latent: LatentA
     """
     check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
     check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives them")
-    given, k = as_labels("states", states, 2), as_labels("agent", agent, 1)
+    given, k = as_labels("states", states, 2), np.asarray(agent)
     if len(k) != len(given) or latent.n_states != moves.nodes.n:
         raise InvalidDataError(
             f"There must be an agent for each of {len(given)} trajectories, and latent actions of {moves.nodes.n} "
@@ -49,29 +46,3 @@ def latent_action_columns(states: Any, agent: Any, moves: Moves, latent: LatentA
         "certainty": latent.certainty(s, t),
         "group": latent.consistent[s],
     }
-
-
-def write_latent_actions(
-    path: str | os.PathLike[str], columns: dict[str, NDArray[Any]], *, overwrite: bool = False
-) -> None:
-    """Write the columns to a file named .parquet, .csv or .npz, whole or not at all.
-
-    A file that is there already is replaced with `overwrite` alone.
-    """
-    check_table(path)
-    check_new(path, "table", overwrite)
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
-    with written_whole(path, "table of latent actions") as temporary:
-        if suffix == ".parquet":
-            import pyarrow
-            import pyarrow.parquet
-
-            pyarrow.parquet.write_table(pyarrow.table(columns), temporary)
-        elif suffix == ".npz":
-            with temporary.open("wb") as file:
-                np.savez_compressed(file, **columns)  # type: ignore[arg-type]
-        else:
-            with temporary.open("w") as lines:
-                lines.write(",".join(columns) + "\n")
-                form = ["%.4g" if column.dtype.kind == "f" else "%d" for column in columns.values()]
-                np.savetxt(lines, np.column_stack(list(columns.values())), fmt=form, delimiter=",")

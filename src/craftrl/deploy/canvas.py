@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_whole
+from craftrl.arguments import check_target, check_whole
 from craftrl.data.files import written_whole
-from craftrl.data.places import target
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
 __all__ = ["MOST_FRAMES", "Bytes", "check_images", "check_video", "enlarged", "even", "in_colour", "write_video"]
@@ -28,7 +27,7 @@ AHEAD, SAMPLE = 120, 24  # its colours are chosen from so many of the first fram
 
 def check_video(path: str | os.PathLike[str]) -> None:
     """Whether a file of this name can be written; asked before the work is done."""
-    if target("The video", path).suffix.lower() not in SUFFIXES:
+    if check_target("The video", path).suffix.lower() not in SUFFIXES:
         raise InvalidParameterError(
             f"A video must be named {', '.join(SUFFIXES)}; {os.fspath(path)} was given; choose another name."
         )
@@ -75,7 +74,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Bytes], fps: int,
     coming = iter(frames)
     first = next(coming)
     with written_whole(path, "video") as temporary:
-        _write(temporary, target("The video", path).suffix.lower(), first, chain([first], coming), fps, colours)
+        _write(temporary, check_target("The video", path).suffix.lower(), first, chain([first], coming), fps, colours)
 
 
 def _write(path: Path, suffix: str, first: Bytes, frames: Iterator[Bytes], fps: int, colours: Sequence[str]) -> None:

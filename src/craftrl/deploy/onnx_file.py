@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, shown
+from craftrl.arguments import check_flag, check_target, shown
 from craftrl.data.files import check_new, check_suffix, written_whole
-from craftrl.data.places import Place, target
 from craftrl.deploy.module import StateModule, torch
 from craftrl.errors import CraftError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
@@ -51,11 +50,11 @@ def export_onnx(
             _compare(temporary, module, x, where)
 
 
-def check_onnx(path: str | os.PathLike[str], overwrite: bool) -> Place:
+def check_onnx(path: str | os.PathLike[str], overwrite: bool) -> Path:
     """Where such a file may be written; asked before the work is done."""
     check_suffix(path, "ONNX file", (".onnx",))
     check_new(path, "ONNX file", overwrite)
-    return target("The ONNX file", path)
+    return check_target("The ONNX file", path)
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
@@ -97,7 +96,7 @@ def _export(module: StateModule, x: Any, path: Path) -> None:
         program.save(str(path), external_data=False)
 
 
-def _compare(path: Path, module: StateModule, x: NDArray[Any], named: Place) -> None:
+def _compare(path: Path, module: StateModule, x: NDArray[Any], named: Path) -> None:
     """The file must say what the module says, for any number of observations."""
     session = require("onnxruntime", "onnx").InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     for n in (len(x), 1):

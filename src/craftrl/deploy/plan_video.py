@@ -123,7 +123,7 @@ def portraits(model: Any, tau: TrajectoryDataset, moves: Moves, n: int = SAMPLE)
         rows = tau.agent_slice(k)
         stop = min(rows.stop, rows.start + -(-n // tau.K))
         there = tau.lengths[rows.start : stop] >= h
-        x = tau.steps.read(h - 1, rows.start, stop)[there]
+        x = tau.at(h, slice(rows.start, stop))[there]
         nodes = np.array([moves.nodes.number(state, h) for state in model.encode(x, h).tolist()] if len(x) else [], int)
         np.add.at(total, nodes[nodes >= 0], x[nodes >= 0])
         count += np.bincount(nodes[nodes >= 0], minlength=len(count))

@@ -1,84 +1,80 @@
-"""Learned states as a table: one line per trajectory and step."""
+"""Learned states as a table: one line per trajectory and step; and tables of any other columns."""
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from craftrl.data.files import check_new, written_whole
-from craftrl.data.labels import as_labels
-from craftrl.data.places import target
+from craftrl.data.labels import as_labels, plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
-__all__ = ["FORMATS", "check_table", "write_states"]
+__all__ = ["check_table", "write_states", "write_table"]
 
-Ints = NDArray[np.integer]
-COLUMNS = ("trajectory", "agent", "h", "state")
+FORMATS = (".parquet", ".csv", ".npz")
 
 
-def write_states(path: str | os.PathLike[str], states: Ints, agent: Ints, *, overwrite: bool = False) -> None:
-    """States (n, H), -1 where a trajectory is over, and agents (n,), to a file whose name says the format.
+def write_states(
+    path: str | os.PathLike[str],
+    states: ArrayLike,
+    agent: ArrayLike,
+    *,
+    file: Sequence[str] | None = None,
+    frame: ArrayLike | None = None,
+    overwrite: bool = False,
+) -> None:
+    """States (n, H), -1 where a trajectory is over, and agents (n,), numbers or names, to .parquet, .csv or .npz.
 
-    .parquet and .csv have the columns trajectory, agent, h (from 1) and state, and no line where a trajectory is over;
-    .npz has the two arrays as they are. A file that is there already is replaced with `overwrite` alone.
+    The columns are trajectory, agent, h (from 1) and state; there is no line where a trajectory is over. With `file`,
+    the file that each trajectory comes from, and `frame` (n, H), the frame of each observation there, these are columns
+    too. A table that is there already is replaced with `overwrite` alone.
     """
-    states, agent = as_labels("states", states), as_labels("agent", agent)
-    if states.ndim != 2 or agent.shape != states.shape[:1]:
+    states, whose = as_labels("states", states), plain_array(agent)
+    if states.ndim != 2 or whose is None or whose.shape != states.shape[:1]:
         raise InvalidDataError(
-            f"States must have shape (n, H), with one agent per trajectory; {states.shape} and {agent.shape} were "
+            f"States must have shape (n, H), with one agent per trajectory; {states.shape} and {np.shape(agent)} were "
             "given; write states as transform gives them."
         )
-    write = check_table(path)
-    check_new(path, "table", overwrite)
-    with written_whole(path, "table of states") as temporary:
-        write(temporary, states, agent)
+    row, step = np.nonzero(states >= 0)
+    columns = {"trajectory": row, "agent": whose[row]}
+    if file is not None and frame is not None:
+        columns |= {"file": np.asarray(file)[row], "frame": np.asarray(frame)[row, step]}
+    write_table(path, {**columns, "h": step + 1, "state": states[row, step]}, overwrite=overwrite)
 
 
-def check_table(path: str | os.PathLike[str]) -> Callable[[Path, Ints, Ints], None]:
-    """What writes files of this name; asked before the work is done."""
-    suffix = target("The table", path).suffix.lower()
-    if suffix not in FORMATS:
+def write_table(
+    path: str | os.PathLike[str], columns: Mapping[str, NDArray[np.generic]], *, overwrite: bool = False
+) -> None:
+    """Columns of one length to a file named .parquet, .csv or .npz, whole or not at all."""
+    check_table(path, overwrite)
+    with written_whole(path, "table") as temporary:
+        if Path(path).suffix.lower() == ".parquet":
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.table(dict(columns)), temporary)
+        elif Path(path).suffix.lower() == ".npz":
+            with temporary.open("wb") as opened:
+                np.savez_compressed(opened, **columns)  # type: ignore[arg-type]
+        else:
+            with temporary.open("w", newline="") as lines:
+                writer = csv.writer(lines, lineterminator="\n")
+                writer.writerow(columns)
+                plain = [column.tolist() for column in columns.values()]
+                writer.writerows([f"{v:.4g}" if isinstance(v, float) else v for v in row] for row in zip(*plain))
+
+
+def check_table(path: str | os.PathLike[str], overwrite: bool) -> None:
+    """Whether a table may be written there; asked before the work is done."""
+    if Path(path).suffix.lower() not in FORMATS:
         raise InvalidParameterError(
             f"A table must be named {', '.join(FORMATS)}; {os.fspath(path)} was given; choose another name."
         )
-    if suffix == ".parquet":
+    if Path(path).suffix.lower() == ".parquet":
         require("pyarrow", "tables")
-    return FORMATS[suffix]
-
-
-def _long(states: Ints, agent: Ints) -> dict[str, Any]:
-    """The columns, one line for each observation that there is."""
-    trajectory, h = np.nonzero(states >= 0)
-    return dict(zip(COLUMNS, (trajectory, agent[trajectory], h + 1, states[trajectory, h])))
-
-
-def _write_parquet(path: Path, states: Ints, agent: Ints) -> None:
-    require("pyarrow", "tables")
-    import pyarrow
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(pyarrow.table(_long(states, agent)), path)
-
-
-def _write_csv(path: Path, states: Ints, agent: Ints) -> None:
-    columns = _long(states, agent)
-    with path.open("w") as file:
-        file.write(",".join(columns) + "\n")
-        np.savetxt(file, np.column_stack(list(columns.values())), fmt="%d", delimiter=",")
-
-
-def _write_npz(path: Path, states: Ints, agent: Ints) -> None:
-    with path.open("wb") as file:
-        np.savez_compressed(file, states=states, agent=agent)
-
-
-FORMATS: dict[str, Callable[[Path, Ints, Ints], None]] = {
-    ".parquet": _write_parquet,
-    ".csv": _write_csv,
-    ".npz": _write_npz,
-}
+    check_new(path, "table", overwrite)

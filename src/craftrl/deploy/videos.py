@@ -38,7 +38,7 @@ def render(
 ) -> None:
     """Write trajectories, one after the other, to a video: what is seen on the left, what decides on the right.
 
-    The line below names the trajectory, the agent, the step and the state; its colour is the state's. Models without
+    The line below names the state, the agent, and the file and frame; its colour is the state's. Models without
     networks have no picture of what decides. Where only some of the encoders are networks, as where all trajectories
     have one state at h = 1, the picture of the others is dark.
     A file that is there already is replaced with `overwrite` alone.
@@ -59,9 +59,12 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
     explained = any(_is_network(model, h) for i in trajectories for h in range(1, int(tau.lengths[i]) + 1))
     for i in trajectories:
         for h in range(1, int(tau.lengths[i]) + 1):
-            x = tau.steps.read(h - 1, i, i + 1)
+            x = tau.at(h, [i])
             state = int(model.encode(x, h)[0])
-            text = f"trajectory {i}   agent {tau.agent[i]}   h = {h}   state {state}"
+            where = f"trajectory {i}, h = {h}"
+            if tau.source is not None and tau.start is not None and "reading" in tau.notes:
+                where = f"{tau.source[i]}, frame {tau.start[i] + (h - 1) * tau.notes['reading']['stride']}"
+            text = f"state {state}   {tau.names[tau.agent[i]]}, {where}"
             heat = _heat(model, x, h) if explained else None
             yield _drawn(x[0], heat, text, COLOURS[state % len(COLOURS)])
 

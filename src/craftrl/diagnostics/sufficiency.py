@@ -118,12 +118,12 @@ def sufficiency(
     if not len(unseen):
         return None
     H, pairs = tau.H, [h for h in range(1, tau.H) if h not in at_chance]
-    log_odds = f.of_unseen(_observations(tau, unseen), unseen)
+    log_odds = f.of_unseen(tau.rows(unseen), unseen)
     told, captured, error = _captured(log_odds, codes[unseen], tau.agent[unseen], pairs)
 
     rows = np.concatenate([_spread(np.flatnonzero(tau.agent == k), tau) for k in range(tau.K)])
     code, agent, rng = codes[rows], tau.agent[rows], np.random.default_rng(seed)
-    reading, half = _by_profiles(f, _observations(tau, rows), code, rng)
+    reading, half = _by_profiles(f, tau.rows(rows), code, rng)
     beyond, p_value, by_states = np.zeros(H - 1), np.ones(H - 1), np.zeros(H - 1)
     for h in range(1, H):
         both = [
@@ -153,11 +153,6 @@ def _spread(rows: Ints, tau: TrajectoryDataset) -> Ints:
     each = int(np.prod(tau.obs_shape)) * tau.dtype.itemsize * tau.H
     most = max(1, min(PER_AGENT, BYTES // (tau.K * each)))
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
-
-
-def _observations(tau: TrajectoryDataset, rows: Ints) -> NDArray[np.generic]:
-    """(m, H, *obs): what these trajectories saw."""
-    return np.stack([tau.at(h)[rows] for h in range(1, tau.H + 1)], axis=1)
 
 
 def _captured(log_odds: Floats, codes: Ints, agent: Ints, pairs: Collection[int]) -> tuple[float, float, float]:

@@ -57,6 +57,7 @@ class Part:
 
     It is made, and may be sent elsewhere, before it is packed.
 
+    rows       int (n,): the trajectories, as numbers within the whole dataset
     n_entries  numbers in one observation
     counts     int (K,): trajectories of each agent
     segments   int (K + 1,): where each agent's words begin, in whole vectors, and where the last one's end
@@ -65,38 +66,28 @@ class Part:
     def __init__(self, tau: TrajectoryDataset, number: int = 0, out_of: int = 1) -> None:
         """One of `out_of` equal parts."""
         self.H, self.n_entries = tau.H, int(np.prod(tau.obs_shape, dtype=np.int64))
-        self._steps = tau.steps
         begin = np.concatenate([[0], tau.counts.cumsum()[:-1]])
         self._first = number * tau.counts // out_of  # of each agent, how many come before these
         self.counts: NDArray[np.int64] = (number + 1) * tau.counts // out_of - self._first
-        self._runs = list(zip(begin + self._first, begin + self._first + self.counts))
-        self._lengths = np.concatenate([tau.lengths[slice(*run)] for run in self._runs])
+        runs = zip(begin + self._first, begin + self._first + self.counts)
+        self.rows: NDArray[np.int64] = np.concatenate([np.arange(*run) for run in runs])
+        self.tau = tau if out_of == 1 else tau.like(self.rows, tau.agent[self.rows], tau.H, None)
         self.segments: NDArray[np.int64] = LANES * np.cumsum([0, *(-(-self.counts // (64 * LANES)))])
 
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """The trajectories, as numbers within the whole dataset."""
-        return np.concatenate([np.arange(*run) for run in self._runs])
-
-    def blocks(self) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        """All observations in blocks: the word at which a block's bits begin, its first step h, and x (m, steps, *obs).
-
-        A block holds one step, since that is how observations lie; what packs them takes any number of steps.
-        """
-        size = max(64, BLOCK_BYTES // (self.n_entries * self._steps.dtype.itemsize) // 64 * 64)
-        for h in range(1, self.H + 1):
-            for word, (begin, end) in zip(self.segments, self._runs):
-                for start in range(begin, end, size):
-                    x = self._steps.read(h - 1, start, min(start + size, end))
-                    yield int(word) + (start - begin) // 64, h, x[:, None]
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """All observations in blocks (m, H, *obs), each with the word at which its bits begin."""
+        size = max(64, BLOCK_BYTES // (self.H * self.n_entries * self.tau.dtype.itemsize) // 64 * 64)
+        for word, end, count in zip(self.segments.tolist(), self.counts.cumsum().tolist(), self.counts.tolist()):
+            for start in range(end - count, end, size):
+                yield word + (start - end + count) // 64, self.tau.rows(np.arange(start, min(start + size, end)))
 
     def pack(self, pack: Pack) -> Part:
         """Fill the planes, which are 0 where a trajectory is over."""
         self._planes = [np.zeros((0, 1, self.segments[-1]), dtype=np.uint64), *pack(self)]
-        self._all_reach = int(self._lengths.min(initial=self.H))
-        self._present = [self.grouped(np.zeros_like(self._lengths), 1)[0]] * (self.H + 1)
+        self._all_reach = int(self.tau.lengths.min(initial=self.H))
+        self._present = [self.grouped(np.zeros_like(self.tau.lengths), 1)[0]] * (self.H + 1)
         for h in range(self._all_reach + 1, self.H + 1):
-            self._present[h] = self.grouped(np.where(self._lengths >= h, 0, -1), 1)[0]
+            self._present[h] = self.grouped(np.where(self.tau.lengths >= h, 0, -1), 1)[0]
             self._planes[h] &= self._present[h]
         return self
 
@@ -172,16 +163,15 @@ def pack_coordinates(part: Part, N_s: int = 2, n_threads: int = 1) -> list[Words
 
     planes = np.zeros((part.H, N_s - 1, part.n_entries, part.segments[-1]), dtype=np.uint64)
 
-    def pack(block: tuple[int, int, NDArray[Any]]) -> None:
-        word, h, x = block
+    def pack(block: tuple[int, NDArray[Any]]) -> None:
+        word, x = block
         flat = np.ascontiguousarray(x.reshape(*x.shape[:2], part.n_entries))
-        steps = planes[h - 1 : h - 1 + x.shape[1]]
         if N_s == 2 and flat.dtype.itemsize == 1:
-            fits = pack_bits(flat.view(np.uint8), steps, 0, word)
+            fits = pack_bits(flat.view(np.uint8), planes, 0, word)
         else:
             fits = flat.max(initial=0) < N_s and flat.min(initial=0) >= 0
             for v in range(1, N_s):
-                pack_bits((flat == v).view(np.uint8), steps, v - 1, word)
+                pack_bits((flat == v).view(np.uint8), planes, v - 1, word)
         if not fits:
             raise InvalidDataError(
                 f"Coordinates must lie in 0..{N_s - 1}; {flat.min()}..{flat.max()} were given; raise n_values, or use "
@@ -196,11 +186,11 @@ def pack_coordinates(part: Part, N_s: int = 2, n_threads: int = 1) -> list[Words
 def pack_functions(part: Part, Phi: Sequence[Sequence[Callable[[NDArray[Any]], Any]]], N_s: int) -> list[Words]:
     """Phi_1..Phi_H as lists of functions, each evaluated once on every block of observations."""
     planes = [np.zeros((N_s - 1, len(functions), part.segments[-1]), dtype=np.uint64) for functions in Phi]
-    for word, first, x in part.blocks():
-        for h in range(first, first + x.shape[1]):
-            octets = planes[h - 1].view(np.uint8)
-            for i, phi in enumerate(Phi[h - 1]):
-                values = np.asarray(phi(x[:, h - first]))
+    for word, x in part.blocks():
+        for x_h, functions, planes_h in zip(np.moveaxis(x, 1, 0), Phi, planes):
+            observed, octets = np.ascontiguousarray(x_h), planes_h.view(np.uint8)
+            for i, phi in enumerate(functions):
+                values = np.asarray(phi(observed))
                 _check_values(values, len(x), N_s, i)
                 for v in range(1, N_s):
                     bits = np.packbits(values == v, bitorder="little")

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_flag, check_kind, check_whole, is_whole, shown
-from craftrl.data.dataset import ArraySteps, TrajectoryDataset
-from craftrl.data.truth import GroundTruth
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.numbers import check_recording, check_seed
@@ -41,6 +40,14 @@ __all__ = [
 ]
 MOST_EPISODES = 10**9
 MOST_WORKERS = 1024
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """What the learner never sees: latent states (n, H) and actions (n, H-1), rows as in the dataset."""
+
+    states: Ints
+    actions: Ints
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,7 @@ def _stepped(
             AssumptionWarning,
             stacklevel=3,
         )
-    agent = np.repeat(np.arange(len(counts)), counts)
-    tau = TrajectoryDataset(ArraySteps(episodes.x), agent, episodes.lengths)
+    tau = TrajectoryDataset.from_arrays(np.split(episodes.x, np.cumsum(counts)[:-1]), episodes.lengths)
     return Collection(tau, GroundTruth(episodes.states, episodes.actions))
 
 
@@ -135,7 +141,7 @@ def observe(
     states = np.concatenate([s for s, _ in paths])
     actions = np.concatenate([a for _, a in paths])
     x = sample_observations(world, states, rng, noise_path)
-    tau = TrajectoryDataset(ArraySteps(x), np.repeat(np.arange(len(paths)), [len(s) for s, _ in paths]))
+    tau = TrajectoryDataset.from_arrays(np.split(x, np.cumsum([len(s) for s, _ in paths])[:-1]))
     return Collection(tau, GroundTruth(states, actions))
 
 
@@ -186,12 +192,12 @@ def _probabilities(policy: Policy, history: Ints, episode: Ints, n_actions: int)
 def sample_observations(
     world: ExBMDP, states: Ints, rng: np.random.Generator, noise_path: NoisePath | None = None
 ) -> NDArray[Any]:
-    """x_1..x_H for given latent paths (n, H), time first: shape (H, n, *obs)."""
-    x = np.empty((world.H, len(states), *world.obs_shape), dtype=world.obs_dtype)
+    """x_1..x_H for given latent paths (n, H): shape (n, H, *obs)."""
+    x = np.empty((len(states), world.H, *world.obs_shape), dtype=world.obs_dtype)
     emission_rng = rng.spawn(1)[0]
     e = (noise_path or sample_noise_path)(world, len(states), rng)
     for h, e_h in enumerate(e, start=1):
-        x[h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
+        x[:, h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
     return x
 
 

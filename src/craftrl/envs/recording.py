@@ -1,21 +1,19 @@
-"""Collection onto disk: a dataset in one place, and its ground truth in a file of its own beside it."""
+"""Collection onto disk: a dataset with its ground truth beside the frames, where no learner looks."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-import numpy as np
-
+from craftrl.arguments import check_target, is_url
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import check_writable
-from craftrl.data.places import Place, target
-from craftrl.data.publishing import taken
-from craftrl.data.truth import read_true_states, truth_path, write_truth
+from craftrl.data.store import DatasetWriter, is_dataset
 from craftrl.envs.collection import Collection, collect
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.policies import Policy
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidParameterError
 
 __all__ = ["record"]
 
@@ -30,30 +28,19 @@ def record(
     workers: int = 1,
     progress: bool = False,
 ) -> Collection:
-    """`collect`, and write the dataset to `path` and the ground truth to `truth_path(path)`.
+    """`collect`, and write a dataset to `path`, true states and actions beside the frames.
 
-    Nothing is overwritten. The dataset is written last: where it is, its truth is too. If that was interrupted, the
-    truth alone is there, and the same call goes on from it.
+    Nothing is overwritten. If it was interrupted, the same call writes what is missing.
     """
-    where, truth = target("The dataset", path), truth_path(path)
-    if taken(where):
-        raise InvalidParameterError(f"{where} exists already; remove it, or choose another name.")
-    check_writable(where.parent)
+    if is_dataset(path) and "collected" not in TrajectoryDataset.open(path).notes:
+        raise InvalidParameterError(f"{os.fspath(path)} exists already; remove it, or choose another name.")
+    if not is_url(path):
+        check_writable(check_target("The dataset", path).parent)
     collection = collect(world, policies, n, seed, workers=workers, progress=progress)
-    if not truth.exists():
-        write_truth(truth, collection.truth)
-    elif not _is_of(truth, collection):
-        raise InvalidParameterError(
-            f"The ground truth of {where} belongs into {truth}; that file exists already and is of other data; "
-            "remove it, or choose another name."
-        )
-    collection.tau.save(where)
+    tau, truth = collection.tau, collection.truth
+    with DatasetWriter(path, run=f"collect {tau.digest()}", notes={"collected": True}) as writer:
+        for i in range(tau.n):
+            length = int(tau.lengths[i])
+            known = {"actions": truth.actions[i, : length - 1], "states": truth.states[i, :length]}
+            writer.append(tau.names[tau.agent[i]], tau.episode(i), source="collect", start=i, **known)
     return collection
-
-
-def _is_of(truth: Place, collection: Collection) -> bool:
-    """Whether the file holds this very collection's states."""
-    try:
-        return np.array_equal(read_true_states(truth, collection.tau), collection.truth.states)
-    except InvalidDataError:
-        return False

@@ -52,7 +52,7 @@ class Plan:
 class Episodes:
     """What was seen and what was true; past the end of an episode, observations are 0, states and actions -1."""
 
-    x: NDArray[Any]  # (H, n, *obs)
+    x: NDArray[Any]  # (n, H, *obs)
     states: Ints  # (n, H)
     actions: Ints  # (n, H-1)
     lengths: Ints  # (n,)
@@ -109,10 +109,8 @@ def _run_in_worker(run: str, world: GymWorld, policies: Sequence[Policy], plan: 
 
 def _joined(parts: Iterable[Episodes]) -> Episodes:
     done = list(parts)
-    return Episodes(
-        np.concatenate([part.x for part in done], axis=1),
-        *(np.concatenate([getattr(part, name) for part in done]) for name in ("states", "actions", "lengths")),
-    )
+    names = ("x", "states", "actions", "lengths")
+    return Episodes(*(np.concatenate([getattr(part, name) for part in done]) for name in names))
 
 
 def _check(policies: Sequence[Policy]) -> None:
@@ -148,7 +146,7 @@ def _empty(world: GymWorld, n: int, space: Any) -> Episodes:
             "gymnasium.wrappers.AddRenderObservation."
         )
     return Episodes(
-        np.zeros((world.H, n, *space.shape), dtype=space.dtype),
+        np.zeros((n, world.H, *space.shape), dtype=space.dtype),
         np.full((n, world.H), -1),
         np.full((n, world.H - 1), -1),
         np.ones(n, dtype=np.int64),
@@ -160,7 +158,7 @@ def _run_one(world: GymWorld, policy: Policy, env: Any, plan: Plan, i: int, epis
     x, _ = env.reset(seed=int(plan.env_seed[i]))
     states, number, over = episodes.states, plan.episode[i : i + 1], False
     for h in range(1, world.H + 1):
-        episodes.x[h - 1, i], states[i, h - 1], episodes.lengths[i] = x, _true_state(world, env), h
+        episodes.x[i, h - 1], states[i, h - 1], episodes.lengths[i] = x, _true_state(world, env), h
         if over or h == world.H:
             return
         a = int(choose_actions(policy.probabilities(states[i : i + 1, :h], number), plan.u[i : i + 1, h - 1])[0])

@@ -18,7 +18,7 @@ from craftrl.arguments import is_whole, shown
 from craftrl.arrays import Ints, Observations
 from craftrl.core.encoders import Encoder
 from craftrl.data.dataset import TrajectoryDataset, as_observations
-from craftrl.data.inputs import each_step
+from craftrl.data.inputs import as_trajectories
 from craftrl.data.ranks import speaks
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 
@@ -63,20 +63,26 @@ class Learner(TransformerMixin, BaseEstimator):
     def transform(self, x: Trajectories) -> Ints:
         """The learned states (n, H) of trajectories, in whatever form `fit` takes them; -1 where one is over.
 
-        Trajectories may be shorter than those fitted; longer ones need `stationary=True`.
+        Trajectories may be shorter than those fitted; longer ones need `stationary=True`. Steps that `fit` left out,
+        since few trajectories reach them, have no state either (-1).
         """
         self._check_fitted()
-        states = []
-        for h, x_h, there in each_step(x, len(self.obs_shape_)):
-            if h > len(self.encoders_) and not hasattr(self, "encoder_"):
-                raise InvalidDataError(
-                    f"Trajectories must have at most {len(self.encoders_)} steps, as those fitted; longer ones were "
-                    "given; cut them, or fit with stationary=True."
-                )
-            states.append(np.where(there, self.encode(x_h, h), -1))
-        if not states:
+        cut = any(choice.parameter == "horizon" for choice in getattr(self, "choices_", ()))
+        tau = as_trajectories(x, len(self.obs_shape_))
+        if tau.n == 0:
             raise InvalidDataError("There must be trajectories to name the states of; none was given.")
-        return np.stack(states, axis=1)
+        H = tau.H if hasattr(self, "encoder_") else min(tau.H, len(self.encoders_))
+        if tau.H > H and not cut:
+            raise InvalidDataError(
+                f"Trajectories must have at most {H} steps, as those fitted; longer ones were given; cut them, or fit "
+                "with stationary=True."
+            )
+        states = np.full((tau.n, tau.H), -1)
+        for rows, block in tau.blocks():
+            for h in range(1, H + 1):
+                states[rows, h - 1] = self.encode(np.ascontiguousarray(block[:, h - 1]), h)
+        states[np.arange(tau.H) >= tau.lengths[:, None]] = -1
+        return states
 
     def encode(self, x: ArrayLike, h: int | None = None) -> Ints:
         """phi'_h(x): the learned states of observations x (n, *obs) at step h, counted from 1.

@@ -80,6 +80,9 @@ class CRAFT(Learner):
     stationary
         True if an observation means the same at every step: then one encoder is learned for all of them, and
         `encode(x)` needs no h.
+    horizon
+        How many steps are learned from; None for all. "auto" takes those that enough trajectories of every agent reach:
+        50 of them, or half of its trajectories where it has fewer than 100.
 
     Attributes
     ----------
@@ -130,6 +133,7 @@ class CRAFT(Learner):
         clusterer: ClustererName | Auto = "auto",
         relabel: bool | Auto = "auto",
         stationary: bool | Auto = "auto",
+        horizon: int | Auto | None = "auto",
     ) -> None:
         self.oracle = oracle
         self.alpha = alpha
@@ -139,11 +143,18 @@ class CRAFT(Learner):
         self.clusterer = clusterer
         self.relabel = relabel
         self.stationary = stationary
+        self.horizon = horizon
 
     @classmethod
     def paper(cls, oracle: Oracle | str = "coordinates", *, alpha: float, eta: float, nu: float) -> Self:
         """Algorithm 2 to the letter: known bounds, each step's encoders by themselves, the scan, no relabelling."""
-        letter = {"coupling": "independent", "clusterer": "scan", "relabel": False, "stationary": False}
+        letter = {
+            "coupling": "independent",
+            "clusterer": "scan",
+            "relabel": False,
+            "stationary": False,
+            "horizon": None,
+        }
         return cls(oracle, alpha=alpha, eta=eta, nu=nu).set_params(**letter)
 
     def fit(self, x: Trajectories, agent: ArrayLike | None = None, *, start: Start = None) -> Self:
@@ -168,6 +179,8 @@ class CRAFT(Learner):
                 check_bound(name, value)
         check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
         check_choice("clusterer", self.clusterer, ("auto", *CLUSTERERS))
+        if self.horizon is not None and self.horizon != "auto":
+            check_whole("horizon", self.horizon, 2)
         for name in ("relabel", "stationary"):
             value = getattr(self, name)
             if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
@@ -175,6 +188,9 @@ class CRAFT(Learner):
 
     def _learn(self, data: Grouped, start: Start, tested: bool) -> Self:
         """`fit` on data in one form; `tested`: whether what was learned is tested, and warned of."""
+        H = data.tau.well_reached() if self.horizon == "auto" else self.horizon or data.tau.H
+        cut = () if H == data.tau.H else (Choice("horizon", H, "few trajectories of some agent are longer."),)
+        data = replace(data, tau=data.tau.first_steps(H))
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -220,7 +236,7 @@ class CRAFT(Learner):
             self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
         self.f_ = result.f
         self.trace_ = replace(trace, oracle_use=ask.use)
-        self.choices_ = (*chosen, *fitted.choices, *reading.choices, *found)
+        self.choices_ = (*chosen, *cut, *fitted.choices, *reading.choices, *found)
         warn(self.trace_.findings, stacklevel=3)
         return self
 
@@ -284,7 +300,7 @@ class CRAFT(Learner):
             check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
         if probe is not None:
             check_counting(probe, "diagnose")
-        data = as_dataset(x, agent)
+        data = self.steps_fitted(as_dataset(x, agent))
         if (n, H) != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
             raise InvalidDataError(
                 f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
@@ -315,10 +331,15 @@ class CRAFT(Learner):
         self._check_fitted()
         return self.labels_.shape[0], self.labels_.shape[1]
 
+    def steps_fitted(self, data: Grouped) -> Grouped:
+        """Data with the steps that were learned from, where it has more."""
+        H = len(self.encoders_)
+        return data if data.tau.H <= H else replace(data, tau=data.tau.first_steps(H))
+
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
         known = {name: getattr(self.bounds_, name) for name in BOUNDS}
-        again = clone(self).set_params(oracle=clone(self.oracle_), **known)
+        again = clone(self).set_params(oracle=clone(self.oracle_), horizon=None, **known)
         # Where starts were given, those of a sample are read off.
         several = self.n_states_[1] > 1 and not hasattr(self, "encoder_")
         start = self.encoders_[1](sample.at(1)) if several else None

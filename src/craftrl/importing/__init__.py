@@ -1,33 +1,21 @@
-"""Data in: recordings of each agent, in whatever format they lie on disk, as one store that `fit` reads.
+"""Data in: recordings of each agent, in whatever format they lie on disk, as one dataset that `fit` reads.
 
-`import_data` recognises the format, reads episode by episode and writes one HDF5 file. `inspect` says what such a file
-holds and what may be wrong with it. Action labels go into a file of their own, which no learner opens.
+`import_data` recognises the format and writes the dataset, `read_episodes` reads new recordings alike, and `inspect`
+says what a dataset holds and what may be wrong with it.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from craftrl.importing.actions import read_actions
-    from craftrl.importing.importer import import_data
+    from craftrl.importing.importer import import_data, read_episodes
     from craftrl.importing.inspection import Inspection, inspect
-    from craftrl.importing.source import Agent, Episode, Recording
 
-__all__ = ["Agent", "Episode", "Inspection", "Recording", "import_data", "inspect", "read_actions"]
-
-_HOME = {
-    "Agent": "source",
-    "Episode": "source",
-    "Inspection": "inspection",
-    "Recording": "source",
-    "import_data": "importer",
-    "inspect": "inspection",
-    "read_actions": "actions",
-}
+__all__ = ["Inspection", "import_data", "inspect", "read_episodes"]
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'craftrl.importing' has no attribute {name!r}")
-    return getattr(import_module(f"craftrl.importing.{_HOME[name]}"), name)
+    home = "inspection" if name.lower().startswith("inspect") else "importer"
+    return getattr(import_module(f"craftrl.importing.{home}"), name)

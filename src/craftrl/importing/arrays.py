@@ -1,146 +1,107 @@
-"""NumPy files. One file is all trajectories of an agent, (n, steps, ...); in a folder, each is one episode.
+"""NumPy files and craftrl's own datasets.
 
-An NPZ file may hold more: `lengths` (n,) where trajectories end early, `agent` (n,) where it holds several agents, and
-`actions`. Without a known name for the observations, each array in it is an episode.
+One NumPy file is all trajectories of an agent, (n, steps, ...); in a folder, each is one episode. An NPZ file may hold
+more: `lengths` (n,) where trajectories end early, `agent` (n,) where it holds several agents, and `actions`. Without a
+known name for the observations, each array in it is an episode.
 """
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.seals import UNREADABLE, read_array
-from craftrl.errors import CraftError, InvalidDataError
-from craftrl.importing.options import Options
-from craftrl.importing.source import Agent, Episode, Recording, name_in, stamp
+from craftrl.data import TrajectoryDataset, read_actions
+from craftrl.data.files import UNREADABLE
+from craftrl.data.store import INDEX
+from craftrl.errors import InvalidDataError
+from craftrl.importing.recordings import Content, Recording, held, name_in, stamp
 
-__all__ = ["SUFFIXES", "array_file", "array_folder"]
-
-SUFFIXES = (".npz", ".npy")
+ARRAYS = (".npz", ".npy")
 OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "image")
 ACTIONS = ("actions", "action")
-ENDS = ("terminal", "terminals", "done", "dones", "is_first", "is_last", "is_terminal", "discount")
+ENDS = ("terminal", "terminals", "done", "dones", "discount", "is_first", "is_last", "is_terminal")
 NOT_OBSERVED = (*ACTIONS, *ENDS, "lengths", "agent", "reward", "rewards")
 
 
-def array_file(path: Path, options: Options) -> list[Agent]:
-    """All agents of one file: one, unless it says which trajectory is whose."""
-    arrays = _Arrays(path)
-    key = arrays.observed(options.keys)
-    if key is None:
-        return [Agent(path.stem, "NumPy", [_whole_array(arrays, name) for name in arrays.names])]
-    x, lengths, owner = arrays[key], arrays.get("lengths"), arrays.get("agent")
-    if x.ndim < 2:
-        raise InvalidDataError(
-            f"A file of trajectories must have shape (trajectories, steps, ...); {path} has {x.shape}; put single "
-            "episodes into a folder, one file each."
-        )
-    for name, side in (("lengths", lengths), ("agent", owner)):
-        if side is not None and side.shape != (len(x),):
+def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
+    """Each trajectory of a file is a recording; the file may say whose each is."""
+    version = stamp(path)
+    key, arrays = _load(path, version, keys)
+    found: list[tuple[Any, Any]] = [("", name) for name in arrays]
+    if key is not None:
+        if arrays[key].ndim < 2:
             raise InvalidDataError(
-                f"`{name}` must have one entry for each of the {len(x)} trajectories; in {path} it has {side.shape}."
+                f"A file of trajectories must have shape (n, steps, ...); {path} has {arrays[key].shape}."
             )
-    ends = np.full(len(x), x.shape[1]) if lengths is None else lengths.astype(np.int64)
-    if (ends < 1).any() or (ends > x.shape[1]).any():
-        raise InvalidDataError(
-            f"`lengths` must lie in 1..{x.shape[1]}; in {path} they run from {ends.min()} to {ends.max()}."
-        )
-    episodes = [_row(arrays, x, arrays.get(*ACTIONS), i, int(end)) for i, end in enumerate(ends)]
-    if owner is None:
-        return [Agent(path.stem, "NumPy", episodes)]
-    mine: dict[str, list[Episode]] = {}
-    for name, episode in zip(owner.tolist(), episodes):
-        mine.setdefault(str(name), []).append(episode)
-    return [Agent(name, "NumPy", found, named_inside=True) for name, found in mine.items()]
-
-
-def array_folder(files: Iterable[Path], root: Path, options: Options) -> list[Agent]:
-    """One agent, one episode per file."""
-    return [Agent(root.name, "NumPy", [_episode_file(file, root, options) for file in files])]
-
-
-class _Arrays:
-    """The arrays of one file, each read when it is first asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.stamp = path, stamp(path)
-        self._held: dict[str, NDArray[Any]] = {}
-        self.names = [""] if path.suffix == ".npy" else self._load(_members)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._held:
-            alone = self.path.suffix == ".npy"
-            self._held[name] = self._load(lambda file: file if alone else read_array(file, name))
-        return self._held[name]
-
-    def get(self, *names: str) -> NDArray[Any] | None:
-        return next((self[name] for name in names if name in self.names), None)
-
-    def observed(self, keys: tuple[str, ...]) -> str | None:
-        """Which array holds the observations; None where every array is an episode."""
-        if keys:
-            if len(keys) > 1 or keys[0] not in self.names:
-                raise InvalidDataError(
-                    f"keys (--key) must name one array; {', '.join(keys)} was given, and {self.path} has "
-                    f"{', '.join(self.names)}."
-                )
-            return keys[0]
-        known = [name for name in OBSERVATIONS if name in self.names]
-        left = [name for name in self.names if name not in NOT_OBSERVED]
-        return known[0] if known else left[0] if len(left) == 1 else None
-
-    def _load(self, take: Any) -> Any:
-        try:
-            if self.path.suffix == ".npy":
-                return take(np.load(self.path, mmap_mode="r"))
-            with zipfile.ZipFile(self.path) as archive:
-                return take(archive)
-        except CraftError:
-            raise
-        except UNREADABLE as error:
+        n, steps = arrays[key].shape[:2]
+        ends, owners = arrays.get("lengths", np.full(n, steps)), arrays.get("agent", np.full(n, ""))
+        if len(ends) != n or len(owners) != n or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
             raise InvalidDataError(
-                f"{self.path} must be a NumPy file of numbers; it cannot be read ({error}); write or copy it again."
-            ) from error
+                f"`lengths` must be {n} numbers from 1 to {steps}, and `agent` {n} names; those of {path} are not."
+            )
+        found = list(zip(owners.tolist(), range(n)))
 
-
-def _members(archive: zipfile.ZipFile) -> list[str]:
-    return [name.removesuffix(".npy") for name in archive.namelist()]
-
-
-def _row(arrays: _Arrays, x: NDArray[Any], actions: NDArray[Any] | None, i: int, end: int) -> Episode:
-    def read(steps: slice) -> Recording:
-        return Recording(x[i, :end][steps], None if actions is None else actions[i, :end][steps])
-
-    return Episode(f"{arrays.path.name}[{i}]", arrays.stamp, read, lambda: end)
-
-
-def _whole_array(arrays: _Arrays, name: str) -> Episode:
-    return Episode(
-        f"{arrays.path.name}/{name}",
-        arrays.stamp,
-        lambda steps: Recording(arrays[name][steps]),
-        lambda: len(arrays[name]),
-    )
-
-
-def _episode_file(path: Path, root: Path, options: Options) -> Episode:
-    def read(steps: slice) -> Recording:
-        arrays = _Arrays(path)
-        key = arrays.observed(options.keys)
+    def read(which: Any) -> Content:
+        key, arrays = _load(path, version, keys)
         if key is None:
-            raise InvalidDataError(
-                f"An episode's file must say which array is observed; {path} has {', '.join(arrays.names)}; name it "
-                "with --key."
-            )
-        actions = arrays.get(*ACTIONS)
-        return Recording(arrays[key][steps], None if actions is None else actions[steps])
+            return Content(arrays[which])
+        part = (which, slice(int(arrays["lengths"][which]) if "lengths" in arrays else None))
+        actions = _actions(arrays)
+        return Content(arrays[key][part], None if actions is None else actions[part])
 
-    def count() -> int:
-        return len(read(slice(None)).observations)  # type: ignore[arg-type]
+    return [Recording(str(a), f"{path.name}[{which}]", version, "NumPy", partial(read, which)) for a, which in found]
 
-    return Episode(name_in(root, path), stamp(path), read, count)
+
+def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> list[Recording]:
+    """Each file is a recording."""
+
+    def read(file: Path) -> Content:
+        key, arrays = _load(file, stamp(file), keys)
+        if key is None:
+            raise InvalidDataError(f"One array must be chosen; {file} has {', '.join(arrays)}; name one with --key.")
+        return Content(arrays[key], _actions(arrays))
+
+    return [Recording("", name_in(root, file), stamp(file), "NumPy", partial(read, file)) for file in files]
+
+
+def dataset(path: Path) -> list[Recording]:
+    """Each trajectory of a dataset that craftrl wrote is a recording, of the agent that it is of there."""
+    tau, actions, version = TrajectoryDataset.open(path), list(chain(*read_actions(path))), stamp(path / INDEX)
+    names, about = [str(tau.names[k]) for k in tau.agent], tau.notes.get("agents", {})
+
+    def read(i: int) -> Content:
+        aside = actions[i] if actions and len(actions[i]) else None
+        return Content(tau.episode(i), aside, "; ".join(about.get(names[i], {}).get("lossy", [])))
+
+    return [Recording(name, f"{path.name}[{i}]", version, "craftrl", partial(read, i)) for i, name in enumerate(names)]
+
+
+@held
+def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[str | None, dict[str, NDArray[Any]]]:
+    """Which array of a file has the observations, if one does; and its arrays."""
+    try:
+        if path.suffix.lower() == ".npy":
+            return "", {"": np.load(path, mmap_mode="r")}
+        with path.open("rb") as file, np.load(file) as archive:
+            names = archive.files
+            known = keys or [name for name in OBSERVATIONS if name in names][:1]
+            known = known or [name for name in names if name not in NOT_OBSERVED]
+            wanted = [*known, "lengths", "agent", *ACTIONS] if len(known) == 1 else known
+            arrays = {name: archive[name] for name in wanted if name in names}
+    except UNREADABLE as error:
+        raise InvalidDataError(
+            f"{path} must be a NumPy file of numbers; it cannot be read ({error}); copy it again."
+        ) from error
+    if keys and (len(keys) > 1 or keys[0] not in names):
+        raise InvalidDataError(f"--key must name one array; {path} has {', '.join(names)}, not {', '.join(keys)}.")
+    return known[0] if len(known) == 1 else None, arrays
+
+
+def _actions(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
+    return next((arrays[name] for name in ACTIONS if name in arrays), None)

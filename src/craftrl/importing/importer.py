@@ -1,43 +1,40 @@
-"""Import: recordings of several agents, read episode by episode, into one store.
+"""Import: recordings of several agents, read once, episode by episode, into a dataset.
 
-Every episode that was read is kept in a log beside the store (`log`). When all are there, the store is written from it,
-whole or not at all, and the log removed. So an import that was killed goes on where it stopped, whatever stopped it.
+Episodes are cut while their recordings are decoded, and go straight into the dataset. An import that was stopped goes
+on: recordings that are complete on disk are not opened again.
 """
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_target, shown
-from craftrl.data.dataset import TrajectoryDataset, as_observations
-from craftrl.data.files import check_writable
-from craftrl.data.hdf5 import Hdf5Writer, read_notes
-from craftrl.data.labels import plain_array
-from craftrl.data.publishing import taken
-from craftrl.data.storage import HDF5_SUFFIXES, check_room
-from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
-from craftrl.importing.actions import write_actions
-from craftrl.importing.log import ImportLog, Record
-from craftrl.importing.options import Options
-from craftrl.importing.pictures import changed_picture
-from craftrl.importing.plan import Plan, make_plan
-from craftrl.importing.source import Agent, Episode, Recording, recorded
+from craftrl.arguments import check_flag, check_source, check_target, is_url
+from craftrl.data import DatasetWriter, TrajectoryDataset
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.importing.reading import Episode, Reading, cut_up
+from craftrl.importing.recognise import Agents, PathLike, recognised
+from craftrl.importing.recordings import Cut, Recording, release
 from craftrl.progress import progress_bar
 
-__all__ = ["import_data"]
+__all__ = ["import_data", "read_episodes"]
 
-PathLike = str | os.PathLike[str]
+PARTS = 1000  # of a recording, for the bar
+BAR = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"
 
 
 def import_data(
-    agents: Sequence[PathLike | Agent] | Mapping[str, PathLike],
+    agents: Agents,
     out: PathLike,
     *,
     stride: int = 1,
@@ -49,158 +46,174 @@ def import_data(
     clip: int | None = None,
     progress: bool = False,
 ) -> TrajectoryDataset:
-    """Read the recordings at these paths, one path per agent, and write them to the HDF5 file `out`.
+    """Read the recordings of several agents and write them as a dataset, the folder `out`.
 
-    A path is a file or a folder in one of these formats, which is recognised: NumPy files, craftrl's own stores, CSV or
-    Parquet tables, videos, folders of frames, Minari and LeRobot (v3) datasets. Agents are called as their files or
-    folders are, or as the keys of a mapping. An `Agent` in place of a path brings episodes of a format of your own. The
-    other parameters are those of `Options`.
+    The same call again goes on with an import that was stopped, and returns at once where it is finished; with episodes
+    of your own, it starts over.
 
-    Actions in the sources are written to `actions_path(out)`. The same call again goes on with an unfinished import,
-    and returns at once where it is finished.
+    agents      one path per agent, or a mapping from names to paths. What lies there is recognised: videos, folders of
+                frames, NumPy files, CSV or Parquet tables, Minari and LeRobot (v3) datasets, craftrl's own datasets. In
+                a mapping, an iterable of episodes may stand in place of a path: arrays (length, ...), or pairs of
+                observations and actions
+    stride      every so many steps, one is kept
+    crop        (left, top, width, height) in pixels; the rest of the picture is cut away, before anything else
+    resize      (width, height) in pixels, or one number for both, by averaging over areas
+    grey        pictures in one channel
+    keys        which array, camera or columns are the observations, where the source has several
+    boundaries  a CSV file that says where episodes begin and end: `file`, `start` and `stop` in frames, or
+                `start_seconds` and `stop_seconds`, and `agent` where one recording holds several agents
+    clip        cut every episode into pieces of this many steps, counted after `stride`; a shorter rest is dropped
+    progress    show a bar
     """
-    options = Options.of(
-        stride=stride, crop=crop, resize=resize, grey=grey, keys=keys, boundaries=boundaries, clip=clip
-    )
+    reading = Reading(stride, crop, resize, grey, keys, clip)
     check_flag("progress", progress)
-    target = check_target("The store", out)
-    if target.suffix not in HDF5_SUFFIXES:
-        raise InvalidParameterError(f"The store must be an HDF5 file, NAME.h5; {target} was given; choose that name.")
-    plan = make_plan(agents, options)
-    log = ImportLog(target.with_name(f"{target.name}.importing"))
-    if not taken(target):
-        check_writable(target.parent)
-        with log:
-            records = _read_all(plan, log, progress)
-            log.commit()
-            _write_store(plan, records, log, target)
-    elif read_notes(target).get("import") != plan.fingerprint:
-        raise InvalidParameterError(
-            f"{target} exists already and holds other data than these sources give; remove it, or choose another name."
+    if not is_url(out):
+        check_target("The dataset", out)
+    table = None if boundaries is None else _read_boundaries(check_source("boundaries", boundaries))
+    listed, own = recognised(agents, tuple(reading.keys))
+    if table is not None:
+        listed = _cut_by(table, listed)
+    names = list(dict.fromkeys([*(cut.agent for recording in listed for cut in recording.cuts), *own]))
+    if len(names) < 2:
+        raise InvalidDataError(
+            f"There must be two agents at least; {', '.join(names) or 'none'} was given; add another path."
         )
-    log.remove()
-    return TrajectoryDataset.open(target)
+    run = "" if own else hashlib.sha256(json.dumps([asdict(reading), names, table]).encode()).hexdigest()
+    writer = DatasetWriter(out, run=run, notes={"reading": asdict(reading), "agents": {}})
+    last = _last_written(writer, listed, out)
+    if writer.finished:
+        return TrajectoryDataset.open(out)
+    dtype = _common_type(listed, reading)
+    longest, parts = 2 if writer.done else 0, 1 if own else PARTS
+    shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
+    with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:
+        for i, recording in enumerate(chain(listed, *own.values())):
+            alone = clip is None and table is None and (recording.agent, recording.source, 0) in writer.done
+            if alone or (i < len(listed) and all(i < last.get(cut.agent, -1) for cut in recording.cuts)):
+                continue
+            for episode in cut_up(recording, reading):
+                longest = max(longest, len(episode.x))
+                _note(writer.notes["agents"].setdefault(episode.agent, {}), recording, episode)
+                fits = dtype is not None and np.can_cast(episode.x.dtype, dtype)
+                x = episode.x.astype(dtype, copy=False) if fits else episode.x
+                try:
+                    writer.append(episode.agent, x, source=episode.source, start=episode.start, actions=episode.actions)
+                except InvalidDataError as error:
+                    raise InvalidDataError(f"{recording.path}: {error}") from error
+                bar.update(int(parts * (i + episode.share)) - bar.n)
+            bar.update(parts * (i + 1) - bar.n)
+        missing = [name for name in names if longest < 2 or name not in writer.notes["agents"]]
+        if missing:
+            long = f" of {clip or 2} steps" if clip or longest < 2 else ""
+            raise InvalidDataError(f"Every agent must have an episode{long}; {missing[0]} has none; leave it out.")
+    release()
+    return TrajectoryDataset.open(out)
 
 
-def _read_all(plan: Plan, log: ImportLog, progress: bool) -> list[list[Record]]:
-    """The record of every episode of every agent; those in the log are not read again."""
-    first: tuple[str, tuple[int, ...]] | None = None
-    with _bar(plan, log, progress) as done:
-        for episode in plan.in_reading_order():
-            record = log.records.get(plan.key(episode))
-            if record is None:
-                record = log.add(plan.key(episode), *_read_one(episode, plan.options))
-                done()
-            shape = record.observations.shape[1:]
-            first = first or (episode.key, shape)
-            if shape != first[1]:
-                raise InvalidDataError(
-                    f"All observations must have one shape; those of {episode.key} have {shape}, those of {first[0]} "
-                    f"{first[1]}; crop or resize them to one."
-                )
-    found = [[log.records[plan.key(episode)] for episode in agent.episodes] for agent in plan.agents]
-    _check_different(plan, found)
+def read_episodes(agents: Agents, **reading: Any) -> Iterator[Episode]:
+    """The episodes of recordings, one after the other, without writing them anywhere.
+
+    `reading` are options of `import_data`; those of an imported dataset are its `notes["reading"]`, so that new
+    recordings can be read and cut as those were.
+    """
+    options = Reading(**reading)
+    listed, own = recognised(agents, tuple(options.keys))
+    for recording in chain(listed, *own.values()):
+        yield from cut_up(recording, options)
+    release()
+
+
+def _note(about: dict[str, Any], recording: Recording, episode: Episode) -> None:
+    """What `inspect` wants to know of an agent; the same whether an import was stopped in between or not."""
+    about["format"] = recording.format
+    about["lossy"] = sorted({*about.get("lossy", []), episode.lossy} - {""})
+    if episode.interval is not None:
+        low, high = about.get("interval", episode.interval)
+        about["interval"] = [min(low, episode.interval[0]), max(high, episode.interval[1])]
+
+
+def _common_type(listed: list[Recording], reading: Reading) -> np.dtype[Any] | None:
+    """The type of all observations; agents whose frames do not fit together are noticed before anything is written."""
+    first: dict[str, NDArray[Any]] = {}
+    for recording in reversed({recording.agent: recording for recording in reversed(listed)}.values()):
+        begin = recording._replace(cuts=(Cut(recording.agent, 0, 1),))
+        for episode in cut_up(begin, replace(reading, stride=1, clip=None)):
+            first[recording.path] = episode.x[0]
+    for path, x in first.items():
+        before, y = next(iter(first.items()))
+        if x.shape != y.shape or (x.dtype != y.dtype and x.ndim > 1):
+            raise InvalidDataError(
+                f"All observations must have one shape, and pictures one type; {path} has {x.shape} {x.dtype}, "
+                f"{before} {y.shape} {y.dtype}; crop, resize or convert them."
+            )
+    return np.result_type(*(x.dtype for x in first.values())) if first else None
+
+
+def _last_written(writer: DatasetWriter, listed: list[Recording], out: PathLike) -> dict[str, int]:
+    """Of each agent, the last recording that is in the dataset, in part or whole; all before it are there whole.
+
+    Files may have been mended, added or removed since, but not among those that are in the dataset.
+    """
+    files = list(dict.fromkeys(recording.stamp for recording in listed))
+    there, last = {(agent, source) for agent, source, _ in writer.done}, dict[str, int]()
+    for i, recording in enumerate(listed):
+        last |= {cut.agent: i for cut in recording.cuts if (cut.agent, recording.source) in there}
+    n = files.index(listed[max(last.values())].stamp) + 1 if last else 0
+    part = slice(None if writer.finished else n)
+    if writer.notes.get("files", files)[part] != files[part]:
+        raise InvalidParameterError(
+            f"Recordings have changed since {os.fspath(out)} was written; remove it, and import again."
+        )
+    writer.notes["files"] = files
+    return last
+
+
+# -- boundaries ---------------------------------------------------------------------------------------------------
+
+
+def _read_boundaries(path: Path) -> list[tuple[str, Cut]]:
+    """(file, part) of every row of a table of boundaries."""
+    found, line = [], f"{path}, which cannot be read"
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for i, row in enumerate(csv.DictReader(file), start=2):
+                line, unit = f"line {i} of {path}", "_seconds" if "start_seconds" in row else ""
+                start, stop = float(row[f"start{unit}"]), float(row[f"stop{unit}"])
+                if not 0 <= start < stop or (not unit and (start % 1 or stop % 1)):
+                    raise ValueError
+                agent = (row.get("agent") or "").strip()
+                found.append((row["file"].strip(), Cut(agent, start, stop, bool(unit), line)))
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
+        raise InvalidDataError(
+            "Boundaries must be a CSV file that has `file`, and `start` before `stop` in whole frames, or "
+            f"`start_seconds` before `stop_seconds`, in every row; correct {line}."
+        ) from error
+    if not found:
+        raise InvalidDataError(f"A table of boundaries must have at least one row; {path} has none; fill it in.")
     return found
 
 
-def _read_one(episode: Episode, options: Options) -> tuple[NDArray[Any], NDArray[Any] | None, str]:
-    """Observations, actions and the kind of loss of one episode, checked."""
-    recording = recorded(episode, slice(None, None, options.stride))
-    frames = recording.observations
-    if not isinstance(frames, np.ndarray) or options.changes_pictures:
-        arrays = (as_observations(x, episode.key) for x in frames)
-        frames = _stacked([changed_picture(x, options, episode.key) for x in arrays], episode.key)
-    x = as_observations(frames, episode.key)
-    if not len(x):
-        raise InvalidDataError(f"An episode must hold at least one observation; {episode.key} is empty; leave it out.")
-    return x, _actions(recording, len(x), episode.key), recording.lossy
-
-
-def _actions(recording: Recording, n: int, key: str) -> NDArray[Any] | None:
-    """The actions of an episode of n steps, as many or one fewer: the last observation may have none."""
-    if recording.actions is None:
-        return None
-    actions = plain_array(recording.actions)
-    if actions is None or actions.dtype.kind not in "biuf":
-        found = f"are {shown(recording.actions)}" if actions is None else f"have dtype {actions.dtype}"
-        raise InvalidDataError(f"Actions must be numbers in an array; those of {key} {found}.")
-    if not actions.ndim or len(actions) not in (n - 1, n):
-        raise InvalidDataError(
-            f"There must be an action between each two steps; {key} has {n} steps and actions of shape "
-            f"{actions.shape}; correct or remove its actions."
-        )
-    return actions
-
-
-def _stacked(frames: list[NDArray[Any]], key: str) -> NDArray[Any]:
-    shapes = list(dict.fromkeys(frame.shape for frame in frames))
-    if len(shapes) > 1:
-        raise InvalidDataError(
-            f"All frames of an episode must have one size; {key} has {shapes[0]} and {shapes[1]}; crop or resize them "
-            "to one."
-        )
-    return np.stack(frames) if frames else np.empty(0)
-
-
-def _check_different(plan: Plan, found: list[list[Record]]) -> None:
-    """Two agents with the very same episodes are one agent, given twice under two names."""
-    seen: dict[tuple[str, ...], str] = {}
-    for agent, records in zip(plan.agents, found):
-        digests = tuple(sorted(record.digest for record in records))
-        if digests in seen:
+def _cut_by(table: list[tuple[str, Cut]], listed: list[Recording]) -> list[Recording]:
+    """The recordings that the table names, with the parts that it wants; others are left out."""
+    by_name: dict[str, list[int]] = {}
+    for i, recording in enumerate(listed):
+        for name in (f"{recording.agent}/{recording.source}", recording.source):
+            by_name.setdefault(name, []).append(i)
+    cuts: dict[int, list[Cut]] = {}
+    for file, cut in table:
+        found = by_name.get(file, [])
+        mine = [i for i in found if listed[i].agent == cut.agent]
+        found = mine if len(found) > 1 and mine else found
+        if len(found) != 1:
+            known = [f"{listed[i].agent}/{listed[i].source}" for i in found] or [*by_name, "none"][:1]
             raise InvalidDataError(
-                f"Each agent must have recordings of its own; those of {agent.name} are the same as those of "
-                f"{seen[digests]}; leave one out."
+                f"Every row of boundaries must name one recording; {file} in {cut.line} names {len(found)}; write it "
+                f"as it is called in the agent's folder, such as {' or '.join(known)}."
             )
-        seen[digests] = agent.name
-
-
-def _write_store(plan: Plan, records: list[list[Record]], log: ImportLog, target: Path) -> None:
-    """The store from the log, and the actions before it: where the store is, its actions are too."""
-    everything = [record for mine in records for record in mine]
-    H = max(record.observations.shape[0] for record in everything)
-    if H < 2:
-        raise InvalidDataError("One episode at least must have two steps; all of them have one; CRAFT compares pairs.")
-    dtype = np.result_type(*{np.dtype(record.observations.dtype) for record in everything})
-    try:
-        writer = Hdf5Writer(target, H, everything[0].observations.shape[1:], dtype, _notes(plan, records))
-        check_room(target, len(everything) * H * writer.row_bytes)
-        write_actions(target, [[r.actions if r.actions is None else log.array(r.actions) for r in m] for m in records])
-        with writer:
-            for k, mine in enumerate(records):
-                for start in range(0, len(mine), writer.block):
-                    _append(writer, k, [log.array(r.observations) for r in mine[start : start + writer.block]])
-    except CraftError as error:
-        kept = f"What was read is kept in {log.folder}; the same command goes on with it."
-        raise type(error)(f"{error} {kept}") from error
-
-
-def _notes(plan: Plan, records: list[list[Record]]) -> dict[str, Any]:
-    """What the store remembers about its agents, for `inspect` and for reruns."""
-    return {
-        "agents": [agent.name for agent in plan.agents],
-        "formats": [agent.format for agent in plan.agents],
-        "lossy": ["; ".join(sorted({record.lossy for record in mine} - {""})) for mine in records],
-        "clip": plan.options.clip,
-        "import": plan.fingerprint,
-    }
-
-
-def _append(writer: Hdf5Writer, k: int, episodes: list[NDArray[Any]]) -> None:
-    lengths = np.array([len(x) for x in episodes])
-    block = np.zeros((len(episodes), lengths.max(), *writer.obs_shape), dtype=writer.dtype)
-    for row, x in zip(block, episodes):
-        row[: len(x)] = x
-    writer.append(k, block, lengths)
-
-
-@contextmanager
-def _bar(plan: Plan, log: ImportLog, shown: bool) -> Iterator[Callable[[], Any]]:
-    """A function to call for every episode that was read; with a bar, where one is shown."""
-    if not shown:
-        yield lambda: None
-        return
-    episodes = list(plan.in_reading_order())
-    done = sum(plan.key(episode) in log.records for episode in episodes)
-    with progress_bar(total=len(episodes), initial=done, desc="import", unit="episode", delay=0.5) as bar:
-        yield bar.update
+        (i,) = found
+        cuts.setdefault(i, []).append(cut._replace(agent=cut.agent or listed[i].agent))
+    return [  # one agent may now have recordings of several folders, in which files have the same names
+        recording._replace(source=f"{recording.agent}/{recording.source}", cuts=tuple(cuts[i]))
+        for i, recording in enumerate(listed)
+        if i in cuts
+    ]

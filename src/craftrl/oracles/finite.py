@@ -29,7 +29,7 @@ from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, S
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.core.trace import FinitePairModel
-from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import Counter, count_groups
 from craftrl.engine.packing import Part, Parts, View, Words, pack_coordinates, pack_functions
 from craftrl.engine.threads import usable_threads
@@ -378,7 +378,7 @@ class PreparedCounting(PreparedOracle):
 
 def counted_parts(oracle: CountingOracle, tau: TrajectoryDataset) -> Parts:
     """Where the trajectories are packed and counted: here, or on a cluster."""
-    if oracle.ray is None or isinstance(tau.steps, ArraySteps):  # what is in this process's memory is counted here
+    if oracle.ray is None or tau.frames.in_memory:  # what is in this process's memory is counted here
         return Parts(tau, oracle.pack)
     from craftrl.engine.ray_parts import RayParts
 

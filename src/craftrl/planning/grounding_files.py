@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
+from pathlib import Path
 from typing import Any
 
-from craftrl.arguments import check_kind, is_whole
-from craftrl.data.files import write_json
-from craftrl.data.places import Place, source, target
-from craftrl.data.seals import UNREADABLE, check_seal, file_digest, sealed
+from craftrl.arguments import check_kind, check_source, check_target, is_url, is_whole
+from craftrl.data import urls
+from craftrl.data.files import UNREADABLE, sealed_text, unsealed, write_text
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.grounding import MOST_ACTIONS, Grounding
 from craftrl.planning.moves import Moves
@@ -22,7 +22,8 @@ MOST_TIMES = 10**7
 
 def model_fingerprint(path: str | os.PathLike[str]) -> str:
     """What tells a saved model from others: a checksum of its file."""
-    return file_digest(source("The model", path))[:16]
+    data = urls.read_bytes(os.fspath(path)) if is_url(path) else check_source("The model", path).read_bytes()
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: str) -> None:
@@ -40,10 +41,10 @@ def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: st
         "n_actions": grounding.n_actions,
         "labels": [list(label) for label in grounding.labels],
     }
-    where = target("The grounding", path)
+    where = check_target("The grounding", path)
     if where.exists():
         _read(where)  # an earlier grounding is replaced, and nothing else
-    write_json(where, sealed(content))
+    write_text(where, sealed_text(content))
 
 
 def load_grounding(
@@ -52,7 +53,7 @@ def load_grounding(
     """A grounding from such a file, over the moves of the same model; the rest is as for `Grounding`."""
     check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
     _check_fingerprint(model)
-    content = _read(source("The grounding", path))
+    content = _read(check_source("The grounding", path))
     if content["model"] != model or content["shared"] != moves.nodes.shared:
         raise InvalidDataError(
             f"A grounding must be of this model, since every model numbers its states in its own way; {path} is of "
@@ -77,12 +78,11 @@ def _check_fingerprint(model: Any) -> None:
         )
 
 
-def _read(path: Place) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        content = unsealed(path.read_bytes())
         if content["format"] != FORMAT or content["format_version"] != VERSION:
             raise ValueError("it is of another kind or version")
-        check_seal(content)
         _check_labels(content["labels"], content["n_actions"])
         _ = content["model"], content["shared"]
     except UNREADABLE as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_source, check_whole
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.seals import UNREADABLE, read_arrays
+from craftrl.data.files import UNREADABLE
+from craftrl.data.store import is_dataset, read_actions
 from craftrl.errors import InvalidDataError
 from craftrl.planning.grounding import Grounding
 
@@ -62,28 +62,27 @@ class Labels:
 
 
 def read_labels(path: str | os.PathLike[str], tau: TrajectoryDataset, n: int | None = None) -> Labels:
-    """The labels of an NPZ file; only the first n of them, where n is given.
+    """The labels of a dataset or of an NPZ file; only the first n of them, where n is given.
 
-    Three kinds of file will do. What `craftrl import` keeps aside (data.actions.npz) and what `craftrl collect` writes
-    (data.truth.npz) have the actions of the trajectories of `tau`, and nothing else of them is read. A file of your own
-    has x (n, 2, *obs), actions (n,) and, for models with an encoder for each step, the step of the first one, h (n,).
-    An action is a whole number; -1 is none.
+    The dataset is that of `tau`, of which its actions alone are read. A file of your own has x (n, 2, *obs), actions
+    (n,) and, for models with an encoder for each step, the step of the first one, h (n,). An action is a whole number;
+    -1 is none.
     """
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     if n is not None:
         check_whole("n", n, 1)
     where = check_source("Labels", path)
     try:
-        arrays = read_arrays(where)
-        if "x" in arrays:
-            return _of_pairs(arrays, tau, n)
-        return _of_store(_by_trajectory(arrays, tau), tau, n)
+        if is_dataset(where):
+            return _of_store(_by_trajectory(read_actions(where), tau), tau, n)
+        with np.load(where, allow_pickle=False) as arrays:
+            return _of_pairs(dict(arrays), tau, n)
     except UNREADABLE as error:
         if isinstance(error, InvalidDataError):
             raise
         raise InvalidDataError(
-            "Labels must be an NPZ file with x (n, 2, ...) and actions (n,), or with the actions of the store, as "
-            f"craftrl import and craftrl collect write it; {path} is not ({error}); check the name."
+            "Labels must be an NPZ file with x (n, 2, ...) and actions (n,), or a dataset with actions, as craftrl "
+            f"import and craftrl collect write it; {path} is not ({error}); check the name."
         ) from error
 
 
@@ -101,11 +100,7 @@ def _of_store(actions: Ints, tau: TrajectoryDataset, n: int | None) -> Labels:
     whole = np.full((tau.n, steps), -1, dtype=np.int64)
     whole[:, : actions.shape[1]] = actions[:, :steps]
     whole[over] = -1
-
-    def read(start: int, stop: int) -> NDArray[Any]:
-        return np.stack([tau.steps.read(step, start, stop) for step in range(tau.H)], axis=1)
-
-    return Labels(_first(whole, n), np.ones(tau.n, dtype=np.int64), read)
+    return Labels(_first(whole, n), np.ones(tau.n, dtype=np.int64), lambda a, b: tau.rows(np.arange(a, b)))
 
 
 def _first(actions: Ints, n: int | None) -> Ints:
@@ -114,23 +109,15 @@ def _first(actions: Ints, n: int | None) -> Ints:
     return actions if n is None else np.where(number <= n, actions, -1)
 
 
-def _by_trajectory(arrays: dict[str, NDArray[Any]], tau: TrajectoryDataset) -> Ints:
-    """The actions of the trajectories of the store, (n, H), -1 where none is known."""
-    if "actions" in arrays:
-        actions = _whole(arrays["actions"], 2)
-        if len(actions) != tau.n or actions.shape[1] > tau.H:
-            raise ValueError(f"it has actions of {len(actions)} trajectories, and the store has {tau.n}")
-        return actions
+def _by_trajectory(agents: list[list[NDArray[Any]]], tau: TrajectoryDataset) -> Ints:
+    """The actions of the trajectories of the dataset, (n, H), -1 where none is known."""
+    if [len(episodes) for episodes in agents] != tau.counts.tolist():
+        raise ValueError("it has no actions" if not agents else "its episodes are not those of the data")
     out = np.full((tau.n, tau.H), -1, dtype=np.int64)
-    for k in range(int(arrays["n_agents"])):
-        offsets, flat = _whole(arrays[f"offsets_{k}"]), arrays[f"actions_{k}"]
-        if k >= tau.K or len(offsets) - 1 != tau.counts[k] or offsets[-1] != len(flat):
-            raise ValueError("its episodes are not those of the store")
-        if len(flat):
-            whole = _whole(flat[:, 0] if flat.ndim == 2 and flat.shape[1] == 1 else flat)
-            for i, (start, stop) in enumerate(pairwise(offsets.tolist()), start=tau.agent_slice(k).start):
-                known = whole[start:stop][: tau.H]
-                out[i, : len(known)] = known
+    for row, actions in zip(out, (actions for episodes in agents for actions in episodes)):
+        if len(actions):
+            known = _whole(actions[:, 0] if actions.ndim == 2 and actions.shape[1] == 1 else actions)[: tau.H]
+            row[: len(known)] = known
     return out
 
 

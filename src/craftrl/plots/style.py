@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from craftrl.arguments import check_target
 from craftrl.data.files import check_suffix, written_whole
-from craftrl.data.places import target
 from craftrl.errors import require
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def picture(path: str | os.PathLike[str], width: float, height: float) -> Iterat
 
     A picture of that name, NAME.png, is replaced. Nothing else is.
     """
-    if target("The picture", path).exists():
+    if check_target("The picture", path).exists():
         check_suffix(path, "picture", (".png",))
     matplotlib = require("matplotlib", "plots")
     require("matplotlib.figure", "plots")

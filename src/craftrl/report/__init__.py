@@ -49,10 +49,10 @@ def write_report(
 
 def check_report(path: str | os.PathLike[str], overwrite: bool) -> None:
     """Whether a report may be written there; asked before the work is done."""
+    from craftrl.arguments import check_target
     from craftrl.data.files import check_new
-    from craftrl.data.places import target
     from craftrl.errors import InvalidParameterError
 
-    if target("The report", path).suffix.lower() not in (".html", ".htm"):
+    if check_target("The report", path).suffix.lower() not in (".html", ".htm"):
         raise InvalidParameterError(f"A report must be named NAME.html; {os.fspath(path)} was given; choose that name.")
     check_new(path, "report", overwrite)

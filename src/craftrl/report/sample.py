@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.fingerprint import fingerprint
 from craftrl.data.inputs import as_dataset
 from craftrl.errors import InvalidDataError
 from craftrl.estimators.craft import CRAFT
@@ -41,10 +40,7 @@ class Sample:
         runs = tuple(run for k in range(tau.K) for run in _runs(tau.agent_slice(k)))
         rows = np.concatenate([np.arange(*run) for run in runs])
         codes = np.stack(
-            [
-                np.concatenate([model.encode(tau.steps.read(h - 1, *run), h) for run in runs])
-                for h in range(1, tau.H + 1)
-            ],
+            [np.concatenate([model.encode(tau.at(h, slice(*run)), h) for run in runs]) for h in range(1, tau.H + 1)],
             axis=1,
         )
         over = np.arange(1, tau.H + 1) > tau.lengths[rows, None]
@@ -59,14 +55,14 @@ class Sample:
         """The observations of step h, some at a time: which trajectories of the sample, and what they saw."""
         start = 0
         for first, last in self.runs:
-            yield slice(start, start + last - first), self.tau.steps.read(h - 1, first, last)
+            yield slice(start, start + last - first), self.tau.at(h, slice(first, last))
             start += last - first
 
     def one(self, h: int, i: int) -> NDArray[Any]:
         """The observation of trajectory i of the sample at step h."""
         for first, last in self.runs:
             if i < last - first:
-                return self.tau.steps.read(h - 1, first + i, first + i + 1)[0]
+                return self.tau.at(h, [first + i])[0]
             i -= last - first
         raise IndexError(i)
 
@@ -80,13 +76,13 @@ def _runs(mine: slice) -> list[tuple[int, int]]:
 
 def the_data_fitted(model: CRAFT, x: Any, agent: Any = None) -> TrajectoryDataset:
     """The data, if it is that which the model was fitted to; a model of an older version is taken at its sizes."""
-    tau = as_dataset(x, agent).tau
+    tau = model.steps_fitted(as_dataset(x, agent)).tau
     known = getattr(model, "data_", None)
     n, H = model.sizes_fitted()
     if (tau.n, tau.H) != (n, H) or tau.obs_shape != model.obs_shape_:
         wanted = f"{n} trajectories of {H} steps, {model.obs_shape_} each"
         given = f"{tau.n} trajectories of {tau.H} steps, {tau.obs_shape} each"
-    elif known is not None and known["fingerprint"] != (found := fingerprint(tau)):
+    elif known is not None and known["fingerprint"] != (found := tau.fingerprint()):
         wanted, given = f"fingerprint {known['fingerprint']}", f"fingerprint {found}"
     else:
         return tau

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from craftrl.arguments import check_choice, check_kind
-from craftrl.data.dataset import ArraySteps, TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs.collection import Collection, GroundTruth, collect
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import Policy
@@ -64,4 +64,5 @@ def corrupt(collection: Collection, size: float, seed: Seed, how: Literal["swap"
             x[h, hit] = rng.uniform(low, high, size=x[h, hit].shape)
         else:
             x[h, hit] = rng.integers(low, high, size=x[h, hit].shape, endpoint=True)
-    return Collection(TrajectoryDataset(ArraySteps(x), tau.agent, tau.lengths), collection.truth)
+    by_agent = [x[:, tau.agent_slice(k)].swapaxes(0, 1) for k in range(tau.K)]
+    return Collection(TrajectoryDataset.from_arrays(by_agent, tau.lengths), collection.truth)

@@ -10,15 +10,13 @@ from pathlib import Path
 import torch
 
 from craftrl.arguments import is_number
-from craftrl.errors import InvalidParameterError
 
-__all__ = ["allowed_bytes", "check_room", "to_bytes"]
+__all__ = ["allowed_bytes", "to_bytes"]
 
 UNITS = {"": 1, "b": 1} | {f"{p}b": 1000**i for i, p in enumerate("kmgt", 1)} | {
     f"{p}ib": 1024**i for i, p in enumerate("kmgt", 1)
 }  # fmt: skip
 SHARE = 0.25  # of the machine's memory, and of a GPU's
-MOST_SHARE = 0.75  # of the machine's memory for all copies together, where several processes hold one each
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
@@ -45,15 +43,6 @@ def allowed_bytes(memory: int | str | None, device: torch.device) -> int:
     if device.type == "cuda":
         total = min(total, torch.cuda.get_device_properties(device).total_memory)
     return _rounded(int(SHARE * total))
-
-
-def check_room(n_bytes: int, copies: int) -> None:
-    """Raise where so many processes of this machine, each with observations of n_bytes, would fill its memory."""
-    if copies > 1 and copies * n_bytes > MOST_SHARE * _machine_bytes():
-        raise InvalidParameterError(
-            f"The {copies} ranks of one machine must have room for a copy of the observations each; those take "
-            f"{n_bytes} bytes; allow less with Training(memory=...), and they are read from disk as they are needed."
-        )
 
 
 def _machine_bytes() -> int:

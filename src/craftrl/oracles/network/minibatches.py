@@ -1,9 +1,8 @@
-"""One pass over rows in minibatches: the common shape of what is in memory and of what is read ahead from disk."""
+"""One pass over rows in minibatches, and in which order training asks for rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ Ints = NDArray[np.integer]
 
 
 class Minibatches:
-    """The rows of each minibatch, one after the other; use it in a `with` statement, which ends what runs beside.
+    """The rows of each minibatch, one after the other.
 
     Where several ranks work together, all of them have the same minibatches, and each iterates over its own rows of
     them: `owners` says for each minibatch whose its rows are. A rank's part may be empty.
@@ -29,7 +28,7 @@ class Minibatches:
         self.chunks = chunks
         self.ranks = ranks
         self.owners = owners
-        self.own = chunks if self.owners is None else [c[o == ranks.rank] for c, o in zip(chunks, self.owners)]
+        self.own = chunks if owners is None else [c[o == ranks.rank] for c, o in zip(chunks, owners)]
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -43,28 +42,14 @@ class Minibatches:
 
     def gathered(self, values: Sequence[Tensor]) -> Tensor:
         """Values of all rows, in the order of the minibatches, from those of this rank's own."""
-        return (
-            torch.cat(list(values))
-            if self.owners is None
-            else gather_rows(self.ranks, values, np.concatenate(self.owners))
-        )
-
-    def __enter__(self) -> Minibatches:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
+        if self.owners is None:
+            return torch.cat(list(values))
+        return gather_rows(self.ranks, values, np.concatenate(self.owners))
 
 
 class Feed:
-    """In which order training asks for rows. This one is for what lies in memory: any order is as good as another.
+    """Rows in a random order, in minibatches. Where several ranks work together, each takes an equal share of each."""
 
-    Where several ranks work together, each takes an equal share of every minibatch.
-    """
-
-    layout = ""  # what the order depends on beside the seed, for checkpoints
     ranks: Ranks = ALONE
 
     def data(self) -> str:
@@ -76,7 +61,7 @@ class Feed:
         return self.in_order(np.array_split(rng.permutation(rows), max(1, len(rows) // size)))
 
     def in_order(self, chunks: Sequence[Ints]) -> Minibatches:
-        """The rows of these chunks for reading alone; in what order and in what chunks is left to the store."""
+        """The rows of these chunks, in their order."""
         world = self.ranks.world
         owners = None if world == 1 else [np.arange(len(rows)) * world // max(1, len(rows)) for rows in chunks]
         return Minibatches(chunks, self.ranks, owners)

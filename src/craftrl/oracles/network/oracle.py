@@ -24,7 +24,7 @@ from craftrl.oracles.learned import SCATTERED, check_independent, to_bins
 from craftrl.oracles.network.checkpoints import Finished
 from craftrl.oracles.network.collectives import firsts, take_firsts
 from craftrl.oracles.network.encoders import NetworkEncoder
-from craftrl.oracles.network.frames import open_frames
+from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.heads import Heads, head_logits
 from craftrl.oracles.network.log_odds import NetworkLogOdds
 from craftrl.oracles.network.networks import Head, PairNetwork
@@ -159,7 +159,7 @@ class PreparedNetwork(PreparedLearned):
         self.tau = tau
         self.training = oracle.training or Training()
         self.seed = self.training.seed
-        self.frames = open_frames(tau, self.training, ranks)
+        self.frames = Frames(tau, self.training, ranks)
         self.finished = Finished(self.training.checkpoints, ranks)
         self._pairs: PairFit | None = None
         self._features: dict[tuple[int, int], Tensor] = {}

@@ -170,7 +170,8 @@ def _pair_loss(network: PairNetwork, frames: Frames, target: Ints) -> Loss:
 def _pair_logits(network: PairNetwork, frames: Frames, rows: Ints, training: Training) -> Floats:
     size = max(1, frames.at_once // frames.tau.H)
     parts = [rows[i : i + size] for i in range(0, len(rows), size)]
-    with training.precision(frames.device), frames.in_order(parts) as chunks:
+    chunks = frames.in_order(parts)
+    with training.precision(frames.device):
         inputs = (frames.trajectories(r) for r in chunks if len(r))
         cores = cores_for(training, frames.device, network.trunk)
         return chunks.gathered(read_each(lambda x: network.along(x).double().cpu(), inputs, cores)).numpy()

@@ -21,7 +21,6 @@ import torch.distributed as dist
 
 from craftrl._version import __version__
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.fingerprint import fingerprint
 from craftrl.data.ranks import ALONE, RankError, Ranks, join, present, wants_to_be_alone
 from craftrl.errors import InvalidParameterError
 
@@ -100,7 +99,7 @@ def ranks_for(tau: TrajectoryDataset, training: Training) -> Ranks:
     ranks = begin()
     if ranks.world > 1:
         _check_devices(ranks, training.to_device())
-        ranks.agree("data", fingerprint(tau))
+        ranks.agree("data", tau.fingerprint())
         ranks.agree("settings of training", training.but(checkpoints=None, progress=None, device="auto"))
     return ranks
 

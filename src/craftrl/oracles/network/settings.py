@@ -46,9 +46,9 @@ class Training(Savable):
                        side by side on the cores there are (the variable CRAFTRL_NUM_THREADS limits them), and results
                        do not depend on how many. Another number rounds differently, and so may give slightly different
                        networks; None leaves it to torch, and so to the machine
-    memory             how much of the observations may be held in memory, in bytes or as "4GB"; None for a quarter of
-                       the machine's memory, or of the GPU's if that is less. What is larger is read from disk while
-                       the network trains, in windows of this size; several ranks divide each window
+    memory             how much of the observations a GPU may hold, in bytes or as "4GB"; None for a quarter of the
+                       machine's memory, or of the GPU's if that is less. What is larger is read, minibatch by
+                       minibatch, from where it lies; so is everything on a CPU
     amp                mixed precision (bfloat16) on CUDA; ignored elsewhere
     seed               two runs with one seed and the same `threads` give the same result on a CPU, however many threads
                        torch has outside; on a GPU, the same up to rounding

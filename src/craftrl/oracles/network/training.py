@@ -27,7 +27,7 @@ from craftrl.oracles.network.noise import with_own_noise
 from craftrl.oracles.network.parts import Part, keep_freed_memory
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
 from craftrl.oracles.network.side_by_side import Map, cores_for, gradients, may_be_apart, side_by_side
-from craftrl.progress import progress_bar, tell
+from craftrl.progress import progress_bar, tell, watched
 
 __all__ = ["Loss", "train"]
 
@@ -102,8 +102,7 @@ def _train(
     own_noise = "" if ranks.rank == 0 else f"-rank-{ranks.rank}"  # that of the rows which this rank computes
 
     def held_out() -> float:
-        with feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))) as chunks:
-            return passes.mean_loss(chunks)
+        return passes.mean_loss(feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))))
 
     at = _Progress()
     weights = copy.deepcopy(module.state_dict())
@@ -119,10 +118,8 @@ def _train(
     tell(f"training {name}")
     while not at.done(training.epochs, patience):
         module.train()
-        with (
-            seeded(training, f"{name}-{at.epoch}{own_noise}", device),
-            feed.shuffled(rows_train, size, training.rng(name, at.epoch)) as chunks,
-        ):
+        chunks = feed.shuffled(rows_train, size, training.rng(name, at.epoch))
+        with seeded(training, f"{name}-{at.epoch}{own_noise}", device):
             for i, chunk in enumerate(chunks):
                 risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
                 optimiser.param_groups[0]["lr"] = training.lr * risen
@@ -163,7 +160,7 @@ def _checkpoint(module: nn.Module, training: Training, name: str, feed: Feed, ta
     other targets, or one that began with other weights, is another run."""
     if training.checkpoints is None:
         return Checkpoint(None, name, "")
-    run = repr((__version__, training.told(), feed.layout, feed.data(), digest(module)))
+    run = repr((__version__, training.told(), feed.data(), digest(module)))
     began = digest(targets, *(weight.detach().cpu().float().numpy() for weight in module.parameters()))
     return Checkpoint(training.checkpoints, name, run, began, feed.ranks)
 
@@ -258,6 +255,7 @@ def _enough_memory() -> Iterator[None]:
 
 
 def _bar(training: Training, name: str, start: int) -> Any:
-    if training.progress is False or (training.progress is None and not sys.stderr.isatty()) or not speaks():
+    unseen = training.progress is None and not sys.stderr.isatty()
+    if training.progress is False or unseen or watched() or not speaks():  # a fit shows one bar over all of them
         return None
     return progress_bar(total=training.epochs, initial=start, desc=name, leave=False)

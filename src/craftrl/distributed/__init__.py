@@ -1,1 +1,0 @@
-"""Networks on a Ray cluster."""

@@ -1,0 +1,173 @@
+"""How recordings become episodes: which steps are kept, and which part of the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arguments import check_flag, check_whole, is_whole, shown
+from craftrl.data.files import UNREADABLE
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
+from craftrl.importing.recordings import Cut, Recording
+
+TOLERANCE = 1e-6  # seconds
+
+
+@dataclass
+class Reading:
+    """What `import_data` says about its options; kept with a dataset, so that new recordings are read alike."""
+
+    stride: int = 1
+    crop: Any = None
+    resize: Any = None
+    grey: bool = False
+    keys: Any = ()
+    clip: int | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("stride", self.stride, 1)
+        check_flag("grey", self.grey)
+        if self.clip is not None:
+            check_whole("clip", self.clip, 2, advice="CRAFT compares neighbouring steps")
+        self.keys = [self.keys] if isinstance(self.keys, str) else self.keys
+        if not isinstance(self.keys, Sequence) or not all(isinstance(key, str) for key in self.keys):
+            raise InvalidParameterError(f"keys must be a name or a list of names; {shown(self.keys)} was given.")
+        self.keys = list(self.keys)
+        self.crop = self._pixels("crop", self.crop, "(left, top, width, height)", 4)
+        resize = [self.resize] * 2 if is_whole(self.resize) else self.resize
+        self.resize = self._pixels("resize", resize, "(width, height), or one number,", 2)
+
+    @staticmethod
+    def _pixels(name: str, given: Any, what: str, n: int) -> list[int] | None:
+        pixels = list(given) if isinstance(given, Sequence) else []
+        whole = len(pixels) == n and all(is_whole(value) and 0 <= value < 2**15 for value in pixels)
+        if given is not None and not (whole and min(pixels[-2:]) >= 1):
+            raise InvalidParameterError(f"{name} must be {what} in pixels, positive; {shown(given)} was given.")
+        return [int(value) for value in pixels] if given is not None else None
+
+    @property
+    def changes_pictures(self) -> bool:
+        return self.grey or self.crop is not None or self.resize is not None
+
+    def picture(self, frame: NDArray[Any], name: str) -> NDArray[Any]:
+        """A frame cropped, resized and in grey, (rows, columns, channels), as networks expect."""
+        if not self.changes_pictures:
+            return frame
+        if frame.dtype != np.uint8 or not (frame.ndim == 2 or (frame.ndim == 3 and frame.shape[-1] in (1, 3))):
+            raise InvalidDataError(
+                "What is cropped, resized or made grey must be pictures of 8 bits, (rows, columns) or (rows, columns, "
+                f"1 or 3); {name} has {frame.shape} of {frame.dtype}; leave these options out."
+            )
+        rows, columns = frame.shape[:2]
+        left, top, width, height = self.crop or (0, 0, columns, rows)
+        if left + width > columns or top + height > rows:
+            raise InvalidParameterError(
+                f"The crop must lie inside of the picture; {name} has {columns} x {rows} pixels; choose a smaller one."
+            )
+        frame = frame[top : top + height, left : left + width]
+        one_channel = frame.ndim == 2 or frame.shape[-1] == 1
+        if self.resize is not None or (self.grey and not one_channel):
+            pillow = require("PIL.Image", "video")
+            image = pillow.fromarray(np.ascontiguousarray(frame.reshape(height, width) if one_channel else frame))
+            image = image.convert("L") if self.grey else image
+            frame = np.asarray(image.resize(self.resize, pillow.Resampling.BOX) if self.resize else image)
+        return frame if frame.ndim == 3 else frame[..., None]
+
+
+class Episode(NamedTuple):
+    """One episode, cut out of a recording.
+
+    source, start  the recording, and the number of the episode's first frame there
+    lossy          how it was compressed, if that has changed it
+    share          how much of the recording was read when it was complete
+    interval       the shortest and the longest time between two frames until then, in seconds, where it is known
+    """
+
+    agent: str
+    source: str
+    start: int
+    x: NDArray[Any]
+    actions: NDArray[Any] | None
+    lossy: str
+    share: float
+    interval: tuple[float, float] | None
+
+
+def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
+    """The episodes of a recording, in one pass: frames are decoded once, and only those that are kept are converted."""
+    stride, clip, path = reading.stride, reading.clip, recording.path
+    try:
+        content = recording.read()
+    except CraftError:
+        raise
+    except UNREADABLE as error:
+        raise InvalidDataError(f"{path} must be readable; it is not ({error!r}); copy it again.") from error
+    frames, actions = content.frames, content.actions
+    if isinstance(frames, np.ndarray):
+        beside = None if actions is None else actions[::stride]  # of a million short episodes, none is taken apart
+        fits = len(frames) > 0 and (actions is None or len(actions) in (len(frames) - 1, len(frames)))
+        if fits and clip is None and recording.cuts == (Cut(recording.agent),) and not reading.changes_pictures:
+            yield Episode(recording.agent, recording.source, 0, frames[::stride], beside, content.lossy, 1.0, None)
+            return
+        frames = ((None, partial(np.asarray, row)) for row in frames)
+    waiting = sorted(recording.cuts, key=lambda cut: cut.start, reverse=True)
+    running: list[tuple[Cut, int, list[NDArray[Any]]]] = []
+    n, now, shortest, longest = 0, 0.0, inf, 0.0
+
+    def episode(cut: Cut, start: int, held: list[NDArray[Any]]) -> Episode:
+        sizes = sorted({str(frame.shape) for frame in held})
+        if len(sizes) != 1:
+            found = (
+                f"has {' and '.join(sizes)}; crop or resize them" if held else f"has none for {cut.line}; correct it"
+            )
+            raise InvalidDataError(f"An episode must have frames of one size; {path} {found}.")
+        aside = None if actions is None else actions[start : start + len(held) * stride : stride]
+        share = min(now / content.seconds, 1.0) if content.seconds else 0.0
+        x, interval = np.stack(held), (shortest, longest) if longest else None
+        return Episode(cut.agent, recording.source, start, x, aside, content.lossy, share, interval)
+
+    def position(cut: Cut, i: int, seconds: float | None) -> float:
+        if cut.in_seconds and seconds is None:
+            raise InvalidDataError(f"Boundaries in seconds are for videos; {path} knows no time; give frames.")
+        return seconds if cut.in_seconds and seconds is not None else i
+
+    for i, (seconds, decode) in enumerate(frames):
+        n, before, now = i + 1, now, seconds or 0.0
+        if now > before:
+            shortest, longest = min(shortest, now - before), max(longest, now - before)
+        while waiting and waiting[-1].start <= position(waiting[-1], i, seconds) + TOLERANCE:
+            running.append((waiting.pop(), i, []))
+        over = [position(cut, i, seconds) >= cut.stop - TOLERANCE for cut, _, _ in running]
+        for (cut, first, held), ends in zip(running, over):
+            if ends and clip is None:
+                yield episode(cut, first, held)
+            elif not ends and (i - first) % stride == 0:
+                held.append(reading.picture(decode(), path))
+                if len(held) == clip:
+                    yield episode(cut, i - (clip - 1) * stride, held)
+                    held.clear()
+        running = [part for part, ends in zip(running, over) if not ends]
+        if not waiting and not running:
+            return
+    if n == 0:
+        raise InvalidDataError(f"A recording must hold at least one frame; {path} has none; leave it out.")
+    for cut in (*waiting, *(cut for cut, _, _ in running)):
+        length = now + min(longest, shortest) if cut.in_seconds else n
+        if cut.line and cut.stop > length + TOLERANCE:
+            raise InvalidDataError(
+                f"Boundaries must lie inside of the recording; {path} ends at {length:g}, and {cut.line} asks for "
+                f"{cut.start:g} to {cut.stop:g}; correct it."
+            )
+    if actions is not None and len(actions) not in (n - 1, n):
+        raise InvalidDataError(
+            f"Between each two steps there must be one action; {path} has {n} steps and {len(actions)} actions; "
+            "correct or remove them."
+        )
+    if clip is None:
+        yield from (episode(*part) for part in running)
