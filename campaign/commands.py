@@ -40,7 +40,7 @@ COMMANDS: dict[str, Callable[[Bench], Words]] = {
         "--nu": ["1/10"],
         "--out": [str(b.new())],
     },
-    "evaluate": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--truth": []},
+    "evaluate": lambda b: {"model": [str(b.saved)], "data": [str(b.truth)], "--truth": []},
     "encode": lambda b: {"model": [str(b.saved)], "data": [str(b.stored)], "--out": [str(b.new(".csv"))]},
     "render": lambda b: {
         "model": [str(b.saved_network)],

@@ -8,14 +8,11 @@ import numpy as np
 
 from campaign.bench import Bench
 from craftrl import Training
-from craftrl.importing import Agent, Episode, Recording
 
 __all__ = [
-    "agent",
     "begun",
     "coordinate_encoders",
     "environment",
-    "episode",
     "few_epochs",
     "first",
     "gym_world",
@@ -141,12 +138,3 @@ def gym_world() -> Any:
 def no_actions(b: Bench) -> Any:
     """One action at every step of every trajectory."""
     return np.zeros((len(b.x), b.x.shape[1] - 1), dtype=int)
-
-
-def episode(x: Any, recording: Any = None) -> Any:
-    """An episode as one writes it for a format of one's own; it is cut, so that its length is asked for."""
-    return Episode("walk", "1", lambda part: Recording(x[part]) if recording is None else recording, lambda: len(x))
-
-
-def agent(x: Any) -> Any:
-    return Agent("bob", "walks", [episode(x)])

@@ -11,7 +11,6 @@ from campaign.bench import Bench
 from campaign.recipes.small import (
     coordinate_encoders,
     environment,
-    episode,
     gym_world,
     habits,
     ring,
@@ -20,7 +19,6 @@ from campaign.recipes.small import (
     tensor,
 )
 from craftrl.envs import MarkovPolicy, violations
-from craftrl.importing import Recording
 from craftrl.paper import baselines
 
 __all__ = ["SPECIAL"]
@@ -33,14 +31,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     **{(f"craftrl.paper.{name}.fit", "agent"): lambda b: b.tau.agent for name in baselines.__all__},
     ("craftrl.paper.DRAFT.fit", "x"): lambda b: b.x[:, :2],
     ("craftrl.paper.SingleObservation.encode", "h"): lambda b: 2,
-    ("craftrl.paper.SingleObservation.from_pretrained", "path"): lambda b: b.saved_single,
     ("craftrl.plots.spectra.draw_schematic", "path"): lambda b: b.new(".png"),
-    ("craftrl.importing.Agent", "episodes"): lambda b: [episode(b.x[0])],
-    ("craftrl.importing.Agent", "format"): lambda b: "walks",
-    ("craftrl.importing.Episode", "count"): lambda b: lambda: len(b.x[0]),
-    ("craftrl.importing.Episode", "read"): lambda b: lambda part: Recording(b.x[0][part]),
-    ("craftrl.importing.Episode", "stamp"): lambda b: "1",
-    ("craftrl.importing.Recording", "observations"): lambda b: b.x[0],
     ("craftrl.planning.Curve.at", "steps"): lambda b: [5, 15],
     ("craftrl.planning.Curve.of", "rows"): lambda b: [(10, 0.1), (20, 0.5)],
     ("craftrl.planning.Curve.smoothed", "window"): lambda b: 2,
@@ -51,7 +42,6 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.deploy.StateModule.forward", "x"): lambda b: tensor(b.network[1].at(2)),
     ("craftrl.states.graph.match_to_truth", "truth"): lambda b: b.states,
     ("craftrl.load", "path"): lambda b: b.saved,
-    ("craftrl.CRAFT.from_pretrained", "path"): lambda b: b.saved,
     ("craftrl.CRAFT.encode", "x"): lambda b: b.tau.at(2),
     ("craftrl.paper.SingleObservation.encode", "x"): lambda b: b.tau.at(2),
     ("craftrl.TrajectoryDataset.open", "path"): lambda b: b.stored,

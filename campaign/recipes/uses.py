@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from campaign.bench import Bench
-from campaign.recipes.small import agent, environment, episode, few_epochs, states_shown
+from campaign.recipes.small import environment, few_epochs, states_shown
 from craftrl import CRAFT, NeuralOracle
 from craftrl.envs import collect
-from craftrl.importing import Agent, import_data
 
 __all__ = ["USES"]
 
@@ -25,9 +24,6 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.paper.RecursiveDRAFT": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.paper.SingleObservation": lambda b, model: model.fit(b.x, b.tau.agent),
     "craftrl.paper.PairedObservation": lambda b, model: model.fit(b.x, b.tau.agent),
-    "craftrl.importing.Agent": lambda b, one: import_data([one, agent(b.x[1])], b.new()),
-    "craftrl.importing.Episode": lambda b, one: _import_episode(b, one),
-    "craftrl.importing.Recording": lambda b, recording: _import_episode(b, episode(b.x[0], recording)),
     "craftrl.envs.BitsExBMDP": lambda b, world: collect(world, world.paper_policies(), 5, seed=0),
     "craftrl.envs.LockExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
     "craftrl.envs.MultiMazeExBMDP": lambda b, world: collect(world, world.policies(), 5, seed=0),
@@ -46,10 +42,6 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.planning.ReachState": lambda b, env: (env.reset(seed=0), env.step(0)),
     "craftrl.planning.TabularQ": lambda b, table: table.fit(states_shown(b), 20),
 }
-
-
-def _import_episode(b: Bench, one: Any) -> Any:
-    return import_data([Agent("ann", "walks", [one]), agent(b.x[1])], b.new(), clip=4)
 
 
 def _quick(trained: Any) -> Any:

@@ -33,7 +33,7 @@ REFUSED = [
     ("chess", 'Unknown command "chess"'),
     # files that are not there, or something else
     ("fit nowhere --out new", "There must be a dataset at nowhere; nothing is there; check the name."),
-    ("fit alone.npz --out new", "at least two agents"),
+    ("fit alone.npz --out new", "There must be two agents at least; alone was given"),
     ("inspect nowhere", "There must be a dataset at nowhere; nothing is there; check the name."),
     ("evaluate nowhere data", "A model must be a file that save or craftrl fit has written; nowhere is not there"),
     ("evaluate text.json data", "text.json cannot be read, is of another kind"),

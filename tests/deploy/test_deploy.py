@@ -1,6 +1,7 @@
 """A fitted model where it is used: tables, a PyTorch module, an ONNX file, a Gymnasium environment, a graph."""
 
 import copy
+import csv
 from functools import cache
 
 import av
@@ -70,8 +71,18 @@ def test_states_are_written_in_every_format(tmp_path):
         *(",".join(map(str, line)) for line in LINES),
     ]
     with np.load(tmp_path / "s.npz") as arrays:
-        assert np.array_equal(arrays["states"], STATES)
-        assert np.array_equal(arrays["agent"], AGENT)
+        assert list(zip(*(column.tolist() for column in arrays.values()))) == LINES
+
+
+def test_agents_may_have_names_and_observations_a_file_and_a_frame(tmp_path):
+    where = {"file": ["a,b.mp4", "c.mp4"], "frame": [[0, 2, 4], [10, 12, 14]]}
+    write_states(tmp_path / "s.csv", [[0, 1, 1], [0, 2, -1]], ["ann", "ben"], **where)
+    with (tmp_path / "s.csv").open() as file:
+        assert list(csv.reader(file)) == [
+            ["trajectory", "agent", "file", "frame", "h", "state"],
+            *(["0", "ann", "a,b.mp4", frame, h, s] for frame, h, s in ("010", "221", "431")),
+            *(["1", "ben", "c.mp4", frame, h, s] for frame, h, s in (("10", "1", "0"), ("12", "2", "2"))),
+        ]
 
 
 def test_tables_of_other_names_and_shapes_are_refused(tmp_path):
@@ -89,8 +100,8 @@ def test_encode_writes_what_the_model_says_and_replaces_nothing_unasked(bits, tm
     assert main(argv) == 0
     assert "240 states of 60 trajectories" in capsys.readouterr().out
     with np.load(tmp_path / "states.npz") as arrays:
-        assert np.array_equal(arrays["states"], bits.transform(tau))
-        assert np.array_equal(arrays["agent"], tau.agent)
+        assert np.array_equal(arrays["state"], bits.transform(tau).ravel())
+        assert np.array_equal(arrays["agent"], np.repeat(tau.agent, 4))
     assert main(argv) == 2
     assert "is there already" in capsys.readouterr().err
     assert main([*argv, "--force"]) == 0

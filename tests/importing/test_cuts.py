@@ -106,6 +106,7 @@ def test_folders_of_frames_can_be_cut_too(tmp_path):
         ("ann/long.mp4,-1,4", "file,start,stop", "correct line 3 of .*cuts.csv"),
         ("ann/long.mp4,0,2.5", "file,start,stop", "in whole frames"),
         ("ann/long.mp4,0,3.5", "file,start_seconds,stop_seconds", "ends at 3, and line 3"),
+        ("ann/long.mp4,0.51,0.58", "file,start_seconds,stop_seconds", "ann/long.mp4 has none for line 3 of"),
         ("long.mp4,0,4", "file,start,stop", "line 3 .* names 2; write .* such as ann/long.mp4 or ben/long.mp4"),
         ("other.mp4,0,4", "file,start,stop", "other.mp4 in line 3 .* names 0; .* such as ann/long.mp4"),
         ("ann/long.mp4,0,x", "file,start,stop", "correct line 3 of .*cuts.csv"),

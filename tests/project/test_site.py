@@ -100,7 +100,7 @@ def test_the_reference_has_every_public_name(site, pages):
     assert any(place.endswith("CRAFT.fit") for place in pages[(api / "craftrl.html").resolve()].ids)
     commands = "".join(pages[(site / "command-line.html").resolve()].text)
     for command in ("fit", "import", "report", "reproduce"):
-        assert f"usage: craftrl {command}" in commands
+        assert f"sage: craftrl {command}" in commands
 
 
 def test_links_into_the_code_go_to_the_line(site, pages):

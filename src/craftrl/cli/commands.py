@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from craftrl.cli.options import Count, Data, Force, Model, Number, Positive, Recordings, World, opt
 from craftrl.errors import InvalidParameterError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from craftrl import CRAFT
+
+AT_ONCE = 2**26  # bytes of new recordings that are held
 Table = Annotated[str, opt("NAME.parquet, NAME.csv or NAME.npz")]
 
 
@@ -168,10 +175,16 @@ def encode(
         from craftrl.importing import read_episodes
 
         reading = learned.data_.get("reading", {})
-        most = None if hasattr(learned, "encoder_") else len(learned.encoders_)  # steps that have an encoder
-        episodes = read_episodes(data, **reading)
-        found = [(e.agent, e.source, e.start, learned.transform([e.x[:most]])[0]) for e in episodes]
-        agent, file, start, rows = (list(column) for column in zip(*found))
+        found, held = [], []
+        rows: list[NDArray[Any]] = []
+        for episode in read_episodes(data, **reading):
+            found.append((episode.agent, episode.source, episode.start))
+            held.append(episode.x)
+            if sum(x.nbytes for x in held) > AT_ONCE:
+                rows += _states_of(learned, held)
+                held = []
+        rows += _states_of(learned, held)
+        agent, file, start = (list(column) for column in zip(*found))
         states = np.array(list(zip_longest(*rows, fillvalue=-1))).T
     if reading is None:  # collected, or written by a program
         write_states(out, states, agent, overwrite=force)
@@ -179,6 +192,17 @@ def encode(
         frame = np.array(start)[:, None] + reading.get("stride", 1) * np.arange(states.shape[1])
         write_states(out, states, agent, file=file, frame=frame, overwrite=force)
     print(f"{int((states >= 0).sum())} states of {len(states)} trajectories written to {out}")
+
+
+def _states_of(model: CRAFT, episodes: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """The states of each episode; where each step has an encoder of its own, of the steps that have one."""
+    import numpy as np
+
+    if episodes and hasattr(model, "encoder_"):  # all at once
+        ends = np.cumsum([len(x) for x in episodes])
+        yield from np.split(model.encode(np.concatenate(episodes)), ends[:-1])
+    elif episodes:
+        yield from model.transform([x[: len(model.encoders_)] for x in episodes])
 
 
 def render(
@@ -311,7 +335,8 @@ def report(
     check_report(out, force)
     if diagnose is not None and data is None:
         raise InvalidParameterError("--diagnose needs the data that the model was fitted to; give DATA too.")
-    write_report(load(model), out, data, title=PurePath(model).name, n_resamples=diagnose, overwrite=force)
+    title = PurePath(model).name.encode(errors="backslashreplace").decode()  # a name may be no text
+    write_report(load(model), out, data, title=title, n_resamples=diagnose, overwrite=force)
     print(f"Written to {out}")
 
 

@@ -8,7 +8,7 @@ known name for the observations, each array in it is an episode.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from craftrl.data import TrajectoryDataset, read_actions
 from craftrl.data.files import UNREADABLE
 from craftrl.data.store import INDEX
 from craftrl.errors import InvalidDataError
-from craftrl.importing.recordings import Content, Recording, name_in, stamp
+from craftrl.importing.recordings import Content, Recording, held, name_in, stamp
 
 ARRAYS = (".npz", ".npy")
 OBSERVATIONS = ("observations", "observation", "obs", "x", "frames", "images", "image")
@@ -82,9 +82,9 @@ def dataset(path: Path) -> list[Recording]:
     return [Recording(name, f"{path.name}[{i}]", version, "craftrl", partial(read, i)) for i, name in enumerate(names)]
 
 
-@lru_cache(maxsize=1)
+@held
 def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[str | None, dict[str, NDArray[Any]]]:
-    """Which array of a file has the observations, if one does; and its arrays, held while they are read."""
+    """Which array of a file has the observations, if one does; and its arrays."""
     try:
         if path.suffix.lower() == ".npy":
             return "", {"": np.load(path, mmap_mode="r")}

@@ -24,7 +24,7 @@ from craftrl.data import DatasetWriter, TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.importing.reading import Episode, Reading, cut_up
 from craftrl.importing.recognise import Agents, PathLike, recognised
-from craftrl.importing.recordings import Cut, Recording
+from craftrl.importing.recordings import Cut, Recording, release
 from craftrl.progress import progress_bar
 
 __all__ = ["import_data", "read_episodes"]
@@ -106,6 +106,7 @@ def import_data(
         if missing:
             long = f" of {clip or 2} steps" if clip or longest < 2 else ""
             raise InvalidDataError(f"Every agent must have an episode{long}; {missing[0]} has none; leave it out.")
+    release()
     return TrajectoryDataset.open(out)
 
 
@@ -119,6 +120,7 @@ def read_episodes(agents: Agents, **reading: Any) -> Iterator[Episode]:
     listed, own = recognised(agents, tuple(options.keys))
     for recording in chain(listed, *own.values()):
         yield from cut_up(recording, options)
+    release()
 
 
 def _note(about: dict[str, Any], recording: Recording, episode: Episode) -> None:

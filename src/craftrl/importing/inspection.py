@@ -124,7 +124,7 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
     if differ:
         means = np.stack([own[:, 0].mean(axis=0) for own in x])
         by, spread = np.ptp(means, axis=0).max(), max(own.max() for own in x) - min(own.min() for own in x)
-        by_much = f"{by:.2g} of 255" if tau.dtype == np.uint8 else f"{by / spread:.2g} of the range of values"
+        by_much = f"{by:.3g} of 255" if tau.dtype == np.uint8 else f"{by / spread:.2g} of the range of values"
         kinds = ", ".join(sorted({*lossy.values()} - {""}))
         loss = (
             f"Where that is little, lossy compression ({kinds}) may be the reason; otherwise they" if kinds else "They"

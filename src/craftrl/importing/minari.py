@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, require
 from craftrl.importing.recordings import Content, Recording, stamp
 
@@ -38,12 +37,7 @@ def minari_dataset(path: Path, keys: tuple[str, ...]) -> list[Recording]:
         raise InvalidDataError(f"A dataset must hold its data itself; {data} takes {outside[0]} from another file.")
 
     def read(i: int) -> Content:
-        try:
-            found = next(iter(storage.get_episodes([i])))
-        except UNREADABLE as error:
-            raise InvalidDataError(
-                f"Episode {i} of {data} cannot be read ({error}); copy the dataset again."
-            ) from error
+        found = next(iter(storage.get_episodes([i])))
         x, actions, left = found["observations"], found["actions"], keys
         while isinstance(x, dict):
             name = left[0] if left else next(iter(x)) if len(x) == 1 else None

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_flag, check_whole, is_whole, shown
-from craftrl.errors import InvalidDataError, InvalidParameterError, require
+from craftrl.data.files import UNREADABLE
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.importing.recordings import Cut, Recording
 
 TOLERANCE = 1e-6  # seconds
@@ -50,9 +51,13 @@ class Reading:
             raise InvalidParameterError(f"{name} must be {what} in pixels, positive; {shown(given)} was given.")
         return [int(value) for value in pixels] if given is not None else None
 
+    @property
+    def changes_pictures(self) -> bool:
+        return self.grey or self.crop is not None or self.resize is not None
+
     def picture(self, frame: NDArray[Any], name: str) -> NDArray[Any]:
         """A frame cropped, resized and in grey, (rows, columns, channels), as networks expect."""
-        if not self.grey and self.crop is None and self.resize is None:
+        if not self.changes_pictures:
             return frame
         if frame.dtype != np.uint8 or not (frame.ndim == 2 or (frame.ndim == 3 and frame.shape[-1] in (1, 3))):
             raise InvalidDataError(
@@ -96,9 +101,20 @@ class Episode(NamedTuple):
 
 def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
     """The episodes of a recording, in one pass: frames are decoded once, and only those that are kept are converted."""
-    content, stride, clip, path = recording.read(), reading.stride, reading.clip, recording.path
+    stride, clip, path = reading.stride, reading.clip, recording.path
+    try:
+        content = recording.read()
+    except CraftError:
+        raise
+    except UNREADABLE as error:
+        raise InvalidDataError(f"{path} must be readable; it is not ({error!r}); copy it again.") from error
     frames, actions = content.frames, content.actions
     if isinstance(frames, np.ndarray):
+        beside = None if actions is None else actions[::stride]  # of a million short episodes, none is taken apart
+        fits = len(frames) > 0 and (actions is None or len(actions) in (len(frames) - 1, len(frames)))
+        if fits and clip is None and recording.cuts == (Cut(recording.agent),) and not reading.changes_pictures:
+            yield Episode(recording.agent, recording.source, 0, frames[::stride], beside, content.lossy, 1.0, None)
+            return
         frames = ((None, partial(np.asarray, row)) for row in frames)
     waiting = sorted(recording.cuts, key=lambda cut: cut.start, reverse=True)
     running: list[tuple[Cut, int, list[NDArray[Any]]]] = []
@@ -106,10 +122,11 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
 
     def episode(cut: Cut, start: int, held: list[NDArray[Any]]) -> Episode:
         sizes = sorted({str(frame.shape) for frame in held})
-        if len(sizes) > 1:
-            raise InvalidDataError(
-                f"All frames must have one size; {path} has {' and '.join(sizes)}; crop or resize them."
+        if len(sizes) != 1:
+            found = (
+                f"has {' and '.join(sizes)}; crop or resize them" if held else f"has none for {cut.line}; correct it"
             )
+            raise InvalidDataError(f"An episode must have frames of one size; {path} {found}.")
         aside = None if actions is None else actions[start : start + len(held) * stride : stride]
         share = min(now / content.seconds, 1.0) if content.seconds else 0.0
         x, interval = np.stack(held), (shortest, longest) if longest else None
@@ -117,9 +134,7 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
 
     def position(cut: Cut, i: int, seconds: float | None) -> float:
         if cut.in_seconds and seconds is None:
-            raise InvalidDataError(
-                f"Boundaries in seconds are for videos; {path} knows no time; give `start` and `stop`."
-            )
+            raise InvalidDataError(f"Boundaries in seconds are for videos; {path} knows no time; give frames.")
         return seconds if cut.in_seconds and seconds is not None else i
 
     for i, (seconds, decode) in enumerate(frames):
@@ -128,17 +143,16 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
             shortest, longest = min(shortest, now - before), max(longest, now - before)
         while waiting and waiting[-1].start <= position(waiting[-1], i, seconds) + TOLERANCE:
             running.append((waiting.pop(), i, []))
-        for part in list(running):
-            cut, first, held = part
-            if position(cut, i, seconds) >= cut.stop - TOLERANCE:
-                running.remove(part)
-                if clip is None:
-                    yield episode(cut, first, held)
-            elif (i - first) % stride == 0:
+        over = [position(cut, i, seconds) >= cut.stop - TOLERANCE for cut, _, _ in running]
+        for (cut, first, held), ends in zip(running, over):
+            if ends and clip is None:
+                yield episode(cut, first, held)
+            elif not ends and (i - first) % stride == 0:
                 held.append(reading.picture(decode(), path))
                 if len(held) == clip:
                     yield episode(cut, i - (clip - 1) * stride, held)
                     held.clear()
+        running = [part for part, ends in zip(running, over) if not ends]
         if not waiting and not running:
             return
     if n == 0:

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -36,48 +37,44 @@ def recognised(agents: Agents, keys: tuple[str, ...]) -> tuple[list[Recording], 
     given: dict[Any, Any] = dict(agents) if isinstance(agents, Mapping) else dict(enumerate(agents))
     paths = {label: os.fspath(value) for label, value in given.items() if isinstance(value, (str, os.PathLike))}
     own = {label: value for label, value in given.items() if label not in paths}
-    wrong = [value for label, value in own.items() if not (isinstance(label, str) and isinstance(value, Iterable))]
-    if wrong:
-        raise InvalidParameterError(
-            f"An agent must be a path or, in a mapping, an iterable of episodes; {shown(wrong[0])} was given."
-        )
-    real = Counter(os.path.realpath(path) for path in paths.values())
-    twice = [path for path in paths.values() if real[os.path.realpath(path)] > 1]
-    if twice:
-        raise InvalidDataError(
-            f"Agents must have recordings of their own; {' and '.join(twice)} are the same; leave one out."
-        )
-    found = {label: _at(path, keys) for label, path in paths.items()}
-    names: dict[Any, str] = {}  # of agents whose names do not stand in the data
-    for label, path in paths.items():
-        inside = {recording.agent for recording in found[label]}
-        if inside == {""} or (isinstance(label, str) and len(inside) == 1):
-            where = Path(os.path.abspath(path))
-            name = (
-                path.removeprefix(MINARI) if path.startswith(MINARI) else where.stem if where.is_file() else where.name
+    for label, value in own.items():
+        if not (isinstance(label, str) and isinstance(value, Iterable)):
+            raise InvalidParameterError(f"Agents must be paths, or names with iterables; {shown(value)} was given.")
+    for a, b in combinations(paths.values(), 2):
+        if os.path.realpath(a) == os.path.realpath(b):
+            raise InvalidDataError(
+                f"Agents must have recordings of their own; {a} and {b} are the same; leave one out."
             )
-            names[label] = label if isinstance(label, str) else name
-    times, folders = (
-        Counter(names.values()),
-        {label: Path(os.path.abspath(path)).parent for label, path in paths.items()},
-    )
-    # Folders of one name are told apart by where they lie.
-    names = {label: f"{folders[label].name}/{name}" if times[name] > 1 else name for label, name in names.items()}
-    inside = {recording.agent for label in paths if label not in names for recording in found[label]}
-    twice = [name for name, n in Counter([*names.values(), *own, *inside]).items() if n > 1]
-    if twice:
-        raise InvalidDataError(f"Agents must have names of their own; two are called {twice[0]}; rename one.")
-    listed, times = [], Counter(Path(path).name for path in paths.values())
+    found = {label: _at(path, keys) for label, path in paths.items()}
+    empty = [paths[label] for label in paths if not found[label]]
+    if empty:
+        raise InvalidDataError(f"Every agent must have an episode; {empty[0]} has none; leave it out.")
+    folder = {label: Path(os.path.abspath(path)).parent.name for label, path in paths.items()}
+    # Names in the data come first, then those of a mapping, then those of files and folders, if need be with the folder
+    # that they lie in.
+    inside = {label for label in paths if all(recording.agent for recording in found[label])}
+    names = {label: label if isinstance(label, str) else _name(paths[label]) for label in paths if label not in inside}
+    times = Counter(names.values())
+    names = {label: f"{folder[label]}/{name}" if times[name] > 1 else name for label, name in names.items()}
+    all_names = [*names.values(), *own, *{recording.agent for label in inside for recording in found[label]}]
+    if len(set(all_names)) < len(all_names):
+        twice = Counter(all_names).most_common(1)[0][0]
+        raise InvalidDataError(f"Agents must have names of their own; two are called {twice}; rename one.")
+    listed, files = [], Counter(Path(path).name for path in paths.values())
     for label, path in paths.items():
-        several = (
-            label not in names and times[Path(path).name] > 1
-        )  # tables of one name, which may hold the same agents
+        same = label in inside and files[Path(path).name] > 1  # tables of one name may hold the same agents
+        root = os.path.dirname(path) if os.path.isfile(path) else path
         for recording in found[label]:
             agent = names.get(label, recording.agent)
-            source = f"{folders[label].name}/{recording.source}" if several else recording.source
-            shown_as = os.path.join(os.path.dirname(path) if os.path.isfile(path) else path, recording.source)
+            source = f"{folder[label]}/{recording.source}" if same else recording.source
+            shown_as = os.path.join(root, recording.source)
             listed.append(recording._replace(agent=agent, source=source, path=shown_as, cuts=(Cut(agent),)))
     return listed, {agent: _own(agent, episodes) for agent, episodes in own.items()}
+
+
+def _name(path: str) -> str:
+    where = Path(os.path.abspath(path))
+    return path.removeprefix(MINARI) if path.startswith(MINARI) else where.stem if where.is_file() else where.name
 
 
 def _own(agent: str, episodes: Iterable[Any]) -> Iterator[Recording]:
@@ -86,15 +83,9 @@ def _own(agent: str, episodes: Iterable[Any]) -> Iterator[Recording]:
         pair = isinstance(episode, tuple) and len(episode) == 2
         x, actions = (plain_array(part) for part in (episode if pair else (episode, [])))
         if x is None or actions is None or x.ndim == 0:
-            raise InvalidDataError(
-                f"Episodes of {agent} must be arrays, or pairs with actions; {shown(episode)} was given."
-            )
-        content, name = Content(x, actions if pair else None), f"episode {i}"
-        yield Recording(agent, name, "", "Python", partial(_given, content), f"{agent}/{name}", (Cut(agent),))
-
-
-def _given(content: Content) -> Content:
-    return content
+            raise InvalidDataError(f"Episodes must be arrays, or pairs with actions; {agent} has {shown(episode)}.")
+        read, name = partial(Content, x, actions if pair else None), f"episode {i}"
+        yield Recording(agent, name, "", "Python", read, f"{agent}/{name}", (Cut(agent),))
 
 
 def _at(given: str, keys: tuple[str, ...]) -> list[Recording]:
@@ -105,9 +96,7 @@ def _at(given: str, keys: tuple[str, ...]) -> list[Recording]:
     if not path.exists():
         raise InvalidDataError(f"There must be an agent's recordings at {path}; nothing is there; check the name.")
     if path.resolve() == Path(path.resolve().anchor):
-        raise InvalidDataError(
-            f"Recordings must have a folder of their own; {path} is the whole disk; choose a folder."
-        )
+        raise InvalidDataError(f"Recordings must have a folder of their own; {path} is the whole disk.")
     if (path / tables.LEROBOT).is_file():
         return tables.lerobot_dataset(path, keys)
     if any(_is_minari(folder / minari.METADATA) for folder in (path, path / "data")):
@@ -129,7 +118,9 @@ def _at(given: str, keys: tuple[str, ...]) -> list[Recording]:
         several = " and ".join(f"{len(own)} {name} ({own[0].name}, ...)" for name, own in kinds.items())
         raise InvalidDataError(f"A folder must hold one kind of recordings; {path} has {several}; move the others.")
     ((kind, own),) = kinds.items()
-    return arrays.array_file(path, keys) if own == [path] and kind == "NumPy files" else FILES[kind][1](own, path, keys)
+    if path.is_file() and kind == "NumPy files":
+        return arrays.array_file(path, keys)
+    return FILES[kind][1](own, path, keys)
 
 
 def _is_minari(metadata: Path) -> bool:

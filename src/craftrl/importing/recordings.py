@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", "
 CONTAINERS = "mov,mp4,matroska,webm,avi,asf,mpeg,mpegts,mpegvideo,m4v,h264,hevc,flv,ogg,nut,ivf"
 GREY = "gray"  # pixel formats that begin so have one channel
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Frame = tuple[float | None, Callable[[], NDArray[Any]]]  # its time in seconds, where it is known, and what decodes it
 
 
@@ -66,6 +68,21 @@ class Recording(NamedTuple):
     read: Callable[[], Content]
     path: str = ""
     cuts: tuple[Cut, ...] = ()
+
+
+_held: list[Any] = []
+
+
+def held(read: Callable[P, T]) -> Callable[P, T]:
+    """A function that reads a file of many recordings: what it gave last is kept while these are taken from it."""
+    _held.append(lru_cache(maxsize=1)(read))
+    return _held[-1]
+
+
+def release() -> None:
+    """Give back the memory of what is `held`."""
+    for read in _held:
+        read.cache_clear()
 
 
 def stamp(path: Path) -> str:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.data.files import UNREADABLE
 from craftrl.errors import InvalidDataError, require
-from craftrl.importing.recordings import Content, Frame, Recording, in_order, name_in, picture, stamp, video
+from craftrl.importing.recordings import Content, Frame, Recording, held, in_order, name_in, picture, stamp, video
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -37,8 +36,8 @@ def table_files(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> lis
     """Each episode in the tables is a recording."""
 
     def read(file: Path, version: str, i: int) -> Content:
-        held = _episodes(file, version, keys)
-        return Content(held.x[held.rows[i]], None if held.actions is None else held.actions[held.rows[i]])
+        own = _episodes(file, version, keys)
+        return Content(own.x[own.rows[i]], None if own.actions is None else own.actions[own.rows[i]])
 
     found = []
     for file in files:
@@ -58,7 +57,7 @@ class _Episodes(NamedTuple):
     rows: list[NDArray[np.int64]]
 
 
-@lru_cache(maxsize=1)  # a file is held while its episodes are read
+@held
 def _episodes(path: Path, version: str, keys: tuple[str, ...]) -> _Episodes:
     table = _table(path)
     names, lower = table.column_names, {name.lower(): name for name in table.column_names}
@@ -169,9 +168,9 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
             raise InvalidDataError(f"A dataset must hold its data itself; {root} takes {path}, which lies elsewhere.")
         return path
 
-    def content(number: int, n: int, row: dict[str, Any]) -> Content:
-        path = file("data", row, "data")
-        table = _held_table(path)
+    def read(row: dict[str, Any]) -> Content:
+        number, n, path = int(row["episode_index"]), int(row["length"]), file("data", row, "data")
+        table = _held_table(path, stamp(path))
         own = table.filter(np.asarray(table.column("episode_index")) == number)
         actions = _numbers(own, ["action"], path) if "action" in kinds else None
         if kinds[key] == "video":
@@ -182,15 +181,6 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
             images = [io.BytesIO(image["bytes"]) for image in own.column(key).to_pylist()]
             return Content(((i / fps, partial(picture, image, path)) for i, image in enumerate(images)), actions)
         return Content(_numbers(own, [key], path), actions)
-
-    def read(row: dict[str, Any]) -> Content:
-        try:
-            return content(int(row["episode_index"]), int(row["length"]), row)
-        except InvalidDataError:
-            raise
-        except UNREADABLE as error:
-            number = row["episode_index"]
-            raise InvalidDataError(f"Episode {number} of {root} cannot be read ({error!r}); copy it again.") from error
 
     columns = ["episode_index", "length", "data/chunk_index", "data/file_index"]
     if kinds[key] == "video":
@@ -210,7 +200,10 @@ def lerobot_dataset(root: Path, keys: tuple[str, ...]) -> list[Recording]:
     return [Recording("", f"episode {row['episode_index']}", version, "LeRobot", partial(read, row)) for row in rows]
 
 
-_held_table = lru_cache(maxsize=1)(_table)  # the file of `data` that was read last: many episodes share one
+@held
+def _held_table(path: Path, version: str) -> Table:
+    """A file of `data`: many episodes share one."""
+    return _table(path)
 
 
 def _exactly(n: int, frames: Any, name: str) -> Iterator[Frame]:

@@ -28,6 +28,7 @@ from craftrl.core.losses import FIXED_POINT, best_bins, best_relabelling, separa
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
+from craftrl.core.trace import FinitePairModel
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import Counter, count_groups
 from craftrl.engine.packing import Part, Parts, View, Words, pack_coordinates, pack_functions
@@ -363,6 +364,11 @@ class PreparedCounting(PreparedOracle):
         chain = self._markov(first == CONSTANT)
         return chain.beyond_losses([max(first, 0), *others], grid) / FIXED_POINT
 
+    def chain_costs(self, path: Sequence[int], grid: Grid) -> list[NDArray[np.float64]]:
+        """What coupling "markov" charges all pairs of encoders of h and h+1, in nats, for every h; from one start the
+        first ones are the constant encoder alone. Exact for those of the path and the most promising others."""
+        return self._markov(self._one_start).costs([0 if self._one_start else path[0], *path[1:]], grid)
+
     def _markov(self, one_start: bool) -> MarkovChain:
         """What does not depend on the grid is counted once."""
         if one_start not in self._chains:
@@ -408,21 +414,6 @@ class FiniteEncoder(ValueEncoder, Savable):
                 f"wanted of {len(functions)} that were given."
             )
         return cls(functions[parts["index"]], **parts)
-
-
-@dataclass(frozen=True)
-class FinitePairModel(Savable):
-    """f_h = (phi_i, phi_j, table): indices into Phi_h and Phi_{h+1}, and the bins of each pair of values.
-
-    i      CONSTANT (-1) for the constant encoder that starts a chain
-    table  int (N_s, N_s, K-1)
-    loss   the mean loss per pair, in nats
-    """
-
-    i: int
-    j: int
-    table: Ints
-    loss: float
 
 
 @dataclass(frozen=True)
