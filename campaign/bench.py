@@ -90,12 +90,6 @@ class Bench:
         return SingleObservation(CoordinateOracle()).fit(self.x, self.tau.agent)
 
     @cached_property
-    def saved_single(self) -> Path:
-        path = self.new()
-        self.single.save(path)
-        return path
-
-    @cached_property
     def saved_network(self) -> Path:
         path = self.new()
         self.network[0].save(path)

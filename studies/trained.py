@@ -213,6 +213,9 @@ class NearestCentre(TrunkEncoder):
         means = KMeans(k, n_init=4, random_state=0).fit(z * scale)
         return cls(trunk, device, scale, means.cluster_centers_)
 
+    def __call__(self, x: NDArray[Any]) -> Ints:
+        return self.of_features(self.features(x)) if len(x) else np.empty(0, dtype=np.int64)
+
     def of_features(self, z: Floats) -> Ints:
         distance = (self.centres**2).sum(axis=1) - 2 * (z * self.scale) @ self.centres.T
         return distance.argmin(axis=1)

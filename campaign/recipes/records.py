@@ -39,7 +39,7 @@ INNER: dict[str, str] = {
     "restored": "asked by load",
     "same_value": "asked by ==",
     "refits": "asked by diagnose",
-    "check_memory": "asked by prepare",
+    "sizes": "asked by prepare",
     "encoder": "asked by fit",
     "pack": "asked by fit",
     "evaluate": "asked by fit",

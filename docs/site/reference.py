@@ -33,7 +33,7 @@ PARTS = {
     "envs": ["craftrl.envs"],
     "paper": ["craftrl.paper"],
     "testing": ["craftrl.testing"],
-    "core": ["craftrl.core.craft", "craftrl.core.trace", "craftrl.core.clusters", "craftrl.core.merging"],
+    "core": ["craftrl.core.grid", "craftrl.core.trace"],
     "engine": ["craftrl.engine"],
 }
 

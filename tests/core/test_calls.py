@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from craftrl import CRAFT, FiniteOracle
-from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import Bounds, craft
+from craftrl.core.oracle import OracleCalls
 from random_worlds import random_problem
 from shipped import BOUNDS, ORACLES, data, fitted, rows_of
 

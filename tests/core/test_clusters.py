@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from craftrl import CRAFT
 from craftrl.core import losses
-from craftrl.core.clusters import cluster_pairs, heaviness_threshold, near, scan
+from craftrl.core.clusters import cluster_pairs, heaviness_threshold, scan
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
 from craftrl.core.valleys import hills
@@ -111,6 +111,11 @@ def test_the_scan_of_occupied_bins_is_that_of_the_whole_spectrum(which):
     spectrum = drawn(*shape)
     expected = np.where(spectrum > 0, literal_scan(spectrum, threshold), -1)
     assert np.array_equal(clusters_of(scan, spectrum, threshold), expected)
+    occupied = np.argwhere(spectrum > 0)
+    for members, extent in scan(occupied, spectrum[tuple(occupied.T)], threshold, len(spectrum)):
+        first, last = np.transpose(extent)
+        assert (first <= occupied[members]).all()
+        assert (occupied[members] <= last).all()
 
 
 def test_two_axes_join_diagonal_neighbours_and_keep_distant_ones_apart():
@@ -151,13 +156,6 @@ def test_six_agents_on_a_fine_grid_need_no_grid():
     found = cluster_pairs(bins, np.zeros(30, dtype=int), 1, 100, 4, scan)
     assert found.cluster.tolist() == [0] * 10 + [-1] * 10 + [1] * 10  # two bins from the first: lost, as in the scan
     assert found.clusters[1].bins == ((39, 41), (0, 2), (98, 99), (59, 61), (0, 1))
-
-
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**32 - 1))
-def test_near_bins_are_all_of_them(n_axes, distance, seed):
-    bins = np.unique(np.random.default_rng(seed).integers(0, 6, size=(12, n_axes)), axis=0)
-    for centre, found in zip(bins, near(bins, bins, distance)):
-        assert found.tolist() == np.flatnonzero(np.abs(bins - centre).max(axis=1) <= distance).tolist()
 
 
 def test_the_nearest_grid_point_is_hardly_worse_than_the_best_corner(monkeypatch):

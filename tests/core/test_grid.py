@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from craftrl.core.grid import Grid, check_nu
+from craftrl.core.grid import Grid, check_bound
 from craftrl.errors import InvalidParameterError
 
 
@@ -51,4 +51,4 @@ def test_eta_must_be_a_share_of_the_rarer_agent(eta):
 @pytest.mark.parametrize("nu", [0, 1.1, math.nan])
 def test_nu_must_be_a_share(nu):
     with pytest.raises(InvalidParameterError, match=r"nu must lie in \(0, 1\]; nu ="):
-        check_nu(nu)
+        check_bound("nu", nu)

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.core.clusters import PairClusters
 from craftrl.core.learned import Profiles
 from craftrl.core.splitting import split_by_profile
+from craftrl.core.trace import Cluster
 
 
 def clusters(*s_pred: int, rows: int = 60) -> PairClusters:
     """One cluster of `rows` trajectories for each predecessor named."""
-    found = tuple(FoundCluster(s, ((0, 1),), rows) for s in s_pred)
+    found = tuple(Cluster(s, ((0, 1),), rows) for s in s_pred)
     return PairClusters(np.repeat(np.arange(len(found)), rows), found, np.zeros((max(s_pred) + 1, 2), dtype=np.int64))
 
 

@@ -151,6 +151,15 @@ def test_trajectories_that_are_over_do_not_count():
     assert chained_evidence(codes, tau) == pytest.approx((2 * -np.log(1 / 8) + 2 * -np.log(1 / 2)) / 6)
 
 
+def test_trajectories_without_a_pair_change_nothing():
+    """Agents are as frequent as their pairs are, and not as their clips: those of one step say nothing."""
+    pairs = [[np.array([0, 1])] * 3, [np.array([0, 0])] * 2]
+    more = [pairs[0], pairs[1] + [np.array([0])] * 20]
+    codes = [[np.zeros(25, dtype=int)[:n], np.r_[1, 1, 1, 0, 0, np.full(20, -1)][:n]] for n in (5, 25)]
+    evidence = [chained_evidence(own, TrajectoryDataset.from_episodes(x)) for own, x in zip(codes, (pairs, more))]
+    assert evidence[0] == pytest.approx(evidence[1])
+
+
 # -- oracles that train -----------------------------------------------------------------------------------------------
 
 

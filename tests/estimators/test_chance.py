@@ -29,7 +29,7 @@ def network():
     from craftrl import NeuralOracle, Training
 
     training = Training(epochs=6, patience=5, plateau=2, batch=128, lr=5e-3, device="cpu")
-    return NeuralOracle(dim=16, training=training, heads=training.but(epochs=4))
+    return NeuralOracle(dim=16, networks=1, training=training, heads=training.but(epochs=4))
 
 
 def arrays(tau):

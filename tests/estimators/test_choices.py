@@ -133,7 +133,9 @@ def test_choices_made_for_one_reason_share_a_sentence():
 
 
 def test_choices_of_a_network_name_it_briefly():
-    model = fitted(CRAFT(NeuralOracle(dim=8, training=TRAINING, heads=TRAINING), **BOUNDS), *rows_of("features"))
+    model = fitted(
+        CRAFT(NeuralOracle(dim=8, networks=1, training=TRAINING, heads=TRAINING), **BOUNDS), *rows_of("features")
+    )
     assert model.choices_[0].setting == "coupling = independent"
 
 

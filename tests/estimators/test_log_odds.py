@@ -54,7 +54,7 @@ def trained_network():
     from craftrl import NeuralOracle, Training
 
     training = Training(epochs=16, patience=5, batch=128, lr=5e-3, device="cpu")
-    return NeuralOracle(dim=32, training=training, heads=training.but(epochs=2))
+    return NeuralOracle(dim=32, networks=1, training=training, heads=training.but(epochs=2))
 
 
 @pytest.mark.parametrize("oracle", [products, trained_network])

@@ -5,8 +5,8 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import ClassifierOracle, TrajectoryDataset
-from craftrl.core.calls import OracleCalls
 from craftrl.core.encoders import read_states
+from craftrl.core.oracle import OracleCalls
 from craftrl.estimators.fused_states import fused_states
 from craftrl.estimators.matching import match_states
 from craftrl.estimators.misread import corrected

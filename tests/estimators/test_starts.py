@@ -152,7 +152,9 @@ def test_an_oracle_that_cannot_find_starts_says_so():
 
     class Plain(Oracle):
         def prepare(self, tau):
-            return Prepared()
+            prepared = Prepared()
+            prepared.tau = tau
+            return prepared
 
     x, agent, _ = bits(20, [0.5, 0.5])
     with pytest.raises(InvalidParameterError, match="start='find' needs an oracle that can group"):

@@ -71,12 +71,12 @@ def test_a_network_learns_from_features_in_units_a_million_times_apart():
 
 def test_one_classifier_serves_all_steps_where_they_are_alike_and_each_its_own_where_they_are_not():
     data = positions(600, horizon=4)
-    assert ClassifierOracle(TREE, repeats=1).prepare(data.tau).pairs.together
+    assert ClassifierOracle(TREE, repeats=1).prepare(data.tau).together
     rng = np.random.default_rng(0)
     turned = [data.tau.at(h) @ rng.normal(size=(4, 4)) for h in range(1, 5)]
     x = np.stack(turned, axis=1)
     tau = TrajectoryDataset.from_arrays([x[:600], x[600:]])
-    assert not ClassifierOracle(TREE, repeats=1).prepare(tau).pairs.together
+    assert not ClassifierOracle(TREE, repeats=1).prepare(tau).together
 
 
 def test_known_states_steady_a_classifiers_log_odds():

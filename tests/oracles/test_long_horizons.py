@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.oracles import pair_classifiers
+from craftrl.oracles import classifier
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.states.accuracy import accuracy_by_step
 
@@ -46,22 +46,23 @@ def test_the_step_is_a_feature_that_linear_classifiers_can_take(long):
     """Products with h up to H kept the solver from converging, of which scikit-learn warned at every clone."""
     prepared = ClassifierOracle(PRODUCTS, folds=2, repeats=1).prepare(long[0])
     f = prepared.log_odds(Grid.from_bounds(1.0, 0.2), "independent")
-    assert prepared.pairs.together
+    assert prepared.together
     x = np.stack([long[0].at(h) for h in range(1, 41)], axis=1)
     assert np.corrcoef(f.f(x)[:, 30, 0], f.bins[:, 30, 0])[0, 1] > 0.95  # new data is asked about in the same way
 
 
 def test_many_questions_at_once_are_answered_as_one_after_the_other(long, monkeypatch):
     tau, state = long
-    pairs = ClassifierOracle(DecisionTreeClassifier(min_samples_leaf=20), folds=2, repeats=2).prepare(tau).pairs
-    rows = np.flatnonzero(np.arange(tau.n) % 3 == 0)
+    label = np.where(np.arange(tau.n) % 3 == 0, state[:, 4], -1)
+    oracle, grid = (
+        ClassifierOracle(DecisionTreeClassifier(min_samples_leaf=20), folds=2, repeats=2),
+        Grid.from_bounds(1.0, 0.2),
+    )
 
-    def asked():
-        rng = np.random.default_rng(0)
-        before = pairs.beside_predecessors(5, state[:, 4], rows, rng)
-        return before, pairs.beside_successors(6, rows, rng)
+    def profiles():
+        prepared = oracle.prepare(tau)
+        return prepared.profiles(5, label, prepared.log_odds(grid, "independent"), grid).values
 
-    together = asked()
-    monkeypatch.setattr(pair_classifiers, "AT_ONCE", 1)
-    for found, expected in zip(together, asked()):
-        assert np.allclose(found, expected, atol=1e-12)
+    together = profiles()
+    monkeypatch.setattr(classifier, "AT_ONCE", 1)
+    assert np.allclose(profiles(), together, atol=1e-12, equal_nan=True)

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from lemmas import recursive_step_holds, recursive_step_sample_size
 
-from craftrl.core.clusters import heaviness_threshold, scan
+from craftrl.core.clusters import heaviness_threshold, merge_clusters, scan
 from craftrl.core.grid import Grid
-from craftrl.core.merging import merge_clusters
 
 DELTA = 0.1
 H, STEP = 3, 2
@@ -92,10 +91,11 @@ def errors_after_one_step(labelled: np.ndarray, bins: np.ndarray) -> float:
         for members, _ in scan(occupied[:, None], spectrum[occupied], threshold, GRID.size):
             clusters.append(labelled[s_pred] * np.isin(bins, occupied[members]))
             predecessors.append(s_pred)
-    states, _ = merge_clusters(predecessors, CountSeparation(clusters).loss)
-    if len(states) != 2:
+    state_of, _ = merge_clusters(predecessors, CountSeparation(clusters).loss)
+    if state_of.max(initial=-1) != 1:
         return 1.0
-    right = np.array([[sum(clusters[c] for c in members)[:, s].sum() for s in (0, 1)] for members in states])
+    members = [[c for c, own in zip(clusters, state_of) if own == state] for state in (0, 1)]
+    right = np.array([[sum(own)[:, s].sum() for s in (0, 1)] for own in members])
     return 1 - max(right.trace(), np.fliplr(right).trace()) / n
 
 

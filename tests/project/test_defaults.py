@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import CRAFT
+from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, NeuralOracle
 from craftrl.cli.fit import fit
 from craftrl.data.inputs import as_dataset
 from craftrl.estimators.choices import choose_oracle
@@ -36,7 +37,7 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
     said = {row[0]: row[column] for row in TABLE}
     tau = as_dataset(DATA[kind], np.repeat([0, 1], 4)).tau
     oracle, _ = choose_oracle("auto", tau)
-    reading = CRAFT()._reading(oracle, oracle.prepare(tau), tau)
+    reading = CRAFT()._reading(oracle, oracle.prepare(tau))
     assert said.pop("oracle") == type(oracle).__name__
     assert {said.pop(name) for name in ("alpha", "eta", "nu", "horizon")} == {"from the data"}
     assert said == {
@@ -52,3 +53,11 @@ def test_the_command_line_leaves_as_much_to_the_data():
     options = inspect.signature(fit).parameters
     assert set(SAID) - set(options) == {"clusterer"}
     assert {options[name].default for name in SAID if name in options} == {"auto", None}
+
+
+def test_the_refits_of_a_diagnosis_are_those_of_the_page():
+    pytest.importorskip("torch")
+    page = (Path(__file__).parents[2] / "docs/which-oracle.md").read_text()
+    said = re.search(r"\| refits in `diagnose` by default \|(.+)\|", page)[1].split("|")
+    oracles = CoordinateOracle(), ClassifierOracle(DecisionTreeClassifier()), NeuralOracle()
+    assert [cell.strip() for cell in said] == [str(oracle.refits() or "none") for oracle in oracles]

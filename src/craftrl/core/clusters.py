@@ -1,53 +1,46 @@
-"""Pairs of observations to clusters: which values of f_h belong to one successor.
+"""Pairs of observations to clusters, which values of f_h belong to one successor; and clusters to states.
 
 The pairs of each predecessor are counted by their value of f_h. A cluster is a run of heavy bins, widened by one bin on
 either side. With K agents f_h has K - 1 values, and a run is a connected component of heavy bins in a space of K - 1
-axes, of which only the occupied bins are ever held.
+axes, of which only the occupied bins are ever held. Clusters of different predecessors that cannot be told apart are
+one state.
 
-Paper: Algorithm 2, Lines 11-21 and 39-43
+Paper: Algorithm 2, Lines 11-45
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.core.labels import Labels, paired, renamed, tally
+from craftrl.core.oracle import Separation
+from craftrl.core.trace import Cluster, Comparison, Extent
 
 __all__ = [
+    "CHANCE_HALF",
     "Clusterer",
-    "Extent",
-    "FoundCluster",
     "PairClusters",
     "cluster_pairs",
     "heaviness_threshold",
-    "near",
+    "merge_clusters",
     "scan",
 ]
 
-Ints = NDArray[np.integer]
-Extent = tuple[tuple[int, int], ...]  # (first, last) bin along each axis
+CHANCE_HALF = 0.5  # L(g) lies in [0, 2] and chance is 1: above 1/2 the two are not separable
+NOTHING_TOLD = 0.75  # what it takes to join two clusters of one predecessor, whose log-odds differ
 
 # From the occupied bins (m, K-1) of one predecessor in lexicographic order, their counts (m,), the heaviness threshold
 # and |Xi| to the clusters: the occupied bins of each, and its extent.
-Clusterer = Callable[[Ints, Ints, float, int], list[tuple[NDArray[np.int64], Extent]]]
-
-
-@dataclass(frozen=True)
-class FoundCluster:
-    """One D_new_pairs: whose successors, which bins (first, last) along each axis, how many pairs."""
-
-    s_pred: int
-    bins: Extent
-    size: int
+Clusterer = Callable[[Ints, Ints, float, int], list[tuple[Ints, Extent]]]
 
 
 @dataclass(frozen=True)
 class PairClusters:
-    """The clusters of all predecessors at one step.
+    """The clusters of one step.
 
     cluster   int (n,): the cluster of every trajectory's pair, -1 for none
     clusters  in scan order, predecessor by predecessor
@@ -56,8 +49,8 @@ class PairClusters:
     """
 
     cluster: Labels
-    clusters: tuple[FoundCluster, ...]
-    spectra: NDArray[np.int64]
+    clusters: tuple[Cluster, ...]
+    spectra: Ints
 
 
 def heaviness_threshold(h: int, H: int, nu: float, n: int) -> float:
@@ -77,34 +70,29 @@ def cluster_pairs(
 
     Paper: Lines 12-21
     """
-    values, value = _values(bins, grid_size)
+    n_axes = bins.shape[1]
+    if n_axes == 1:
+        values, value = np.arange(grid_size)[:, None], bins[:, 0]
+    else:  # only those that occur, in lexicographic order, in which no pair at all comes first
+        values, value = np.unique(bins, axis=0, return_inverse=True)
+        no_pair = int(len(values) > 0 and values[0, 0] < 0)
+        values, value = values[no_pair:], value.reshape(-1) - no_pair
     of_pair = paired(label, value, len(values))
     counts = tally(of_pair, n_states * len(values)).reshape(n_states, len(values))
     cluster_of = np.full(counts.shape, -1, dtype=np.int64)
-    found: list[FoundCluster] = []
+    found: list[Cluster] = []
     for s_pred, own in enumerate(counts):
         occupied = np.flatnonzero(own)
         for members, extent in clusterer(values[occupied], own[occupied], threshold, grid_size):
             cluster_of[s_pred, occupied[members]] = len(found)
-            found.append(FoundCluster(s_pred, extent, int(own[occupied[members]].sum())))
-    spectra = np.zeros((n_states, bins.shape[1], grid_size), dtype=np.int64)
-    for axis in range(bins.shape[1]):
+            found.append(Cluster(s_pred, extent, int(own[occupied[members]].sum())))
+    spectra = np.zeros((n_states, n_axes, grid_size), dtype=np.int64)
+    for axis in range(n_axes):
         np.add.at(spectra[:, axis].T, values[:, axis], counts.T)
-    if bins.shape[1] == 1:
-        spectra = spectra[:, 0]
-    return PairClusters(renamed(of_pair, cluster_of.ravel()), tuple(found), spectra)
+    return PairClusters(renamed(of_pair, cluster_of.ravel()), tuple(found), spectra[:, 0] if n_axes == 1 else spectra)
 
 
-def _values(bins: Ints, grid_size: int) -> tuple[Ints, Labels]:
-    """The values (m, K-1) of f_h that occur, in lexicographic order, and which of them each pair has, -1 for none."""
-    if bins.shape[1] == 1:
-        return np.arange(grid_size)[:, None], bins[:, 0]
-    values, value = np.unique(bins, axis=0, return_inverse=True)
-    none = int(len(values) > 0 and values[0, 0] < 0)  # where there is no pair, which comes first
-    return values[none:], value.reshape(-1) - none
-
-
-def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list[tuple[NDArray[np.int64], Extent]]:
+def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list[tuple[Ints, Extent]]:
     """The paper's scan: its clusters in the order in which it meets them.
 
     A cluster starts at a heavy bin none of whose neighbours is taken; it is all heavy bins connected with that one,
@@ -114,61 +102,73 @@ def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list
 
     Paper: Lines 17-21, 39-43
     """
-    if occupied.shape[1] == 1:
-        return _scan_line(occupied[:, 0], counts >= threshold, grid_size)
-    heavy = np.flatnonzero(counts >= threshold)
-    beside, too_near = near(occupied, occupied[heavy], 1), near(occupied[heavy], occupied[heavy], 2)
-    place = {int(bin_): i for i, bin_ in enumerate(heavy)}
-    taken = np.zeros(len(occupied), dtype=bool)
-    blocked = np.zeros(len(heavy), dtype=bool)
-    found = []
-    for start in range(len(heavy)):
+    heavy = counts >= threshold
+    taken, blocked = np.zeros((2, len(counts)), dtype=bool)
+    found: list[tuple[Ints, Extent]] = []
+    for start in np.flatnonzero(heavy).tolist():
         if blocked[start]:
             continue
-        component, stack = {start}, [start]
+        core, wide, around = np.zeros((3, len(counts)), dtype=bool)
+        core[start] = True
+        stack = [start]
         while stack:
-            for bin_ in beside[stack.pop()].tolist():
-                i = place.get(bin_)
-                if i is not None and i not in component and not taken[bin_]:
-                    component.add(i)
-                    stack.append(i)
-        core = sorted(component)
-        wide = np.unique(np.concatenate([beside[i] for i in core]))
-        members = wide[~taken[wide]]
-        taken[members] = True
-        blocked[np.concatenate([too_near[i] for i in core])] = True
-        first, last = occupied[heavy[core]].min(axis=0), occupied[heavy[core]].max(axis=0)
-        found.append(
-            (members, tuple((max(int(a) - 1, 0), min(int(b) + 1, grid_size - 1)) for a, b in zip(first, last)))
-        )
+            distance = np.abs(occupied - occupied[stack.pop()]).max(axis=1)
+            beside = distance <= 1
+            wide |= beside
+            around |= distance <= 2
+            new = beside & heavy & ~taken & ~core
+            core |= new
+            stack += np.flatnonzero(new).tolist()
+        members = np.flatnonzero(wide & ~taken)
+        able = occupied[core & ~blocked]  # to start a cluster; one that is not is a margin, which has none of its own
+        covered = np.concatenate([able - 1, able + 1, occupied[members]]).clip(0, grid_size - 1)
+        found.append((members, tuple(zip(covered.min(axis=0).tolist(), covered.max(axis=0).tolist()))))
+        taken |= wide
+        blocked |= around
     return found
 
 
-def _scan_line(position: Ints, heavy: NDArray[np.bool_], grid_size: int) -> list[tuple[NDArray[np.int64], Extent]]:
-    """The same for two agents: j, j' and the bins from j - 1 to j' as in Lines 17-21."""
-    bins = position.tolist()
-    found: list[tuple[NDArray[np.int64], Extent]] = []
-    j_next, n_xi = 0, grid_size - 1
-    for i in np.flatnonzero(heavy).tolist():
-        j = bins[i]
-        if j < j_next:
-            continue
-        end = i
-        while end + 1 < len(bins) and heavy[end + 1] and bins[end + 1] == bins[end] + 1:
-            end += 1
-        j_prime = min(bins[end] + 1, n_xi)
-        first = max(0, j - 1)
-        covered = range(np.searchsorted(position, first), np.searchsorted(position, j_prime, side="right"))
-        found.append((np.array(covered, dtype=np.int64), ((first, j_prime),)))
-        j_next = j_prime + 2
-    return found
+def merge_clusters(
+    predecessors: Sequence[int], separation: Separation, strays: bool = False
+) -> tuple[Labels, tuple[Comparison, ...]]:
+    """The state of h+1 that each cluster is part of, and every comparison made on the way.
 
+    `predecessors[c]` is s_pred of cluster c; clusters come in the order of the scan, predecessor by predecessor.
+    A cluster joins the first state that no cluster of its own predecessor has joined and from which it cannot be
+    told apart. New states wait until their predecessor is done: two successors of one predecessor differ.
 
-def near(bins: Ints, centres: Ints, distance: int) -> list[NDArray[np.int64]]:
-    """For every centre the bins (m, axes) within a distance of it along every axis, ascending."""
-    from scipy.spatial import cKDTree
+    With `strays` they need not: log-odds that scatter may set a part of a successor aside. So clusters of one
+    predecessor are one state as well if nothing whatever tells their observations apart.
 
-    if not len(centres):
-        return []
-    found = cKDTree(bins).query_ball_point(centres, distance, p=np.inf, return_sorted=True)
-    return [np.array(each, dtype=np.int64) for each in found]
+    States are compared one after the other, since the first that merges is the last that is needed and some oracles
+    train for each; all at once where `separation` has a method `losses` for that.
+
+    Paper: Lines 12-15, 22-45
+    """
+    states: list[list[int]] = []
+    comparisons: list[Comparison] = []
+    at_once = getattr(separation, "losses", None)
+    for s_pred in sorted(set(predecessors)):
+        merged_already: set[int] = set()
+        new_states: list[list[int]] = []
+        for c in (c for c, pred in enumerate(predecessors) if pred == s_pred):
+            candidates = states + new_states if strays else states
+            losses = None if at_once is None else at_once(c, candidates)
+            for s, members in enumerate(candidates):
+                if s in merged_already and not strays:
+                    continue
+                loss = float(separation(c, members) if losses is None else losses[s])
+                own = s in merged_already or s >= len(states)  # a cluster of this predecessor is in it
+                merged = loss > (NOTHING_TOLD if own else CHANCE_HALF)
+                comparisons.append(Comparison(cluster=c, state=s, loss=loss, merged=merged))
+                if merged:
+                    members.append(c)
+                    merged_already.add(s)
+                    break
+            else:
+                new_states.append([c])
+        states += new_states
+    state_of = np.empty(len(predecessors), dtype=np.int64)
+    for s, members in enumerate(states):
+        state_of[members] = s
+    return state_of, tuple(comparisons)

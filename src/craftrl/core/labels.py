@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
+
 __all__ = ["Labels", "n_labels", "paired", "renamed", "tally"]
 
-Labels = NDArray[np.integer]
+Labels = Ints
 
 
 def renamed(label: Labels, names: Labels) -> NDArray[np.int64]:

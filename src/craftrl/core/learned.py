@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Floats
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
 from craftrl.core.oracle import EncoderFit, LogOdds, PreparedOracle
@@ -28,7 +29,7 @@ class Profiles:
     n_before  S
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     n_before: int
 
 
@@ -39,25 +40,18 @@ class PreparedLearned(PreparedOracle):
 
     @abstractmethod
     def log_odds_given(self, h: int, label: Labels, f: LogOdds, grid: Grid) -> NDArray[np.int16]:
-        """The bins of f_h (n, K-1) once the states `label` (n,) of x_h are known, -1 for unknown.
-
-        f_h depends on x_h through its state alone, which steadies answers that scatter.
-        """
+        """The bins of f_h (n, K-1) once the states `label` (n,) of x_h are known, which steadies what scatters."""
 
     def profiles(self, h: int, label: Labels, f: LogOdds, grid: Grid) -> Profiles | None:
         """Log-odds of every x_{h+1} beside each state `label` (n,) of h, and beside what may follow; None: not known.
 
-        They are the same for observations x_{h+1} of the same state, so that clusters in which they are of several
-        kinds are taken apart (`craftrl.core.splitting`).
+        Clusters in which they are of several kinds are taken apart (`craftrl.core.splitting`).
         """
         return None
 
     @abstractmethod
     def share(self, labels: Labels, n_states: int, name: str) -> EncoderFit:
-        """One encoder for all steps, from the states (n, H) of all observations, -1 for unassigned.
-
-        `name` tells training runs apart where there are several.
-        """
+        """One encoder for all steps, from all states (n, H), -1 for unassigned; `name` is that of the training run."""
 
     def find_starts(self) -> Labels | None:
         """The state that each trajectory begins in (n,), -1 for unknown; None where the oracle cannot tell."""

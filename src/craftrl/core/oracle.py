@@ -1,26 +1,32 @@
-"""The interface between Algorithm 2 and whatever learns: three questions about one dataset.
+"""The interface between Algorithm 2 and whatever learns: three questions about one dataset, and who asks them.
 
 CRAFT never looks at observations. It asks an oracle that was given the dataset for the log-odds of every pair of
 observations (Line 10), whether two sets of observations can be told apart (Line 25), and for the encoder that gives
-observations these labels (Line 46). No answer depends on what was asked before.
+observations these labels (Line 46). No answer depends on what was asked before, so that answers can be remembered.
 
 Paper: Lines 9-10, 25, 46
 """
 
 from __future__ import annotations
 
+import hashlib
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Literal, ParamSpec, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Floats, Observations
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
+from craftrl.core.trace import FinitePairModel, OracleUse
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.progress import tell
 
 __all__ = [
     "COUPLINGS",
@@ -28,10 +34,15 @@ __all__ = [
     "Coupling",
     "EncoderFit",
     "LogOdds",
+    "OracleCalls",
     "PairFunction",
     "PreparedOracle",
     "Separation",
 ]
+
+Answer = TypeVar("Answer")
+Asked = ParamSpec("Asked")
+MEMORY_BYTES = 2**30  # beyond this, the answers that were not asked for longest are forgotten
 
 Coupling = Literal["independent", "chain", "markov"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
@@ -43,36 +54,27 @@ Separation = Callable[[int, Sequence[int]], float]
 class PairFunction(Protocol):
     """f_1..f_{H-1} on new data: trajectories (n, H, *obs) to log-odds (n, H-1, K-1) in nats.
 
-    Of agent 0 against each other agent, the agents being as frequent as in the data that was fitted. One that is
-    `Savable` is saved with the model.
+    Of agent 0 against each other one, as frequent as in the data fitted. A `Savable` one is saved with the model.
     """
 
-    def __call__(self, x: NDArray[Any]) -> NDArray[np.float64]: ...
+    def __call__(self, x: Observations) -> Floats: ...
 
 
 @runtime_checkable
 class CheckablePairFunction(PairFunction, Protocol):
-    """f_1..f_{H-1} that states can be checked with, without training anything again.
+    """f_1..f_{H-1} that states can be checked with, without training anything again (`diagnostics.sufficiency`).
 
-    `craftrl.diagnostics.sufficiency` asks for more than the values of f_h on whole trajectories.
+    unseen     the trajectories (m,) of the data fitted whose log-odds can be had from what did not learn from them
+    of_unseen  the log-odds (m, H-1, K-1) of those trajectories, x being what `rows` of them saw: (m, H, *obs)
+    beside     log-odds (n, H, 2 R (K-1)) of every observation of x (n, H, *obs) with those of R other trajectories:
+               first come the R pairs (x_h, reference at h+1), then the R pairs (reference at h-1, x_h). Constant
+               shifts do not count, and what is not there is 0
     """
 
     @property
-    def unseen(self) -> Labels:
-        """The trajectories (m,) of the data fitted whose log-odds can be had from what did not learn from them."""
-        ...
-
-    def of_unseen(self, x: NDArray[Any], rows: Labels) -> NDArray[np.float64]:
-        """The log-odds (m, H-1, K-1) of those trajectories, x being what `rows` of them saw: (m, H, *obs)."""
-        ...
-
-    def beside(self, x: NDArray[Any], references: NDArray[Any]) -> NDArray[np.float64]:
-        """Log-odds (n, H, 2 R (K-1)) of every observation of x (n, H, *obs) with those of other trajectories.
-
-        `references` (R, H, *obs) are the same for all: first come the R pairs (x_h, reference at h+1), then the R pairs
-        (reference at h-1, x_h). Constant shifts do not count, and what is not there is 0.
-        """
-        ...
+    def unseen(self) -> Labels: ...
+    def of_unseen(self, x: Observations, rows: Labels) -> Floats: ...
+    def beside(self, x: Observations, references: Observations) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -82,17 +84,17 @@ class LogOdds:
     bins     int16 (n, H-1, K-1): the grid point of f_h(x_h, x_{h+1}) in column h-1; -1 where there is no pair
     loss     float (H-1,): the mean loss of f_h per pair, in nats; on pairs that were not learned from, unless the class
              is finite
-    models   one entry per step of whatever describes f_h (a `FinitePairModel` for finite classes), or ()
+    models   f_1..f_{H-1} of a finite class, else ()
     chance   float (H-1,): the loss of knowing the agents' shares alone, on the same pairs; None takes all pairs
     p_value  float (H-1,): how likely an f_h as good as this is by chance (`craftrl.core.evidence`); None for not known
     f        f_1..f_{H-1} for trajectories to come, where the oracle keeps them
     """
 
     bins: NDArray[np.int16]
-    loss: NDArray[np.float64]
-    models: tuple[Any, ...] = ()
-    chance: NDArray[np.float64] | None = None
-    p_value: NDArray[np.float64] | None = None
+    loss: Floats
+    models: tuple[FinitePairModel, ...] = ()
+    chance: Floats | None = None
+    p_value: Floats | None = None
     f: PairFunction | None = None
 
 
@@ -140,3 +142,55 @@ class PreparedOracle(ABC):
         An oracle that holds features or values of the observations in memory reads them there.
         """
         return read_states(encoder, self.tau, h)
+
+
+class OracleCalls:
+    """The one place that asks oracles: it counts and times what they are asked and, with `remember`, keeps the answers.
+
+    While bounds are chosen, Algorithm 2 runs several times on one dataset, and most of what it asks was asked before:
+    log-odds depend on the grid alone, separation and encoding on the labels of one step.
+    """
+
+    def __init__(self, remember: bool = False, max_bytes: int = MEMORY_BYTES) -> None:
+        self.remember = remember
+        self.max_bytes = max_bytes
+        self._use: dict[str, OracleUse] = {}
+        self._answers: OrderedDict[Hashable, tuple[object, int, object]] = OrderedDict()  # answer, bytes, arguments
+        self._bytes = 0
+
+    @property
+    def use(self) -> tuple[OracleUse, ...]:
+        """What was asked so far, one entry for each kind of question."""
+        return tuple(self._use.values())
+
+    def __call__(
+        self, question: str, method: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs
+    ) -> Answer:
+        """What `method` answers to the arguments."""
+        use = self._use.get(question, OracleUse(question, 0, 0, 0.0))
+        key = (question, *map(_hashable, args)) if self.remember else None
+        if key in self._answers:
+            self._answers.move_to_end(key)
+            self._use[question] = OracleUse(question, use.asked + 1, use.reused + 1, use.seconds)
+            return cast(Answer, self._answers[key][0])
+        tell(question, args[0] if args and isinstance(args[0], int) else None)
+        start = time.perf_counter()
+        answer = method(*args, **kwargs)
+        self._use[question] = OracleUse(question, use.asked + 1, use.reused, use.seconds + time.perf_counter() - start)
+        if key is not None:
+            parts = answer if isinstance(answer, tuple) else [answer, *getattr(answer, "__dict__", {}).values()]
+            size = sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
+            self._answers[key] = answer, size, args
+            self._bytes += size
+            while self._bytes > self.max_bytes and len(self._answers) > 1:
+                self._bytes -= self._answers.popitem(last=False)[1][1]
+        return answer
+
+
+def _hashable(value: object) -> Hashable:
+    """Arrays by a digest of their content, plain values as they are, everything else by identity."""
+    if isinstance(value, (bool, int, float, str, tuple, Grid)):
+        return value
+    if not isinstance(value, np.ndarray):
+        return id(value)  # whoever remembers the answer holds the arguments, so that no other one gets this id
+    return hashlib.blake2b(np.ascontiguousarray(value).data, digest_size=16).digest(), value.shape, value.dtype.str

@@ -16,18 +16,17 @@ Paper: Lines 17-21, for log-odds that scatter
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from craftrl.core.clusters import FoundCluster, PairClusters
+from craftrl.arrays import Bools, Floats, Ints
+from craftrl.core.clusters import PairClusters
 from craftrl.core.learned import Profiles
+from craftrl.core.trace import Cluster
 
 __all__ = ["split_by_profile"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 # Distance of two kinds, in their own deviation; the halves of a normal distribution have 2.6, of an even one 3.5.
 APART = 4.0
 LEAST_SHARE = 0.1  # of a cluster that makes a kind of its own: what is rarer may be strays
@@ -38,66 +37,45 @@ CORE = 0.9  # share of a kind's own observations that lie as near to its mean as
 def split_by_profile(found: PairClusters, profiles: Profiles, gap: float) -> PairClusters:
     """The same clusters, those with profiles of several kinds taken apart.
 
-    Two kinds differ by `gap` or more beside something that has a say. Rows of no cluster may be NaN.
+    Two kinds differ by `gap` or more beside something that has a say: what may follow, their own predecessor, and those
+    that lead to either. Rows of no cluster may be NaN.
     """
-    s_pred = np.array([c.s_pred for c in found.clusters], dtype=np.int64)
-    kinds = _Kinds(profiles.values, profiles.n_before, found.cluster, s_pred, gap)
-    cluster = np.full_like(found.cluster, -1)
-    clusters: list[FoundCluster] = []
-    order = np.argsort(found.cluster, kind="stable")
-    ends = np.searchsorted(found.cluster[order], np.arange(len(found.clusters) + 1))
-    for whole, first, last in zip(found.clusters, ends, ends[1:]):
-        for rows in kinds.of(order[first:last], whole.s_pred):
-            cluster[rows] = len(clusters)
-            clusters.append(replace(whole, size=len(rows)))
-    return replace(found, cluster=cluster, clusters=tuple(clusters))
+    values, s_pred = profiles.values, np.array([c.s_pred for c in found.clusters], dtype=np.int64)
 
+    def leads_to(kind: Ints) -> Bools:
+        """Which predecessors (S,) have observations of this kind among their successors."""
+        distance = np.linalg.norm((values - values[kind].mean(axis=0)).reshape(len(values), -1), axis=1)
+        near = (found.cluster >= 0) & (distance <= np.quantile(distance[kind], CORE))
+        return np.bincount(s_pred[found.cluster[near]], minlength=profiles.n_before) >= LEAST_ROWS
 
-@dataclass(frozen=True)
-class _Kinds:
-    """Profiles of all observations, how many of the log-odds in them are beside predecessors, the clusters, and the
-    predecessor of each cluster."""
-
-    profiles: Floats
-    n_before: int
-    cluster: Ints
-    s_pred: Ints
-    gap: float
-
-    def of(self, rows: Ints, s_pred: int) -> list[Ints]:
+    def kinds(rows: Ints, own: int) -> list[Ints]:
         """Rows of one kind each: halved along the main axis, again and again, as long as the halves stand apart."""
         if len(rows) < 2 * LEAST_ROWS:
             return [rows]
-        along = _along_main_axis(self.profiles[rows].reshape(len(rows), -1))
+        centred = values[rows].reshape(len(rows), -1)
+        centred = centred - centred.mean(axis=0)
+        axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+        along = centred @ (axis * np.sign(axis[np.abs(axis).argmax()]))  # either sign would do: always the same
         border = _border(np.sort(along))
         if border is None:
             return [rows]
-        halves = rows[along <= border], rows[along > border]
-        if self._difference(*halves, s_pred) < self.gap:
+        low, high = rows[along <= border], rows[along > border]
+        has_say = np.ones(values.shape[1], dtype=bool)
+        has_say[: profiles.n_before] = leads_to(low) | leads_to(high)
+        has_say[own] = True
+        if np.abs(values[low].mean(axis=0) - values[high].mean(axis=0))[has_say].max() < gap:
             return [rows]
-        return [kind for half in halves for kind in self.of(half, s_pred)]
+        return kinds(low, own) + kinds(high, own)
 
-    def _difference(self, low: Ints, high: Ints, s_pred: int) -> float:
-        """The largest one of their mean profiles, beside what has a say: what may follow, their own predecessor, and
-        those that lead to either."""
-        has_say = np.ones(self.profiles.shape[1], dtype=bool)
-        has_say[: self.n_before] = self._leads_to(low) | self._leads_to(high)
-        has_say[s_pred] = True
-        return float(np.abs(self.profiles[low].mean(axis=0) - self.profiles[high].mean(axis=0))[has_say].max())
-
-    def _leads_to(self, kind: Ints) -> NDArray[np.bool_]:
-        """Which predecessors (S,) have observations of this kind among their successors."""
-        distance = np.linalg.norm(
-            (self.profiles - self.profiles[kind].mean(axis=0)).reshape(len(self.cluster), -1), axis=1
-        )
-        near = (self.cluster >= 0) & (distance <= np.quantile(distance[kind], CORE))
-        return np.bincount(self.s_pred[self.cluster[near]], minlength=self.n_before) >= LEAST_ROWS
-
-
-def _along_main_axis(profiles: Floats) -> Floats:
-    centred = profiles - profiles.mean(axis=0)
-    axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
-    return np.asarray(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])))  # either sign would do: always the same
+    cluster = np.full_like(found.cluster, -1)
+    clusters: list[Cluster] = []
+    order = np.argsort(found.cluster, kind="stable")
+    ends = np.searchsorted(found.cluster[order], np.arange(len(found.clusters) + 1))
+    for whole, first, last in zip(found.clusters, ends, ends[1:]):
+        for rows in kinds(order[first:last], whole.s_pred):
+            cluster[rows] = len(clusters)
+            clusters.append(replace(whole, size=len(rows)))
+    return replace(found, cluster=cluster, clusters=tuple(clusters))
 
 
 def _border(value: Floats) -> float | None:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from craftrl.arguments import is_whole
+from craftrl.arrays import Ints
 from craftrl.core.evidence import above_chance
 from craftrl.core.findings import Finding
 from craftrl.core.grid import Grid
@@ -20,10 +18,26 @@ from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Comparison", "OracleUse", "Outcome", "StepTrace", "Trace"]
+__all__ = ["Cluster", "Comparison", "FinitePairModel", "OracleUse", "StepTrace", "Trace"]
 
 MISREAD = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
 Outcome = Literal["ok", "no state", "one state", "too many states"]
+Extent = tuple[tuple[int, int], ...]  # (first, last) bin along each axis
+
+
+@dataclass(frozen=True)
+class FinitePairModel(Savable):
+    """f_h = (phi_i, phi_j, table): numbers within Phi_h and Phi_{h+1}, and the bins of each pair of values.
+
+    i      -1 for the constant encoder that starts a chain
+    table  int (N_s, N_s, K-1)
+    loss   the mean loss per pair, in nats
+    """
+
+    i: int
+    j: int
+    table: Ints
+    loss: float
 
 
 @dataclass(frozen=True)
@@ -36,9 +50,9 @@ class Cluster(Savable):
     """
 
     s_pred: int
-    bins: tuple[tuple[int, int], ...]
+    bins: Extent
     size: int
-    state: int
+    state: int = -1
 
 
 @dataclass(frozen=True)
@@ -62,23 +76,22 @@ class StepTrace(Savable):
     comparisons   all merge tests, in the order made
     n_states      |S_{h+1}|
     assigned      of the trajectories that are there at h+1, the share that has a state
-    outcome       "no state", "one state" and "too many states" (more than the encoders have values, where that
-                  is known) mean that the paper's assumptions do not hold on this data
-    f_loss        mean loss of f_h per pair in nats: for classifiers and networks on pairs that it did not learn from,
-                  for finite classes on those that it did
+    outcome       all but "ok" mean that the paper's assumptions do not hold on this data; "too many states": more than
+                  the encoders have values
+    f_loss        mean loss of f_h per pair in nats; on pairs that it did not learn from, unless the class is finite
     encoder_loss  the loss of phi'_{h+1} in Line 46, per state
     chance        the loss of knowing the agents' shares alone, on the same pairs
-    p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`): on
-                  pairs not learned from, or corrected for the choice of encoders; None where the oracle does not say
-    p_residual    how likely it is by chance alone that something in x_h or x_{h+1} tells the agents apart beyond the
-                  states of h and h+1 as well as it does (`craftrl.diagnostics.tests`); None for not tested
-    p_closure     how likely it is by chance alone that something in x_h tells of the state of h+1 beyond that of h, or
-                  the other way round, as well as it does (`craftrl.diagnostics.tests`); None for not tested
+    p_value       how likely an f_h as good as this is if pairs say nothing of the agents (`craftrl.core.evidence`)
+    p_residual    the same of something in x_h or x_{h+1} that tells the agents apart beyond the states of h and h+1
+    p_closure     the same of something in x_h that tells of the state of h+1 beyond that of h, or the other way round
+                  (both `craftrl.diagnostics.tests`)
+
+    A p-value is None where it was not tested, or the oracle does not say.
     """
 
     h: int
     threshold: float
-    spectra: NDArray[np.int64]
+    spectra: Ints
     clusters: tuple[Cluster, ...]
     comparisons: tuple[Comparison, ...]
     n_states: int
@@ -94,14 +107,7 @@ class StepTrace(Savable):
 
 @dataclass(frozen=True)
 class OracleUse(Savable):
-    """How often an oracle was asked one kind of question during `fit`, and how long that took.
-
-    question  "log-odds", "separation", "encoding", "reading" (states of all trajectories by an encoder), "start"
-              (the test of one start state) or "sharing"
-    asked     questions in all
-    reused    how many of them were answered from memory
-    seconds   spent on the others
-    """
+    """How often `fit` asked one kind of question, how many of these memory answered, seconds spent on the others."""
 
     question: str
     asked: int
@@ -111,31 +117,23 @@ class OracleUse(Savable):
 
 @dataclass(frozen=True)
 class Trace(Savable):
-    """What `fit` did: the grid, one record per iteration, and what it asked of the oracle.
+    """What `fit` did. `trace[h]` is iteration h, counted from 1.
 
-    `trace[h]` is iteration h, counted from 1.
-
-    models      what describes f_h, one entry for each step (a `FinitePairModel` for finite classes), or ()
-    oracle_use  one entry for each kind of question
-    start       whether all trajectories begin in one state, by test; None where the oracle does not say, or starts were
-                given
+    models      f_1..f_{H-1} of a finite class, else ()
+    oracle_use  what was asked of the oracle, one entry for each kind of question
+    start       the test of one start state; None where the oracle does not say, or starts were given
     findings    what speaks against the states, or is worth knowing of them
     """
 
     grid: Grid
     steps: tuple[StepTrace, ...]
-    models: tuple[Any, ...] = ()
+    models: tuple[FinitePairModel, ...] = ()
     oracle_use: tuple[OracleUse, ...] = field(default=(), compare=False)
     start: StartTest | None = None
     findings: tuple[Finding, ...] = ()
 
-    def saved(self) -> dict[str, Any]:
-        """Without models of a kind that no file holds: what they say of the data is in the spectra."""
-        kept = self.models if all(isinstance(model, Savable) for model in self.models) else ()
-        return {**super().saved(), "models": kept}
-
     def __getitem__(self, h: int) -> StepTrace:
-        if not (isinstance(h, Integral) and 1 <= h <= len(self.steps)):
+        if not (is_whole(h) and 1 <= h <= len(self.steps)):
             raise InvalidParameterError(
                 f"h must be one of 1..{len(self.steps)}; h = {h} was given; iteration h finds the states of h+1."
             )
@@ -150,8 +148,7 @@ class Trace(Savable):
     def at_chance(self) -> list[int]:
         """The iterations h whose f_h is no better than chance by its test, all tests taken together."""
         p_value = {step.h: step.p_value for step in self.steps if step.p_value is not None}
-        better = above_chance(list(p_value.values()))
-        return [h for h, b in zip(p_value, better) if not b]
+        return [h for h, better in zip(p_value, above_chance(list(p_value.values()))) if not better]
 
     @property
     def guesses(self) -> bool:

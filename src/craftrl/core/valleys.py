@@ -9,13 +9,13 @@ cluster is a hill of the spectrum instead. On a grid as coarse as the paper's (a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
-from craftrl.core.clusters import Extent, near
+from craftrl.arrays import Ints
+from craftrl.core.trace import Extent
 
 __all__ = ["hills"]
 
-Ints = NDArray[np.integer]
 DEPTH = 0.6  # two hills are one unless the pass between them is lower than this share of the lower summit
 MIN_SHARE = 0.03  # a hill with less than this share of the predecessor's pairs is no cluster
 
@@ -27,13 +27,12 @@ def hills(
     grid_size: int,
     depth: float = DEPTH,
     min_share: float = MIN_SHARE,
-) -> list[tuple[NDArray[np.int64], Extent]]:
+) -> list[tuple[Ints, Extent]]:
     """Every occupied bin (m, axes) with the hill that it lies on; in the place of `craftrl.core.clusters.scan`."""
-    touching = [(i, j) for i, others in enumerate(near(occupied, occupied, 1)) for j in others.tolist() if i < j]
-    pairs = np.array(touching, dtype=np.int64).reshape(-1, 2)
+    pairs = cKDTree(occupied).query_pairs(1, p=np.inf, output_type="ndarray")
     hill = _merged(_summits(pairs, counts), pairs, counts, depth)
     least = max(threshold, min_share * float(counts.sum()), 1.0)
-    found = []
+    found: list[tuple[Ints, Extent]] = []
     for s in dict.fromkeys(hill.tolist()):
         members = np.flatnonzero(hill == s)
         if counts[members].sum() >= least:
@@ -42,7 +41,7 @@ def hills(
     return found
 
 
-def _merged(hill: NDArray[np.int64], pairs: NDArray[np.int64], height: Ints, depth: float) -> NDArray[np.int64]:
+def _merged(hill: Ints, pairs: Ints, height: Ints, depth: float) -> Ints:
     """Join hills, highest pass first, whose pass is not a valley."""
     while True:
         peak = {s: int(height[hill == s].max()) for s in np.unique(hill)}
@@ -58,7 +57,7 @@ def _merged(hill: NDArray[np.int64], pairs: NDArray[np.int64], height: Ints, dep
         hill = np.where(hill == b, a, hill)
 
 
-def _summits(pairs: NDArray[np.int64], height: Ints) -> NDArray[np.int64]:
+def _summits(pairs: Ints, height: Ints) -> Ints:
     """The summit that steepest ascent reaches from each occupied bin; of equally high neighbours, the first.
 
     `pairs` (pairs, 2) lists the bins that touch. Every bin points to the highest bin that it touches, unless it is a

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from craftrl.arguments import check_number, check_room_in_memory, check_whole, shown
-from craftrl.core.grid import check_alpha
+from craftrl.core.grid import check_bound
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["check_contrast", "check_recording", "check_seed", "check_sizes"]
@@ -36,7 +36,7 @@ def check_seed(seed: Any) -> None:
 
 def check_contrast(alpha: Any) -> None:
     """How far apart agents are in log-odds: with 100, one of them never does what the other does."""
-    check_alpha(alpha)
+    check_bound("alpha", alpha)
     check_number("alpha", alpha, f"a number of at most {MOST_APART}", lambda a: a <= MOST_APART)
 
 

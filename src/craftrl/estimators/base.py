@@ -7,59 +7,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 
 from craftrl.arguments import is_whole, shown
+from craftrl.arrays import Ints, Observations
 from craftrl.core.encoders import Encoder
-from craftrl.data.dataset import as_observations
+from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.inputs import as_trajectories
 from craftrl.data.ranks import speaks
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 
-Ints = NDArray[np.integer]
+__all__ = ["ByStep", "Learner", "Trajectories"]
+
 Item = TypeVar("Item")
+# An array (n, H, *obs), or one per agent; episodes, or those of each agent; a dataset; the path of one.
+Trajectories = ArrayLike | Sequence[ArrayLike] | TrajectoryDataset | str | os.PathLike[str]
 
-__all__ = ["ByStep", "Learner"]
 
-
-class ByStep(Sequence[Item], Generic[Item]):
+class ByStep(tuple[Item, ...]):
     """One item per time step, indexed as in the paper: from 1 to H."""
 
-    def __init__(self, items: Sequence[Item]) -> None:
-        self._items = tuple(items)
-
-    @overload
-    def __getitem__(self, h: int) -> Item: ...
-    @overload
-    def __getitem__(self, h: slice) -> Sequence[Item]: ...
-    def __getitem__(self, h: int | slice) -> Item | Sequence[Item]:
-        if isinstance(h, slice):
-            raise InvalidParameterError("Ask for one step h at a time, or iterate over all of them.")
-        if not (is_whole(h) and 1 <= h <= len(self._items)):
+    def __getitem__(self, h: int) -> Item:  # type: ignore[override]
+        if not (is_whole(h) and 1 <= h <= len(self)):
             raise InvalidParameterError(
-                f"h must be one of 1..{len(self._items)}; h = {shown(h)} was given; count from 1, as the paper does."
+                f"h must be one of 1..{len(self)}; h = {shown(h)} was given; count from 1, as the paper does."
             )
-        return self._items[int(h) - 1]
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self._items)
+        return super().__getitem__(int(h) - 1)
 
     def __reversed__(self) -> Iterator[Item]:
-        return reversed(self._items)
+        return iter(tuple(self)[::-1])
 
-    def index(self, value: Any, start: int = 1, stop: int | None = None) -> int:
+    def index(self, value: object) -> int:  # type: ignore[override]
         """The first step h, counted from 1, whose item is `value`."""
-        return self._items.index(value, start - 1, len(self._items) if stop is None else stop - 1) + 1
+        return super().index(value) + 1
 
     def __repr__(self) -> str:
-        return f"ByStep({list(self._items)})"
+        return f"ByStep({list(self)})"
 
 
 class Learner(TransformerMixin, BaseEstimator):
@@ -72,7 +60,7 @@ class Learner(TransformerMixin, BaseEstimator):
     encoders_: ByStep[Encoder]
     obs_shape_: tuple[int, ...]
 
-    def transform(self, x: Any) -> Ints:
+    def transform(self, x: Trajectories) -> Ints:
         """The learned states (n, H) of trajectories, in whatever form `fit` takes them; -1 where one is over.
 
         Trajectories may be shorter than those fitted; longer ones need `stationary=True`. Steps that `fit` left out,
@@ -103,11 +91,6 @@ class Learner(TransformerMixin, BaseEstimator):
         """
         self._check_fitted()
         encoder = self._encoder_at(h)
-        array = self._observations(x)
-        return encoder(self._as_fitted(array) if hasattr(encoder, "trunk") else array)
-
-    def _observations(self, x: ArrayLike) -> NDArray[Any]:
-        """Observations of the shape that was fitted, as an array."""
         array = as_observations(x, "x")
         if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
             wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
@@ -115,7 +98,7 @@ class Learner(TransformerMixin, BaseEstimator):
                 f"Observations must have shape ({wanted}), as in the data fitted; shape {array.shape} was given; put a "
                 "single one into a batch with x[None]."
             )
-        return array
+        return encoder(self._as_fitted(array) if hasattr(encoder, "trunk") else array)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the model to a file, whole or not at all; `craftrl.load` reads it, and no pickle is involved.
@@ -129,23 +112,6 @@ class Learner(TransformerMixin, BaseEstimator):
         if speaks():
             save_model(self, path, overwrite)
 
-    def save_pretrained(self, path: str | os.PathLike[str]) -> None:
-        """`save`, by the name that other libraries give it; a model that is there already is replaced."""
-        self.save(path, overwrite=True)
-
-    @classmethod
-    def from_pretrained(cls, path: str | os.PathLike[str], **given: Any) -> Self:
-        """`craftrl.load`, by the name that other libraries give it; the file must hold a model of this class."""
-        from craftrl.estimators.saving import load
-
-        model = load(path, **given)
-        if not isinstance(model, cls):
-            raise InvalidDataError(
-                f"{path} must hold a {cls.__name__}; it holds a {type(model).__name__}; call "
-                f"{type(model).__name__}.from_pretrained, or craftrl.load."
-            )
-        return model
-
     def _encoder_at(self, h: int | None) -> Encoder:
         shared: Encoder | None = getattr(self, "encoder_", None)
         if shared is not None:
@@ -157,17 +123,15 @@ class Learner(TransformerMixin, BaseEstimator):
             )
         return self.encoders_[h]
 
-    def _as_fitted(self, x: NDArray[Any]) -> NDArray[Any]:
+    def _as_fitted(self, x: Observations) -> Observations:
         """Observations as a network saw them: it takes bytes for numbers in 0..255 and all others as they are."""
         fitted = np.dtype(getattr(self, "data_", {}).get("dtype", x.dtype))
+        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
         if (fitted == np.uint8) == (x.dtype == np.uint8):
             return x
-        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-        if fitted == np.uint8 and x.dtype.kind in "iu" and low >= 0 and high <= 255:
-            return x.astype(np.uint8)
         if fitted == np.uint8 and x.dtype.kind == "f" and low >= 0 and high <= 1:
             return x  # bytes are scaled to this range
-        if fitted.kind in "biu" and x.dtype == np.uint8:
+        if x.dtype.kind in "iu" and fitted.kind in "biu" and low >= 0 and high <= 255:
             return x.astype(fitted)
         raise InvalidDataError(
             f"Observations must be {fitted}, as in the data fitted; {x.dtype} from {low:g} to {high:g} was given; "
@@ -181,7 +145,7 @@ class Learner(TransformerMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoders_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import Any
 
 from sklearn.base import is_classifier
 
@@ -24,21 +23,51 @@ ORACLES = ("auto", "coordinates", "classifier", "network")
 MOST_VALUES = 16  # integers with more values than this are measurements, not candidates for states
 
 
-def choose_oracle(given: Any, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:
+def choose_oracle(given: object, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:
     """The oracle that the user means: an `Oracle`, a scikit-learn classifier, or one of `ORACLES` by name.
 
     Returned with the reason, where the data decided.
     """
     if isinstance(given, Oracle):
         return given, ()
-    if isinstance(given, str) and given in ORACLES:
-        return _by_name(given, tau)
     if not isinstance(given, type) and hasattr(given, "__sklearn_tags__") and is_classifier(given):
         return ClassifierOracle(given), ()
-    raise InvalidParameterError(
-        f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "
-        f"{', '.join(map(repr, ORACLES))}; {shown(given)} was given."
-    )
+    if not (isinstance(given, str) and given in ORACLES):
+        raise InvalidParameterError(
+            f"oracle must be an Oracle such as CoordinateOracle(), a scikit-learn classifier, or one of "
+            f"{', '.join(map(repr, ORACLES))}; {shown(given)} was given."
+        )
+    oracle: Oracle
+    auto, axes = given == "auto", len(tau.obs_shape)
+    # The state may be one entry of a vector of bits; in an image it is a place, and no single pixel.
+    may_be_entry = given == "coordinates" or (auto and axes <= 1)
+    top = tau.largest_below(MOST_VALUES) if may_be_entry else None
+    if top is not None:
+        oracle = CoordinateOracle(max(2, top + 1))
+        why = f"observations are integers in 0..{top}; each entry may be the state."
+    elif given == "coordinates":
+        found = "integers beyond that" if tau.dtype.kind in "biu" else f"observations of dtype {tau.dtype}"
+        raise InvalidDataError(
+            f"oracle='coordinates' needs integers in 0..{MOST_VALUES - 1}; {found} were given; convert whole numbers "
+            "with x.astype(int), or use 'network' or 'classifier'."
+        )
+    elif given == "classifier" or (auto and axes == 1 and find_spec("torch") is None):
+        from sklearn.ensemble import HistGradientBoostingClassifier  # dear to import
+
+        oracle = ClassifierOracle(HistGradientBoostingClassifier(random_state=0))
+        why = "boosted trees, which need no scaling of the features."
+    elif auto and axes not in (1, 3):
+        raise InvalidDataError(
+            f"oracle='auto' needs small integers, feature vectors or images (rows, columns, channels); observations of "
+            f"shape {tau.obs_shape} were given; add a channel axis to grey images, or give an oracle."
+        )
+    else:
+        require("torch", "neural")
+        from craftrl.oracles.network import NeuralOracle
+
+        oracle = NeuralOracle()
+        why = f"observations are {'feature vectors' if axes == 1 else 'images'} of shape {tau.obs_shape}."
+    return oracle, (Choice("oracle", oracle, why),)
 
 
 def one_encoder_for(oracle: Oracle, tau: TrajectoryDataset) -> Choice:
@@ -46,46 +75,6 @@ def one_encoder_for(oracle: Oracle, tau: TrajectoryDataset) -> Choice:
     if len(tau.obs_shape) == 3 and oracle.shares_over_time:
         return Choice("stationary", True, "images mean the same at every step.")
     return Choice("stationary", False, "each step has an encoder of its own, as in the paper.")
-
-
-def _by_name(name: str, tau: TrajectoryDataset) -> tuple[Oracle, tuple[Choice, ...]]:
-    # The state may be one entry of a vector of bits; in an image it is a place, and no single pixel.
-    may_be_entry = name == "coordinates" or (name == "auto" and len(tau.obs_shape) <= 1)
-    top = tau.largest_below(MOST_VALUES) if may_be_entry else None
-    if top is not None:
-        oracle = CoordinateOracle(max(2, top + 1))
-        why = f"observations are integers in 0..{top}; each entry may be the state."
-        return oracle, (Choice("oracle", oracle, why),)
-    if name == "coordinates":
-        raise InvalidDataError(
-            f"oracle='coordinates' needs integers in 0..{MOST_VALUES - 1}; {_described(tau)} were given; convert whole "
-            "numbers with x.astype(int), or use 'network' or 'classifier'."
-        )
-    if name == "classifier" or (name == "auto" and len(tau.obs_shape) == 1 and find_spec("torch") is None):
-        return _boosting()
-    if name == "auto" and len(tau.obs_shape) not in (1, 3):
-        raise InvalidDataError(
-            f"oracle='auto' needs small integers, feature vectors or images (rows, columns, channels); observations of "
-            f"shape {tau.obs_shape} were given; add a channel axis to grey images, or give an oracle."
-        )
-    require("torch", "neural")
-    from craftrl.oracles.network import NeuralOracle
-
-    kind = "feature vectors" if len(tau.obs_shape) == 1 else "images"
-    oracle = NeuralOracle()
-    return oracle, (Choice("oracle", oracle, f"observations are {kind} of shape {tau.obs_shape}."),)
-
-
-def _boosting() -> tuple[Oracle, tuple[Choice, ...]]:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    oracle = ClassifierOracle(HistGradientBoostingClassifier(random_state=0))
-    why = "boosted trees, which need no scaling of the features."
-    return oracle, (Choice("oracle", oracle, why),)
-
-
-def _described(tau: TrajectoryDataset) -> str:
-    return "integers beyond that" if tau.dtype.kind in "biu" else f"observations of dtype {tau.dtype}"
 
 
 def describe(choices: Iterable[Choice]) -> list[str]:

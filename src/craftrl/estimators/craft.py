@@ -6,60 +6,57 @@ Paper: Algorithm 2
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 
-from craftrl.arguments import check_whole, shown
-from craftrl.core.calls import OracleCalls
+from craftrl.arguments import check_choice, check_whole, shown
+from craftrl.arrays import Floats
 from craftrl.core.craft import CLUSTERERS, ClustererName
-from craftrl.core.encoders import named_by_step
-from craftrl.core.grid import check_alpha, check_eta, check_nu
+from craftrl.core.encoders import named_states
+from craftrl.core.grid import check_bound
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.learned import PreparedLearned
-from craftrl.core.oracle import COUPLINGS, Coupling, PreparedOracle
-from craftrl.core.starts import StartTest
+from craftrl.core.oracle import COUPLINGS, Coupling, OracleCalls, PairFunction, PreparedOracle
+from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.data.labels import plain_array
 from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.diagnosis import MOST_RESAMPLES, diagnose
 from craftrl.diagnostics.findings import judged, warn
-from craftrl.diagnostics.tests import StateTests, run_tests
+from craftrl.diagnostics.tests import run_tests
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.estimators.base import ByStep, Learner
+from craftrl.estimators.base import ByStep, Learner, Trajectories
 from craftrl.estimators.bounds import BOUNDS
 from craftrl.estimators.choices import choose_oracle, one_encoder_for
-from craftrl.estimators.exact import Fitted, fit_by_step, fit_stationary
-from craftrl.estimators.learned import Runs
+from craftrl.estimators.exact import fit_by_step, fit_stationary
+from craftrl.estimators.learned import fit_learned
 from craftrl.estimators.matching import Matching
-from craftrl.estimators.sharing import Shared
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
 
-if TYPE_CHECKING:
-    import os
+__all__ = ["CRAFT"]
 
 Auto = Literal["auto"]
+Start = ArrayLike | Literal["find"] | None
 MOST_AGENTS = 64  # more are hardly ever meant: labels that name trajectories have one for each
-__all__ = ["CRAFT"]
 
 
 class CRAFT(Learner):
     """Learns, from action-free trajectories of several agents, an encoder of the states that the agents control.
 
-    Everything may be left out: the data chooses the oracle and the bounds, the oracle says how its answers are best
-    read, and `choices_` says what was taken and why. `CRAFT.paper(...)` is Algorithm 2 to the letter.
+    Everything may be left out. Data and oracle then decide: the table in docs/choosing-bounds.md says what "auto"
+    takes, `choices_` what was taken and why. `CRAFT.paper(...)` is Algorithm 2 to the letter.
 
     Parameters
     ----------
     oracle
         What learns: an oracle such as `CoordinateOracle()` or `NeuralOracle()`, any scikit-learn classifier, or a name:
-        "coordinates", "classifier", "network". "auto" takes coordinates for small integers, a network for images
-        and feature vectors.
+        "coordinates", "classifier", "network".
     alpha
         Lower bound on how far apart two agents' log-odds of any two successors of a state are. Typical: 0.3 to 1;
         larger than 1 counts as 1. Too large a value fuses states, too small a one splits them.
@@ -68,24 +65,21 @@ class CRAFT(Learner):
     nu
         Lower bound on the share of trajectories that visit any possible pair of states at a step. Typical: 0.01 to 0.2.
         Too large a value drops rare states. With all three bounds true and enough data, every encoder is accurate
-        with high probability (Theorem 3.1; `craftrl.paper.sample_size` says how much is enough). "auto" chooses
-        a bound from the data alone (docs/bounds.md).
+        with high probability (Theorem 3.1; `craftrl.paper.sample_size` says how much is enough).
     coupling
         How the encoders behind the log-odds of all steps are chosen. "independent": each pair of steps by itself, as in
         the paper. "chain": all steps at once, which needs a third of the data or so (docs/chain.md). "markov": a chain
         whose codes depend on nothing but the code before and the agent, as states do; it needs the least data
-        (docs/markov.md). The last two need a finite class. "auto" takes "markov" for finite classes, "chain" where
-        "markov" would take minutes, and "independent" for all other oracles.
+        (docs/markov.md). The last two need a finite class.
     clusterer
         How clusters are read off a spectrum of log-odds: "scan", the paper's scan over heavy bins, or "valleys" for
-        log-odds that scatter. "auto" takes "scan" for finite classes and "valleys" for oracles that train.
+        log-odds that scatter.
     relabel
         Whether the trajectories' states at h+1 are read off phi'_{h+1} once it is trained, rather than off the
         clusters. The paper does not: without it, a trajectory that falls between the clusters is lost for good.
-        "auto" is True for all oracles of this package.
     stationary
         True if an observation means the same at every step: then one encoder is learned for all of them, and
-        `encode(x)` needs no h. "auto" takes True for images and False for everything else.
+        `encode(x)` needs no h.
     horizon
         How many steps are learned from; None for all. "auto" takes those that enough trajectories of every agent reach:
         50 of them, or half of its trajectories where it has fewer than 100.
@@ -96,20 +90,16 @@ class CRAFT(Learner):
         phi'_h and |S_h|, indexed from h = 1.
     encoder_, n_states_total_, matching_
         With one encoder for all steps: the encoder, how many states it tells apart and, for oracles that train, how
-        the states of the steps were matched; `n_states_[h]` then counts those that trajectories are in at h. For
-        oracles that train these are at least half of nu of the trajectories still running, or an eighth where CRAFT
-        found the state at this very step.
+        the states of the steps were matched; `n_states_[h]` then counts those that trajectories are in at h.
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
-        With one encoder for all steps that is trained: what it reads, but for observations that the
-        moves before and after show to be misread (docs/pixels.md).
+        With one trained encoder for all steps, observations that their neighbours show to be misread are corrected.
     choices_
         What was left to the library: `Choice` records, each a sentence when printed.
     oracle_, bounds_
         The oracle, and the alpha, eta and nu that were used.
     trace_
-        Everything that was decided on the way: `trace_[h]` is iteration h of Line 7; `trace_.oracle_use` says how often
-        the oracle was asked, how much of that was answered from memory, and how long it took.
+        Everything that was decided on the way; `trace_[h]` is iteration h of Line 7.
     f_
         f_1..f_{H-1} for new data, which `log_odds` reads; None where the oracle does not keep them.
     agents_, data_
@@ -117,18 +107,20 @@ class CRAFT(Learner):
 
     Notes
     -----
-    What happens where the paper's assumptions fail: with no state at h+1, all later steps have none either and
-    their encoders are the first of their class; with one state, the most constant encoder is returned; with more
-    states than an encoder has values, as many states as possible get a value of their own. Each is recorded in
-    `trace_[h].outcome`. Where the log-odds are no better than chance at most steps, whatever was found is a guess:
-    `trace_[h]` has their loss, that of chance and a p-value. Every function of a finite class is used to test the
-    states against the data (`p_closure`, `p_residual`). `fit` warns once, of all of it (docs/diagnostics.md).
+    Where the paper's assumptions fail: with no state at h+1, all later steps have none either and their encoders are
+    the first of their class; with one state, the most constant encoder is returned; with more states than an encoder
+    has values, as many as possible get one of their own. `trace_[h].outcome` says so. Log-odds are tested against
+    chance, states against the data, and `fit` warns once, of all that speaks against them (docs/diagnostics.md).
 
     Paper: Algorithm 2
     """
 
     labels_: NDArray[np.int64]
+    n_states_total_: int
     matching_: Matching
+    choices_: tuple[Choice, ...]
+    trace_: Trace
+    f_: PairFunction | None
 
     def __init__(
         self,
@@ -156,25 +148,10 @@ class CRAFT(Learner):
     @classmethod
     def paper(cls, oracle: Oracle | str = "coordinates", *, alpha: float, eta: float, nu: float) -> Self:
         """Algorithm 2 to the letter: known bounds, each step's encoders by themselves, the scan, no relabelling."""
-        return cls(
-            oracle,
-            alpha=alpha,
-            eta=eta,
-            nu=nu,
-            coupling="independent",
-            clusterer="scan",
-            relabel=False,
-            stationary=False,
-            horizon=None,
-        )
+        letter = {"coupling": "independent", "clusterer": "scan", "relabel": False, "stationary": False}
+        return cls(oracle, alpha=alpha, eta=eta, nu=nu, horizon=None).set_params(**letter)
 
-    def fit(
-        self,
-        x: ArrayLike | TrajectoryDataset | str | os.PathLike[str],
-        agent: ArrayLike | None = None,
-        *,
-        start: ArrayLike | Literal["find"] | None = None,
-    ) -> Self:
+    def fit(self, x: Trajectories, agent: ArrayLike | None = None, *, start: Start = None) -> Self:
         """Learn phi'_1..phi'_H.
 
         x      trajectories (n, H, *obs) with the agent of each in `agent` (n,); or a list with one such array per
@@ -186,7 +163,24 @@ class CRAFT(Learner):
         self.check_parameters()
         return self._learn(as_dataset(x, agent), start, tested=True)
 
-    def _learn(self, data: Grouped, start: ArrayLike | Literal["find"] | None, tested: bool) -> Self:
+    def check_parameters(self) -> None:
+        """Raise where a parameter means nothing; the oracle checks its own when it is prepared."""
+        for name in BOUNDS:
+            value = getattr(self, name)
+            if isinstance(value, str) and value != "auto":
+                raise InvalidParameterError(f"{name} must be a number or 'auto'; {shown(value)} was given.")
+            if not isinstance(value, str):
+                check_bound(name, value)
+        check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
+        check_choice("clusterer", self.clusterer, ("auto", *CLUSTERERS))
+        if self.horizon is not None and self.horizon != "auto":
+            check_whole("horizon", self.horizon, 2)
+        for name in ("relabel", "stationary"):
+            value = getattr(self, name)
+            if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
+                raise InvalidParameterError(f"{name} must be True, False or 'auto'; {shown(value)} was given.")
+
+    def _learn(self, data: Grouped, start: Start, tested: bool) -> Self:
         """`fit` on data in one form; `tested`: whether what was learned is tested, and warned of."""
         H = data.tau.well_reached() if self.horizon == "auto" else self.horizon or data.tau.H
         cut = () if H == data.tau.H else (Choice("horizon", H, "few trajectories of some agent are longer."),)
@@ -201,51 +195,63 @@ class CRAFT(Learner):
         with shown_where(oracle.shows(), tau.H):
             prepared = oracle.prepare(tau)
             ask = OracleCalls(remember=isinstance(prepared, PreparedLearned))
-            reading = self._reading(oracle, prepared, tau)
+            reading = self._reading(oracle, prepared)
             starts, found = _starts(start, data, prepared, ask)
-            if isinstance(prepared, PreparedCounting) and starts is not None:
-                prepared = prepared.from_any_start()
-            fitted, shared = self._fitted(prepared, reading, starts, ask)
-            trace = fitted.result.trace
+            known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
+            how = known, reading.coupling, reading.clusterer, reading.relabel, starts, ask
+            shared, tests, one_start = None, None, None
+            if isinstance(prepared, PreparedCounting):
+                prepared = prepared if starts is None else prepared.from_any_start()
+                fitted = fit_stationary(prepared, known, ask) if reading.stationary else fit_by_step(prepared, *how)
+            else:
+                fitted, shared = fit_learned(prepared, *how, stationary=reading.stationary)
+            result, trace = fitted.result, fitted.result.trace
             if tested:
-                one_start = None if starts is not None else _start_test(prepared, fitted, ask)
-                labels = fitted.result.labels if fitted.encoder is None else fitted.codes
-                exact = isinstance(prepared, PreparedCounting)
-                independent = exact and reading.coupling == "independent"
-                tests = _state_tests(prepared, fitted)
-                trace = judged(trace, tau, labels, fitted.bounds.nu, tests, one_start, independent)
+                if isinstance(prepared, PreparedCounting):  # a code that stands for no state counts as the commonest
+                    n_states = result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * tau.H
+                    tests = run_tests(list(named_states(fitted.codes, n_states).T), prepared)
+                    if starts is None and fitted.encoder is None:  # else nothing rests on one start
+                        one_start = ask("start", prepared.test_start)
+                elif isinstance(prepared, PreparedLearned) and starts is None:
+                    one_start = ask("start", prepared.test_start)
+                by_step = isinstance(prepared, PreparedCounting) and reading.coupling == "independent"
+                trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step)
         # Everything is learned: only now are earlier results replaced.
+        for name in ("encoder_", "n_states_total_", "matching_"):
+            if hasattr(self, name):
+                delattr(self, name)
         self.oracle_, self.bounds_ = oracle, fitted.bounds
         self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
-        self._keep_encoders(fitted, shared, data)
-        self.f_ = fitted.result.f
+        self.labels_, self.encoders_ = data.as_given(result.labels), ByStep(result.encoders)
+        self.n_states_ = ByStep(result.n_states)
+        if fitted.encoder is not None:
+            self.encoder_, self.n_states_total_ = fitted.encoder, n_labels(fitted.codes)
+        if shared is not None:
+            self.n_states_, self.n_states_total_ = ByStep(shared.n_at.tolist()), shared.n_states
+            self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
+        self.f_ = result.f
         self.trace_ = replace(trace, oracle_use=ask.use)
         self.choices_ = (*chosen, *cut, *fitted.choices, *reading.choices, *found)
         warn(self.trace_.findings, stacklevel=3)
         return self
 
-    def _fitted(
-        self, prepared: PreparedOracle, reading: _Reading, starts: Labels | None, ask: OracleCalls
-    ) -> tuple[Fitted, Shared | None]:
-        """Run Algorithm 2 as often as it takes: finite classes are exact, all other oracles train."""
-        known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
-        how = known, reading.coupling, reading.clusterer, reading.relabel, starts, ask
-        if isinstance(prepared, PreparedCounting):
-            if reading.stationary:
-                return fit_stationary(prepared, known, ask), None
-            return fit_by_step(prepared, *how), None
-        runs = Runs(prepared, *how)
-        tried = runs.tried()
-        result, bounds = tried[0].result, tried[0].bounds
-        assert result is not None, "the best run came to its end"
-        if not reading.stationary:
-            return Fitted(result, bounds, runs.why(tried, bounds), result.labels), None
-        turn = runs.shared(tried)
-        shared = turn.shared
-        choices = runs.why(tried, turn.bounds)
-        return Fitted(turn.result, turn.bounds, choices, shared.labels, shared.encoder), shared
+    def _reading(self, oracle: Oracle, prepared: PreparedOracle) -> _Reading:
+        """How the oracle's answers are read: what the user says, else what suits the oracle and the data."""
+        advice = {choice.parameter: choice for choice in (*oracle.suits(), one_encoder_for(oracle, prepared.tau))}
+        suited = cast(Coupling, advice["coupling"].value)
+        if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(suited)):
+            advice["coupling"] = Choice("coupling", *other)
+        asked = {name: choice for name, choice in advice.items() if getattr(self, name) == "auto"}
+        taken = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
+        return _Reading(
+            cast(Coupling, taken["coupling"]),
+            cast(ClustererName, taken["clusterer"]),
+            bool(taken["relabel"]),
+            bool(taken["stationary"]),
+            tuple(asked.values()),
+        )
 
-    def log_odds(self, x: Any) -> NDArray[np.float64]:
+    def log_odds(self, x: Trajectories) -> Floats:
         """f_h(x_h, x_{h+1}) of trajectories that may be new: how much likelier agent 0 is than each other agent.
 
         x is in whatever form `fit` takes, of at most as many steps as those fitted. Returned are log-odds in nats,
@@ -254,19 +260,18 @@ class CRAFT(Learner):
         a classifier's as its oracle's `calibrate` says; those of finite classes are rounded to the grid of Line 4.
         """
         self._check_fitted()
-        f = getattr(self, "f_", None)
-        if f is None:
+        if self.f_ is None:
             raise InvalidParameterError(
-                f"log_odds needs a model that keeps its log-odds; {self.oracle_!r} keeps none, or the model is one of "
-                "an older version; fit it again, or give `LogOdds.f` in an oracle of yours."
+                f"log_odds needs a model that keeps its log-odds; {self.oracle_!r} keeps none; give `LogOdds.f` in an "
+                "oracle of yours."
             )
         block, there = as_block(x, len(self.encoders_), self.obs_shape_)
         block = self._as_fitted(block) if hasattr(self.encoders_[1], "trunk") else block
-        return np.where(there[:, 1:, None], f(block), np.nan)
+        return np.where(there[:, 1:, None], self.f_(block), np.nan)
 
     def diagnose(
         self,
-        x: Any,
+        x: Trajectories,
         agent: ArrayLike | None = None,
         *,
         n_resamples: int | None = None,
@@ -284,22 +289,18 @@ class CRAFT(Learner):
         probe        the class of functions in which to look for what the states leave out: any `FiniteOracle` or
                      `CoordinateOracle`; None takes the model's own class, where it is finite
         """
-        self._check_fitted()
+        n, H = self.sizes_fitted()
         check_whole("seed", seed)
         if n_resamples is not None:
             check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
         if probe is not None:
             check_counting(probe, "diagnose")
         data = self.steps_fitted(as_dataset(x, agent))
-        n, H = self.sizes_fitted()
         if (n, H) != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
             raise InvalidDataError(
                 f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
                 "given."
             )
-        if probe is None and isinstance(self.oracle_, CountingOracle):
-            probe = self.oracle_
-        times = self.oracle_.refits() if n_resamples is None else n_resamples
         return diagnose(
             tuple(self.encoders_),
             np.array(list(self.n_states_)),
@@ -307,10 +308,10 @@ class CRAFT(Learner):
             self.trace_,
             data.tau,
             self._refit,
-            n_resamples=times,
+            n_resamples=self.oracle_.refits() if n_resamples is None else n_resamples,
             seed=seed,
-            probe=probe,
-            f=getattr(self, "f_", None),
+            probe=self.oracle_ if probe is None and isinstance(self.oracle_, CountingOracle) else probe,
+            f=self.f_,
         )
 
     def summary(self) -> str:
@@ -329,54 +330,6 @@ class CRAFT(Learner):
         """Data with the steps that were learned from, where it has more."""
         H = len(self.encoders_)
         return data if data.tau.H <= H else replace(data, tau=data.tau.first_steps(H))
-
-    def check_parameters(self) -> None:
-        """Raise where a parameter means nothing; the oracle checks its own when it is prepared."""
-        for name, check in {"alpha": check_alpha, "eta": check_eta, "nu": check_nu}.items():
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                check(value)
-            elif value != "auto":
-                raise InvalidParameterError(f"{name} must be a number or 'auto'; {shown(value)} was given.")
-        for name, names in {"coupling": COUPLINGS, "clusterer": tuple(CLUSTERERS)}.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in ("auto", *names):
-                known = ", ".join(map(repr, ("auto", *names)))
-                raise InvalidParameterError(f"{name} must be one of {known}; {shown(value)} was given.")
-        if self.horizon is not None and self.horizon != "auto":
-            check_whole("horizon", self.horizon, 2)
-        for name in ("relabel", "stationary"):
-            value = getattr(self, name)
-            if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
-                raise InvalidParameterError(f"{name} must be True, False or 'auto'; {shown(value)} was given.")
-
-    def _reading(self, oracle: Oracle, prepared: PreparedOracle, tau: TrajectoryDataset) -> _Reading:
-        """How the oracle's answers are read: what the user says, else what suits the oracle and the data."""
-        advice = {choice.parameter: choice for choice in oracle.suits()}
-        if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(advice["coupling"].value)):
-            advice["coupling"] = Choice("coupling", *other)
-        advice["stationary"] = one_encoder_for(oracle, tau)
-        asked = {name: choice for name, choice in advice.items() if getattr(self, name) == "auto"}
-        values = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
-        return _Reading(**values, choices=tuple(asked.values()))
-
-    def _keep_encoders(self, fitted: Fitted, shared: Shared | None, data: Grouped) -> None:
-        """Encoders, labels and numbers of states as attributes; those of an earlier fit of the other kind go."""
-        for name in ("encoder_", "n_states_total_", "matching_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        result = fitted.result
-        self.labels_ = data.as_given(result.labels if fitted.encoder is None else fitted.codes)
-        self.n_states_ = ByStep(result.n_states)
-        self.encoders_ = ByStep(result.encoders)
-        if fitted.encoder is not None:
-            self.encoder_ = fitted.encoder
-            self.encoders_ = ByStep([fitted.encoder for _ in result.encoders])
-            self.n_states_total_ = n_labels(fitted.codes)
-        if shared is not None:
-            self.n_states_ = ByStep(shared.n_at.tolist())
-            self.n_states_total_ = shared.n_states
-            self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
 
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
@@ -400,23 +353,22 @@ class _Reading:
 
 
 def _starts(
-    start: ArrayLike | Literal["find"] | None, data: Grouped, prepared: PreparedOracle, ask: OracleCalls
+    start: Start, data: Grouped, prepared: PreparedOracle, ask: OracleCalls
 ) -> tuple[Labels | None, tuple[Choice, ...]]:
     """Numbers (n,) for the starts in the order of the dataset, None where all are one; and what was found, if asked."""
     if start is None:
         return None, ()
     if isinstance(start, str) and start == "find":
-        found = None
+        numbers: Labels | None = None
         if isinstance(prepared, (PreparedCounting, PreparedLearned)):
-            found = ask("starts", prepared.find_starts)
-        if found is None:
+            numbers = ask("starts", prepared.find_starts)
+        if numbers is None:
             raise InvalidParameterError(
                 f"start='find' needs an oracle that can group first observations; {type(prepared).__name__} cannot; "
                 "name the starts yourself."
             )
-        n_starts = n_labels(found)
         why = "so many groups of first observations differ in their log-odds beside any second one."
-        return found if n_starts > 1 else None, (Choice("start", n_starts, why),)
+        return numbers if n_labels(numbers) > 1 else None, (Choice("start", n_labels(numbers), why),)
     array = plain_array(start)
     given = np.empty((0, 0)) if array is None else array
     missing = given.dtype.kind not in "biufSU" or (given.dtype.kind == "f" and np.isnan(given).any())
@@ -427,21 +379,3 @@ def _starts(
         )
     numbers = data.as_grouped(np.unique(given, return_inverse=True)[1].reshape(-1))
     return numbers if n_labels(numbers) > 1 else None, ()
-
-
-def _state_tests(prepared: PreparedOracle, fitted: Fitted) -> StateTests | None:
-    """Tests of the states by every function of a finite class.
-
-    The states are taken at their word: a code that stands for none is a code of the commonest.
-    """
-    if not isinstance(prepared, PreparedCounting):
-        return None
-    n_states = fitted.result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * prepared.tau.H
-    return run_tests(named_by_step(list(fitted.codes.T), n_states), prepared)
-
-
-def _start_test(prepared: PreparedOracle, fitted: Fitted, ask: OracleCalls) -> StartTest | None:
-    """Whether the data speaks against one start; None where nothing rests on it, or the oracle cannot tell."""
-    if isinstance(prepared, PreparedCounting):
-        return None if fitted.encoder is not None else ask("start", prepared.test_start)
-    return ask("start", prepared.test_start) if isinstance(prepared, PreparedLearned) else None

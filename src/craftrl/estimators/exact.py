@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import Bounds, ClustererName, Result, craft
 from craftrl.core.encoders import Encoder, ValueEncoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
-from craftrl.core.oracle import Coupling
+from craftrl.core.oracle import Coupling, OracleCalls
 from craftrl.core.trace import Cluster, StepTrace, Trace
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, eta_beside, settings

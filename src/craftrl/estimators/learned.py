@@ -12,22 +12,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import Bounds, ClustererName, Result, craft
 from craftrl.core.encoders import Encoder
 from craftrl.core.labels import Labels
 from craftrl.core.learned import PreparedLearned
-from craftrl.core.oracle import Coupling, PreparedOracle
+from craftrl.core.oracle import Coupling, OracleCalls, PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, eta_beside, settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence, pair_tables
+from craftrl.estimators.exact import Fitted
 from craftrl.estimators.parting import part_fused
-from craftrl.estimators.sharing import Turn, share_over_time
+from craftrl.estimators.sharing import Shared, Turn, share_over_time
 from craftrl.oracles.base import Choice
 from craftrl.progress import tell
 
-__all__ = ["Runs"]
+__all__ = ["Runs", "fit_learned"]
 
 SAME = 1e-12  # losses that differ by less are equal
 ALPHAS = (1.0, 0.5)  # of the settings that a search begins with
@@ -159,6 +159,29 @@ class Runs:
                 )
             choices.append(Choice(name, getattr(used, name), f"of {len(tried)} combinations tried, {apart}."))
         return tuple(choices)
+
+
+def fit_learned(
+    prepared: PreparedOracle,
+    known: Mapping[str, float],
+    coupling: Coupling,
+    clusterer: ClustererName,
+    relabel: bool,
+    start: Labels | None,
+    ask: OracleCalls,
+    stationary: bool,
+) -> tuple[Fitted, Shared | None]:
+    """Algorithm 2 as often as it takes, and how one encoder for all steps came about, if that was asked for."""
+    runs = Runs(prepared, known, coupling, clusterer, relabel, start, ask)
+    tried = runs.tried()
+    result, bounds = tried[0].result, tried[0].bounds
+    assert result is not None, "the best run came to its end"
+    if not stationary:
+        return Fitted(result, bounds, runs.why(tried, bounds), result.labels), None
+    turn = runs.shared(tried)
+    shared = turn.shared
+    result = replace(turn.result, encoders=(shared.encoder,) * prepared.tau.H, labels=shared.labels)
+    return Fitted(result, turn.bounds, runs.why(tried, turn.bounds), shared.labels, shared.encoder), shared
 
 
 class _Watch:

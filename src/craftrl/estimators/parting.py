@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.calls import OracleCalls
 from craftrl.core.learned import PreparedLearned
+from craftrl.core.oracle import OracleCalls
 from craftrl.estimators.fused_states import FusedState, fused_states
 from craftrl.estimators.misread import corrected
 from craftrl.estimators.sharing import Shared, read_states

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from craftrl.core.calls import OracleCalls
 from craftrl.core.craft import Bounds, Result
 from craftrl.core.encoders import Encoder
 from craftrl.core.labels import Labels
 from craftrl.core.learned import PreparedLearned
+from craftrl.core.oracle import OracleCalls
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.estimators.evidence import shared_evidence
 from craftrl.estimators.matching import Matching, match_states

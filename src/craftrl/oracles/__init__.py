@@ -4,9 +4,9 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from craftrl.oracles.base import Choice, Encoder, EncoderFit, LogOdds, Oracle, PreparedOracle, Separation
+from craftrl.oracles.base import Choice, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
 
@@ -17,19 +17,18 @@ __all__ = [
     "Choice",
     "ClassifierOracle",
     "CoordinateOracle",
-    "Encoder",
     "EncoderFit",
     "FiniteOracle",
     "LogOdds",
     "NeuralOracle",
     "Oracle",
     "PreparedOracle",
-    "Separation",
     "Training",
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type:
     if name in ("NeuralOracle", "Training"):
-        return getattr(import_module("craftrl.oracles.network"), name)
+        found: type = getattr(import_module("craftrl.oracles.network"), name)
+        return found
     raise AttributeError(f"module 'craftrl.oracles' has no attribute {name!r}")

@@ -41,7 +41,7 @@ class Choice(Savable):
     """Something that was left to the library: which parameter, what was taken, and why."""
 
     parameter: str
-    value: Any
+    value: str | bool | int | float | Oracle
     why: str
 
     def __str__(self) -> str:

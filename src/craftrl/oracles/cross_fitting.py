@@ -1,10 +1,8 @@
 """Clones of one classifier, and what they say of rows that they did not learn from.
 
-A classifier may know by heart what it learned from. So every value here comes from a clone that never saw the row:
-rows are dealt into folds, each class evenly, and each fold is answered by a clone that learned from the others. What
-clones say of the agents is calibrated on such rows.
-
-This is the one place where classifiers are fitted, and where classes are met that are too small for them.
+A classifier may know by heart what it learned from. So rows are dealt into folds, each class evenly, and each fold is
+answered by a clone that learned from the others. What clones say of the agents is calibrated on such rows. This is the
+one place where classifiers are fitted, and where classes are met that are too small for them.
 
 Paper: Lines 10, 25 and 46, with a classifier in place of finite classes
 """
@@ -19,12 +17,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone
 from threadpoolctl import ThreadpoolController
 
+from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.evidence import chance_loss
 from craftrl.core.saved import Savable
 from craftrl.errors import AssumptionWarning, InvalidParameterError
@@ -32,10 +30,7 @@ from craftrl.oracles.learned import stratified_folds
 
 __all__ = ["Clone", "Clones", "calibrated_by_others", "calibration", "few_threads", "linear_discriminant"]
 
-Ints = NDArray[np.integer]
-Floats = NDArray[np.float64]
 Maker = Callable[[], BaseEstimator]
-
 FLOOR = 1e-6  # probabilities are kept this far from 0
 LEAST = 3  # rows of a class without which it is not learned; CalibratedClassifierCV needs one in each of its folds
 HEARD = 6  # held-out rows of the rarest class that an error rate is measured on, at least
@@ -98,10 +93,7 @@ class Clones:
         return CalibratedClassifierCV(fresh, cv=LEAST)
 
     def fit(self, x: Floats, label: Ints, make: Maker | None = None) -> Clone:
-        """A clone with probabilities, fitted to rows x (m, d) and their classes; those that are too rare are left out.
-
-        `make` is of another kind of classifier.
-        """
+        """A clone, or what `make` makes, fitted to rows x (m, d) and their classes; those too rare are left out."""
         names, counts = np.unique(label, return_counts=True)
         classes = names[counts >= LEAST]
         if len(classes) < 2:
@@ -111,8 +103,6 @@ class Clones:
 
     def fitted(self, x: Floats, label: Ints, make: Maker, ask: str = "predict_proba") -> BaseEstimator:
         """What `make` makes, fitted; or, where it fails, what takes its place. It will be asked to `ask`."""
-        from sklearn.dummy import DummyClassifier  # dear to import
-
         try:
             return _fitted(x, label, make, ask)
         except FAILURES as error:
@@ -122,6 +112,8 @@ class Clones:
         try:
             return _fitted(x, label, linear_discriminant, ask)
         except FAILURES:
+            from sklearn.dummy import DummyClassifier  # dear to import
+
             return DummyClassifier(strategy="prior").fit(x, label)
 
     def _tell(self, error: Exception, x: Floats, label: Ints) -> None:
@@ -145,7 +137,7 @@ class Clones:
 
     def held_out(
         self, x: Floats, label: Ints, n_classes: int, folds: int, all_rows: bool = True, make: Maker | None = None
-    ) -> tuple[NDArray[np.bool_], Floats]:
+    ) -> tuple[Bools, Floats]:
         """Which rows (m,), and their log-probabilities (those, n_classes) from clones that did not see them.
 
         Unless all rows are asked for, as many folds take their turn as it takes to hear enough rows of the rarest
@@ -172,32 +164,26 @@ def linear_discriminant() -> BaseEstimator:
 def _fitted(x: Floats, label: Ints, make: Maker, ask: str) -> BaseEstimator:
     """A new classifier of these rows; one for each class against the rest, where one for all of them diverged.
 
-    It is asked about a row at once: some notice only then that they have learned from too few.
+    It is asked about a row at once: some notice only then that they have learned from too few. Boosted trees of more
+    than two classes sometimes diverge: where labels are not all right, a leaf without much weight may take a huge step,
+    and the ones after it do not find back. Such a model does worse on the very rows that it learned from than one that
+    knows nothing but the classes' shares.
     """
+    names, own = np.unique(label, return_inverse=True)
     with few_threads(len(x)):
         model = make().fit(x, label)
-        shape, expected = np.shape(getattr(model, ask)(x[:1])), (1, len(np.unique(label)))
-        if shape != (expected if ask == "predict_proba" else (1,)):
+        shape = np.shape(getattr(model, ask)(x[:1]))
+        if shape != ((1, len(names)) if ask == "predict_proba" else (1,)):
             raise ValueError(f"{ask} answers for one row in shape {shape}")
-        if not _diverged(model, x, label):
+        if len(names) < 3 or not hasattr(model, "predict_proba"):
+            return model
+        some = slice(None, None, max(len(x) // LOOKED_AT, 1))
+        log_p = Clone(model, np.arange(len(names))).log_p(x[some], len(names))
+        if -log_p[np.arange(len(log_p)), own[some]].mean() <= chance_loss(own):
             return model
         from sklearn.multiclass import OneVsRestClassifier  # seldom needed
 
         return OneVsRestClassifier(make()).fit(x, label)
-
-
-def _diverged(model: BaseEstimator, x: Floats, label: Ints) -> bool:
-    """Whether it does worse on the very rows that it learned from than one that knows nothing but the classes' shares.
-
-    Boosted trees of more than two classes sometimes do: where labels are not all right, a leaf without much weight may
-    take a huge step, and the ones after it do not find back.
-    """
-    names, own = np.unique(label, return_inverse=True)
-    if len(names) < 3 or not hasattr(model, "predict_proba"):
-        return False
-    some = slice(None, None, max(len(x) // LOOKED_AT, 1))
-    log_p = Clone(model, np.arange(len(names))).log_p(x[some], len(names))
-    return bool(-log_p[np.arange(len(log_p)), own[some]].mean() > chance_loss(own))
 
 
 def _first_line(error: Exception) -> str:
@@ -211,10 +197,7 @@ def few_threads(n_rows: int) -> AbstractContextManager[object]:
 
 @lru_cache(maxsize=1)
 def _libraries(n_modules: int) -> ThreadpoolController:
-    """The libraries with threads that are loaded; to look for them takes longer than to fit a small classifier.
-
-    They come with modules: as long as there are as many of those, they are the same.
-    """
+    """The libraries with threads, looked for again once more modules are loaded: that takes as long as a small fit."""
     return ThreadpoolController()
 
 

@@ -28,6 +28,7 @@ from craftrl.core.losses import FIXED_POINT, best_bins, best_relabelling, separa
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.saved import Savable
 from craftrl.core.starts import StartTest
+from craftrl.core.trace import FinitePairModel
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import Counter, count_groups
 from craftrl.engine.packing import Part, Parts, View, Words, pack_coordinates, pack_functions
@@ -408,21 +409,6 @@ class FiniteEncoder(ValueEncoder, Savable):
                 f"wanted of {len(functions)} that were given."
             )
         return cls(functions[parts["index"]], **parts)
-
-
-@dataclass(frozen=True)
-class FinitePairModel(Savable):
-    """f_h = (phi_i, phi_j, table): indices into Phi_h and Phi_{h+1}, and the bins of each pair of values.
-
-    i      CONSTANT (-1) for the constant encoder that starts a chain
-    table  int (N_s, N_s, K-1)
-    loss   the mean loss per pair, in nats
-    """
-
-    i: int
-    j: int
-    table: Ints
-    loss: float
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Floats, Ints
 from craftrl.core.grid import Grid
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Coupling
 
 __all__ = ["SCATTERED", "check_independent", "stratified_folds", "to_bins"]
-
-Ints = NDArray[np.integer]
-Floats = NDArray[np.float64]
 
 # What suits any oracle whose log-odds are learned, and so scatter about their true values.
 SCATTERED = (

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from craftrl.core.clusters import merge_clusters
 from craftrl.core.encoders import ConstantEncoder
+from craftrl.core.labels import n_labels, renamed
 from craftrl.core.losses import FIXED_POINT
-from craftrl.core.merging import merge_clusters, state_of_cluster
 from craftrl.data.inputs import Grouped, as_dataset
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
@@ -115,10 +116,10 @@ class RecursiveDRAFT(_Counting):
                 for bit in np.unique(value):
                     half[rows[value == bit]] = len(predecessors)
                     predecessors.append(s)
-            states, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
-            labels[h] = state_of_cluster(states, len(predecessors))[half]
-            encoders.append(prepared.encode(h + 1, labels[h], len(states)).encoder)
-            n_states.append(len(states))
+            state_of, _ = merge_clusters(predecessors, prepared.separation(h + 1, half, len(predecessors)))
+            labels[h] = renamed(half, state_of)
+            encoders.append(prepared.encode(h + 1, labels[h], n_labels(state_of)).encoder)
+            n_states.append(n_labels(state_of))
         if min(n_states) == 0:
             warnings.warn(
                 f"RecursiveDRAFT found no state from h = {n_states.index(0) + 1} on; give it more trajectories.",

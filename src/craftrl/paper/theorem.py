@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_method, check_number, is_number
-from craftrl.core.grid import Grid, check_alpha, check_nu
+from craftrl.core.grid import Grid, check_bound
 from craftrl.envs.exbmdp import ExBMDP, check_tables
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
@@ -144,11 +144,11 @@ def _checked(
     check_number("delta", delta, "a number in (0, 1)", lambda value: 0 < value < 1, risk)
     for name, value, least in (("H", H, 2), ("class_size", class_size, 1), ("N_s", N_s, 1)):
         _check_count(name, value, least)
-    check_nu(nu)
+    check_bound("nu", nu)
     visits = "whoever visits a pair visits both its states"
     check_number("nu_prime", nu_prime, f"a number in [nu, 1], nu being {nu}", lambda value: nu <= value <= 1, visits)
     if not (is_number(alpha) and alpha == math.inf):
-        check_alpha(alpha)
+        check_bound("alpha", alpha)
     # An infinite alpha (no state has two successors) is as good as 1: Line 1 takes no more.
     return Grid.from_bounds(min(alpha, 1.0), eta)
 

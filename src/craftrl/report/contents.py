@@ -109,7 +109,7 @@ def contents(
 
 def _clusterer(model: CRAFT) -> str:
     """What read the clusters: the one given, or the one chosen."""
-    return {choice.parameter: choice.value for choice in model.choices_}.get("clusterer", model.clusterer)
+    return str({choice.parameter: choice.value for choice in model.choices_}.get("clusterer", model.clusterer))
 
 
 def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entries | None]:

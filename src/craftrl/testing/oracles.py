@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from craftrl.core.craft import CLUSTERERS
-from craftrl.core.encoders import Encoder, FeatureEncoder, read_states
+from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle
@@ -54,7 +54,7 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
     x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
     short = [row[: max(length - (i % 3 == 0), 1)] for i, (row, length) in enumerate(zip(x, tau.lengths))]
     shortened = TrajectoryDataset.from_episodes([short[tau.agent_slice(k)] for k in range(tau.K)])
-    coupling: Coupling = choices["coupling"].value
+    coupling = cast(Coupling, choices["coupling"].value)
     for some in (tau, shortened, tau.select(np.arange(tau.n), np.arange(tau.n) % 3)):
         with about("A prepared oracle"):
             prepared = oracle.prepare(some)
@@ -142,7 +142,7 @@ def _check_encoder(fit: EncoderFit, x: NDArray[Any], n_states: int, oracle: Orac
         return type(value).restored({name: restored(part) for name, part in value.saved().items()}, oracle)
 
     again: dict[str, Encoder] = {}
-    if isinstance(encoder, FeatureEncoder):
+    if hasattr(encoder, "of_features") and hasattr(encoder, "features"):
         again["of_features(features(x))"] = lambda x: encoder.of_features(encoder.features(x))
     if isinstance(encoder, Savable):
         again["saving and restoring"] = restored(encoder)

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from craftrl.core.encoders import FeatureEncoder
 from craftrl.core.saved import Savable
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.networks import Head
@@ -30,7 +29,7 @@ def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:
         yield to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device))
 
 
-class TrunkEncoder(FeatureEncoder, Savable):
+class TrunkEncoder(Savable):
     """An encoder that reads states off the features of a network's trunk."""
 
     def __init__(self, trunk: Trunk, device: torch.device) -> None:
@@ -72,6 +71,7 @@ class NetworkEncoder(TrunkEncoder):
         return read_each(lambda part: self.head(self.trunk(part).float()).argmax(dim=1), inputs, cores)
 
     def of_features(self, z: NDArray[np.floating]) -> Ints:
+        """The states of observations whose features are known, from an encoder with the same trunk."""
         return self.classify(torch.from_numpy(z))
 
     @torch.no_grad()
