@@ -133,7 +133,7 @@ def verdicts(n_seeds: int) -> list[dict[str, Any]]:
                 "told apart": sum(pairs.pairs[0].p_value < 0.05 for pairs in found),
                 "points": float(np.median([pairs.pairs[0].points for pairs in found])),
                 "shared": float(np.median([pairs.pairs[0].shared for pairs in found])),
-                "changed": [sum(pairs.drifts[k].changed for pairs in found) for k in (0, 1) if found[0].drifts],
+                "changed": [sum(pairs.drifts[k].told_apart for pairs in found) for k in (0, 1) if found[0].drifts],
                 "seconds": (time.process_time() - began) / tries,
             }
             print(row, flush=True)

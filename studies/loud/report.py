@@ -34,12 +34,13 @@ def group_of(row: Row) -> str:
 
 def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
     """Write table.json; a table of counts for all worlds, and by what is varied."""
-    table = counts(rows, lambda row: row["worlds"])
+    table = counts(rows, lambda row: f"{row['worlds']}, {row['encoders']}")
     parts = {
         "kind": lambda row: f"{row['worlds']}, {row['kind']}",
         "bounds": lambda row: f"{row['worlds']}, {row['bounds']}",
         "agents": lambda row: f"{row['worlds']}, {row['agents']} agents",
-        "balance": lambda row: f"{row['worlds']}, {_balance(row)}",
+        "size": lambda row: f"{row['worlds']}, {row['size']}",
+        "violation": lambda row: f"{row['worlds']}, {row['violation']}",
     }
     by_part = {name: counts(rows, of) for name, of in parts.items()}
     why, beside = _reasons(rows), beside_known(rows)

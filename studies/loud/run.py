@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
+from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import Collection
 from craftrl.errors import AssumptionWarning
@@ -29,14 +29,14 @@ def run_one(run: Run) -> dict[str, Any]:
     worst_state  of all states that are visited, the least share that the encoders read right
     worst_named  the same if only codes count that stand for a state that was found
     known_state, known_named  the same with the bounds of the unbroken world on the same data, for comparison; None
-                 where bounds were known anyway, or something is broken
+                 for lists of functions, and where bounds were known anyway or something is broken
     warned       whether `fit` warned; told: what of
     """
-    case = draw_case(run.seed, run.worlds != "calibration", run.n)
+    case = draw_case(run.seed, run.size)
     tau, fresh = case.data().tau, case.fresh(FRESH)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
-        model = _fitted(case, tau, {} if run.bounds == "chosen" else _bounds(case))
+        model = _fitted(case, run, tau, {} if run.bounds == "chosen" else _bounds(case))
     found = model.diagnose(tau, n_resamples=run.n_resamples, seed=run.seed)
     return {
         "kind": case.kind,
@@ -45,7 +45,7 @@ def run_one(run: Run) -> dict[str, Any]:
         "sizes": list(case.sizes),
         "alpha": case.alpha,
         "violation": case.violation,
-        "size": case.size,
+        "extent": case.size,
         "worst_state": worst_state(model, fresh, named=False),
         "worst_named": worst_state(model, fresh, named=True),
         **_beside_known(run, case, tau, fresh),
@@ -62,16 +62,16 @@ def told(model: CRAFT) -> list[str]:
     return [finding.kind for finding in model.trace_.findings if finding.severity == "warning"]
 
 
-def _fitted(case: Case, tau: TrajectoryDataset, bounds: dict[str, Any]) -> CRAFT:
-    return CRAFT(CoordinateOracle(case.n_values, n_threads=1), **bounds).fit(tau)
+def _fitted(case: Case, run: Run, tau: TrajectoryDataset, bounds: dict[str, Any]) -> CRAFT:
+    return CRAFT(case.oracle(run.encoders), **bounds).fit(tau)
 
 
 def _beside_known(run: Run, case: Case, tau: TrajectoryDataset, fresh: Collection) -> dict[str, float | None]:
-    if run.bounds == "known" or case.violation != CLEAN:
+    if run.bounds == "known" or run.encoders != "coordinates" or case.violation != CLEAN:
         return {"known_state": None, "known_named": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        model = _fitted(case, tau, _bounds(case))
+        model = _fitted(case, run, tau, _bounds(case))
     return {"known_state": worst_state(model, fresh, named=False), "known_named": worst_state(model, fresh, named=True)}
 
 

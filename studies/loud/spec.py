@@ -6,36 +6,41 @@ from dataclasses import dataclass
 
 from studies.study import Later, Study
 
-__all__ = ["FULL_SEEDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
+__all__ = ["CLASSES", "FULL_SEEDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
 
-SEEDS, FULL_SEEDS = 20, 150
-SIZES = (1000, 3000)  # geometric mean of the largest and the smallest agent's trajectories
-FIRST = {"calibration": 10_000, "check": 30_000, "fresh": 60_000}  # the first number of a case
+SEEDS, FULL_SEEDS = 10, 150
+SIZES = ("about 1000", "200", "about 3000", "4000:200", "10000:200")
+CLASSES = ("coordinates", "functions")
+FIRST = {"development": 300_000, "fresh": 900_000}  # the first number of a case
+LOOKED_AT = 3  # of so many seeds one is of a development world
 
 
 @dataclass(frozen=True)
 class Run:
     """One random world, one fit, one diagnosis.
 
-    worlds       "calibration"; "check", of other kinds as well, never looked at while the first thresholds were chosen;
-                 "fresh", like those, never looked at while the present tests were written
+    worlds       "development": of those on which tests and levels were chosen; "fresh": never looked at before
+    encoders     the class: "coordinates", or a list of "functions"
     bounds       "chosen" from the data, or "known": those of the unbroken world
+    size         trajectories of the agents (`cases.draw_case`)
     n_resamples  refits for the diagnosis
     """
 
     worlds: str
+    encoders: str
     bounds: str
-    n: int
+    size: str
     seed: int
     n_resamples: int = 8
 
 
 def sweep(n_seeds: int) -> list[Run]:
-    """Every third model gets the true bounds, and sizes take turns."""
+    """Every third model gets the true bounds, sizes take turns, and both classes see the same data."""
     return [
-        Run(worlds, "known" if i % 3 == 2 else "chosen", SIZES[i % 2], first + i)
-        for i in range(n_seeds)
+        Run(worlds, encoders, "known" if i % 3 == 2 else "chosen", SIZES[i % len(SIZES)], first + i)
         for worlds, first in FIRST.items()
+        for i in range(n_seeds if worlds == "fresh" else -(-n_seeds // LOOKED_AT))
+        for encoders in CLASSES
     ]
 
 

@@ -49,7 +49,7 @@ def planted_distractors(sizes: Iterable[int], n_seeds: int) -> list[dict[str, An
             tau = collect(world, world.paper_policies(), n, seed_of("distractor", n, seed)).tau
             prepared = CoordinateOracle().prepare(tau)
             for where, steps in PLANTED.items():
-                tests = run_tests(list(planted_codes(world, tau, steps).T), prepared)
+                tests = run_tests(planted_codes(world, tau, steps), [2] * tau.H, prepared)
                 found[where].append(_summary(tests.explained < 1, steps))
         for where, rows in found.items():
             alarm, seen, tainted = np.mean(rows, axis=0)

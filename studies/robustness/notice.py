@@ -37,7 +37,6 @@ DIAGNOSTICS: dict[str, Callable[[Row], float | None]] = {
     "closure test": lambda row: row["least_closure_p_value"],
     "same state count": lambda row: row["same_count"],
     "assigned at H": lambda row: row["assigned"],
-    "held-out gain": lambda row: row["gain"],
 }
 
 # Among which rows a diagnostic is judged: all, one violation with its unbroken world, one world.

@@ -92,7 +92,6 @@ def _findings(found: Diagnosis) -> dict[str, Any]:
         "least_p_value": float(found.tests.p_residual.min()),
         "least_closure_p_value": float(found.tests.p_closure.min()),
         "assigned": float(found.assigned[-1]),
-        "gain": float(found.stability.gain.mean()),
     }
 
 

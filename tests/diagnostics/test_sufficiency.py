@@ -8,16 +8,7 @@ import pytest
 
 from craftrl import TrajectoryDataset
 from craftrl.core.oracle import CheckablePairFunction
-from craftrl.diagnostics.sufficiency import (
-    captured_share,
-    foretold,
-    halves,
-    left_over,
-    main_directions,
-    profiles,
-    read_by_profile,
-    sufficiency,
-)
+from craftrl.diagnostics.sufficiency import sufficiency
 
 CELLS, H, N = 4, 5, 800
 RIGHT = np.array([0.3, 0.7])  # how often each agent steps to the right
@@ -167,69 +158,20 @@ def literal_captured(log_odds, codes, agent, pairs):
 
 
 def test_the_captured_share_row_by_row():
-    rows = np.random.default_rng(0).permutation(2 * N)[:60]
+    rows = np.sort(np.random.default_rng(0).permutation(2 * N)[:60])
     x = np.stack([TAU.at(h)[rows] for h in range(1, H + 1)], axis=1)
-    codes, agent = np.minimum(CELL[rows], 2), TAU.agent[rows]
-    told, share, _ = captured_share(F(x), codes, agent, [1, 3])
-    np.testing.assert_allclose((told, share), literal_captured(F(x), codes, agent, [1, 3]))
+    codes = np.minimum(CELL, 2)
+    found = check(codes, replace(F, unseen=rows), at_chance=[2, 4])
+    expected = literal_captured(F(x), codes[rows], TAU.agent[rows], [1, 3])
+    np.testing.assert_allclose((found.told, found.captured), expected)
 
 
 def test_its_standard_error_is_the_spread_over_new_trajectories():
-    shares, errors = [], []
-    for seed in range(1, 41):
+    found = []
+    for seed in range(1, 31):
         cell, _, tau = walks(100, seed)
-        x = np.stack([tau.at(h) for h in range(1, H + 1)], axis=1)
-        _, share, error = captured_share(F(x), np.minimum(cell, 2), tau.agent, range(1, H))
-        shares.append(share)
-        errors.append(error)
-    assert np.std(shares) == pytest.approx(np.mean(errors), rel=0.5)
-
-
-def test_halves_are_the_best_cut_in_one_dimension():
-    rng = np.random.default_rng(0)
-    profile, code = rng.normal(size=(60, 1)) + 3 * rng.integers(2, size=(60, 1)), rng.integers(-1, 2, size=60)
-    half = halves(profile, code)
-    for s in range(2):
-        own, mine = np.sort(profile[code == s, 0]), half[code == s]
-
-        def within(k, own=own):
-            return own[:k].var() * k + own[k:].var() * (len(own) - k)
-
-        best = min(range(1, len(own)), key=within)
-        assert min(mine.sum(), len(own) - mine.sum()) == min(best, len(own) - best)
-
-
-def test_what_a_state_foretells_is_conditional_mutual_information():
-    own, other, agent = CELL[:, 2], CELL[:, 3], TAU.agent
-    nats, free = 0.0, 0
-    for k in range(2):
-        table = np.zeros((CELLS, CELLS))
-        np.add.at(table, (own[agent == k], other[agent == k]), 1)
-        p = table / len(own)
-        for i, j in zip(*np.nonzero(p)):
-            nats += p[i, j] * np.log(p[i, j] * p.sum() / (p[i].sum() * p[:, j].sum()))
-        free += ((table.sum(1) > 0).sum() - 1) * ((table.sum(0) > 0).sum() - 1)
-    assert foretold(own, other, agent) == pytest.approx(nats - free / (2 * len(own)))
-
-
-def test_left_over_is_the_closure_statistic_of_the_strongest_probe():
-    rng = np.random.default_rng(0)
-    own, other, agent = np.minimum(CELL[:, 2], 1), CELL[:, 3], TAU.agent
-    probe, coin = (CELL[:, 2] == 3).astype(int), rng.integers(2, size=2 * N)
-    statistic = 0.0
-    for s, k in product(range(2), range(2)):
-        cell = (own == s) & (agent == k)
-        table = np.array([[[((other == t) & (probe == v) & cell).sum() for v in range(2)]] for t in range(CELLS)])
-        rows, columns, total = table.sum(axis=2)[:, 0], table.sum(axis=0)[0], table.sum()
-        seen = np.ix_(rows > 0, columns > 0)
-        expected = np.outer(rows, columns)[seen] / max(total, 1)
-        free = (len(expected) - 1) * (expected.shape[1] - 1) * total / max(total - 1, 1)
-        statistic += float(((table[:, 0][seen] - expected) ** 2 / expected).sum() - free)
-    log_p, nats = left_over(own, other, agent, [probe, coin])
-    assert nats == pytest.approx(statistic / (4 * N), rel=0.05)  # but for rare rows and columns, which are joined
-    assert log_p < -50
-    assert left_over(own, other, agent, [coin])[0] > -7
-    assert left_over(np.full_like(own, -1), other, agent, [coin]) == (0.0, 0.0)
+        found.append(check(np.minimum(cell, 2), replace(F, unseen=np.arange(200)), tau=tau))
+    assert np.std([one.captured for one in found]) == pytest.approx(np.mean([one.error for one in found]), rel=0.5)
 
 
 def test_references_are_of_all_states_in_turn():
@@ -239,12 +181,10 @@ def test_references_are_of_all_states_in_turn():
             return super().beside(x, references)
 
     f = Kept(F.unseen)
-    x = np.stack([TAU.at(h) for h in range(1, H + 1)], axis=1)
-    found = profiles(f, x, CELL, np.random.default_rng(0))
+    check(CELL, f)
     for h in range(H):
         counts = np.bincount(f.references[:, h, 0].astype(int))[np.unique(CELL[:, h])]
         assert counts.max() - counts.min() <= 1
-    assert [len(p) for p in found] == [2 * N] * H
 
 
 def test_a_state_with_one_observation_does_no_harm():
@@ -260,14 +200,13 @@ def test_a_step_that_nobody_reaches_and_a_state_seen_once_are_answered():
     assert np.isnan(found.read[-1])
     assert found.closed[-1] == 1
     assert found.captured > 0.95
-    few = np.arange(-1, 3)
-    assert read_by_profile(np.arange(4.0)[:, None], few, np.random.default_rng(0)).tolist() == [-1, 0, 0, 0]
 
 
-def test_profiles_that_know_nothing_read_nothing():
-    rng = np.random.default_rng(0)
-    nothing = main_directions(np.zeros((50, 24)), np.ones(50, dtype=bool))
-    code = np.arange(50) % 2
-    assert nothing.shape == (50, 1)
-    assert len(np.unique(read_by_profile(nothing, code, rng)[code == 1])) == 1
-    assert (halves(nothing, code) == 0).all()
+def test_log_odds_that_know_nothing_tell_no_states_apart():
+    class Nothing(ExactLogOdds):
+        def pair(self, x_h, x_next):
+            return 0.0 * (x_h[..., 0] + x_next[..., 0])
+
+    found = check(CELL, Nothing(F.unseen))
+    assert found.told == pytest.approx(0, abs=1e-9)
+    assert np.nanmax(found.read[1:]) == 0

@@ -9,7 +9,7 @@ import craftrl
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.encoders import named_states
 from craftrl.diagnostics.tests import run_tests
-from craftrl.envs import BitsExBMDP, collect
+from craftrl.envs import BitsExBMDP, HistoryPolicy, collect
 from craftrl.report.guarantee import guarantee
 from craftrl.report.verdict import verdict
 
@@ -104,7 +104,7 @@ def test_right_models_of_unbalanced_agents_are_silent(sizes: tuple[int, int]) ->
             )
         noise = rng.choice(5, p=[0.6, 0.3, 0.09, 0.009, 0.001], size=(*s.shape, 6))
         tau = TrajectoryDataset.from_arrays([np.concatenate([s[..., None], noise], axis=2)[agent == k] for k in (0, 1)])
-        tests = run_tests(list(s.T), CoordinateOracle(5).prepare(tau))
+        tests = run_tests(s, [1, 5, 5, 5], CoordinateOracle(5).prepare(tau))
         alarms.append(min(tests.p_residual.min(), tests.p_closure.min()) * 3 < 1e-3)
     assert not any(alarms)
 
@@ -141,3 +141,65 @@ def test_advice_is_given_where_it_matters() -> None:
     """Moves that half of the trajectories make are not called rare."""
     tau = collect(WORLD, WORLD.paper_policies(), 400, seed=0).tau
     assert not [f for f in CRAFT(CoordinateOracle()).fit(tau).trace_.findings if f.kind == "rare move"]
+
+
+def test_encoders_between_which_the_data_does_not_decide_are_warned_of() -> None:
+    """An agent that repeats the state before the last moves, from every state to every next one, as a random one does:
+    after the first steps nothing tells which feature is the state."""
+
+    def chances(history: np.ndarray) -> np.ndarray:
+        before = history[:, -2] if history.shape[1] > 1 else history[:, -1]
+        return np.where(np.arange(2) == before[:, None], 0.75, 0.25)
+
+    warned = []
+    for seed in range(6):
+        world = BitsExBMDP(12, 32, seed=seed)
+        agents = [world.persistence_policy(0.5), HistoryPolicy(chances)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            model = CRAFT(CoordinateOracle()).fit(collect(world, agents, 1000, seed=seed).tau)
+        told = [finding for finding in model.trace_.findings if finding.kind == "undecided"]
+        warned.append(bool(told) and max(told[0].steps) == 12 and told[0].numbers["share"] > 0.5)
+    assert all(warned)
+
+
+def test_more_data_decides() -> None:
+    """With few trajectories the model may be wrong and says so; with more it is right, and silent."""
+    world = BitsExBMDP(8, 16, seed=1)
+    told = {}
+    for n in (60, 2000):
+        tau = collect(world, world.paper_policies(), n, seed=0).tau
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            told[n] = CRAFT(CoordinateOracle()).fit(tau).trace_.findings
+    assert "undecided" in [finding.kind for finding in told[60]]
+    assert not [finding for finding in told[2000] if finding.severity == "warning"]
+
+
+def test_a_state_that_noise_splits_is_warned_of_where_the_class_reads_it_as_one() -> None:
+    """A class in which the state stands beside the state with a coin: bounds that are too small take the coin along."""
+    rng = np.random.default_rng(0)
+    agent = np.repeat([0, 1], 1500)
+    stay = np.array([[0.7, 0.4, 0.3], [0.4, 0.2, 0.6]])
+    s = np.zeros((3000, 4), dtype=np.int64)
+    for h in range(1, 4):
+        moves = rng.random(3000) > stay[agent, s[:, h - 1]]
+        s[:, h] = (s[:, h - 1] + moves * rng.integers(1, 3, 3000)) % 3
+    x = np.stack([s, rng.integers(2, size=s.shape)], axis=2)
+    prepared = FiniteOracle([lambda x: x[:, 0], lambda x: 2 * x[:, 0] + x[:, 1]], 6).prepare(
+        TrajectoryDataset.from_arrays([x[agent == k] for k in (0, 1)])
+    )
+    codes = s.copy()
+    assert np.isinf(run_tests(codes, [1, 3, 3, 3], prepared).split).all()
+    codes[:, 2] = 2 * s[:, 2] + x[:, 2, 1]
+    split = run_tests(codes, [1, 3, 6, 3], prepared).split
+    assert split[2] < np.log(1e-3)
+    assert np.isinf(split[[0, 1, 3]]).all()
+
+
+def test_values_of_an_encoder_that_stand_for_no_state_are_warned_of() -> None:
+    codes = np.stack([np.zeros(400, dtype=int), np.arange(400) % 3, np.arange(400) // 2 % 3], axis=1)
+    x = np.stack([codes, codes], axis=2)
+    tau = TrajectoryDataset.from_arrays([x[:200], x[200:]])
+    tests = run_tests(codes, [1, 2, 3], CoordinateOracle(3).prepare(tau))
+    assert tests.unnamed == pytest.approx([0, 1 / 3, 0], abs=0.01)

@@ -13,19 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, gammaincc, gammaln, stdtr
 
-__all__ = [
-    "CONTRADICTED",
-    "LEVEL",
-    "above_chance",
-    "chance_loss",
-    "dependence",
-    "held_out_p_value",
-    "log_gamma_tail",
-    "paired_p_value",
-    "shares_loss",
-    "table_log_p",
-    "table_p_value",
-]
+__all__ = ["CONTRADICTED", "LEVEL", "above_chance", "chance_loss", "dependence", "held_out_p_value", "shares_loss"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -78,13 +66,10 @@ def dependence(counts: Ints, stratum: Ints) -> tuple[Floats, Floats]:
     """
     from craftrl.core.pearson import pearson
 
-    G, F, V = counts.shape
-    first = np.append(np.flatnonzero(np.diff(stratum, prepend=-1)), G) if G else np.zeros(1, dtype=np.int64)
-    most, found = int(np.diff(first).max(initial=1)), np.zeros((F, 3))
-    pearson(counts, first, LEAST_EXPECTED, np.empty((most, V)), np.empty(most), np.empty(V), found)
-    statistic, mean, variance = found.T
+    first = np.append(np.flatnonzero(np.diff(stratum, prepend=-1)), len(counts))
+    statistic, mean, variance = pearson(counts, first, LEAST_EXPECTED).T
     some = variance > 1e-9
-    scale = np.divide(variance, mean, out=np.ones(F), where=some)
+    scale = np.divide(variance, mean, out=np.ones_like(mean), where=some)
     log_p = np.where(some, log_gamma_tail(mean / scale, statistic / scale), 0.0)
     total = counts.sum(axis=(0, 2), dtype=np.int64)
     return log_p, (statistic - mean) / (2 * np.maximum(total, 1))
@@ -97,16 +82,6 @@ def log_gamma_tail(shape: Floats, x: Floats) -> Floats:
     tail = gammaincc(shape, x)
     far = (shape - 1) * np.log(np.maximum(x, 1e-300)) - x - gammaln(shape)
     return np.where(tail > 1e-280, np.log(np.maximum(tail, 1e-300)), np.minimum(far, -640.0))
-
-
-def table_log_p(counts: Ints) -> float:
-    """ln p of one table (cells, K): how often each agent has each pair of values."""
-    return float(dependence(counts[:, None, :], np.zeros(len(counts), dtype=np.int64))[0][0])
-
-
-def table_p_value(counts: Ints, n_tried: int) -> float:
-    """The same for a table that was chosen, as the best of `n_tried`, on the very pairs that it counts (Bonferroni)."""
-    return float(np.exp(min(table_log_p(counts) + np.log(max(n_tried, 1)), 0.0)))
 
 
 def above_chance(p_values: Sequence[float]) -> NDArray[np.bool_]:

@@ -28,9 +28,9 @@ _GUESSES = "The data is too small, or the bounds alpha, eta, nu do not hold on i
 SENTENCES: Mapping[str, str] = {
     # found by fit
     "at chance": (
-        "The log-odds are no better than chance at h = {at}, by a test at each step: states found from "
-        "them are guesses. Check that the agents act differently and that their "
-        "labels are right; else more trajectories, more different agents, longer training, or another oracle help."
+        "The log-odds are no better than chance at h = {at}, by a test at each step: states found from them are "
+        "guesses. Check that the agents act differently and that their labels are right; else more trajectories, more "
+        "different agents, longer training, or another oracle help."
     ),
     "no state": "CRAFT found no state at h = {at}. " + _GUESSES,
     "one state": "CRAFT found one state at h = {at}, which is most steps. " + _GUESSES,
@@ -47,6 +47,19 @@ SENTENCES: Mapping[str, str] = {
     "agents told by more": (
         "The data contradicts the states: observations tell the agents apart beyond the states at h = {at} "
         "(p = {p:.1g}). " + _CONTRADICTED
+    ),
+    "split": (
+        "Noise seems to split a state at h = {at}: two of the states there do not differ in which agents visit them, "
+        "nor in the states before and after (log Bayes factor for one state: {nats:.0f}), and a function of the class "
+        "reads them as one. Larger bounds alpha, eta and nu may join them."
+    ),
+    "undecided": (
+        "Encoders of the class that read h = {at} otherwise have {share:.0%} of the posterior probability: those found "
+        "may be wrong. More trajectories, or agents that differ more, would decide."
+    ),
+    "states missing": (
+        "States are missing at h = {at}: up to {share:.0%} of the observations have a value of the encoder that stands "
+        "for none of the states found. Smaller bounds alpha, eta and nu may find them."
     ),
     "first observations differ": (
         "The agents' first observations differ (p = {p:.1g}): agents begin in different states, or were recorded under "

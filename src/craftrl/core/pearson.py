@@ -11,23 +11,23 @@ This module imports numba; nothing imports it before there is something to test.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 __all__ = ["pearson"]
 
 
 @njit(cache=True, nogil=True)
-def pearson(counts, first, least, table, rows, columns, found):  # type: ignore[no-untyped-def]
-    """Add up the statistic, its mean and its variance over strata, for each of F functions.
+def pearson(counts, first, least):  # type: ignore[no-untyped-def]
+    """The statistic, its mean and its variance (F, 3), added up over strata, for each of F functions.
 
-    counts   int (G, F, V): of each of G groups, how often each function has each value
-    first    int (C + 1,): groups first[c]..first[c+1]-1 are the rows of the table of stratum c
-    least    the smallest count that must be expected of an entry; rarer rows and columns are joined with the next
-    table, rows, columns  float, room for the largest table and its sums
-    found    float (F, 3), zeros: to which statistic, mean and variance are added
+    counts  int (G, F, V): of each of G groups, how often each function has each value
+    first   int (C + 1,): groups first[c]..first[c+1]-1 are the rows of the table of stratum c
+    least   the smallest count that must be expected of an entry; rarer rows and columns are joined with the next
     """
-    V = counts.shape[2]
-    for f in range(counts.shape[1]):
+    G, F, V = counts.shape
+    found, table, rows, columns = np.zeros((F, 3)), np.empty((G, V)), np.empty(G), np.empty(V)
+    for f in range(F):
         for c in range(len(first) - 1):
             R, N = first[c + 1] - first[c], 0.0
             rows[:R], columns[:] = 0.0, 0.0
@@ -81,6 +81,7 @@ def pearson(counts, first, least, table, rows, columns, found):  # type: ignore[
             found[f, 1] += (n_rows - 1) * (n_columns - 1) * N / (N - 1)
             found[f, 2] += 2 * N / (N - 3) * (v_rows - w_rows) * (v_columns - w_columns)
             found[f, 2] += N * N / (N - 1) * w_rows * w_columns
+    return found
 
 
 @njit(cache=True, nogil=True)

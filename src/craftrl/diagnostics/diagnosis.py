@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.encoders import Encoder, encode_dataset, named_states
+from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.core.findings import Finding
 from craftrl.core.oracle import CheckablePairFunction, PairFunction
 from craftrl.core.trace import Trace
@@ -53,7 +53,9 @@ def diagnose(
     """
     codes = encode_dataset(encoders, tau)
     stability = refits(codes, n_states, tau, refit, n_resamples, seed) if n_resamples else None
-    tests = None if probe is None else run_tests(list(named_states(codes, n_states).T), probe.prepare(tau))
+    tests = None
+    if probe is not None:
+        tests = run_tests(codes, n_states.tolist(), probe.prepare(tau), by_step=encoders[0] is not encoders[-1])
     # Where CRAFT knows of one start, an encoder of all steps need not read it so.
     begun = np.column_stack([np.zeros_like(codes[:, 0]), codes[:, 1:]]) if n_states[0] == 1 else codes
     checkable = isinstance(f, CheckablePairFunction)
@@ -95,12 +97,14 @@ class Diagnosis:
     @property
     def same_count(self) -> Floats:
         """Share of the refits that found as many states as the model, NaN without refits."""
-        return self._nothing if self.stability is None else self.stability.same_count(self.n_states)
+        nothing = np.full(len(self.n_states), np.nan)
+        return nothing if self.stability is None else self.stability.same_count(self.n_states)
 
     @property
     def stable(self) -> Floats:
         """Mean agreement of the refits' encoders with the model's, NaN without refits."""
-        return self._nothing if self.stability is None else np.asarray(self.stability.agreement.mean(axis=0))
+        nothing = np.full(len(self.n_states), np.nan)
+        return nothing if self.stability is None else np.asarray(self.stability.agreement.mean(axis=0))
 
     @property
     def explained(self) -> Floats:
@@ -109,9 +113,12 @@ class Diagnosis:
         With a finite class, of what it tells of the agents; with a network, of what its log-odds foretell of the next
         state.
         """
+        held = np.full(len(self.n_states) - 1, np.nan)
         if self.tests is not None:
-            return np.concatenate([[1.0], self.tests.explained])
-        return self._nothing if self.sufficiency is None else np.concatenate([[1.0], self.sufficiency.closed])
+            held = self.tests.explained
+        elif self.sufficiency is not None:
+            held = self.sufficiency.closed
+        return np.append(np.nan if np.isnan(held).all() else 1.0, held)
 
     @property
     def trust(self) -> Floats:
@@ -135,7 +142,7 @@ class Diagnosis:
     @property
     def checked(self) -> bool:
         """Whether there were refits, tests or a network's log-odds: else nothing speaks for the states or against."""
-        return not (self.stability is None and self.tests is None and self.sufficiency is None)
+        return self.held_up or self.tests is not None
 
     @property
     def trusted_until(self) -> int:
@@ -153,11 +160,9 @@ class Diagnosis:
     @property
     def verdict(self) -> Verdict:
         """In words; "trust" needs a score of 0.95 or more, no warning, and a test on other data (`held_up`)."""
-        if self.at_chance:
-            return "do not trust"
-        if not self.checked:
+        if not self.checked and not self.at_chance:
             return "not checked"
-        if self.score < CHECK:
+        if self.at_chance or self.score < CHECK:
             return "do not trust"
         return "trust" if self.score >= TRUST and self.held_up and not self.warnings else "check"
 
@@ -171,36 +176,26 @@ class Diagnosis:
                 "Nothing tells right states from wrong ones yet: for this model only refits on resampled trajectories "
                 "do (n_resamples, or --diagnose 3), each about as dear as a fit."
             )
-        text = "; ".join(self._reasons())
-        return f"{text[0].upper()}{text[1:]}. That is a score of {self.score:.2f}; {TRUST} is needed for trust."
-
-    def _reasons(self) -> Iterator[str]:
-        if self.sufficiency is not None:
-            yield from self.sufficiency.reasons()
+        reasons = [] if self.sufficiency is None else list(self.sufficiency.reasons())
         if self.tests is not None:
-            yield f"the states explain {least(self.explained)} of what observations tell of the agents"
+            reasons.append(f"the states explain {least(self.explained)} of what observations tell of the agents")
         if self.stability is not None:
             times, agreed = len(self.stability.n_states), least(self.stable[1:])
-            yield f"refits on resampled trajectories ({times}) agree with them on {agreed} at every step"
+            reasons.append(f"refits on resampled trajectories ({times}) agree with them on {agreed} at every step")
         elif self.sufficiency is None:
-            yield "no refits (n_resamples, or --diagnose 10) say whether other data gives the same states"
-
-    @property
-    def _nothing(self) -> Floats:
-        return np.full(len(self.n_states), np.nan)
+            reasons.append("no refits (n_resamples, or --diagnose 10) say whether other data gives the same states")
+        text = "; ".join(reasons)
+        return f"{text[0].upper()}{text[1:]}. That is a score of {self.score:.2f}; {TRUST} is needed for trust."
 
     def __str__(self) -> str:
-        until = f"score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
-        head = f"{self.verdict}: {until}" if self.checked else f"{self.verdict}"
-        return "\n".join([head, self.why, *self._table(), *(f"- {finding}" for finding in self.findings)])
-
-    def _table(self) -> list[str]:
+        until = f": score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
         columns = {"assigned": self.assigned, "same count": self.same_count, "stable": self.stable}
-        columns |= {"explained": self.explained}
-        columns |= {} if self.sufficiency is None else {" read": self.sufficiency.read}
-        columns |= {"trust": self.trust}
-        table = [" ".join(["  h", "states", *columns])]
+        columns["explained"] = self.explained
+        if self.sufficiency is not None:
+            columns[" read"] = self.sufficiency.read
+        columns["trust"] = self.trust
+        lines = [self.verdict + until * self.checked, self.why, " ".join(["  h", "states", *columns])]
         for h, (n, *values) in enumerate(zip(self.n_states, *columns.values()), start=1):
             shown = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
-            table.append(" ".join([f"{h:3}", f"{n:6}", *(f"{v:>{len(name)}}" for v, name in zip(shown, columns))]))
-        return table
+            lines.append(" ".join([f"{h:3}", f"{n:6}", *(f"{v:>{len(name)}}" for v, name in zip(shown, columns))]))
+        return "\n".join([*lines, *(f"- {finding}" for finding in self.findings)])

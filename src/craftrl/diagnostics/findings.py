@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.evidence import CONTRADICTED, LEVEL, log_gamma_tail, table_log_p
+from craftrl.core.evidence import CONTRADICTED, LEVEL, dependence, log_gamma_tail
 from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.core.starts import StartTest
@@ -21,13 +21,15 @@ from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.diagnostics.tests import StateTests
 from craftrl.errors import AssumptionWarning
 
-__all__ = ["judged", "of_checks", "of_fit", "warn"]
+__all__ = ["assigned_share", "judged", "of_checks", "warn"]
 
 Floats = NDArray[np.float64]
 
 # None of these is a proof; docs/diagnostics.md says what each is worth.
 MOST = 0.5  # of the steps, or of the trajectories
 ENOUGH_ASSIGNED = 0.95  # of the trajectories that are there at a step
+SEEN = 0.01  # of the observations of a step: what fewer of them show is no state that is missing
+UNSURE, DOUBTED = 0.1, 0.5  # weight of chains that read otherwise: below, they are ruled out; above, likelier than not
 FEW_VISITS, HEAVY = 30, 8  # moves that fewer make are worth a word, if Line 19 sees them: nu/8 of the trajectories
 LEAST_TRAJECTORIES = 20
 LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
@@ -57,7 +59,7 @@ def judged(
         steps = tuple(replace(step, p_residual=float(r), p_closure=float(c)) for step, r, c in both)
         trace = replace(trace, steps=steps)
     trace = replace(trace, start=start)
-    return replace(trace, findings=tuple(of_fit(trace, tau, labels, nu, tests, independent)))
+    return replace(trace, findings=tuple(_of_fit(trace, tau, labels, nu, tests, independent)))
 
 
 def warn(findings: Sequence[Finding], stacklevel: int) -> None:
@@ -67,22 +69,31 @@ def warn(findings: Sequence[Finding], stacklevel: int) -> None:
         warnings.warn(" ".join(told), AssumptionWarning, stacklevel=stacklevel + 1)
 
 
-def of_fit(
+def _of_fit(
     trace: Trace, tau: TrajectoryDataset, labels: Labels, nu: float, tests: StateTests | None, independent: bool
 ) -> Iterator[Finding]:
-    """Log-odds at chance; no state, one or too many; states that no encoder reads, or that the data contradicts;
+    """Log-odds at chance; states that no encoder reads, or that the data contradicts; no state, one or too many;
     several starts; trajectories without a state; moves that are hardly seen."""
     yield from _at_chance(trace, tau, labels, tests)
-    if tests is not None and (steps := trace.misread()):
-        yield Finding("misread", tuple(steps), {"worst": max(trace[h - 1].encoder_loss for h in steps)})
-    yield from _contradicted(tests)
+    if tests is not None:
+        if steps := tuple(trace.misread()):
+            # What the encoders read is weighed by itself, where it is: then clusters may be mixed without harm.
+            worst = max(trace[h - 1].encoder_loss for h in steps)
+            yield Finding("misread", steps, {"worst": worst}, "note" if tests.doubted < UNSURE else "warning")
+        yield from _contradicted(tests)
+        if tests.doubted > DOUBTED:
+            yield Finding(
+                "undecided", _where(tests.doubt > min(UNSURE, tests.doubt.max() / 2)), {"share": tests.doubted}
+            )
+        if steps := _where(tests.unnamed > SEEN):
+            yield Finding("states missing", steps, {"share": float(tests.unnamed.max())})
     outcomes = trace.outcomes()
-    for kind, steps in outcomes.items():
-        mostly = len(steps) > MOST * len(trace)
+    for kind, at in outcomes.items():
+        mostly = len(at) > MOST * len(trace)
         if kind == "no state" or mostly:  # at some steps one state may be all there is, and labels are read again
-            yield Finding(kind, tuple(steps))
+            yield Finding(kind, tuple(at))
         elif kind == "too many states":
-            yield Finding(kind, tuple(steps), severity="note")
+            yield Finding(kind, tuple(at), severity="note")
     if outcomes and independent:
         yield Finding("independent steps", severity="note")
     if trace.start is not None:
@@ -90,68 +101,68 @@ def of_fit(
             yield Finding("first observations differ", (1,), {"p": trace.start.p_first})
         if trace.start.several:
             yield Finding("several starts", (1,), {"share": trace.start.share, "p": trace.start.p_beyond})
-    yield from _unassigned(tau, labels)
+    assigned = assigned_share(tau, labels)
+    if steps := _where(assigned < ENOUGH_ASSIGNED):
+        share = {"share": float(assigned.min())}
+        yield Finding("unassigned", steps, share, "warning" if assigned[-1] < MOST else "note")
     yield from _rare_move(tau, labels, nu)
 
 
 def _at_chance(trace: Trace, tau: TrajectoryDataset, labels: Labels, tests: StateTests | None) -> Iterator[Finding]:
-    """Steps whose log-odds are no better than chance by their own test: if they are most, and no better together."""
+    """Steps whose log-odds are no better than chance by their own test: if they are most, and no better together.
+
+    For finite classes they are taken together by Fisher's sum of ln p over steps, a gamma variable if nothing is there
+    to tell, corrected for the number of chains of encoders that the states are the best of. Where other chains are
+    ruled out without the agents, by how codes move, there was no such choice to correct for.
+    """
     steps = trace.at_chance()
     if not steps:
         return
-    if len(steps) > MOST * len(trace) and (tests is None or _together(steps, tests) > np.log(LEVEL)):
+    nothing = len(steps) > MOST * len(trace)
+    if nothing and tests is not None:
+        total = -sum(tests.log_p[h - 1] for h in steps)
+        log_p = float(log_gamma_tail(np.array(float(len(steps))), np.array(total)))
+        chosen = {h + after for h in steps for after in (0, 1)} - {1}
+        choices = 0.0 if tests.doubted < UNSURE else float(np.log(tests.n_encoders[np.array([*chosen]) - 1]).sum())
+        nothing = log_p + choices > np.log(LEVEL)
+    if nothing:
         yield Finding("at chance", tuple(steps))
         return
-    log_p = {h: _told_by_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
-    told = [h for h in steps if log_p[h] < np.log(CONTRADICTED)]
+    by_states = {h: _told_by_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
+    told = tuple(h for h in steps if by_states[h] < np.log(CONTRADICTED))
     if alike := tuple(h for h in steps if h not in told):
         yield Finding("alike at some steps", alike, severity="note")
     if told and tests is None:
-        p = float(np.exp(max(log_p[h] for h in told)))
-        yield Finding("test too small", tuple(told), {"p": p}, severity="note")
-
-
-def _together(steps: Sequence[int], tests: StateTests) -> float:
-    """ln p that these steps' states tell nothing of the agents: Fisher's sum of ln p over steps, which is a gamma
-    variable if so, corrected for the number of chains of encoders that the states are the best of."""
-    n_chains = sum(np.log(tests.n_encoders[h]) for h in steps)
-    n_chains += sum(np.log(tests.n_encoders[h - 1]) for h in steps if h > 1 and h - 1 not in steps)
-    total = -sum(tests.log_p[h - 1] for h in steps)
-    return float(log_gamma_tail(np.array(float(len(steps))), np.array(total)) + n_chains)
+        p = float(np.exp(max(by_states[h] for h in told)))
+        yield Finding("test too small", told, {"p": p}, severity="note")
 
 
 def _told_by_states(s_h: Labels, s_next: Labels, tau: TrajectoryDataset) -> float:
     """ln p of the table of agents and pairs of states."""
     shape = n_labels(s_h), n_labels(s_next)
     visits = tally(paired(paired(s_h, s_next, shape[1]), tau.agent, tau.K), shape[0] * shape[1] * tau.K)
-    return table_log_p(visits.reshape(-1, tau.K))
+    return float(dependence(visits.reshape(-1, 1, tau.K), np.zeros(shape[0] * shape[1], dtype=np.int64))[0][0])
 
 
 def _contradicted(tests: StateTests | None) -> Iterator[Finding]:
-    """Where observations tell more of moves or agents than the states do, all steps taken together."""
+    """Where observations tell more of moves or agents than the states do, all steps taken together; split states."""
     if tests is not None:
         for kind, p in (("not closed", tests.p_closure), ("agents told by more", tests.p_residual)):
             if steps := _where(p * len(p) < CONTRADICTED):
                 yield Finding(kind, steps, {"p": float(p.min())})
-
-
-def _unassigned(tau: TrajectoryDataset, labels: Labels) -> Iterator[Finding]:
-    """Trajectories that are there and have no state; those that are over are not missing one."""
-    assigned = assigned_share(tau, labels)
-    if steps := _where(assigned < ENOUGH_ASSIGNED):
-        lost = assigned[-1] < MOST
-        yield Finding("unassigned", steps, {"share": float(assigned.min())}, "warning" if lost else "note")
+        if steps := _where(tests.split < np.log(CONTRADICTED)):
+            yield Finding("split", steps, {"nats": -float(tests.split.min())})
 
 
 def assigned_share(tau: TrajectoryDataset, labels: Labels) -> Floats:
-    """(H,): of the trajectories that are there at h, the share that has a state."""
+    """(H,): of the trajectories that are there at h, the share that has a state; those that are over miss none."""
     there = np.array([int(tau.running(h).sum()) for h in range(1, tau.H + 1)])
     return np.asarray((labels >= 0).sum(axis=0) / np.maximum(there, 1))
 
 
 def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Finding]:
     """The rarest move that Line 19 sees, if hardly anybody makes it; rarer ones may be misread observations."""
-    rarest = None
+    rarest = (FEW_VISITS, 0, 0, 0, 0)
     for h in range(1, tau.H):
         n_next = max(n_labels(labels[:, h]), 1)
         count = tally(paired(labels[:, h - 1], labels[:, h], n_next))
@@ -159,9 +170,9 @@ def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Fi
         seen = np.flatnonzero(count >= max(1.0, nu / HEAVY * total))
         if len(seen):
             move = int(seen[count[seen].argmin()])
-            rarest = min(rarest or (FEW_VISITS, 0, 0, 0, 0), (int(count[move]), h, *divmod(move, n_next), total))
-    if rarest is not None and rarest[1]:
-        count_, h, s, t, total = rarest
+            rarest = min(rarest, (int(count[move]), h, *divmod(move, n_next), total))
+    count_, h, s, t, total = rarest
+    if h:
         yield Finding("rare move", (h,), {"count": count_, "total": total, "s": s, "t": t}, "note")
 
 

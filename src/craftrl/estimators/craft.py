@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, clone
 from craftrl.arguments import check_choice, check_whole, shown
 from craftrl.arrays import Floats
 from craftrl.core.craft import CLUSTERERS, ClustererName
-from craftrl.core.encoders import named_states
+from craftrl.core.encoders import ConstantEncoder, ValueEncoder
 from craftrl.core.grid import check_bound
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.learned import PreparedLearned
@@ -27,16 +27,16 @@ from craftrl.data.labels import plain_array
 from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.diagnosis import MOST_RESAMPLES, diagnose
 from craftrl.diagnostics.findings import judged, warn
-from craftrl.diagnostics.tests import run_tests
+from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner, Trajectories
 from craftrl.estimators.bounds import BOUNDS
 from craftrl.estimators.choices import choose_oracle, one_encoder_for
-from craftrl.estimators.exact import fit_by_step, fit_stationary
+from craftrl.estimators.exact import Fitted, chain_grid, fit_by_step, fit_stationary
 from craftrl.estimators.learned import fit_learned
 from craftrl.estimators.matching import Matching
 from craftrl.oracles.base import Choice, Oracle
-from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.finite import CONSTANT, CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
 
 __all__ = ["CRAFT"]
@@ -148,8 +148,14 @@ class CRAFT(Learner):
     @classmethod
     def paper(cls, oracle: Oracle | str = "coordinates", *, alpha: float, eta: float, nu: float) -> Self:
         """Algorithm 2 to the letter: known bounds, each step's encoders by themselves, the scan, no relabelling."""
-        letter = {"coupling": "independent", "clusterer": "scan", "relabel": False, "stationary": False}
-        return cls(oracle, alpha=alpha, eta=eta, nu=nu, horizon=None).set_params(**letter)
+        letter = {
+            "coupling": "independent",
+            "clusterer": "scan",
+            "relabel": False,
+            "stationary": False,
+            "horizon": None,
+        }
+        return cls(oracle, alpha=alpha, eta=eta, nu=nu).set_params(**letter)
 
     def fit(self, x: Trajectories, agent: ArrayLike | None = None, *, start: Start = None) -> Self:
         """Learn phi'_1..phi'_H.
@@ -207,9 +213,8 @@ class CRAFT(Learner):
                 fitted, shared = fit_learned(prepared, *how, stationary=reading.stationary)
             result, trace = fitted.result, fitted.result.trace
             if tested:
-                if isinstance(prepared, PreparedCounting):  # a code that stands for no state counts as the commonest
-                    n_states = result.n_states if fitted.encoder is None else [n_labels(fitted.codes)] * tau.H
-                    tests = run_tests(list(named_states(fitted.codes, n_states).T), prepared)
+                if isinstance(prepared, PreparedCounting):
+                    tests = _state_tests(prepared, fitted, reading.coupling)
                     if starts is None and fitted.encoder is None:  # else nothing rests on one start
                         one_start = ask("start", prepared.test_start)
                 elif isinstance(prepared, PreparedLearned) and starts is None:
@@ -379,3 +384,15 @@ def _starts(
         )
     numbers = data.as_grouped(np.unique(given, return_inverse=True)[1].reshape(-1))
     return numbers if n_labels(numbers) > 1 else None, ()
+
+
+def _state_tests(prepared: PreparedCounting, fitted: Fitted, coupling: Coupling) -> StateTests:
+    """Tests of the states by every function of a finite class; with what coupling "markov" has counted, also whether
+    other chains of encoders explain the data as well."""
+    result, one_encoder = fitted.result, fitted.encoder is not None
+    n_states = [n_labels(fitted.codes)] * prepared.tau.H if one_encoder else result.n_states
+    members = all(isinstance(encoder, (ConstantEncoder, ValueEncoder)) for encoder in result.encoders)
+    if one_encoder or coupling != "markov" or not members:
+        return run_tests(fitted.codes, n_states, prepared, by_step=not one_encoder)
+    path = [encoder.index if isinstance(encoder, ValueEncoder) else CONSTANT for encoder in result.encoders]
+    return run_tests(fitted.codes, n_states, prepared, path, chain_grid(prepared.tau))

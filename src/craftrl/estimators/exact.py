@@ -22,6 +22,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
 from craftrl.core.oracle import Coupling, OracleCalls
 from craftrl.core.trace import Cluster, StepTrace, Trace
+from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, eta_beside, settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence
@@ -29,7 +30,7 @@ from craftrl.oracles.base import Choice
 from craftrl.oracles.finite import CONSTANT, PreparedCounting
 from craftrl.progress import tell
 
-__all__ = ["Fitted", "fit_by_step", "fit_stationary"]
+__all__ = ["Fitted", "chain_grid", "fit_by_step", "fit_stationary"]
 
 ALPHA, ETA = 0.25, 0.05  # of the grid on which encoders are compared
 PROMISING = 8  # encoders that are tested for what their values leave out
@@ -145,7 +146,12 @@ def _left_out(path: Sequence[int], prepared: PreparedCounting) -> float:
     """What codes owe beyond their losses, in nats; 0 where counting it would take too long."""
     if prepared.affordable("markov") is not None:
         return 0.0
-    return prepared.beyond_losses(path, Grid.from_bounds(ALPHA, eta_beside(prepared.tau, ETA)))
+    return prepared.beyond_losses(path, chain_grid(prepared.tau))
+
+
+def chain_grid(tau: TrajectoryDataset) -> Grid:
+    """The grid on which chains of encoders are compared, whatever the bounds."""
+    return Grid.from_bounds(ALPHA, eta_beside(tau, ETA))
 
 
 def _as_recorded(

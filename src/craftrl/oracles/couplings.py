@@ -41,6 +41,7 @@ __all__ = ["MarkovChain", "chain_views", "obstacle", "shortest_path"]
 SECONDS_EACH = 25e-9  # for a cell of a table or a vector of bits, measured
 BYTES_EACH = 25  # for each pair of encoders: its charge, its dependences, their sum, and whether they are settled
 BYTES_MADE = 16  # for each pair of encoders of the largest two steps, while those are made
+ROUNDS = 2  # in which the dependences of the most promising encoders are settled before all chains are compared
 AT_ONCE = 8  # encoders of a step whose dependences are settled together, the most promising first
 
 
@@ -100,10 +101,21 @@ class MarkovChain:
             path, _ = shortest_path((h, 0, cost) for h, cost in enumerate(costs))
             if all(known[i, j] for known, i, j in zip(self.settled, path, path[1:])):
                 return path
-            # With the path itself: where many tie, it need not be among the first.
-            best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through_costs(costs), path)]
-            del costs  # as large as the charges, and to be made again
-            list(self.counter.map(self.settle, list(zip(range(len(charges)), best, best[1:]))))
+            self._settle_best(costs, path)
+
+    def costs(self, path: Sequence[int], grid: Grid) -> list[NDArray[np.float64]]:
+        """What all pairs of codes are charged, in nats: exact for the most promising encoders of each step and those of
+        the path, from below for the others."""
+        charges = list(self.counter.map(lambda h: self.charge(h, grid), range(len(self.after))))
+        for _ in range(ROUNDS):
+            self._settle_best([charge + bound for charge, bound in zip(charges, self.dependences)], path)
+        return [(charge + bound) / FIXED_POINT for charge, bound in zip(charges, self.dependences)]
+
+    def _settle_best(self, costs: list[Int64], path: Sequence[int]) -> None:
+        """With the path itself: where many tie, it need not be among the first."""
+        best = [np.union1d(np.argsort(cost)[:AT_ONCE], [i]) for cost, i in zip(through_costs(costs), path)]
+        costs.clear()  # as large as the charges, and to be made again
+        list(self.counter.map(self.settle, list(zip(range(len(self.after)), best, best[1:]))))
 
     def beyond_losses(self, path: Sequence[int], grid: Grid) -> int:
         """What a chain is charged beside the losses of its pairs."""

@@ -364,6 +364,11 @@ class PreparedCounting(PreparedOracle):
         chain = self._markov(first == CONSTANT)
         return chain.beyond_losses([max(first, 0), *others], grid) / FIXED_POINT
 
+    def chain_costs(self, path: Sequence[int], grid: Grid) -> list[NDArray[np.float64]]:
+        """What coupling "markov" charges all pairs of encoders of h and h+1, in nats, for every h; from one start the
+        first ones are the constant encoder alone. Exact for those of the path and the most promising others."""
+        return self._markov(self._one_start).costs([0 if self._one_start else path[0], *path[1:]], grid)
+
     def _markov(self, one_start: bool) -> MarkovChain:
         """What does not depend on the grid is counted once."""
         if one_start not in self._chains:
