@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import signal
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from command_line import craftrl, started
 from craftrl import load
 from craftrl.data import TrajectoryDataset
+from craftrl.deploy import videos as deploy
 
 av = pytest.importorskip("av")
 pytest.importorskip("torch")
@@ -110,8 +112,13 @@ def test_one_new_folder_or_file_will_do(fitted: Path, tmp_path: Path, name: str)
     assert {row["agent"] for row in found} == {Path(name).stem}
 
 
-def test_a_video_with_the_states_and_a_report(fitted: Path) -> None:
+def test_a_video_with_the_states_and_a_report(fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = craftrl("render", "model.safetensors", "model.data", "--out", "states.gif", cwd=fitted)
     assert out == "Written to states.gif: trajectories 0, 120\n"
+    said: list[str] = []
+    monkeypatch.setattr(deploy, "_drawn", lambda x, heat, text, colour: said.append(text))
+    list(deploy.rendered(load(fitted / "model.safetensors"), TrajectoryDataset.open(fitted / "model.data"), [0, 120]))
+    assert re.fullmatch(r"state \d+   alice, take0\.mp4, frame 0", said[0])
+    assert re.fullmatch(r"state \d+   bob, take0\.mp4, frame 4", said[9])
     craftrl("report", "model.safetensors", "model.data", "--out", "report.html", cwd=fitted)
     assert "alice" in (fitted / "report.html").read_text()

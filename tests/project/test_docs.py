@@ -48,20 +48,11 @@ def test_every_code_name_in_the_symbol_table_exists():
         resolve(name)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_code_name_in_the_pages_exists(page):
-    """Full names in backticks, of the package and of the studies; the changelog also has the old ones."""
+    """Full names in backticks, of the package and of the studies."""
     for name in re.findall(r"`((?:craftrl|studies)\.[a-z]\w*(?:\.\w+)*)(?:\(.*?\))?`", page.read_text()):
         resolve(name)
-
-
-def test_the_new_names_of_the_migration_table_exist():
-    text = (ROOT / "CHANGELOG.md").read_text()
-    rows = re.findall(r"^\| (`.+?) \| (.+) \|$", text, flags=re.M)
-    assert len(rows) > 10
-    for _, new in rows:
-        for name in re.findall(r"`(craftrl\.[a-z]\w*(?:\.\w+)*)(?:\(.*?\))?`", new):
-            resolve(name)
 
 
 def test_every_page_is_in_the_index():
