@@ -74,18 +74,17 @@ def _of_fit(
 ) -> Iterator[Finding]:
     """Log-odds at chance; states that no encoder reads, or that the data contradicts; no state, one or too many;
     several starts; trajectories without a state; moves that are hardly seen."""
-    of_log_odds = list(_at_chance(trace, tau, labels, tests))
-    guesses = any(finding.kind == "at chance" for finding in of_log_odds)
-    yield from of_log_odds
+    yield from _at_chance(trace, tau, labels, tests)
     if tests is not None:
         if steps := tuple(trace.misread()):
             # What the encoders read is weighed by itself, where it is: then clusters may be mixed without harm.
             worst = max(trace[h - 1].encoder_loss for h in steps)
             yield Finding("misread", steps, {"worst": worst}, "note" if tests.doubted < UNSURE else "warning")
         yield from _contradicted(tests)
-        if tests.doubted > DOUBTED and not guesses:
-            steps = _where(tests.doubt > min(UNSURE, tests.doubt.max() / 2))
-            yield Finding("undecided", steps, {"share": tests.doubted})
+        if tests.doubted > DOUBTED:
+            yield Finding(
+                "undecided", _where(tests.doubt > min(UNSURE, tests.doubt.max() / 2)), {"share": tests.doubted}
+            )
         if steps := _where(tests.unnamed > SEEN):
             yield Finding("states missing", steps, {"share": float(tests.unnamed.max())})
     outcomes = trace.outcomes()
