@@ -54,7 +54,7 @@ bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectorie
 bench-ranks: $(READY)  ## one network by one process and by two ranks
 	$(BIN)/python benchmarks/network_scaling.py
 
-bench-streaming: $(READY)  ## training on videos from disk, with a tenth of them in memory, against all in memory
+bench-streaming: $(READY)  ## training on videos from disk, against all in memory
 	$(BIN)/python benchmarks/streaming.py
 
 campaign: $(READY)  ## damage files, give odd arguments, stop commands, fill disks, limit memory, compare bits; hours

@@ -43,7 +43,7 @@ def test_every_command_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_of_fit_names_defaults_and_flags_that_can_be_denied(tmp_path: Path) -> None:
     text = " ".join(craftrl("fit", "--help", cwd=tmp_path).replace("│", " ").split())
     assert "markov needs the least data [choices: auto, independent, chain, markov] [default: auto]" in text
-    assert "--stationary --no-stationary one encoder for all steps, or one for each; by default one" in text
+    assert "--stationary --no-stationary one encoder for all steps; by default if x are images" in text
     assert "--grey pictures: in one channel --key" in text  # a flag that is off has no default to tell
     assert "The same command again goes on from whatever was finished" in text
 

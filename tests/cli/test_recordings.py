@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import signal
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from command_line import craftrl, started
 from craftrl import load
 from craftrl.data import TrajectoryDataset
+from craftrl.deploy import videos as deploy
 
 av = pytest.importorskip("av")
 pytest.importorskip("torch")
@@ -133,9 +135,14 @@ def test_new_videos_of_another_kind_are_refused_by_name(fitted: Path, tmp_path: 
         assert not out.exists()
 
 
-def test_a_video_with_the_states_and_a_report(fitted: Path) -> None:
+def test_a_video_with_the_states_and_a_report(fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = craftrl("render", "model.safetensors", "model.data", "--out", "states.gif", cwd=fitted)
     assert out == "Written to states.gif: trajectories 0, 120\n"
+    said: list[str] = []
+    monkeypatch.setattr(deploy, "_drawn", lambda x, heat, text, colour: said.append(text))
+    list(deploy.rendered(load(fitted / "model.safetensors"), TrajectoryDataset.open(fitted / "model.data"), [0, 120]))
+    assert re.fullmatch(r"state \d+   alice, take0\.mp4, frame 0", said[0])
+    assert re.fullmatch(r"state \d+   bob, take0\.mp4, frame 4", said[9])
     craftrl("report", "model.safetensors", "model.data", "--out", "report.html", cwd=fitted)
     assert "alice" in (fitted / "report.html").read_text()
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from craftrl import CRAFT, InvalidDataError, InvalidParameterError, TrajectoryDataset
+from craftrl import CRAFT, InvalidDataError, InvalidParameterError, TrajectoryDataset, load
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.paper import DRAFT
 
 
 def test_agents_are_grouped():
@@ -201,8 +200,5 @@ def test_a_saved_model_says_what_it_was_fitted_to(tmp_path):
         "fingerprint": tau.fingerprint(),
         "reading": {"stride": 2},
     }
-    model.save_pretrained(tmp_path / "model")
-    model.save_pretrained(tmp_path / "model")  # replaced, as those who know the name expect
-    assert CRAFT.from_pretrained(tmp_path / "model").data_ == model.data_
-    with pytest.raises(InvalidDataError, match=r"must hold a DRAFT; it holds a CRAFT"):
-        DRAFT.from_pretrained(tmp_path / "model")
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").data_ == model.data_

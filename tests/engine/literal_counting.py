@@ -23,7 +23,7 @@ class Problem:
         return [lambda x, table=table: table[x[:, 0]] for table in self.classes[h - 1]]
 
     def value(self, h, i, t):
-        return int(self.classes[h - 1][i][self.tau.at(h)[t, 0]])
+        return int(self.classes[h - 1][i][self.tau.episode(int(t))[h - 1, 0]])
 
 
 def random_problem(seed: int, K: int = 2, N_s: int = 2, H: int = 3, unequal: bool = False, scale: int = 60) -> Problem:

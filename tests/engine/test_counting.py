@@ -102,22 +102,8 @@ def test_blocks_do_not_change_what_is_packed(monkeypatch):
     monkeypatch.setattr("craftrl.engine.packing.BLOCK_BYTES", 64 * 40)
     assert len(list(Part(tau).blocks())) == 11 + 6
     assert np.array_equal(pack_coordinates(Part(tau), n_threads=2), whole)
-
-
-def test_blocks_may_hold_all_steps(monkeypatch):
-    rng = np.random.default_rng(0)
-    tau = TrajectoryDataset.from_arrays([rng.integers(0, 2, (n, 3, 40), dtype=np.uint8) for n in (700, 333)])
     functions = [lambda x, i=i: x[:, i] for i in range(40)]
-    whole = pack_coordinates(Part(tau))
-
-    def blocks(part):
-        for k, word in enumerate(part.segments[:-1]):
-            rows = tau.agent_slice(k)
-            yield int(word), 1, np.stack([tau.at(h)[rows] for h in (1, 2, 3)], axis=1)
-
-    monkeypatch.setattr(Part, "blocks", blocks)
-    assert np.array_equal(pack_coordinates(Part(tau)), whole)
-    assert np.array_equal(pack_functions(Part(tau), [functions] * 3, 2), whole)
+    assert np.array_equal(pack_functions(Part(tau), [functions] * 2, 2), whole)
 
 
 def test_the_constant_encoder_has_one_value():

@@ -20,47 +20,34 @@ PER_PIXEL = 1e-5  # seconds for a pixel of a frame in a whole fit of images, as 
 KINDS = {"CoordinateOracle": "one entry of each observation", "NeuralOracle": "a network"}
 
 
+Oracle = Literal["auto", "coordinates", "classifier", "network"]
+Coupling = Literal["auto", "independent", "chain", "markov"]
+
+
 def fit(
-    *data: Annotated[
-        str, opt("a dataset, as craftrl import or collect writes it, or one path per agent", required=True)
-    ],
+    *data: Annotated[str, opt("a dataset of craftrl import or collect, or one path per agent", required=True)],
     out: Annotated[str, opt("the model, such as model.safetensors")],
     force: Annotated[bool, opt("replace a model that is there already")] = False,
     store: Annotated[str | None, opt("where recordings go; by default beside the model: model.data")] = None,
-    oracle: Annotated[
-        Literal["auto", "coordinates", "classifier", "network"],
-        opt("what learns: one entry of x, boosted trees on features, a network on features or images"),
-    ] = "auto",
+    oracle: Annotated[Oracle, opt("what learns: one entry of x, boosted trees on features, or a network")] = "auto",
     values: Annotated[Positive | None, opt("coordinates: how many values an entry has")] = None,
     alpha: Annotated[Bound, opt("least difference of the agents' log-odds of two successors")] = "auto",
     eta: Annotated[Bound, opt("least share of one agent in the visits to a pair of states")] = "auto",
     nu: Annotated[Bound, opt("least share of trajectories that visit a pair of states")] = "auto",
-    coupling: Annotated[
-        Literal["auto", "independent", "chain", "markov"],
-        opt("independent is the paper's; the others choose all steps' encoders at once, markov needs the least data"),
-    ] = "auto",
+    coupling: Annotated[Coupling, opt("independent is the paper's; markov needs the least data")] = "auto",
     relabel: Annotated[
-        bool | None, opt("read states off each encoder once it is trained; by default yes", negative="--no-relabel")
+        bool | None, opt("read states off new encoders; by default yes", negative="--no-relabel")
     ] = None,
     stationary: Annotated[
-        bool | None,
-        opt("one encoder for all steps, or one for each; by default one if x are images", negative="--no-stationary"),
+        bool | None, opt("one encoder for all steps; by default if x are images", negative="--no-stationary")
     ] = None,
-    find_start: Annotated[
-        bool, opt("trajectories begin in several states, as clips do: find out which begin in one")
-    ] = False,
-    horizon: Annotated[
-        Positive | None, opt("steps to learn from; by default those that enough trajectories reach")
-    ] = None,
+    find_start: Annotated[bool, opt("trajectories begin in several states, as clips do: find them")] = False,
+    horizon: Annotated[Positive | None, opt("steps to learn from; by default those that enough reach")] = None,
     device: Annotated[str | None, opt("network: cpu, cuda or auto")] = None,
     epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
     seed: Annotated[Count | None, opt("network: of weights and minibatches")] = None,
-    diagnose: Annotated[
-        Count | None, opt("print all that speaks for and against the result, from N refits on resampled trajectories")
-    ] = None,
-    ray: Annotated[
-        str | None, opt("count on the Ray cluster at HOST:PORT, at auto (this machine's), or local (started here)")
-    ] = None,
+    diagnose: Annotated[Count | None, opt("print all that speaks for and against the result, from N refits")] = None,
+    ray: Annotated[str | None, opt("count on the Ray cluster at HOST:PORT, auto (this machine's) or local")] = None,
     recordings: Recordings = Recordings(),
 ) -> None:
     """Learn encoders of the controllable state from trajectories.

@@ -110,10 +110,7 @@ class Recordings:
     crop: Annotated[Box | None, opt("pictures: left, top, width and height in pixels")] = None
     resize: Annotated[Size | None, opt("pictures: to this size, such as 64x48 or 64")] = None
     grey: Annotated[bool, opt("pictures: in one channel")] = False
-    keys: Annotated[
-        tuple[str, ...],
-        opt("the array, camera or column that is observed, where there are several; columns: repeat it", name="--key"),
-    ] = ()
+    keys: Annotated[tuple[str, ...], opt("which array, camera or columns are observed; repeat it", name="--key")] = ()
     boundaries: Annotated[str | None, opt("episodes within recordings, CSV: file, start, stop, agent if any")] = None
     clip: Annotated[Positive | None, opt("cut episodes into clips of N steps")] = None
 

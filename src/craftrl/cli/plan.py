@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from craftrl.planning import Episode, Grounding, Moves
     from craftrl.states.latent_actions import LatentActions
 
+Latent = Literal["auto", "yes", "no"]
 NAMED, LONGEST = 6, 24  # moves that a line names, and moves of an episode that are written out
 STOPPED = {
     "time is up": "there was no step left",
@@ -36,20 +37,14 @@ def plan(
     /,
     *,
     goal: Annotated[
-        tuple[str, ...],
-        opt("a state, H:STATE at step H, or a file: image or NPY; several: one after the other", consume_multiple=True),
+        tuple[str, ...], opt("a state, H:STATE at step H, image or NPY; or several", consume_multiple=True)
     ],
-    labels: Annotated[
-        str | None, opt("transitions with actions: DATA again, if it has some, or NPZ: x (n, 2, ...), actions (n,)")
-    ] = None,
+    labels: Annotated[str | None, opt("DATA again, if it has actions, or NPZ: x (n, 2, ...), actions (n,)")] = None,
     label_count: Annotated[Positive | None, opt("take only the first N of them")] = None,
     explore: Annotated[Positive | None, opt("try actions for at most so many steps first")] = None,
     grounding: Annotated[str | None, opt("a file: read what is known if it is there; written at the end")] = None,
     latent: Annotated[
-        Literal["auto", "yes", "no"],
-        opt(
-            "whether a label counts in other states too, for moves that one latent action makes; auto: if that is sure"
-        ),
+        Latent, opt("whether labels count in all states, by latent actions; auto: if these are sure")
     ] = "auto",
     action_names: Annotated[str, opt("such as up,down,left,right")] = "",
     by: Annotated[Literal["shortest", "reliable"], opt("fewest moves, or most likely to succeed")] = "shortest",
@@ -60,9 +55,7 @@ def plan(
     dry_run: Annotated[bool, opt("plan only, without an environment")] = False,
     out: Annotated[str | None, opt("the episodes as NAME.gif, NAME.mp4 or NAME.mkv")] = None,
     force: Force = False,
-    env: Annotated[
-        str | None, opt("an id of Gymnasium's, or MODULE:FUNCTION of your own; MODULE is looked for here first")
-    ] = None,
+    env: Annotated[str | None, opt("an id of Gymnasium's, or MODULE:FUNCTION; MODULE may lie in this folder")] = None,
     env_arg: Annotated[tuple[str, ...], opt("what it is made with, NAME=VALUE such as size=3; repeat it")] = (),
     world: World = World(),
 ) -> None:

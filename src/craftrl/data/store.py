@@ -17,7 +17,6 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -266,12 +265,18 @@ class StoredFrames(Frames):
     def read(self, number: int, first: int, out: NDArray[Any]) -> None:
         local, left = self.file(number, "x"), out.reshape(-1).view(np.uint8).data
         at = self._begin[number] + first * out[:1].nbytes
-        with self._told(local), local.open("rb", buffering=0) as opened:
-            while len(left):
-                n = os.preadv(opened.fileno(), [left], at)
-                if n == 0:
-                    raise EOFError("it ends too soon")
-                left, at = left[n:], at + n
+        try:
+            opened = os.open(local, os.O_RDONLY)
+            try:
+                while left:
+                    n = os.preadv(opened, [left], at)
+                    if n == 0:
+                        raise EOFError("it ends too soon")
+                    left, at = left[n:], at + n
+            finally:
+                os.close(opened)
+        except (OSError, EOFError) as error:
+            raise self._unreadable(local, error) from error
 
     def pick(self, number: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[Any]:
         x = np.empty((len(number), *self.obs_shape), dtype=self.dtype)
@@ -287,23 +292,22 @@ class StoredFrames(Frames):
         name, crc32 = KINDS[kind].format(number), 0
         if name not in self._files:
             local = self._local(number, kind)
-            with self._told(local), local.open("rb") as opened:
-                while part := opened.read(2**20):
-                    crc32 = zlib.crc32(part, crc32)
-                if crc32 != self.index["files"][number]["files"][name][1]:
-                    raise ValueError("its checksum does not fit")
+            try:
+                with local.open("rb") as opened:
+                    while part := opened.read(2**20):
+                        crc32 = zlib.crc32(part, crc32)
+            except OSError as error:
+                raise self._unreadable(local, error) from error
+            if crc32 != self.index["files"][number]["files"][name][1]:
+                raise self._unreadable(local, "its checksum does not fit")
             self._files[name] = local
         return self._files[name]
 
-    @contextmanager
-    def _told(self, local: Path) -> Iterator[None]:
-        try:
-            yield
-        except UNREADABLE as error:
-            raise InvalidDataError(
-                f"{self.path}/{local.name} must be as it was written; it is damaged or cannot be read ({error}); write "
-                "or copy the dataset again."
-            ) from error
+    def _unreadable(self, local: Path, why: object) -> InvalidDataError:
+        return InvalidDataError(
+            f"{self.path}/{local.name} must be as it was written; it is damaged or cannot be read ({why}); write or "
+            "copy the dataset again."
+        )
 
     def _local(self, number: int, kind: str) -> Path:
         """A file on this machine's disk, of the right size."""

@@ -93,7 +93,7 @@ def stamp(path: Path) -> str:
 def in_order(paths: Iterable[Path]) -> list[Path]:
     """Files as people count them: frame9 before frame10."""
     parts = re.compile(r"(\d+)").split
-    return sorted(paths, key=lambda path: [(int(s), "") if s.isdigit() else (-1, s) for s in parts(str(path))])
+    return sorted(paths, key=lambda path: [(int(s), "") if s.isdecimal() else (-1, s) for s in parts(str(path))])
 
 
 def name_in(root: Path, path: Path) -> str:

@@ -31,7 +31,7 @@ __all__ = ["Frames", "OneStep", "check_observations", "to_input"]
 
 Ints = NDArray[np.integer]
 DEVICE_SHARE = 0.5  # how much of a GPU's free memory observations may take; beyond that they stay with the host
-AHEAD, READERS = 8, 4  # minibatches of files that are read ahead, and threads that read them
+AHEAD, READERS = 8, 8  # minibatches of files that are read ahead, and threads that read them
 
 
 class OneStep:
