@@ -94,8 +94,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _told(error: BaseException) -> tuple[int, str]:
     """The exit code, and what is said: one sentence, but for a fault of ours."""
-    from cyclopts import CycloptsError
-
     causes: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in causes:
@@ -104,6 +102,8 @@ def _told(error: BaseException) -> tuple[int, str]:
     for kind, what, code in ((Terminated, "Terminated", 143), (KeyboardInterrupt, "Interrupted", 130)):
         if any(isinstance(one, kind) for one in causes):  # or it came while a library was imported, which then failed
             return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
+    from cyclopts import CycloptsError  # not before: a signal may have come while it was imported
+
     if isinstance(error, CycloptsError):
         line = " ".join(f"{word[: LONGEST - 3]}..." if len(word) > LONGEST else word for word in str(error).split())
         see = f"see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
