@@ -47,6 +47,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.TrajectoryDataset.open", "path"): lambda b: b.stored,
     ("craftrl.TrajectoryDataset.from_episodes", "agents"): lambda b: [list(b.x[:60]), list(b.x[60:])],
     ("craftrl.TrajectoryDataset.select", "agent"): lambda b: b.tau.agent[40:80],
+    ("craftrl.TrajectoryDataset.episode", "i"): lambda b: 3,
     ("craftrl.importing.inspect", "path"): lambda b: b.imported,
     ("craftrl.deploy.StateModule", "model"): lambda b: b.network[0],
     ("craftrl.deploy.StateModule", "h"): lambda b: 2,

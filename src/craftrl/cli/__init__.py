@@ -89,10 +89,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _told(error: BaseException) -> tuple[int, str]:
     """The exit code, and what is said: one sentence, but for a fault of ours."""
-    from cyclopts import CycloptsError, UnusedCliTokensError
-
-    from craftrl.cli.options import in_options
-
     causes: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in causes:
@@ -101,6 +97,11 @@ def _told(error: BaseException) -> tuple[int, str]:
     for kind, what, code in ((Terminated, "Terminated", 143), (KeyboardInterrupt, "Interrupted", 130)):
         if any(isinstance(one, kind) for one in causes):  # or it came while a library was imported, which then failed
             return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
+    # not before: a signal may have come while these were imported
+    from cyclopts import CycloptsError, UnusedCliTokensError
+
+    from craftrl.cli.options import in_options
+
     if isinstance(error, CycloptsError):
         said = str(error).partition(" Available commands:")[0]  # the first few; --help has them all
         if isinstance(error, UnusedCliTokensError):
@@ -124,8 +125,6 @@ def _told(error: BaseException) -> tuple[int, str]:
 @contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Assumptions that do not seem to hold are said in a line each, once."""
-    from craftrl.cli.options import in_options
-
     said: set[str] = set()
     otherwise = warnings.showwarning
 
@@ -133,6 +132,8 @@ def _plain_warnings() -> Iterator[None]:
         if not issubclass(category, AssumptionWarning):
             otherwise(message, category, *rest, **more)
         elif str(message) not in said:
+            from craftrl.cli.options import in_options
+
             said.add(str(message))
             print(f"Warning: {in_options(str(message))}", flush=True)
 

@@ -57,6 +57,7 @@ class DatasetWriter:
 
     def __init__(self, path: str | os.PathLike[str], *, run: str = "", notes: Mapping[str, Any] | None = None) -> None:
         check_kind("run", run, str, "a text")
+        check_kind("notes", {} if notes is None else notes, Mapping, "a mapping of plain values, or None")
         self.url = urls.check_url("The dataset", path) if is_url(path) else None
         self.path = check_target("The dataset", path) if self.url is None else urls.cached(self.url)
         self.given, self.run = self.url or str(self.path), run
@@ -246,7 +247,8 @@ class StoredFrames(Frames):
     in_memory = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path, self.index = os.fspath(path), _read_index(path)
+        self.path = str(urls.check_url("The dataset", path) if is_url(path) else check_source("The dataset", path))
+        self.index = _read_index(self.path)
         self.obs_shape = tuple(self.index["obs_shape"])
         self.dtype = np.dtype(self.index["dtype"])
         self._files: dict[str, Path] = {}  # that were compared with their checksums
