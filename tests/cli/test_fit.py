@@ -95,6 +95,17 @@ def test_the_same_command_goes_on_after_the_model_was_written(here: Path, capsys
     assert Path("new").read_bytes() == before
 
 
+def test_the_same_command_twice_at_once_loses_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = CRAFT.fit
+
+    def fit_while_another_one_saves(self: CRAFT, *given: object, **more: object) -> CRAFT:
+        fit(self, *given, **more).save("new")
+        return self
+
+    monkeypatch.setattr(CRAFT, "fit", fit_while_another_one_saves)
+    assert main(["fit", "data", *BOUNDS, "--out", "new"]) == 0
+
+
 def test_starts_are_found_on_request(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As `inspect` advises for clips; a model that was fitted otherwise is another one."""
     data = TrajectoryDataset.open("data")

@@ -102,7 +102,8 @@ def fit(
         with warnings.catch_warnings(), shown(tau.H):
             warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
             model.fit(tau, start="find" if find_start else None)
-        model.save(out, overwrite=force)
+        if ranks.from_first(lambda: _there(out, force, model, find_start, tau) is None):  # or another one was quicker
+            model.save(out, overwrite=force)
     else:  # the same command was stopped when this was written
         model = _there(out, force, model, find_start, tau) or model
     if ranks.rank == 0:
