@@ -89,6 +89,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.deploy.write_plan", "episodes"): lambda b: b.played[1],
     ("craftrl.deploy.write_states", "path"): lambda b: b.new(".csv"),
     ("craftrl.data.read_true_states", "path"): lambda b: b.truth,
+    ("craftrl.data.DatasetWriter.append", "agent"): lambda b: "alice",
     ("craftrl.data.read_actions", "path"): lambda b: b.truth,
     ("craftrl.envs.record", "path"): lambda b: b.new(),
     ("craftrl.envs.record", "n"): lambda b: 10,

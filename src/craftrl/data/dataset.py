@@ -111,7 +111,7 @@ class TrajectoryDataset:
         self.K = len(self.counts)
         self.names: tuple[Any, ...] = tuple(range(self.K) if names is None else names)
         self.notes, self.source, self.start = notes or {}, source, start
-        self._frame_bytes = int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize
+        self._frame_bytes = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
 
     def checked(self) -> TrajectoryDataset:
         """The dataset itself, if there is something to learn from."""
