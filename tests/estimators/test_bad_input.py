@@ -69,6 +69,8 @@ def test_observations_and_trajectories_without_an_entry(model, data):
         CRAFT(**KNOWN).fit(x[:, :, :0], agent)
     with pytest.raises(InvalidDataError, match="must have shape"):
         model.transform(x[:, :0])
+    with pytest.raises(InvalidDataError, match="was given; crop, resize or convert them"):
+        model.transform(x[:, :, :1])
 
 
 def test_tensors_are_arrays(data):

@@ -198,7 +198,8 @@ class DatasetWriter:
                 self._finish()
         finally:
             os.close(self._lock)
-            if (self.url is not None) if self.finished else not self.run:
+            left = self.run and self._index["files"]  # that the same run can go on from
+            if (self.url is not None) if self.finished else not left:
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def _finish(self) -> None:
@@ -393,7 +394,11 @@ def _read_index(path: str | os.PathLike[str]) -> dict[str, Any]:
     state = "nothing is there"
     if not is_url(path) and (where := check_source("The dataset", path)).exists():
         unfinished = (where / UNFINISHED).is_file()
-        state = "it is unfinished, and the command that writes it goes on" if unfinished else "something else is there"
+        state = (
+            "it is unfinished, and the command that writes it goes on"
+            if unfinished
+            else "something else is there, such as recordings for craftrl import"
+        )
     raise InvalidDataError(f"There must be a dataset at {os.fspath(path)}; {state}; check the name.")
 
 
