@@ -18,7 +18,7 @@ $(BASE): pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[plots]'
 	touch $(BASE)
 
-# The rest: torch, Gymnasium, HDF5 and the tools of the tests.
+# The rest: torch, Gymnasium and the tools of the tests.
 $(READY): $(BASE) constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $(READY)

@@ -102,7 +102,9 @@ class Study:
         rows = run_sweep(self.name, self.runs(args), self.run_one, args.out, args.workers, not args.quiet)
         print(self.report(rows, out, args))
         if self.draw is not None:
-            self.draw(rows, out, args)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AssumptionWarning)  # of models that are fitted for a picture
+                self.draw(rows, out, args)
         print(f"\nWritten to {out}: {', '.join(self.writes)} and one row per run.")
 
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.inputs import as_dataset
 from craftrl.data.ranks import ALONE
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
@@ -168,7 +168,7 @@ class TrainedBaseline(Learner):
         self._check_fitted()
         first = self.encoders_[1]
         assert isinstance(first, NearestCentre)
-        return first.features(self._as_fitted(self._observations(x)))
+        return first.features(self._as_fitted(as_observations(x, "x")))
 
     def _train(self, frames: Frames, actions: Ints, training: Training) -> Objective:
         tau, name = frames.tau, type(self).__name__

@@ -16,6 +16,7 @@ RECORDS: dict[str, str] = {
             "craftrl.diagnostics.Finding",
             "craftrl.envs.Collection",
             "craftrl.envs.GroundTruth",
+            "craftrl.TrajectoryDataset",
             "craftrl.importing.Inspection",
             "craftrl.planning.Episode",
             "craftrl.planning.Exploration",
@@ -38,12 +39,13 @@ INNER: dict[str, str] = {
     "saved": "asked by save",
     "restored": "asked by load",
     "same_value": "asked by ==",
+    "steps_fitted": "asked by diagnose and the report",
     "refits": "asked by diagnose",
     "sizes": "asked by prepare",
     "encoder": "asked by fit",
     "pack": "asked by fit",
     "evaluate": "asked by fit",
-    "on_occupied": "asked by fit",
+    "like": "asked by select, fit and whoever cuts a dataset, which check what they are given",
     "probabilities": "asked by collect, which checks what every policy says",
     **dict.fromkeys(
         ["batch_of", "patience_of", "precision", "rng", "split", "to_device"], "asked while networks train"

@@ -86,6 +86,8 @@ def shown(H: int) -> Iterator[None]:
                 done = (int(network[1]) - 1 + part) / int(network[2])
             bar.n = max(bar.n, 100 * (begin + (end - begin) * done))
             bar.set_description_str(COMPILING if what == COMPILING else name, refresh=phase is not before)
+            if phase is not before:  # tqdm takes it that nothing was shown within the delay, and would not wipe it away
+                bar.last_print_t = max(bar.last_print_t, bar.start_t + bar.delay)
             bar.update(0)
 
         with watched_by(watch):

@@ -9,7 +9,7 @@ from campaign.mutations import mutate
 
 
 def test_no_damaged_file_passes_unnoticed():
-    formats = ["store", "shards", "shards in a store", "truth", "model", "NPZ", "CSV"]
+    formats = ["store", "dataset", "dataset in a store", "truth", "model", "NPZ", "CSV"]
     cases = damage(formats, range(1000, 1012), workers=1)
     assert [case for case in cases if case["outcome"] in FAULTS] == []
     assert sum(case["outcome"] == "refused" for case in cases) > len(cases) / 2, summary(cases)

@@ -95,6 +95,33 @@ def test_the_same_command_goes_on_after_the_model_was_written(here: Path, capsys
     assert Path("new").read_bytes() == before
 
 
+def test_the_same_command_twice_at_once_loses_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = CRAFT.fit
+
+    def fit_while_another_one_saves(self: CRAFT, *given: object, **more: object) -> CRAFT:
+        fit(self, *given, **more).save("new")
+        return self
+
+    monkeypatch.setattr(CRAFT, "fit", fit_while_another_one_saves)
+    assert main(["fit", "data", *BOUNDS, "--out", "new"]) == 0
+
+
+def test_starts_are_found_on_request(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `inspect` advises for clips; a model that was fitted otherwise is another one."""
+    data = TrajectoryDataset.open("data")
+    for k, agent in enumerate("ab"):
+        np.save(f"{agent}.npy", data.rows(np.flatnonzero(data.agent == k))[:, 1:])
+    assert "Fit with --find-start --stationary, or cut" in craftrl(
+        "import", "a.npy", "b.npy", "--clip", "4", "--out", "clips", cwd=here
+    )
+    line = ["fit", "clips", *BOUNDS, "--find-start", "--out", "new"]
+    assert "Chosen: start = 2: " in craftrl(*line, cwd=here)
+    assert "Chosen: start = 2: " in craftrl(*line, cwd=here)
+    line.remove("--find-start")
+    assert main(line) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
 def test_fit_says_whether_to_trust_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", "data", *BOUNDS, "--diagnose", "2", "--out", "new"]) == 0
     assert re.search(r"^(trust|check|do not trust): score [\d.]+", capsys.readouterr().out, flags=re.MULTILINE)
@@ -139,6 +166,9 @@ def test_a_network_goes_on_and_ends_with_the_same_model(frames: Path, tmp_path: 
     assert {path.name for path in tmp_path.iterdir()} == {"whole", "new"}  # nothing is left beside the model
     one, two = (library.load(tmp_path / name) for name in ("whole", "new"))
     assert one.oracle.training.seed == 3
+    before = (tmp_path / "new").read_bytes()  # as if it had been stopped before the verdict
+    assert "\nVerdict: " in craftrl("fit", frames, *options, "--out", "new", cwd=tmp_path)
+    assert (tmp_path / "new").read_bytes() == before
     assert (one.labels_ == two.labels_).all()
 
 

@@ -68,5 +68,10 @@ def test_the_help_names_every_world(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(WORLDS) == ["bits", "lock", "multimaze", "pixels", "freeway", "seaquest", "minigrid", "doom"]
 
 
+def test_the_usage_of_a_report_says_that_data_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: craftrl report --out STR [OPTIONS] MODEL [DATA]\n")
+
+
 def test_version(tmp_path: Path) -> None:
     assert re.fullmatch(r"craftrl \d+\.\d+\.\d+\n", craftrl("--version", cwd=tmp_path))

@@ -112,6 +112,29 @@ def test_one_new_folder_or_file_will_do(fitted: Path, tmp_path: Path, name: str)
     assert {row["agent"] for row in found} == {Path(name).stem}
 
 
+def test_new_videos_as_arrays(fitted: Path, tmp_path: Path) -> None:
+    craftrl("encode", "model.safetensors", "carol", "--out", tmp_path / "new.npz", cwd=fitted)
+    craftrl("encode", "model.safetensors", "carol", "--out", tmp_path / "new.csv", cwd=fitted)
+    lines = rows(tmp_path / "new.csv")
+    with np.load(tmp_path / "new.npz") as columns:
+        assert columns.files == ["trajectory", "agent", "file", "frame", "h", "state"]
+        assert all(columns[name].astype(str).tolist() == [line[name] for line in lines] for name in columns.files)
+
+
+def test_new_videos_of_another_kind_are_refused_by_name(fitted: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "dora.npy", np.zeros((1, 5, 16, 16, 1), np.uint8))
+    np.save(tmp_path / "erin.npy", np.zeros((1, 3, 16, 16, 3), np.uint8))
+    says = {
+        "dora": "New recordings must look like those fitted, (16, 16, 3); dora.npy[0] of dora has (16, 16, 1); convert "
+        "it, or fit with --resize.\n",
+        "erin": "There must be an episode of 5 steps at least, as fitted; none is.\n",
+    }
+    for name, text in says.items():
+        out = tmp_path / "new.csv"
+        craftrl("encode", "model.safetensors", tmp_path / f"{name}.npy", "--out", out, cwd=fitted, code=2, says=text)
+        assert not out.exists()
+
+
 def test_a_video_with_the_states_and_a_report(fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = craftrl("render", "model.safetensors", "model.data", "--out", "states.gif", cwd=fitted)
     assert out == "Written to states.gif: trajectories 0, 120\n"
@@ -122,3 +145,18 @@ def test_a_video_with_the_states_and_a_report(fitted: Path, monkeypatch: pytest.
     assert re.fullmatch(r"state \d+   bob, take0\.mp4, frame 4", said[9])
     craftrl("report", "model.safetensors", "model.data", "--out", "report.html", cwd=fitted)
     assert "alice" in (fitted / "report.html").read_text()
+
+
+def test_an_exporter_that_has_nothing_to_say_says_nothing(fitted: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    out = craftrl("export", "model.safetensors", "--out", tmp_path / "encoder.onnx", cwd=fitted)
+    assert out == f"Written to {tmp_path / 'encoder.onnx'}\n"
+
+
+def test_nothing_is_to_be_chosen_in_a_video(fitted: Path, tmp_path: Path) -> None:
+    says = (
+        "keys (--key) choose among arrays, cameras or columns; these recordings have none to choose from; leave front "
+        "out.\n"
+    )
+    craftrl("import", "alice", "bob", "--key", "front", "--out", tmp_path / "new", cwd=fitted, code=2, says=says)
+    assert not list(tmp_path.iterdir())

@@ -30,7 +30,9 @@ REFUSED = [
     ("reproduce figures --seed -1", "argument --seed: "),
     ("reproduce tabel1 --seeds 2", "invalid choice: 'tabel1' (choose from 'table1', "),
     ("theory sample-size --alpha 1e999", "must be a number or a fraction"),
-    ("chess", 'Unknown command "chess"'),
+    ("chess", 'Unknown command "chess"; see craftrl --help.'),
+    ("improt data", 'Unknown command "improt". Did you mean "import"? See craftrl --help.'),
+    ("inspect data model", "There is one word too many: model; see craftrl inspect --help."),
     # files that are not there, or something else
     ("fit nowhere --out new", "There must be a dataset at nowhere; nothing is there; check the name."),
     ("fit alone.npz --out new", "There must be two agents at least; alone was given"),
@@ -71,7 +73,8 @@ REFUSED = [
     (f"{FIT} --epochs 3 --oracle classifier", "--epochs is for networks; add --oracle network, or leave it out."),
     (f"{FIT} --key x", "--key is for recordings that are imported; data is a dataset already; leave it out"),
     (f"{FIT} --store new", "--store is for recordings that are imported; data is a dataset already"),
-    (f"{FIT} --oracle classifier --ray local", "--ray is for coordinates, which are counted; what learns is boosted"),
+    (f"{FIT} --oracle classifier --ray local", "--ray is for coordinates, which are counted; leave it out"),
+    (f"{FIT} --device nonsense", "device must be 'auto', 'cpu' or 'cuda'; 'nonsense' was given"),
     ("collect --n 5 --out new", "The world must be one of bits, lock, multimaze"),
     ("collect --world chess --n 5 --out new", "must be one of bits, lock, multimaze, pixels, freeway, seaquest,"),
     (f"{COLLECT} --walkers 2", "The world bits takes horizon, n_features and seed; n_walkers was given; leave it out"),
@@ -102,6 +105,14 @@ def test_a_refusal_is_one_sentence(line: str, sentence: str, here: Path, capsys:
 def test_recordings_are_not_read_before_options_are_right(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for agent in "ab":
         np.savez(here / f"{agent}.npz", x=np.full((9, 3, 2), agent == "b", np.uint8))
-    for options in (["--eta", "2"], ["--values", "2"], ["--horizon", "1"], ["--epochs", "3", "--oracle", "classifier"]):
+    for options in (
+        ["--eta", "2"],
+        ["--values", "2"],
+        ["--horizon", "1"],
+        ["--epochs", "3", "--oracle", "classifier"],
+        ["--device", "nonsense"],
+        ["--oracle", "network", "--ray", "local"],
+        ["--clip", "4"],
+    ):
         complaint(capsys, "fit", "a.npz", "b.npz", *options, "--out", "new")
     assert not list(here.glob("new*"))

@@ -133,6 +133,7 @@ def test_trajectories_without_labels(tmp_path):
         ((X, np.array(["a", 1, 1, 1, 1, 1, 1], dtype=object)), "labels of type int, str were given"),
         ((X, [(0, 1)] * 7), r"labels of shape \(7, 2\)"),
         ((X, np.zeros(7)), "at least two agents; those of 1 were given"),
+        ((X[:0], AGENT[:0]), "at least two agents; those of 0 were given"),
         (([X],), "at least two agents; those of 1 were given"),
         ((X,), r"needs the agent of each trajectory; shape \(7, 3, 2\) was given alone; call fit\(x, agent\)"),
         ((TAU, AGENT), "A dataset knows its agents; leave out the labels"),

@@ -69,6 +69,8 @@ def test_observations_and_trajectories_without_an_entry(model, data):
         CRAFT(**KNOWN).fit(x[:, :, :0], agent)
     with pytest.raises(InvalidDataError, match="must have shape"):
         model.transform(x[:, :0])
+    with pytest.raises(InvalidDataError, match="was given; crop, resize or convert them"):
+        model.transform(x[:, :, :1])
 
 
 def test_tensors_are_arrays(data):
@@ -155,7 +157,7 @@ def test_transform_takes_what_fit_takes():
         model = CRAFT(alpha=0.5, eta=0.1, nu=0.05)
         states = model.fit_transform([x_a, x_b])
         assert np.array_equal(states, model.transform(np.concatenate([x_a, x_b])))
-        episodes = [x[: 2 + i % 2] for i, x in enumerate(x_a)]
+        episodes = [x[: 2 if i % 5 == 0 else 3] for i, x in enumerate(x_a)]
         ragged = model.fit_transform(episodes, np.arange(30) % 2)
     assert ragged.shape == (30, 3)
     assert ((ragged == -1) == (np.arange(3) >= np.array([len(e) for e in episodes])[:, None])).all()

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 LONGEST = 80  # letters of one word of a line that cannot be read: nobody reads a value of five thousand
-# What a sentence of the library advises, as one says it on the command line.
-OPTIONS = {
-    "or call explore": "or let it try (--explore STEPS)",
-    "With deterministic=True": "Without --stochastic",
-    "pass deterministic=False": "give --stochastic",
-}
 
 
 class Terminated(KeyboardInterrupt):
@@ -63,6 +57,7 @@ def app() -> App:
         for function in functions:
             text = re.sub(r"(?<=\S)\n(?=\S)", " ", inspect.cleandoc(function.__doc__ or ""))
             where.command(function, name=function.__name__.strip("_").replace("_", "-"), help=text)
+    found["report"].usage = "Usage: craftrl report --out STR [OPTIONS] MODEL [DATA]"  # cyclopts would call it ARGS
     found.command(reproduce.reproduce, help_flags=(), version_flags=())
     found.command(theory)
     return found
@@ -94,8 +89,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _told(error: BaseException) -> tuple[int, str]:
     """The exit code, and what is said: one sentence, but for a fault of ours."""
-    from cyclopts import CycloptsError
-
     causes: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in causes:
@@ -104,12 +97,20 @@ def _told(error: BaseException) -> tuple[int, str]:
     for kind, what, code in ((Terminated, "Terminated", 143), (KeyboardInterrupt, "Interrupted", 130)):
         if any(isinstance(one, kind) for one in causes):  # or it came while a library was imported, which then failed
             return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
+    # not before: a signal may have come while these were imported
+    from cyclopts import CycloptsError, UnusedCliTokensError
+
+    from craftrl.cli.options import in_options
+
     if isinstance(error, CycloptsError):
-        line = " ".join(f"{word[: LONGEST - 3]}..." if len(word) > LONGEST else word for word in str(error).split())
+        said = str(error).partition(" Available commands:")[0]  # the first few; --help has them all
+        if isinstance(error, UnusedCliTokensError):
+            said = f"There is one word too many: {(error.unused_tokens or [''])[0]}"
+        line = " ".join(f"{word[: LONGEST - 3]}..." if len(word) > LONGEST else word for word in said.split())
         see = f"see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
         return 2, f"{line} S{see[1:]}" if line.endswith("?") else f"{line.rstrip('.')}; {see}"
     if isinstance(error, CraftError):
-        return 2, _in_options(str(error))
+        return 2, in_options(str(error))
     if isinstance(error, OSError):  # a full disk behind standard output, or a reader such as `head` that has left
         with contextlib.suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would fail over the rest
@@ -119,12 +120,6 @@ def _told(error: BaseException) -> tuple[int, str]:
         what = f" ({error})" if str(error) else ""
         return 2, f"The data must fit into memory; it does not{what}; take less of it, or a machine with more."
     return 1, "".join(traceback.format_exception(error)).rstrip()
-
-
-def _in_options(text: str) -> str:
-    for python, option in OPTIONS.items():
-        text = text.replace(python, option)
-    return text
 
 
 @contextlib.contextmanager
@@ -137,8 +132,10 @@ def _plain_warnings() -> Iterator[None]:
         if not issubclass(category, AssumptionWarning):
             otherwise(message, category, *rest, **more)
         elif str(message) not in said:
+            from craftrl.cli.options import in_options
+
             said.add(str(message))
-            print(f"Warning: {_in_options(str(message))}", flush=True)
+            print(f"Warning: {in_options(str(message))}", flush=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", AssumptionWarning)

@@ -7,8 +7,8 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-from craftrl.cli.options import Count, Data, Force, Model, Number, Positive, Recordings, World, opt
-from craftrl.errors import InvalidParameterError
+from craftrl.cli.options import Count, Data, Force, Model, Number, Positive, Recordings, World, in_options, opt
+from craftrl.errors import InvalidDataError, InvalidParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def import_(
     from craftrl.importing import import_data, inspect
 
     import_data(agents, out, **vars(recordings), progress=True)
-    print(inspect(out))
+    print(in_options(str(inspect(out))))
 
 
 def inspect(
@@ -66,7 +66,8 @@ def inspect(
 
     beside = f"{PurePath(data).name if is_url(data) else PurePath(data)}.sheet.png"
     picture = None if no_sheet else sheet or beside
-    print(look(data, picture, overwrite=force or sheet is None))  # beside DATA lies the sheet of an earlier look
+    found = look(data, picture, overwrite=force or sheet is None)  # beside DATA lies the sheet of an earlier look
+    print(in_options(str(found)))
     if picture is not None:
         print(f"contact sheet: {picture}")
     if pairs:
@@ -178,11 +179,18 @@ def encode(
         found, held = [], []
         rows: list[NDArray[Any]] = []
         for episode in read_episodes(data, **reading):
+            if episode.x.shape[1:] != learned.obs_shape_:
+                raise InvalidDataError(
+                    f"New recordings must look like those fitted, {learned.obs_shape_}; {episode.source} of "
+                    f"{episode.agent} has {episode.x.shape[1:]}; convert it, or fit with --resize."
+                )
             found.append((episode.agent, episode.source, episode.start))
             held.append(episode.x)
             if sum(x.nbytes for x in held) > AT_ONCE:
                 rows += _states_of(learned, held)
                 held = []
+        if not found:
+            raise InvalidDataError(f"There must be an episode of {reading['clip']} steps at least, as fitted; none is.")
         rows += _states_of(learned, held)
         agent, file, start = (list(column) for column in zip(*found))
         states = np.array(list(zip_longest(*rows, fillvalue=-1))).T
@@ -277,7 +285,7 @@ def actions(
     states = learned.transform(tau)
     moves = Moves.from_states(states, tau.agent, nodes_of(learned, states))
     latent = find_latent_actions(moves.counts, n=n or "auto", deterministic=not stochastic, seed=seed)
-    print(latent)
+    print(in_options(str(latent)))
     if out is not None:
         columns = latent_action_columns(states, np.array(tau.names)[tau.agent], moves, latent)
         write_table(out, columns, overwrite=force)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from craftrl.cli.options import Bound, Count, Positive, Recordings, opt, refuse
+from craftrl.cli.options import Bound, Count, Positive, Recordings, in_options, opt, refuse
 from craftrl.errors import AssumptionWarning
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def fit(
     stationary: Annotated[
         bool | None, opt("one encoder for all steps; by default if x are images", negative="--no-stationary")
     ] = None,
+    find_start: Annotated[bool, opt("trajectories begin in several states, as clips do: find them")] = False,
     horizon: Annotated[Positive | None, opt("steps to learn from; by default those that enough reach")] = None,
     device: Annotated[str | None, opt("network: cpu, cuda or auto")] = None,
     epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
@@ -75,7 +76,12 @@ def fit(
     refuse(
         (values and oracle != "coordinates", "--values is for coordinates; add --oracle coordinates, or leave it out."),
         (no_network, f"--{next(iter(training), '')} is for networks; add --oracle network, or leave it out."),
+        (ray and oracle in ("classifier", "network"), "--ray is for coordinates, which are counted; leave it out."),
     )
+    if device is not None:
+        from craftrl import Training
+
+        Training(device=device).to_device()  # raises where there is none
     model = CRAFT(
         oracle if values is None else CoordinateOracle(values),
         alpha=alpha,  # type: ignore[arg-type]  # the only text is "auto"
@@ -88,20 +94,21 @@ def fit(
     )
     model.check_parameters()
     ranks = present()
-    found = ranks.from_first(lambda: _there(out, force, model))
+    found = ranks.from_first(lambda: _there(out, force, model, find_start))
     tau = TrajectoryDataset.open(ranks.from_first(lambda: _dataset(data, out, store, recordings)))
     tau.first_steps(horizon or 2)  # raises where there are fewer
     scratch = _choose(model, tau, training, ray, out)
     if found is None:
         with warnings.catch_warnings(), shown(tau.H):
             warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
-            model.fit(tau)
-        model.save(out, overwrite=force)
-        if ranks.rank == 0:
-            shutil.rmtree(scratch, ignore_errors=True)
-    else:
-        model = _there(out, force, model, tau) or model  # the same command was stopped when this was written
-    print(f"\n{model.summary()}\nWritten to {out}\n", flush=True)
+            model.fit(tau, start="find" if find_start else None)
+        if ranks.from_first(lambda: _there(out, force, model, find_start, tau) is None):  # or another one was quicker
+            model.save(out, overwrite=force)
+    else:  # the same command was stopped when this was written
+        model = _there(out, force, model, find_start, tau) or model
+    if ranks.rank == 0:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(f"\n{in_options(model.summary())}\nWritten to {out}\n", flush=True)
     quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
     diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
     said = verdict(model, diagnosis, guarantee(model))
@@ -109,10 +116,10 @@ def fit(
         print(f"{diagnosis}\n")
     print(f"Verdict: {said.level}. {said.found}\n{said.why}")
     for line in (*(f"Warning: {text}" for text in said.warnings), *(f"Note: {text}" for text in said.advice)):
-        print(line)
+        print(in_options(line))
 
 
-def _there(out: str, force: bool, model: CRAFT, tau: TrajectoryDataset | None = None) -> CRAFT | None:
+def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: TrajectoryDataset | None = None) -> CRAFT | None:
     """The model that lies at `out`, if it may be of this very command: of these settings and, where known, this data.
 
     Raises, before any work is done, where nothing may be written.
@@ -126,14 +133,24 @@ def _there(out: str, force: bool, model: CRAFT, tau: TrajectoryDataset | None = 
     if force or not (urls.exists(out) if is_url(out) else Path(out).exists()):
         return None
     found = load(out)
-    mine, its = (of.get_params(deep=False) for of in (model, found))
+    mine, its = ({name: _as_saved(value) for name, value in of.get_params(deep=False).items()} for of in (model, found))
     if tau is None:  # the data has not chosen yet
         mine["oracle"] = its["oracle"] = None
     H = found.sizes_fitted()[1]
     of_data = tau is None or (tau.H >= H and tau.first_steps(H).fingerprint() == found.data_["fingerprint"])
-    if repr(mine) != repr(its) or not of_data:
+    found_start = any(choice.parameter == "start" for choice in found.choices_)
+    if repr(mine) != repr(its) or found_start != find_start or not of_data:
         check_model_path(out, False)
     return found
+
+
+def _as_saved(setting: object) -> object:
+    """A setting as a file holds it: without what belongs to one machine, such as checkpoints or the address of Ray."""
+    from craftrl.core.saved import Savable
+
+    if not isinstance(setting, Savable):
+        return setting
+    return type(setting).__name__, {name: _as_saved(part) for name, part in setting.saved().items()}
 
 
 def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recordings) -> str:
@@ -152,7 +169,7 @@ def _dataset(data: Sequence[str], out: str, store: str | None, recordings: Recor
     beside = f"{out.removesuffix('.safetensors')}.data"
     where = store or (Path(beside).name if is_url(out) else beside)
     import_data(data, where, **vars(recordings), progress=True)
-    print(f"{inspect(where)}\n", flush=True)
+    print(f"{in_options(str(inspect(where)))}\n", flush=True)
     return where
 
 

@@ -16,7 +16,42 @@ from craftrl.errors import InvalidParameterError
 if TYPE_CHECKING:
     from craftrl.envs import MarkovPolicy
 
-__all__ = ["Bound", "Count", "Data", "Force", "Model", "Number", "Positive", "Recordings", "World", "opt", "refuse"]
+__all__ = [
+    "Bound",
+    "Count",
+    "Data",
+    "Force",
+    "Model",
+    "Number",
+    "Positive",
+    "Recordings",
+    "World",
+    "in_options",
+    "opt",
+    "refuse",
+]
+
+
+# What a sentence of the library advises, as one says it on the command line.
+OPTIONS = {
+    "or call explore": "or let it try (--explore STEPS)",
+    "With deterministic=True": "Without --stochastic",
+    "pass deterministic=False": "give --stochastic",
+    "give deterministic=False": "give --stochastic",
+    "use ray='local'": "use --ray local",
+    "use device='cpu'": "use --device cpu",
+    "give n if it is known": "give --n if it is known",
+    'start="find" and stationary=True': "--find-start --stationary",
+    'start="find"': "--find-start",
+    ", name the start of each in fit(..., start=...), or let the library look: start='find'": ", or give --find-start",
+}
+
+
+def in_options(text: str) -> str:
+    """What the library says, for somebody on the command line."""
+    for python, option in OPTIONS.items():
+        text = text.replace(python, option)
+    return text
 
 
 def refuse(*cases: tuple[object, str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import is_whole, shown
+from craftrl.arguments import check_whole, is_whole, shown
 from craftrl.data.labels import as_array, as_labels, plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
@@ -111,7 +111,7 @@ class TrajectoryDataset:
         self.K = len(self.counts)
         self.names: tuple[Any, ...] = tuple(range(self.K) if names is None else names)
         self.notes, self.source, self.start = notes or {}, source, start
-        self._frame_bytes = int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize
+        self._frame_bytes = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
 
     def checked(self) -> TrajectoryDataset:
         """The dataset itself, if there is something to learn from."""
@@ -199,7 +199,7 @@ class TrajectoryDataset:
 
     def rows(self, index: ArrayLike) -> NDArray[Any]:
         """The trajectories with these numbers, (m, H, *obs); 0 where one is over; uncopied where they lie together."""
-        index = np.asarray(index)
+        index = self._numbers(index)
         file, first, lengths = self.file[index], self.first[index], self.lengths[index]
         follows = (file[1:] == file[:-1]) & (first[1:] == first[:-1] + self.H) & (lengths[:-1] == self.H)
         starts = np.flatnonzero(np.concatenate([[True], ~follows])[: len(index)]).tolist()  # of runs that lie together
@@ -215,7 +215,7 @@ class TrajectoryDataset:
     def at(self, h: int, rows: NDArray[np.integer] | Sequence[int] | slice = slice(None)) -> NDArray[Any]:
         """(tau)_h: all trajectories, or those with these numbers, at step h: (m, *obs); 0 where not present."""
         step = self.check_step(h) - 1
-        index = np.arange(self.n)[rows]
+        index = np.arange(self.n)[rows] if isinstance(rows, slice) else self._numbers(rows)
         x = np.zeros((len(index), *self.obs_shape), dtype=self.dtype)
         there = self.lengths[index] > step
         if self.frames.in_memory or self._frame_bytes >= PAGE:
@@ -231,6 +231,7 @@ class TrajectoryDataset:
 
         Blocks start at multiples of 64 trajectories within an agent's. With h, what they show at that step, (m, *obs).
         """
+        check_whole("block_bytes", block_bytes, 1)
         size = max(64, block_bytes // (self._frame_bytes * (self.H if h is None else 1)) // 64 * 64)
         for mine in map(self.agent_slice, range(self.K)):
             for start in range(mine.start, mine.stop, size):
@@ -252,6 +253,7 @@ class TrajectoryDataset:
 
     def largest_below(self, most: int) -> int | None:
         """The largest of all observed values, if they are integers in 0..most-1; else None."""
+        check_whole("most", most, 1)
         if self.dtype.kind not in "biu":
             return None
         top = 0
@@ -263,8 +265,16 @@ class TrajectoryDataset:
 
     def agent_slice(self, k: int) -> slice:
         """Where agent k's trajectories lie."""
+        check_whole("k", k, 0, self.K - 1, "agents are numbered from 0")
         stop = int(self.counts[: k + 1].sum())
         return slice(stop - int(self.counts[k]), stop)
+
+    def _numbers(self, index: ArrayLike) -> Ints:
+        """Numbers of trajectories, if they are."""
+        array = as_labels("index", index, 1)
+        if len(array) and not 0 <= array.min() <= array.max() < self.n:
+            raise InvalidParameterError(f"index must hold numbers in 0..{self.n - 1}; {shown(index)} was given.")
+        return array
 
     def check_step(self, h: int) -> int:
         """h itself, if it is one of 1..H."""

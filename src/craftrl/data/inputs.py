@@ -169,7 +169,7 @@ def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     if any(label is None or label != label for label in labels):
         raise InvalidDataError("Agent labels must be names or numbers; some are missing (None, NaN); drop those rows.")
     kinds = {str if isinstance(label, (str, bytes)) else float for label in labels if isinstance(label, LABELS)}
-    if len(kinds) != 1 or not all(isinstance(label, LABELS) for label in labels):
+    if len(kinds) > 1 or not all(isinstance(label, LABELS) for label in labels):
         found = ", ".join(sorted({type(label).__name__ for label in labels}))
         raise InvalidDataError(f"Agent labels must all be numbers, or all be names; labels of type {found} were given.")
     names, label = np.unique(array.astype(str) if array.dtype.kind == "S" else array, return_inverse=True)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_kind, check_source, check_target, is_url, shown
+from craftrl.arguments import check_kind, check_source, check_target, check_whole, is_url, shown
 from craftrl.data import urls
 from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
 from craftrl.data.files import UNREADABLE, sealed_text, told_plainly, unsealed, written_whole
@@ -57,6 +57,7 @@ class DatasetWriter:
 
     def __init__(self, path: str | os.PathLike[str], *, run: str = "", notes: Mapping[str, Any] | None = None) -> None:
         check_kind("run", run, str, "a text")
+        check_kind("notes", {} if notes is None else notes, Mapping, "a mapping of plain values, or None")
         self.url = urls.check_url("The dataset", path) if is_url(path) else None
         self.path = check_target("The dataset", path) if self.url is None else urls.cached(self.url)
         self.given, self.run = self.url or str(self.path), run
@@ -124,6 +125,8 @@ class DatasetWriter:
         agent = agent.item() if isinstance(agent, np.generic) else agent
         if not isinstance(agent, (str, int, float)):
             raise InvalidDataError(f"An agent must have a name, a text or a number; {shown(agent)} was given.")
+        check_kind("source", source, str, "a text")
+        check_whole("start", start)
         key = (agent, source, int(start))
         if agent not in self._index["agents"]:
             self._index["agents"].append(agent)
@@ -195,7 +198,8 @@ class DatasetWriter:
                 self._finish()
         finally:
             os.close(self._lock)
-            if (self.url is not None) if self.finished else not self.run:
+            left = self.run and self._index["files"]  # that the same run can go on from
+            if (self.url is not None) if self.finished else not left:
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def _finish(self) -> None:
@@ -245,7 +249,8 @@ class StoredFrames(Frames):
     in_memory = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path, self.index = os.fspath(path), _read_index(path)
+        self.path = str(urls.check_url("The dataset", path) if is_url(path) else check_source("The dataset", path))
+        self.index = _read_index(self.path)
         self.obs_shape = tuple(self.index["obs_shape"])
         self.dtype = np.dtype(self.index["dtype"])
         self._files: dict[str, Path] = {}  # that were compared with their checksums
@@ -389,7 +394,11 @@ def _read_index(path: str | os.PathLike[str]) -> dict[str, Any]:
     state = "nothing is there"
     if not is_url(path) and (where := check_source("The dataset", path)).exists():
         unfinished = (where / UNFINISHED).is_file()
-        state = "it is unfinished, and the command that writes it goes on" if unfinished else "something else is there"
+        state = (
+            "it is unfinished, and the command that writes it goes on"
+            if unfinished
+            else "something else is there, such as recordings for craftrl import"
+        )
     raise InvalidDataError(f"There must be a dataset at {os.fspath(path)}; {state}; check the name.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from pathlib import Path
@@ -82,18 +83,24 @@ def _examples(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _export(module: StateModule, x: Any, path: Path) -> None:
     batch = torch.export.Dim("n", min=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporter, about itself
-        program = torch.onnx.export(
-            module,
-            (x,),
-            dynamo=True,
-            input_names=[INPUT],
-            output_names=[OUTPUT],
-            dynamic_shapes=({0: batch},),
-            verbose=False,
-        )
-        program.save(str(path), external_data=False)
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it warns of packages that nothing here needs
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporter, about itself
+            program = torch.onnx.export(
+                module,
+                (x,),
+                dynamo=True,
+                input_names=[INPUT],
+                output_names=[OUTPUT],
+                dynamic_shapes=({0: batch},),
+                verbose=False,
+            )
+            program.save(str(path), external_data=False)
+    finally:
+        log.setLevel(level)
 
 
 def _compare(path: Path, module: StateModule, x: NDArray[Any], named: Path) -> None:

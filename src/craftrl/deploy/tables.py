@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -59,8 +60,10 @@ def write_table(
 
             pyarrow.parquet.write_table(pyarrow.table(dict(columns)), temporary)
         elif Path(path).suffix.lower() == ".npz":
-            with temporary.open("wb") as opened:
-                np.savez_compressed(opened, **columns)  # type: ignore[arg-type]
+            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as opened:  # savez takes no column called file
+                for name, column in columns.items():
+                    with opened.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, np.asarray(column), allow_pickle=False)
         else:
             with temporary.open("w", newline="") as lines:
                 writer = csv.writer(lines, lineterminator="\n")

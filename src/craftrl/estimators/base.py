@@ -94,9 +94,11 @@ class Learner(TransformerMixin, BaseEstimator):
         array = as_observations(x, "x")
         if array.ndim == 0 or array.shape[1:] != self.obs_shape_:
             wanted = ", ".join(map(str, ("n", *self.obs_shape_)))
+            single = array.shape == self.obs_shape_
+            advice = "put a single one into a batch with x[None]" if single else "crop, resize or convert them"
             raise InvalidDataError(
-                f"Observations must have shape ({wanted}), as in the data fitted; shape {array.shape} was given; put a "
-                "single one into a batch with x[None]."
+                f"Observations must have shape ({wanted}), as in the data fitted; shape {array.shape} was given; "
+                f"{advice}."
             )
         return encoder(self._as_fitted(array) if hasattr(encoder, "trunk") else array)
 

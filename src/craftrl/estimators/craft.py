@@ -179,8 +179,8 @@ class CRAFT(Learner):
                 check_bound(name, value)
         check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
         check_choice("clusterer", self.clusterer, ("auto", *CLUSTERERS))
-        if self.horizon is not None and self.horizon != "auto":
-            check_whole("horizon", self.horizon, 2)
+        if self.horizon is not None and not (isinstance(self.horizon, str) and self.horizon == "auto"):
+            check_whole("horizon", self.horizon, 2, advice="or 'auto', or None for all steps")
         for name in ("relabel", "stationary"):
             value = getattr(self, name)
             if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):

@@ -30,6 +30,7 @@ from craftrl.progress import progress_bar
 __all__ = ["import_data", "read_episodes"]
 
 PARTS = 1000  # of a recording, for the bar
+WITHOUT_KEYS = {"video", "frames", "craftrl"}
 BAR = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"
 
 
@@ -71,6 +72,11 @@ def import_data(
         check_target("The dataset", out)
     table = None if boundaries is None else _read_boundaries(check_source("boundaries", boundaries))
     listed, own = recognised(agents, tuple(reading.keys))
+    if reading.keys and listed and {recording.format for recording in listed} <= WITHOUT_KEYS:
+        raise InvalidParameterError(
+            "keys (--key) choose among arrays, cameras or columns; these recordings have none to choose from; leave "
+            f"{', '.join(reading.keys)} out."
+        )
     if table is not None:
         listed = _cut_by(table, listed)
     names = list(dict.fromkeys([*(cut.agent for recording in listed for cut in recording.cuts), *own]))
