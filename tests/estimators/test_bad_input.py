@@ -223,5 +223,5 @@ def test_nothing_to_name_the_states_of(tau):
 
 
 def test_nothing_to_learn_from():
-    with pytest.raises(InvalidDataError, match="at least two agents; none was given"):
+    with pytest.raises(InvalidDataError, match="at least two agents; those of 0 were given"):
         CRAFT().fit(np.zeros((0, 3, 4), dtype=int), np.zeros(0, dtype=int))
