@@ -220,8 +220,3 @@ def test_nothing_to_name_the_states_of(tau):
             model.transform(nothing)
     with pytest.raises(InvalidParameterError, match="n_resamples must be an integer"):
         model.diagnose(tau, n_resamples=2**63)
-
-
-def test_nothing_to_learn_from():
-    with pytest.raises(InvalidDataError, match="at least two agents; those of 0 were given"):
-        CRAFT().fit(np.zeros((0, 3, 4), dtype=int), np.zeros(0, dtype=int))

@@ -163,8 +163,6 @@ def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
         raise InvalidDataError(
             f"There must be one agent label per trajectory; {n} trajectories and labels of {shape} were given."
         )
-    if not n:
-        raise InvalidDataError("There must be trajectories of at least two agents; those of 0 were given.")
     labels = list(agent) if isinstance(agent, (list, tuple)) else array.tolist()  # NumPy would make names of everything
     if any(label is None or label != label for label in labels):
         raise InvalidDataError("Agent labels must be names or numbers; some are missing (None, NaN); drop those rows.")
