@@ -45,12 +45,14 @@ def is_url(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: on one line, and not longer than a line."""
+    """A value as a message shows it: on one line, and not longer than a line; of a long path its end."""
     try:
         text = " ".join(repr(os.fspath(value) if isinstance(value, os.PathLike) else value).split())
     except Exception:  # whole numbers of 5000 digits have no text, and a caller's class may fail at anything
         text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+    if len(text) > WIDTH:
+        return f"...{text[3 - WIDTH :]}" if isinstance(value, os.PathLike) else f"{text[: WIDTH - 3]}..."
+    return text
 
 
 def _check(holds: bool, name: str, what: str, value: object, advice: str = "") -> None:
