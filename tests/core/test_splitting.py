@@ -63,3 +63,9 @@ def test_rows_without_a_profile_belong_to_no_cluster():
     values = profiles((0, 0))
     values[:5] = np.nan
     assert (split(found, values, gap=0.5).cluster[:5] == -1).all()
+
+
+def test_a_cluster_whose_profiles_are_all_the_same_stays_whole():
+    rng, whole = np.random.default_rng(0), clusters(0)
+    for same in rng.normal(size=(20, 1, 3, 1)):
+        assert split(whole, np.repeat(same, 60, axis=0), gap=0.5, n_before=1).clusters == whole.clusters

@@ -125,6 +125,21 @@ def test_right_models_of_few_trajectories_are_silent_where_most_steps_are_not_se
     assert warned == 0
 
 
+@pytest.mark.parametrize(("stay", "warned"), [(0.6, 0), (0.5, 6)])
+def test_one_encoder_for_all_steps_is_one_choice(stay: float, warned: int) -> None:
+    """Agents that differ a little at every step are told apart by all steps together; agents that act alike are not."""
+    told = 0
+    for seed in range(6):
+        world = BitsExBMDP(8, 32, seed=seed, entangled=False)
+        world.permutation[:] = world.permutation[0]
+        agents = [world.persistence_policy(0.5), world.persistence_policy(stay)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            model = CRAFT(CoordinateOracle(), stationary=True).fit(collect(world, agents, 500, seed=seed).tau)
+        told += model.trace_.guesses
+    assert told == warned
+
+
 def test_trajectories_that_are_over_are_not_lost() -> None:
     """Most are clips of three steps; what is said of later steps is said of those that are still there."""
     tau = collect(WORLD, WORLD.paper_policies(), 1000, seed=0).tau

@@ -19,6 +19,7 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
 )
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
@@ -50,6 +51,7 @@ KINDS = {
     "products": make_pipeline(PolynomialFeatures(2, interaction_only=True), LogisticRegression()),
     "AdaBoost": AdaBoostClassifier(n_estimators=5),
     "ridge": RidgeClassifier(),
+    "stack": StackingClassifier([("tree", DecisionTreeClassifier()), ("Bayes", GaussianNB())], cv=2),
     "shares alone": DummyClassifier(),
 }
 

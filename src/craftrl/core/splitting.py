@@ -79,7 +79,7 @@ def split_by_profile(found: PairClusters, profiles: Profiles, gap: float) -> Pai
 
 
 def _border(value: Floats) -> float | None:
-    """Between the two parts of sorted values that vary least; None where they do not stand apart."""
+    """The last value of the lower of two parts of sorted values that vary least; None where they do not stand apart."""
     m = len(value)
     low = np.arange(1, m)
     sums, squares = np.cumsum(value), np.cumsum(value**2)
@@ -88,6 +88,5 @@ def _border(value: Floats) -> float | None:
     cut = int((low * variance[0] + (m - low) * variance[1]).argmin())
     deviation = np.sqrt(max(float(variance[:, cut].mean()), 0.0))
     rarer = min(cut + 1, m - cut - 1)
-    if mean[1, cut] - mean[0, cut] < APART * deviation or rarer < max(LEAST_SHARE * m, LEAST_ROWS):
-        return None
-    return float(value[cut] + value[cut + 1]) / 2
+    apart = value[cut] < value[cut + 1] and mean[1, cut] - mean[0, cut] >= APART * deviation
+    return float(value[cut]) if apart and rarer >= max(LEAST_SHARE * m, LEAST_ROWS) else None

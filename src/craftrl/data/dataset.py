@@ -119,7 +119,7 @@ class TrajectoryDataset:
             raise InvalidDataError(
                 "Trajectories must have at least two steps; these have one; CRAFT compares pairs of steps."
             )
-        if self._frame_bytes == 0:
+        if 0 in self.obs_shape:
             raise InvalidDataError(f"Observations must have at least one entry; shape {self.obs_shape} was given.")
         if self.K < 2:
             raise InvalidDataError(ONE_AGENT.format(self.K))

@@ -409,7 +409,8 @@ class AgentPairs:
         for pair in self.pairs:
             who, n = " and ".join(pair.names), f"{pair.n[0]:,} + {pair.n[1]:,}"
             seen = f"{pair.n_seen} of {pair.n_steps}"
-            numbers = f"{pair.points:>12.0%}  {seen:>8}  {pair.shared:>13.0%}  {_p(pair.p_value):>6}"
+            shared = "-" if np.isnan(pair.shared) else f"{pair.shared:.0%}"
+            numbers = f"{pair.points:>12.0%}  {seen:>8}  {shared:>13}  {_p(pair.p_value):>6}"
             lines.append(f"  {who:{width}}  {n:>12}  {numbers}  {MEANING[pair.verdict]}")
         return "\n".join([*lines, *self.advice])
 

@@ -45,6 +45,7 @@ def judged(
     tests: StateTests | None,
     start: StartTest | None,
     independent: bool = False,
+    one_encoder: bool = False,
 ) -> Trace:
     """The trace of a fit with its tests and findings.
 
@@ -53,13 +54,14 @@ def judged(
     tests        of the states, for finite classes
     start        the test of one start, where there was one
     independent  whether the class is finite and its encoders were chosen step by step
+    one_encoder  whether it is finite and one encoder was chosen for all steps
     """
     if tests is not None:
         both = zip(trace.steps, tests.p_residual, tests.p_closure)
         steps = tuple(replace(step, p_residual=float(r), p_closure=float(c)) for step, r, c in both)
         trace = replace(trace, steps=steps)
     trace = replace(trace, start=start)
-    return replace(trace, findings=tuple(_of_fit(trace, tau, labels, nu, tests, independent)))
+    return replace(trace, findings=tuple(_of_fit(trace, tau, labels, nu, tests, independent, one_encoder)))
 
 
 def warn(findings: Sequence[Finding], stacklevel: int) -> None:
@@ -70,11 +72,17 @@ def warn(findings: Sequence[Finding], stacklevel: int) -> None:
 
 
 def _of_fit(
-    trace: Trace, tau: TrajectoryDataset, labels: Labels, nu: float, tests: StateTests | None, independent: bool
+    trace: Trace,
+    tau: TrajectoryDataset,
+    labels: Labels,
+    nu: float,
+    tests: StateTests | None,
+    independent: bool,
+    one_encoder: bool,
 ) -> Iterator[Finding]:
     """Log-odds at chance; states that no encoder reads, or that the data contradicts; no state, one or too many;
     several starts; trajectories without a state; moves that are hardly seen."""
-    yield from _at_chance(trace, tau, labels, tests)
+    yield from _at_chance(trace, tau, labels, tests, one_encoder)
     if tests is not None:
         if steps := tuple(trace.misread()):
             # What the encoders read is weighed by itself, where it is: then clusters may be mixed without harm.
@@ -108,12 +116,14 @@ def _of_fit(
     yield from _rare_move(tau, labels, nu)
 
 
-def _at_chance(trace: Trace, tau: TrajectoryDataset, labels: Labels, tests: StateTests | None) -> Iterator[Finding]:
+def _at_chance(
+    trace: Trace, tau: TrajectoryDataset, labels: Labels, tests: StateTests | None, one_encoder: bool
+) -> Iterator[Finding]:
     """Steps whose log-odds are no better than chance by their own test: if they are most, and no better together.
 
     For finite classes they are taken together by Fisher's sum of ln p over steps, a gamma variable if nothing is there
-    to tell, corrected for the number of chains of encoders that the states are the best of. Where other chains are
-    ruled out without the agents, by how codes move, there was no such choice to correct for.
+    to tell, corrected for the number of chains of encoders that the states are the best of, or of single encoders where
+    one serves all steps. Where other chains are ruled out, by how codes move, there was no such choice to correct for.
     """
     steps = trace.at_chance()
     if not steps:
@@ -122,8 +132,8 @@ def _at_chance(trace: Trace, tau: TrajectoryDataset, labels: Labels, tests: Stat
     if nothing and tests is not None:
         total = -sum(tests.log_p[h - 1] for h in steps)
         log_p = float(log_gamma_tail(np.array(float(len(steps))), np.array(total)))
-        chosen = {h + after for h in steps for after in (0, 1)} - {1}
-        choices = 0.0 if tests.doubted < UNSURE else float(np.log(tests.n_encoders[np.array([*chosen]) - 1]).sum())
+        chosen = [1] if one_encoder else [*({h + after for h in steps for after in (0, 1)} - {1})]
+        choices = 0.0 if tests.doubted < UNSURE else float(np.log(tests.n_encoders[np.array(chosen) - 1]).sum())
         nothing = log_p + choices > np.log(LEVEL)
     if nothing:
         yield Finding("at chance", tuple(steps))

@@ -219,8 +219,9 @@ class CRAFT(Learner):
                         one_start = ask("start", prepared.test_start)
                 elif isinstance(prepared, PreparedLearned) and starts is None:
                     one_start = ask("start", prepared.test_start)
-                by_step = isinstance(prepared, PreparedCounting) and reading.coupling == "independent"
-                trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step)
+                one = fitted.encoder is not None
+                by_step = isinstance(prepared, PreparedCounting) and reading.coupling == "independent" and not one
+                trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step, one)
         # Everything is learned: only now are earlier results replaced.
         for name in ("encoder_", "n_states_total_", "matching_"):
             if hasattr(self, name):

@@ -160,7 +160,7 @@ def _as_recorded(
     """The states that an encoder's values are, in the records of Algorithm 2: every move is a cluster of its own."""
     tau = prepared.tau
     grid = Grid.from_bounds(bounds.alpha, bounds.eta)
-    f = prepared.evaluated([(index, index)] * (tau.H - 1), grid)
+    f = prepared.evaluated([(index, index)] * (tau.H - 1), grid, one_encoder=True)
     n_states = n_labels(labels)
     steps = []
     for h in range(1, tau.H):

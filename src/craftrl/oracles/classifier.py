@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from craftrl.arguments import check_flag, check_whole, shown
 from craftrl.arrays import Floats, Ints, Observations
@@ -96,7 +96,9 @@ class ClassifierOracle(Oracle):
         check_whole("seed", self.seed, 0, MOST_SEED)
         check_flag("calibrate", self.calibrate)
         check_whole("folds", self.folds, 2, max(tau.n, 2), "a fold has one trajectory at least")
+        # By what it has, or what it says: some, such as a stack, have neither method before they are fitted.
         told = any(hasattr(self.classifier, name) for name in ("predict_proba", "decision_function"))
+        told = told or (hasattr(self.classifier, "__sklearn_tags__") and is_classifier(self.classifier))
         if isinstance(self.classifier, type) or not (hasattr(self.classifier, "set_params") and told):
             raise InvalidParameterError(
                 "classifier must be a scikit-learn classifier with predict_proba or decision_function, such as "

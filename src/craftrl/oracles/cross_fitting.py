@@ -86,8 +86,8 @@ class Clones:
 
     def with_probabilities(self) -> BaseEstimator:
         fresh = self.bare()
-        if hasattr(fresh, "predict_proba"):
-            return fresh
+        if hasattr(fresh, "predict_proba") or not hasattr(fresh, "decision_function"):
+            return fresh  # with neither of them, it may have the first once it is fitted
         from sklearn.calibration import CalibratedClassifierCV  # dear to import
 
         return CalibratedClassifierCV(fresh, cv=LEAST)

@@ -255,8 +255,11 @@ class PreparedCounting(PreparedOracle):
         # From one start the first encoder is the constant one: it serves x_1, and the pair that x_1 is in.
         return self.evaluated(list(pairwise([CONSTANT, *path[1:]] if self._one_start else path)), grid)
 
-    def evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid) -> LogOdds:
-        """The best table for each chosen pair of encoders, and f_h on every pair of observations."""
+    def evaluated(self, pairs: Sequence[tuple[int, int]], grid: Grid, one_encoder: bool = False) -> LogOdds:
+        """The best table for each chosen pair of encoders, and f_h on every pair of observations.
+
+        one_encoder  whether all pairs are of the same one, which was chosen for all steps together
+        """
         counts = np.zeros((len(pairs), self.N_s, self.N_s, self.tau.K), dtype=np.int64)
         for h, (i, j) in enumerate(pairs, start=1):
             first = View(0) if i == CONSTANT else View(h, slice(i, i + 1))
@@ -280,12 +283,13 @@ class PreparedCounting(PreparedOracle):
             bins.transpose(1, 0, 2),
             loss,
             tuple(FinitePairModel(i, j, table, float(mean)) for (i, j), table, mean in zip(pairs, tables, loss)),
-            p_value=self._p_values(counts, pairs),
+            p_value=self._p_values(counts, pairs, one_encoder),
             f=FiniteLogOdds(self.oracle, tuple(pairs), values),
         )
 
-    def _p_values(self, counts: Ints, pairs: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-        """Of every step's table, which is the best of all pairs of encoders there.
+    def _p_values(self, counts: Ints, pairs: Sequence[tuple[int, int]], one_encoder: bool) -> NDArray[np.float64]:
+        """Of every step's table, which is the best of all pairs of encoders there, or of all encoders where one serves
+        all steps.
 
         In a chain the first encoder of a pair is the second of the pair before. Where that pair tells the agents apart,
         this one adds one choice, not two. Where it does not, the chain was free to choose both for this pair alone.
@@ -294,7 +298,7 @@ class PreparedCounting(PreparedOracle):
         log_p, _ = dependence(np.ascontiguousarray(tables), np.zeros(len(tables), dtype=np.int64))
         known = pairs[0][0] == CONSTANT  # whether the first encoder was settled by what comes before
         for h in range(1, len(pairs) + 1):
-            log_p[h - 1] += np.log((1 if known else self.n_encoders(h)) * self.n_encoders(h + 1))
+            log_p[h - 1] += np.log((1 if known or one_encoder else self.n_encoders(h)) * self.n_encoders(h + 1))
             known = pairs[0][0] == CONSTANT and log_p[h - 1] <= np.log(LEVEL)
         return np.exp(np.minimum(log_p, 0.0))
 
