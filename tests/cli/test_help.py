@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -48,17 +47,12 @@ def test_help_of_fit_names_defaults_and_flags_that_can_be_denied(tmp_path: Path)
     assert "The same command again goes on from whatever was finished" in text
 
 
-def test_help_answers_at_once(tmp_path: Path) -> None:
-    """No numerical package is imported on the way; the best of some times, since others may be at work here."""
-    run = [sys.executable, "-X", "importtime", "-m", "craftrl", "fit", "--help"]
-    result = subprocess.run(run, capture_output=True, text=True, check=True, env=ENVIRONMENT)
-    assert not re.search(r"\| +(numpy|scipy|numba|matplotlib|torch|sklearn)\b", result.stderr)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        craftrl("--help", cwd=tmp_path)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.3  # 0.11 s on an idle machine
+def test_help_imports_no_numerical_package() -> None:
+    """So that it answers at once: in 0.11 s on an idle machine."""
+    for words in (["--help"], ["fit", "--help"]):
+        run = [sys.executable, "-X", "importtime", "-m", "craftrl", *words]
+        result = subprocess.run(run, capture_output=True, text=True, check=True, env=ENVIRONMENT)
+        assert not re.search(r"\| +(numpy|scipy|numba|matplotlib|torch|sklearn)\b", result.stderr)
 
 
 def test_the_help_names_every_world(capsys: pytest.CaptureFixture[str]) -> None:

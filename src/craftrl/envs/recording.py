@@ -32,10 +32,10 @@ def record(
 
     Nothing is overwritten. If it was interrupted, the same call writes what is missing.
     """
-    if is_dataset(path) and "collected" not in TrajectoryDataset.open(path).notes:
-        raise InvalidParameterError(f"{os.fspath(path)} exists already; remove it, or choose another name.")
     if not is_url(path):
         check_writable(check_target("The dataset", path).parent)
+    if is_dataset(path) and "collected" not in TrajectoryDataset.open(path).notes:
+        raise InvalidParameterError(f"{os.fspath(path)} exists already; remove it, or choose another name.")
     collection = collect(world, policies, n, seed, workers=workers, progress=progress)
     tau, truth = collection.tau, collection.truth
     with DatasetWriter(path, run=f"collect {tau.digest()}", notes={"collected": True}) as writer:
