@@ -12,6 +12,7 @@ from literal_counting import random_problem
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
+from craftrl.engine import ray_parts
 from craftrl.engine.packing import Part, Parts
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError
@@ -108,6 +109,13 @@ def test_a_fit_on_ray_is_the_fit_of_one_machine_and_a_lost_part_is_made_again(cl
     expected = CoordinateOracle().prepare(tau).log_odds(GRID, "chain")
     os.kill(next(prepared.counter.parts.each(lambda part: os.getpid())), signal.SIGKILL)
     assert np.array_equal(prepared.log_odds(GRID, "chain").bins, expected.bins)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_machines_with_other_versions_are_refused(cluster, folder, monkeypatch):
+    monkeypatch.setattr(ray_parts, "_versions", lambda part: "numpy 9" if part is None else "numpy 8")
+    with pytest.raises(ClusterError, match=r"must have the versions of this one, numpy 9; \{'numpy 8'\} were found"):
+        CoordinateOracle(ray=cluster).prepare(TrajectoryDataset.open(folder / "equal"))
 
 
 @pytest.mark.filterwarnings("ignore")
