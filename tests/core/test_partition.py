@@ -1,0 +1,81 @@
+"""Codes are joined to states by what agents and moves say of them: nothing is told but codes and agents."""
+
+import numpy as np
+import pytest
+
+from craftrl.core.partition import ENOUGH, count_moves, driven, find_partition, score, tidy, with_start, worth
+
+
+def walked(seed, n=300, S=5, noise=3, K=2, H=8, start=True, mimic=False, shortest=None):
+    """Codes (K n, H) and agents: random deterministic moves, habits of each agent, and noise that mostly stays."""
+    rng = np.random.default_rng(seed)
+    T, habits = rng.integers(S, size=(S, 3)), rng.dirichlet(np.ones(3), size=(K, S))
+    agent = np.repeat(np.arange(K), n)
+    s = np.zeros(K * n, dtype=int) if start else rng.integers(S, size=K * n)
+    e, coin, codes = rng.integers(noise, size=K * n), rng.integers(S, size=K * n), []
+    for _ in range(H):
+        codes.append(s * S + (s + coin) % S if mimic else s * noise + e)
+        action = (rng.random(K * n)[:, None] > habits[agent, s].cumsum(axis=1)[:, :-1]).sum(axis=1)
+        s, e = T[s, action], np.where(rng.random(K * n) < 0.8, e, rng.integers(noise, size=K * n))
+    code = np.stack(codes, axis=1)
+    if shortest is not None:
+        code[np.arange(H) >= rng.integers(shortest, H + 1, size=K * n)[:, None]] = -1
+    seen = np.unique(code[code >= 0])
+    true = tidy(seen // (S if mimic else noise))
+    return np.where(code < 0, -1, np.searchsorted(seen, code)), agent, true
+
+
+def same(a, b):
+    return len(np.unique(a)) == len(np.unique(b)) == len(np.unique(np.stack([a, b]), axis=1).T)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [{}, {"start": False}, {"mimic": True, "start": False}, {"K": 3}, {"shortest": 3}],
+    ids=["one start", "no start", "frozen mimic", "three agents", "unequal lengths"],
+)
+def test_the_true_partition_is_found_in_most_random_worlds(world):
+    right = 0
+    for seed in range(4):
+        code, agent, true = walked(seed, **world)
+        block, evidence = find_partition(code, agent)
+        right += same(block, true)
+        assert evidence > ENOUGH
+    assert right >= 3
+
+
+def test_agents_that_do_not_differ_give_no_evidence():
+    code, agent, _ = walked(0)
+    _, evidence = find_partition(code, np.random.default_rng(1).permutation(agent))
+    assert evidence < ENOUGH
+
+
+def test_noise_and_fused_states_cost():
+    code, agent, true = walked(1)
+    moves = count_moves(code, agent, len(true))
+    finer, fused = true.copy(), np.where(true == 1, 0, true)
+    finer[np.flatnonzero(true == 0)[:1]] = true.max() + 1
+    assert worth(moves, true) > worth(moves, tidy(finer))
+    assert worth(moves, true) > worth(moves, tidy(fused))
+
+
+def test_one_block_scores_nothing():
+    code, agent, true = walked(2, start=False)
+    told, open_ = score(count_moves(code, agent, len(true)), with_start(np.zeros_like(true)), 2).sum(axis=1)
+    assert abs(told - open_) < 1.5 * ENOUGH
+
+
+def test_a_quotient_of_a_ring_hides_what_is_driven_and_noise_does_not():
+    rng = np.random.default_rng(0)
+    n, H, S = 2000, 10, 9
+    agent, s, e = np.repeat([0, 1], n // 2), rng.integers(S, size=n), rng.integers(2, size=n)
+    places, noise = [], []
+    for _ in range(H):
+        places.append(s)
+        noise.append(e)
+        right = rng.random(n) < np.where(agent == 0, 0.7, 0.3)
+        s, e = (s + np.where(right, 1, -1)) % S, np.where(rng.random(n) < 0.8, e, rng.integers(2, size=n))
+    place, noise = np.stack(places, axis=1), np.stack(noise, axis=1)
+    third = place % 3
+    assert driven(third, np.where(third == 0, place // 3, -1), 3) > ENOUGH
+    assert driven(place, np.where(place == 0, noise, -1), S) < 0

@@ -1,0 +1,55 @@
+"""States from embeddings: cells that are not pure, observations that are misread, trajectories of unequal length."""
+
+import numpy as np
+import pytest
+
+from craftrl.estimators.states import find_states
+from craftrl.states.accuracy import accuracy
+
+
+def embedded(seed=0, n=250, side=3, H=8, misread=0.0, shortest=None):
+    """Embeddings (2 n, H, 4) of walkers on a grid: the place and what is left of noise, in four mixed numbers."""
+    rng = np.random.default_rng(seed)
+    agent = np.repeat([0, 1], n)
+    steps = np.array([[0, 1], [0, -1], [1, 0], [-1, 0]])
+    habits = rng.dirichlet(np.ones(4), size=(2, side * side))
+    place, light, z, states = rng.integers(side, size=(2 * n, 2)), rng.random(2 * n), [], []
+    mix = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    for _ in range(H):
+        s = place @ [side, 1]
+        seen = np.where((rng.random(2 * n) < misread)[:, None], rng.integers(side, size=(2 * n, 2)), place)
+        other = np.stack([0.5 * light, 0.1 * rng.normal(size=2 * n)], axis=1)
+        z.append(np.hstack([seen + 0.08 * rng.normal(size=seen.shape), other]) @ mix)
+        states.append(s)
+        action = (rng.random(2 * n)[:, None] > habits[agent, s].cumsum(axis=1)[:, :-1]).sum(axis=1)
+        place = np.clip(place + steps[action], 0, side - 1)
+        light = 0.9 * light + 0.1 * rng.random(2 * n)
+    there = np.ones((2 * n, H), dtype=bool)
+    if shortest is not None:
+        there = np.arange(H) < rng.integers(shortest, H + 1, size=2 * n)[:, None]
+    return np.stack(z, axis=1), there, agent, np.stack(states, axis=1)
+
+
+@pytest.mark.parametrize("world", [{}, {"misread": 0.01}, {"shortest": 3}], ids=["clean", "misread", "unequal lengths"])
+def test_places_are_found_and_light_is_not(world):
+    z, there, agent, states = embedded(**world)
+    found = find_states(z, there, agent)
+    assert (found.labels[~there] == -1).all()
+    assert (found.labels[there] >= 0).all()
+    assert accuracy(found.labels[there], states[there]) > 0.97
+    assert abs(found.labels.max() + 1 - 9) <= 1
+
+
+def test_the_same_seed_gives_the_same_states_and_merges_end_in_one():
+    z, there, agent, _ = embedded(n=100, side=2)
+    one, two = (find_states(z, there, agent, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(one.labels, two.labels)
+    assert one.rounds == two.rounds
+    assert one.merges[-1][0].max() == 0
+    assert len(one.merges) == one.labels.max()
+
+
+def test_parts_can_be_switched_off():
+    z, there, agent, states = embedded(n=150, side=2)
+    for switched in ({"smooth": False}, {"drives": False}):
+        assert accuracy(find_states(z, there, agent, **switched).labels, states) > 0.8
