@@ -63,13 +63,15 @@ def test_order_of_features(seed, coupling):
 def test_names_of_the_agents(seed, coupling):
     """Agents swapped, log-odds change sign: the first spectrum is mirrored, and the same groups are found.
 
-    The groups are compared where every trajectory was assigned both times. The paper's scan itself is not
-    symmetric: it gives the light bin between two runs to the one it meets first.
+    The groups are compared where every trajectory was assigned both times and every step came out well. The paper's
+    scan itself is not symmetric: it gives the light bin between two runs to the one it meets first, which may make
+    two clusters of one where a step finds too many states.
     """
     arrays = data(seed, n=1000)
     model, swapped = fit(arrays, coupling), fit(arrays[::-1], coupling)
     assert np.array_equal(swapped.trace_[1].spectra, model.trace_[1].spectra[:, ::-1])
     assume((model.labels_ >= 0).all() and (swapped.labels_ >= 0).all())
+    assume(not _ties(model) and not _ties(swapped))
     labels = np.concatenate([swapped.labels_[1000:], swapped.labels_[:1000]])
     for h in range(5):
         assert len(set(zip(model.labels_[:, h], labels[:, h]))) == model.n_states_[h + 1] == swapped.n_states_[h + 1]
