@@ -6,7 +6,7 @@ BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full gpu-studies bench bench-disk bench-ranks bench-streaming campaign docs docs-serve figures clean
+.PHONY: help install test lint reproduce reproduce-full gpu-studies bench bench-disk campaign docs docs-serve figures clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -50,12 +50,6 @@ bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
 
 bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectories
 	$(BIN)/python benchmarks/out_of_core.py
-
-bench-ranks: $(READY)  ## one network by one process and by two ranks
-	$(BIN)/python benchmarks/network_scaling.py
-
-bench-streaming: $(READY)  ## training on videos from disk, against all in memory
-	$(BIN)/python benchmarks/streaming.py
 
 campaign: $(READY)  ## damage files, give odd arguments, stop commands, fill disks, limit memory, compare bits; hours
 	$(BIN)/python -m campaign --workers $(WORKERS)

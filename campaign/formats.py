@@ -135,9 +135,9 @@ def _some(kind: str) -> np.ndarray[Any, Any]:
 
 
 def _checkpoint(folder: Path) -> Any:
-    from craftrl.oracles.network.checkpoints import Checkpoint
+    from craftrl.oracles.network.training import Checkpoint
 
-    return Checkpoint(folder, "log-odds", "settings", "targets")
+    return Checkpoint(folder, "log-odds", lambda: "settings")
 
 
 def _write_checkpoint(folder: Path) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from craftrl.core.evidence import chance_loss
-from craftrl.oracles.network.networks import PairNetwork
+from craftrl.oracles.network.log_odds import PairNetwork
 from craftrl.oracles.network.trunks import Trunk
 from studies.trained import Ints, Objective, Shapes, TrainedBaseline
 
@@ -118,10 +118,10 @@ class _AgentOfPair(_OfAgents):
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
-        self.pairs = PairNetwork(trunk, shapes.H, shapes.n_agents)
+        self.pairs = PairNetwork(trunk, shapes.H - 1, shapes.n_agents, (1,), 8)
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
-        logits = self.pairs.along(x).float()
+        logits = self.pairs.along(self.features(x)).float()
         return functional.cross_entropy(logits.flatten(0, 1), agent.repeat_interleave(logits.shape[1]))
 
 

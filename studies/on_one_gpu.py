@@ -4,8 +4,7 @@
 
 The studies run side by side. The first, one long fit, has the card when it wants it, and the others fill the gaps:
 NVIDIA's MPS is started for that, where it is there. Rows are in OUT/NAME, what a study says in OUT/NAME.log. Stopped
-and given again, the command goes on from what was finished. The rows of rivals are not made here: their code has not
-changed since they were.
+and given again, the command goes on from what was finished. The rows of rivals are not made here.
 """
 
 from __future__ import annotations
@@ -21,17 +20,22 @@ from pathlib import Path
 __all__ = ["STUDIES", "command"]
 
 LABELS = "0 5 10 20 50 100 200 500"
-FULL = "pixels --preset full --techniques craft --bounds true auto"
-PLANNING = f"planning --full --techniques craft --seeds 2 --bounds auto --labels {LABELS}"
+FULL = "pixels --preset full --walkers 4 --techniques craft"
+CUTS = ("clips", "unequal")
+PLANNING = f"planning --full --techniques craft --seeds 2 --labels {LABELS}"
 STUDIES = {
-    "rooms13": "pixels --preset rooms13 --techniques craft --bounds auto",
-    "rooms": "pixels --preset rooms --techniques craft --bounds auto --seeds 3",
-    "walkers": f"{FULL} --walkers 0 4 8 --n 5000 --seeds 3",
-    "few-500": f"{FULL} --walkers 4 --n 500 --seeds 10",
-    "few-1000": f"{FULL} --walkers 4 --n 1000 --seeds 10",
+    "rooms13": "pixels --preset rooms13 --techniques craft --seeds 3",
+    "rooms": "pixels --preset rooms --techniques craft --seeds 3",
+    "walkers": "pixels --preset full --walkers 0 4 8 --n 5000 --techniques craft --seeds 3",
+    "few-500": f"{FULL} --n 500 --seeds 10",
+    "few-1000": f"{FULL} --n 1000 --seeds 10",
+    "n": f"{FULL} --n 2000 20000 --seeds 3",
+    **{f"{cut}-3x3": f"pixels --preset long --techniques craft --cut {cut} --seeds 3" for cut in CUTS},
+    **{f"{cut}-4x4": f"{FULL} --n 5000 --cut {cut} --seeds 3" for cut in CUTS},
     "games": "games --techniques craft --seeds 3",
-    "games-bounds": "games --techniques craft-bounds",
+    **{f"{cut}-games": f"games --techniques craft --cut {cut} --seeds 3" for cut in CUTS},
     **{f"planning-{world}": f"{PLANNING} --worlds {world}" for world in ("pixels", "rooms", "minigrid", "freeway")},
+    "ablations": "ablations",
 }
 ON_THE_CARD = ("--device", "cuda", "--workers", "1")
 HIGH, LOW = "0", "1"  # CUDA_MPS_CLIENT_PRIORITY
@@ -41,7 +45,7 @@ THREADS = {HIGH: "4", LOW: "1"}  # of the processor
 def command(name: str, out: Path, data: str) -> list[str]:
     """What is given to `craftrl` for a study."""
     study = STUDIES[name].split()
-    recordings = [] if study[0] == "pixels" else ["--data", data]
+    recordings = ["--data", data] if study[0] in ("games", "planning") else []
     return ["reproduce", *study, *recordings, *ON_THE_CARD, "--out", str(out / name)]
 
 

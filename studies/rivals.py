@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,27 +18,29 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from craftrl import CRAFT
-from craftrl.core.craft import Bounds
 from craftrl.core.evidence import chance_loss
-from craftrl.envs.collection import Collection
+from craftrl.data import TrajectoryDataset
+from craftrl.envs.collection import Collection, GroundTruth
+from craftrl.errors import InvalidParameterError
 from craftrl.estimators.base import Learner
 from craftrl.oracles.network import Training
-from craftrl.oracles.network.probe import linear_probe
+from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.settings import TrainingError
-from craftrl.oracles.network.threads import cpu_threads
 from craftrl.states.accuracy import accuracy, encoder_accuracy, state_accuracies
 from craftrl.states.visits import count_visits
 from studies import objectives
 from studies.latent_action import LatentAction
-from studies.trained import TrainedBaseline
+from studies.probe import linear_probe
+from studies.threads import cpu_threads
+from studies.trained import TrainedBaseline, trunk_features
 
-__all__ = ["FEWEST_PAIRS", "Data", "Fitted", "best_rate", "fit_craft", "fit_rival", "scores"]
+__all__ = ["Data", "Fitted", "best_rate", "cut", "fit_craft", "fit_rival", "scores"]
 
 Ints = NDArray[np.integer]
 Features = Callable[[NDArray[Any]], NDArray[Any]]
-FEWEST_PAIRS = 10  # nu is taken no smaller than this many pairs: fewer cannot be told from strays
 PROBED = 20_000  # frames whose true states the linear probe learns from
 WIDEST = 256  # features that the probe reads; of more, it reads so many principal components
+CLIP, SHORTEST = 6, 3  # steps of clips, and of the shortest of trajectories that end at any time
 FEWEST_FRAMES = 20  # held-out frames of a state at a step, below which its own accuracy is not scored
 CLASSES = {
     "autoencoder": objectives.Autoencoder,
@@ -52,32 +55,56 @@ CLASSES = {
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """One dataset: what is learned from, what is scored on, and the bounds that hold in it."""
+    """One dataset: what is learned from, what is scored on, and what is learned from before it was cut (`cut`)."""
 
     train: Collection
     test: Collection
-    bounds: Bounds
+    whole: Collection
 
     @property
     def n_states(self) -> list[int]:
         """The true number of states at each step."""
-        return [len(np.unique(column)) for column in self.train.truth.states.T]
+        return [len(np.unique(column)) for column in self.whole.truth.states.T]
 
     @property
     def table_loss(self) -> float:
         """The loss of the true states' log-odds on the held-out trajectories, in nats: about the best there is.
 
-        Its table is counted on the training trajectories, with half a visit of each agent added to every pair.
+        Its table is counted on the training trajectories, with half a visit of each agent added to every pair. The
+        steps are as many as are learned from, so that it can be compared with the loss of a model (`fit_craft`).
         """
-        seen, tau = self.train.truth.states, self.train.tau
+        seen, tau = self.whole.truth.states, self.whole.tau
         new, agent = self.test.truth.states, self.test.tau.agent
         size = 1 + max(seen.max(), new.max())
         losses = []
-        for h in range(tau.H - 1):
+        for h in range(self.train.tau.H - 1):
             table = count_visits(seen[:, h], seen[:, h + 1], tau.agent, sizes=(size, size, tau.K)) + 0.5
             share = table / table.sum(axis=2, keepdims=True)
             losses.append(-np.log(share[new[:, h], new[:, h + 1], agent]).mean())
         return float(np.mean(losses))
+
+
+def cut(whole: Collection, how: str, seed: int) -> Collection:
+    """Trajectories as they are ("whole"), "clips" of six steps from anywhere in them, or of "unequal" length."""
+    tau, truth = whole.tau, whole.truth
+    rng, rows = np.random.default_rng([seed, CLIP]), np.arange(tau.n)
+    if how == "clips":
+        if tau.H <= CLIP:
+            raise InvalidParameterError(
+                f"Clips of {CLIP} steps need longer trajectories; these have {tau.H} steps; in the study of pixels "
+                "--preset long has 12."
+            )
+        first = rng.integers(0, tau.H - CLIP + 1, size=tau.n)
+        frames = tau.rows(rows)[rows[:, None], first[:, None] + np.arange(CLIP)]
+        states = truth.states[rows[:, None], first[:, None] + np.arange(CLIP)]
+        actions = truth.actions[rows[:, None], first[:, None] + np.arange(CLIP - 1)]
+        arrays = np.split(frames, np.cumsum(tau.counts)[:-1])
+        return Collection(TrajectoryDataset.from_arrays(arrays), GroundTruth(states, actions))
+    if how == "unequal":
+        lengths = rng.integers(SHORTEST, tau.H + 1, size=tau.n)
+        arrays = np.split(tau.rows(rows), np.cumsum(tau.counts)[:-1])
+        return Collection(TrajectoryDataset.from_arrays(arrays, lengths), truth)
+    return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +123,16 @@ def fit_craft(craft: CRAFT, data: Data) -> Fitted:
     with cpu_threads(1):  # as every worker of a sweep keeps to one
         model = craft.fit(data.train.tau)
     seconds = time.perf_counter() - start
-    used = model.bounds_
     row = {
         "loss": _log_odds_loss(model, data.test),
         "chance": chance_loss(data.test.tau.agent),
-        "alpha_used": used.alpha,
-        "eta": used.eta,
-        "nu": used.nu,
         "seconds": round(seconds, 1),
         "seconds_by_phase": {use.question: round(use.seconds, 1) for use in model.trace_.oracle_use},
     }
-    return Fitted(model, model.encoders_[2].features, list(model.n_states_), row)  # type: ignore[attr-defined]
+    encoder = model.encoders_[2]
+    assert isinstance(encoder, NetworkEncoder)
+    features = partial(trunk_features, encoder.trunk, encoder.device)
+    return Fitted(model, features, list(model.n_states_), row)
 
 
 def fit_rival(technique: str, data: Data, training: Training, rates: Sequence[float]) -> Fitted:
@@ -174,7 +200,8 @@ def scores(fitted: Fitted, data: Data) -> dict[str, Any]:
     `one_state` is the accuracy of naming one state at every step, which is what knowing nothing scores.
     """
     tau, true = data.test.tau, data.test.truth.states
-    labels = [fitted.model.encode(tau.at(h), h) for h in range(1, tau.H + 1)]
+    one = hasattr(fitted.model, "encoder_")
+    labels = [fitted.model.encode(tau.at(h), None if one else h) for h in range(1, tau.H + 1)]
     by_step = [accuracy(label, true[:, h]) for h, label in enumerate(labels)]
     fewest = min(FEWEST_FRAMES, tau.n // 10)
     of_states = np.concatenate([state_accuracies(labels[h], true[:, h], fewest) for h in range(1, tau.H)])
@@ -185,8 +212,11 @@ def scores(fitted: Fitted, data: Data) -> dict[str, Any]:
         "state_worst": round(float(of_states.min()), 5),
         "one_state": round(float(np.mean([accuracy(0 * label, true[:, h]) for h, label in enumerate(labels)][1:])), 5),
         "probe": round(_probe(fitted.features, data), 5),
+        "pooled": float(accuracy(np.stack(labels, axis=1), true)),
         "n_states": fitted.n_states,
         "n_states_true": data.n_states,
+        "found": getattr(fitted.model, "n_states_total_", None),
+        "true": len(np.unique(data.whole.truth.states)),
         "table_loss": data.table_loss,
         **fitted.row,
     }
@@ -197,8 +227,8 @@ def _accuracies(model: Learner, test: Collection) -> list[float]:
 
 
 def _log_odds_loss(model: CRAFT, test: Collection) -> float:
-    """Mean cross-entropy of the agent in nats over all pairs of the held-out trajectories."""
-    f = model.log_odds(test.tau)
+    """Mean cross-entropy of the agent in nats over all pairs of the held-out trajectories, of the steps fitted."""
+    f = model.log_odds(test.tau.first_steps(min(test.tau.H, len(model.encoders_))))
     log_p = log_softmax(np.concatenate([np.zeros((*f.shape[:2], 1)), -f], axis=2), axis=2)
     return float(-log_p[np.arange(len(f)), :, test.tau.agent].mean())
 
@@ -207,7 +237,7 @@ def _probe(features: Features, data: Data) -> float:
     """Accuracy of a linear map from features to true states, on held-out frames of h = 2..H."""
     rng = np.random.default_rng(0)
     parts = []
-    for c in (data.train, data.test):
+    for c in (data.whole, data.test):
         rows = np.sort(rng.permutation(c.tau.n)[: max(1, PROBED // (c.tau.H - 1))])
         x = np.concatenate([features(c.tau.at(h)[rows]) for h in range(2, c.tau.H + 1)])
         parts.append((x, c.truth.states[rows, 1:].T.ravel()))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["RATES", "RIVALS"]
+from collections.abc import Sequence
+
+from craftrl.errors import InvalidParameterError
+
+__all__ = ["CUTS", "RATES", "RIVALS", "check_cut"]
 
 RIVALS = {
     "ac-state": "AC-State, with actions",
@@ -14,3 +18,12 @@ RIVALS = {
     "latent-action": "latent actions (LAPO)",
 }
 RATES = (3e-4, 1e-3, 3e-3)  # learning rates that each rival is trained with; the best by its own held-out loss counts
+CUTS = ("whole", "clips", "unequal")  # of what is learned from
+
+
+def check_cut(cut: str, techniques: Sequence[str]) -> None:
+    """Raise where a rival would learn from trajectories that are cut: its states are those of each step."""
+    if rivals := [technique for technique in techniques if cut != "whole" and technique in RIVALS]:
+        raise InvalidParameterError(
+            f"--cut {cut} is for craft alone; {', '.join(rivals)} was given as well; add --techniques craft."
+        )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +15,21 @@ from torch import Tensor, nn
 
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.inputs import as_dataset
-from craftrl.data.ranks import ALONE
+from craftrl.data.ranks import alone
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.estimators.base import ByStep, Learner
-from craftrl.oracles.network.encoders import TrunkEncoder
+from craftrl.oracles.network.encoder import inputs_of
 from craftrl.oracles.network.frames import Frames
-from craftrl.oracles.network.process_group import ranks_for
+from craftrl.oracles.network.ranks import check_ranks
 from craftrl.oracles.network.settings import Training, seeded
-from craftrl.oracles.network.threads import cpu_threads
-from craftrl.oracles.network.training import train
+from craftrl.oracles.network.training import minibatch_size, train
 from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
 
-__all__ = ["Objective", "Shapes", "TrainedBaseline"]
+__all__ = ["Objective", "Shapes", "TrainedBaseline", "trunk_features"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
+NOISE = 0.7  # in the inputs of images: more hurts those who must predict them
 SAMPLE = 10_000  # trajectories that k-means looks at
 
 
@@ -130,8 +131,7 @@ class TrainedBaseline(Learner):
         """Train the trunk, then cluster each step. `actions` (n, H-1) are for those that need them."""
         data = as_dataset(x, agent)
         taken = None if actions is None else data.as_grouped(np.asarray(actions))
-        with cpu_threads((self.training or Training()).threads):
-            return self.train(data.tau, taken).cluster(data.tau)
+        return self.train(data.tau, taken).cluster(data.tau)
 
     def train(self, tau: TrajectoryDataset, actions: Ints | None = None) -> TrainedBaseline:
         """The first part of `fit` alone: the trunk, without states."""
@@ -143,9 +143,9 @@ class TrainedBaseline(Learner):
             )
         training = self.training or Training()
         given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
-        with cpu_threads(training.threads):
-            ranks = ranks_for(tau, training) if self.objective.divisible else ALONE
-            self.network_ = self._train(Frames(tau, training, ranks), given, training)
+        with nullcontext() if self.objective.divisible else alone():
+            check_ranks(tau, training)
+            self.network_ = self._train(Frames(tau, training), given, training)
         self.obs_shape_ = tau.obs_shape
         return self
 
@@ -174,19 +174,23 @@ class TrainedBaseline(Learner):
         tau, name = frames.tau, type(self).__name__
         agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, actions))
         with seeded(training, name):
-            trunk = new_trunk(self.trunk, tau.obs_shape, self.dim, maps=False)
+            noise = NOISE if training.noise is None and len(tau.obs_shape) == 3 else training.noise
+            trunk = new_trunk(self.trunk, tau.obs_shape, self.dim, noise, maps=False)
             network = self.objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(actions.max()) + 1))
-        network.fit_input(frames.sample(training.rng("sample")))
+        network.fit_input(frames.sample())
         self.chance_ = network.chance(tau.agent, actions)
 
-        def loss(rows: Tensor, of: Tensor | None = None) -> Tensor:
-            value = network.loss(frames.trajectories(rows), agent[rows], action[rows])
-            return value if of is None else value * (len(rows) / len(of))
+        def loss(network: Objective, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+            rows, x = batch
+            count = torch.tensor(float(len(rows)))
+            return network.loss(x, agent[rows], action[rows]) * len(rows), count
 
-        apart = frames.split(np.arange(tau.n), training, name)
-        self.held_out_loss_ = train(
-            network, loss, apart, training, name, per_row=tau.H, chance=self.chance_, feed=frames
-        )
+        def batches(chunks: Sequence[Ints], learned: bool) -> Iterator[tuple[Tensor, Tensor] | None]:
+            return (batch if len(batch[0]) else None for batch in frames.batches(chunks, None, learned))
+
+        rows = tau.hold_out(training.held_out, training.rng(name))
+        size = minibatch_size(training, len(rows[0]), tau.H)
+        self.held_out_loss_ = train(network, loss, batches, rows, size, training, name, self.chance_, tau.digest)
         return network
 
 
@@ -195,20 +199,27 @@ def _chosen(tau: TrajectoryDataset, h: int, rows: Ints) -> NDArray[Any]:
     return tau.at(h, rows)
 
 
-class NearestCentre(TrunkEncoder):
+@torch.no_grad()
+def trunk_features(trunk: Trunk, device: torch.device, x: NDArray[Any]) -> Floats:
+    """A trunk's features (n, dim) of observations (n, *obs)."""
+    return torch.cat([trunk(part).float().cpu() for part in inputs_of(x, device)]).numpy()
+
+
+class NearestCentre:
     """An encoder: the nearest of k centres in feature space."""
 
     def __init__(self, trunk: Trunk, device: torch.device, scale: Floats, centres: Floats) -> None:
-        super().__init__(trunk, device)
-        self.scale = scale
-        self.centres = centres
+        self.trunk, self.device, self.scale, self.centres = trunk.to(device), device, scale, centres
+
+    def features(self, x: NDArray[Any]) -> Floats:
+        return trunk_features(self.trunk, self.device, x)
 
     @classmethod
     def fitted(cls, trunk: Trunk, device: torch.device, x: NDArray[Any], k: int, standardise: bool) -> NearestCentre:
         """Centres by k-means on the features of x."""
         from sklearn.cluster import KMeans  # dear to import
 
-        z = TrunkEncoder.features_of(trunk, device, x).astype(np.float64)
+        z = trunk_features(trunk, device, x).astype(np.float64)
         scale = 1 / np.maximum(z.std(axis=0), 1e-6) if standardise else np.ones(z.shape[1])
         means = KMeans(k, n_init=4, random_state=0).fit(z * scale)
         return cls(trunk, device, scale, means.cluster_centers_)

@@ -14,7 +14,7 @@ from craftrl import AssumptionWarning, ClassifierOracle, CoordinateOracle, Finit
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.1}
-TRAINING = Training(epochs=1, patience=1, plateau=0, batch=64, lr=5e-3, device="cpu")
+TRAINING = Training(epochs=1, batch=32, lr=5e-3, device="cpu")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,17 @@ def bits_of_step(h):
 
 def network(**parameters):
     torch.set_num_threads(1)  # two threads that wait for each other on every small matrix are slower than one
-    return NeuralOracle(dim=8, networks=1, training=TRAINING, heads=TRAINING, shared=TRAINING, **parameters)
+    return NeuralOracle(dim=8, networks=1, training=TRAINING, **parameters)
+
+
+def random_head(dim):
+    """Names one of five states, whatever they mean."""
+    from craftrl.oracles.network.encoder import StateHead
+
+    head = StateHead(dim, 8, [3] * 5).eval()
+    for weight in head.parameters():
+        torch.nn.init.normal_(weight)
+    return head
 
 
 def own_trunk():

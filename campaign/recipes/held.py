@@ -19,7 +19,6 @@ from campaign.recipes.small import (
     task,
 )
 from craftrl.core.grid import Grid
-from craftrl.data.ranks import ALONE
 from craftrl.envs.gym import ExBMDPEnv, NumberedActions
 from craftrl.planning import Curve, Imitator
 
@@ -37,7 +36,6 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.envs.gym.NumberedActions": lambda b: begun(NumberedActions(gym_world())),
     "craftrl.planning.ReachState": lambda b: begun(task(b)),
     "craftrl.deploy.StateObservation": lambda b: begun(states_shown(b)),
-    "craftrl.data.ranks.Ranks": lambda b: ALONE,
     "craftrl.deploy.StateModule": lambda b: state_module(b),
     "craftrl.planning.Curve": lambda b: Curve.of([(10, 0.1), (20, 0.5), (30, 1.0)]),
     "craftrl.planning.Imitator": lambda b: Imitator(b.model, b.grounding(), habits(b)),

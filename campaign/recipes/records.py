@@ -30,7 +30,6 @@ RECORDS: dict[str, str] = {
         _MADE,
     ),
     **dict.fromkeys(["craftrl.core.grid.Grid"], "Grid.from_bounds makes it"),
-    **dict.fromkeys(["craftrl.data.ranks.Ranks.of_first"], "one rank alone gives back what it is given"),
     **dict.fromkeys(["craftrl.oracles.EncoderFit", "craftrl.oracles.LogOdds"], _EXTENDED),
 }
 
@@ -44,10 +43,9 @@ INNER: dict[str, str] = {
     "sizes": "asked by prepare",
     "encoder": "asked by fit",
     "pack": "asked by fit",
+    "hold_out": "asked while networks train",
     "evaluate": "asked by fit",
     "like": "asked by select, fit and whoever cuts a dataset, which check what they are given",
     "probabilities": "asked by collect, which checks what every policy says",
-    **dict.fromkeys(
-        ["batch_of", "patience_of", "precision", "rng", "split", "to_device"], "asked while networks train"
-    ),
+    **dict.fromkeys(["but", "precision", "rng", "told", "to_device"], "asked while networks train"),
 }

@@ -108,6 +108,6 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.states.accuracy.population_state_accuracies", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.accuracy.population_summary", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.states.visits.count_visits", "labels"): lambda b: b.states[:, 1],
-    ("craftrl.data.ranks.Ranks.every", "value"): lambda b: 1,
-    ("craftrl.data.ranks.Ranks.from_first", "function"): lambda b: lambda: 1,
+    ("craftrl.data.ranks.every", "value"): lambda b: 1,
+    ("craftrl.data.ranks.from_first", "function"): lambda b: lambda: 1,
 }

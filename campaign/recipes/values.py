@@ -11,7 +11,6 @@ from campaign.bench import Bench
 from campaign.recipes.small import environment, first, halves, latent, second, tree
 from craftrl import CoordinateOracle
 from craftrl.core.grid import Grid
-from craftrl.data.ranks import ALONE
 
 __all__ = ["VALUES"]
 
@@ -125,7 +124,6 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "values": lambda b: b.x,
     "what": lambda b: "data",
     "url": lambda b: "memory://campaign/name",
-    "ranks": lambda b: ALONE,
     "args": lambda b: b.x,
     "handles": lambda b: [b.tau.agent, b.tau.agent],
     "cores": lambda b: 16,

@@ -20,7 +20,7 @@ from craftrl.errors import (
 
 if TYPE_CHECKING:
     from craftrl.data import TrajectoryDataset
-    from craftrl.estimators import CRAFT, load
+    from craftrl.estimators import CRAFT, Partition, load
     from craftrl.oracles import ClassifierOracle, CoordinateOracle, FiniteOracle, NeuralOracle, Training
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "MissingDependencyError",
     "NeuralOracle",
     "NotFittedError",
+    "Partition",
     "Training",
     "TrajectoryDataset",
     "__version__",
@@ -47,6 +48,7 @@ _HOME = {
     "CoordinateOracle": "craftrl.oracles",
     "FiniteOracle": "craftrl.oracles",
     "NeuralOracle": "craftrl.oracles",
+    "Partition": "craftrl.estimators",
     "Training": "craftrl.oracles",
     "TrajectoryDataset": "craftrl.data",
     "load": "craftrl.estimators",

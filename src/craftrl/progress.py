@@ -14,9 +14,8 @@ __all__ = ["COMPILED", "COMPILING", "progress_bar", "shown", "shown_where", "tel
 IN_A_FILE = 30.0  # seconds between two states of a bar where nobody watches: a log should stay short
 COMPILING, COMPILED = "compiling what counts, once on this machine", "compiled"
 # The phases of a fit, and the shares of its time at which each begins and ends, as measured on images.
-AGENTS, STATES = ("telling the agents apart", 0.0, 0.35), ("finding states", 0.35, 0.75)
-ENCODER = ("learning one encoder for all steps", 0.75, 1.0)
-HALF = 5  # runs of the second, or trainings of the third, that are taken for half of them: nobody knows how many come
+AGENTS, STATES = ("telling the agents apart", 0.0, 0.5), ("finding states", 0.5, 1.0)
+HALF = 5  # rounds of the second that are taken for half of them: nobody knows how many come
 
 Watcher = Callable[[str, int | None], None]
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
@@ -72,15 +71,13 @@ def shown(H: int) -> Iterator[None]:
             before, network = phase, re.match(r"(?:training )?log-odds-(\d+)-of-(\d+)", what)
             if network:
                 phase, trains = AGENTS, True
-            elif re.match("training (shared|parted)", what):
-                phase = ENCODER
-            elif phase is AGENTS and h is not None:
+            elif phase is AGENTS and (h is not None or what in ("cells", "states")):
                 phase = STATES
             name, begin, end = phase if trains else (STATES[0], 0.0, 1.0)
-            begins = what == "run" if phase is STATES else what.startswith("training")
+            begins = what in ("run", "cells", "states") if phase is STATES else what.startswith("training")
             begun = begins + (begun if phase is before else 0)
-            epoch = re.search(r"epoch (\d+) of at most (\d+)", what)
-            part = int(epoch[1]) / int(epoch[2]) if epoch else (h or 0) / H * (phase is STATES)
+            stands = re.search(r"minibatch (\d+) of at most (\d+)", what)
+            part = int(stands[1]) / int(stands[2]) if stands else (h or 0) / H * (phase is STATES)
             done = 1 - 0.5 ** ((max(begun, 1) - 1 + part) / HALF)
             if network:
                 done = (int(network[1]) - 1 + part) / int(network[2])

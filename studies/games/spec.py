@@ -10,16 +10,12 @@ from importlib import import_module
 from craftrl.arguments import check_target, positive
 from craftrl.errors import require
 from studies.study import Later, Study
-from studies.techniques import RATES, RIVALS
+from studies.techniques import CUTS, RATES, RIVALS, check_cut
 
 __all__ = ["NAMES", "STUDY", "WORLDS", "Run", "sweep"]
 
 WORLDS = ("freeway", "seaquest", "minigrid", "doom")
-CRAFTS = {
-    "craft": "CRAFT, bounds chosen from the data",
-    "craft-bounds": "CRAFT, bounds of the true states",
-}
-NAMES = {**CRAFTS, **RIVALS}
+NAMES = {"craft": "CRAFT", **RIVALS}
 
 
 @dataclass(frozen=True)
@@ -29,6 +25,7 @@ class Run:
     n       trajectories per agent to learn from, the first of the world's file
     rates   learning rates that a rival is trained with; none for CRAFT, which takes the default
     data    the folder with one file for each world (`studies.games.data`)
+    cut     what is learned from: "whole" episodes, "clips" from anywhere, "unequal" lengths
     models  a folder in which CRAFT's models are kept, with some frames to draw; "" for none
     """
 
@@ -40,6 +37,7 @@ class Run:
     data: str = "results/games-data"
     models: str = ""
     device: str = "auto"
+    cut: str = "whole"
 
 
 def sweep(
@@ -49,12 +47,13 @@ def sweep(
     seeds: int = 1,
     *,
     rates: Sequence[float] = RATES,
+    cut: str = "whole",
     data: str = Run.data,
     models: str = "",
     device: str = "auto",
 ) -> list[Run]:
     """All techniques in each world before the next one, so that a single process reads a file once."""
-    folders = {"data": data, "models": models, "device": device}
+    folders = {"data": data, "models": models, "device": device, "cut": cut}
     return [
         Run(world, technique, n, seed, tuple(rates) if technique in RIVALS else (), **folders)
         for seed in range(seeds)
@@ -85,16 +84,18 @@ def _options(parser: argparse.ArgumentParser) -> None:
         metavar="LR",
         help="learning rates that each rival is tried with (default: %(default)s)",
     )
+    parser.add_argument("--cut", choices=CUTS, default="whole", help="of what is learned from (default: %(default)s)")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
 
 
 def _runs(args: argparse.Namespace) -> list[Run]:
     require("torch", "neural")
+    check_cut(args.cut, args.techniques)
     if args.models:
         check_target("The folder of the models", args.models)
         import_module("safetensors")  # what models are kept with: better missed now than after the first fit
     Later("studies.games.data", "collect_missing")(args.data, args.worlds, args.workers or 1, not args.quiet)
-    given = {name: getattr(args, name) for name in ("rates", "data", "models", "device")}
+    given = {name: getattr(args, name) for name in ("rates", "data", "models", "device", "cut")}
     return sweep(args.worlds, args.techniques, args.n, args.seeds, **given)
 
 

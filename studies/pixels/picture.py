@@ -10,8 +10,8 @@ from typing import Any
 
 from craftrl.paper.sweep import Row
 from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
-from studies.cells import ONE_STATE
-from studies.pixels.report import cells
+from studies.cells import ONE_STATE, cells
+from studies.pixels.report import SETTINGS
 from studies.pixels.spec import NAMES, Run
 
 __all__ = ["draw", "draw_study"]
@@ -40,11 +40,8 @@ def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
 
 
 def draw_study(rows: Sequence[Row], path: Path) -> None:
-    """One panel per axis along which the rows vary; ablations are left to the table."""
-    found = [c for c in cells(rows) if c["technique"] in COLOURS]
-    table = [c for c in found if c["bounds"] != "auto"] or found  # those with chosen bounds where there are no others
-    if not table:
-        return  # ablations alone
+    """One panel per axis along which the rows vary."""
+    table = cells(rows, SETTINGS)
     axes_shown = [axis for axis in ("walkers", "n") if len({c[axis] for c in table}) > 1] or ["walkers"]
     with picture(path, 4.6 * len(axes_shown) + 1.6, 3.4) as figure:
         panels = figure.subplots(1, len(axes_shown), squeeze=False)[0]

@@ -1,70 +1,62 @@
-"""Rows to tables: one line per technique, one column per number of walkers or of trajectories."""
+"""Rows to a table: one line per technique, one column per world; and the tables of the README.
+
+    python -m studies.pixels.report
+
+writes the tables of the README anew from the committed rows.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from craftrl.data.files import write_json
 from craftrl.paper.sweep import Row
-from studies.cells import ONE_STATE, Cell, cell
+from studies.cells import cells, fill_in, markdown, read_rows
 from studies.pixels.spec import NAMES
-from studies.statistics import grouped
 
-__all__ = ["cells", "format_table", "label", "report", "table_json"]
+__all__ = ["HERE", "QUESTIONS", "SETTINGS", "format_table", "rates_won", "report", "tables"]
 
-READING = "accuracy in percent / worst state / linear probe / steps h >= 2 with the right number of states"
-SETTINGS = ("technique", "bounds", "size", "walkers", "n")
+HERE = Path(__file__).parent
+AXES = ("size", "walkers", "n", "cut")
+SETTINGS = ("technique", *AXES)
+QUESTIONS = {
+    "rows.jsonl": ("walkers",),
+    "few.jsonl": ("n",),
+    "n.jsonl": ("n",),
+    "rooms.jsonl": ("size",),
+    "cuts.jsonl": ("size", "cut"),
+    "small.jsonl": ("size",),
+}  # file of rows, and what its columns are
 
 
 def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
-    """Write table.json; accuracy, probe and states of each technique."""
-    write_json(out / "table.json", table_json(rows))
-    return format_table(rows)
-
-
-def label(technique: str, bounds: str) -> str:
-    """What a technique is called, with the bounds where CRAFT chose them itself."""
-    return NAMES[technique] + (", bounds chosen from the data" if bounds == "auto" else "")
-
-
-def cells(rows: Sequence[Row]) -> list[Cell]:
-    """Means over seeds for each technique, kind of bounds, size of the grid, number of walkers and of trajectories."""
-    return [cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, SETTINGS).items()]
-
-
-def table_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """The table as plain values; accuracies are shares, averaged over h = 2..H."""
-    return {"cells": cells(rows)}
+    """Write table.json; the table as Markdown."""
+    write_json(out / "table.json", {"cells": cells(rows, SETTINGS)})
+    return f"{format_table(rows)}\n\n{rates_won(rows)}".strip()
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """A line for each technique, one for naming one state everywhere, a column for each world."""
-    table = cells(rows)
-    columns = sorted({_column(c) for c in table})
-    found = {(c["technique"], c["bounds"], *_column(c)): c for c in table}
-    lines = dict.fromkeys((c["technique"], c["bounds"]) for c in table)
-    width = max(len(ONE_STATE), *(len(label(*line)) for line in lines))
-    head = [" " * width, *(f"{w} walkers, n={n}".rjust(30) for _, w, n in columns)]
-    body = [[label(*line).ljust(width), *(_text(found.get((*line, *c))).rjust(30) for c in columns)] for line in lines]
-    chance = [ONE_STATE.ljust(width), *(f"{_chance(table, c):.2f}".rjust(30) for c in columns)]
-    text = [" ".join(line) for line in [head, *body, chance]]
-    return "\n".join([*text, "", READING])
+    """A column for each world of these rows."""
+    axes = [axis for axis in AXES if len({row[axis] for row in rows}) > 1]
+    return markdown(rows, axes or ["walkers"], NAMES)
 
 
-def _chance(table: Sequence[Cell], column: tuple[int, int, int]) -> float:
-    mine = [c["one_state"] for c in table if _column(c) == column]
-    return 100 * sum(mine) / len(mine)
+def rates_won(rows: Sequence[Row]) -> str:
+    """Which learning rate each rival was best with, by its own held-out loss, in the order of the rows."""
+    won: dict[str, list[str]] = {}
+    for row in rows:
+        if "lr" in row:
+            won.setdefault(NAMES[row["technique"]], []).append(f"{row['lr']:g}")
+    told = "; ".join(f"{name} {', '.join(rates)}" for name, rates in won.items())
+    return f"Learning rates that won: {told}." if won else ""
 
 
-def _column(cell: Cell) -> tuple[int, int, int]:
-    return cell["size"], cell["walkers"], cell["n"]
+def tables() -> dict[str, str]:
+    """The tables of the committed rows, by the name of their file."""
+    return {name: markdown(read_rows(HERE / name), axes, NAMES) for name, axes in QUESTIONS.items()}
 
 
-def _text(cell: Cell | None) -> str:
-    if cell is None:
-        return ""
-    right = f"{cell['steps_with_right_number_of_states']:g}/{cell['steps']}"
-    return f"{100 * cell['accuracy']:.2f} / {100 * cell['state_worst']:.1f} / {100 * cell['probe']:.1f} / {right}"
+if __name__ == "__main__":
+    (HERE / "README.md").write_text(fill_in((HERE / "README.md").read_text(), tables()))

@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.craft import Bounds
 from craftrl.data.inputs import as_dataset
 from craftrl.envs import GymWorld, MultiMazeExBMDP, PixelsExBMDP, collect, make_world
 from craftrl.envs.collection import Collection, GroundTruth
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import require
-from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
 from studies.games.data import read
 from studies.planning.spec import GAMES, Run
-from studies.rivals import FEWEST_PAIRS, Data
+from studies.rivals import Data
 
 gymnasium = require("gymnasium", "envs")
 
@@ -146,7 +144,7 @@ class Arena:
 
 def arena_of(run: Run) -> Arena:
     """The arena of a run; the last one is kept. It depends on the world, its size, n and seed alone."""
-    plain = replace(run, technique="", labels=(), goals=0, steps=0, rates=(), bounds="", device="")
+    plain = replace(run, technique="", labels=(), goals=0, steps=0, rates=(), device="")
     return _arena(plain)
 
 
@@ -154,18 +152,16 @@ def arena_of(run: Run) -> Arena:
 def _arena(run: Run) -> Arena:
     if run.world in GAMES:
         world, _ = make_world(run.world, seed=0)
-        data = Data(*read(run.data, run.world, run.n), Bounds(1.0, 0.1, 0.01))  # CRAFT chooses its own there
-        return Arena(world, data, lambda: Watched(world))
+        train, test = read(run.data, run.world, run.n)
+        return Arena(world, Data(train, test, train), lambda: Watched(world))
     world = _world(run)
     policies = world.policies(seed=run.seed) if isinstance(world, PixelsExBMDP) else world.policies()
     train_seed, test_seed = seed_of("planning", run.world, run.size, run.horizon, run.walkers, run.n, run.seed).spawn(2)
-    found = population_assumptions(world, policies)
-    bounds = Bounds(found.alpha.value, found.eta.value, max(found.nu.value, FEWEST_PAIRS / (2 * run.n)))
     train, test = (
         _named(world, collect(world, policies, m, np.random.default_rng(seed)))
         for m, seed in ((run.n, train_seed), (min(run.n, HELD_OUT), test_seed))
     )
-    return Arena(world, Data(train, test, bounds), lambda: Watched(world))
+    return Arena(world, Data(train, test, train), lambda: Watched(world))
 
 
 def _world(run: Run) -> Any:

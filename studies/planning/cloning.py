@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from craftrl.data import TrajectoryDataset
-from craftrl.oracles.network.encoders import inputs_of
-from craftrl.oracles.network.threads import cpu_threads
+from craftrl.oracles.network.encoder import inputs_of
 from craftrl.oracles.network.trunks import new_trunk
 from studies.planning.arenas import Arena, Goals, Watched
 from studies.planning.trials import drawn_labels
+from studies.threads import cpu_threads
 
 __all__ = ["Cloned", "cloning_success"]
 

@@ -18,12 +18,12 @@ from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import Encoder
 from craftrl.data import TrajectoryDataset
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.oracles.network.threads import cpu_threads
 from craftrl.states.accuracy import accuracy
 from studies.planning.arenas import Arena
-from studies.planning.spec import GAMES, Run
+from studies.planning.spec import Run
 from studies.rivals import best_rate
 from studies.techniques import RIVALS
+from studies.threads import cpu_threads
 from studies.trained import NearestCentre, TrainedBaseline
 
 __all__ = ["OneEncoder", "TrueStates", "accuracy_of", "fitted", "training_of"]
@@ -68,8 +68,7 @@ def _model(run: Run, arena: Arena) -> Any:
     data = arena.data
     if run.world == "multimaze":
         return CRAFT(FiniteOracle(arena.world.encoders(2), arena.world.n_values), stationary=True).fit(data.train.tau)
-    known = vars(data.bounds) if run.bounds == "true" and run.world not in GAMES else {}
-    return CRAFT(NeuralOracle(training=training_of(run)), stationary=True, **known).fit(data.train.tau)
+    return CRAFT(NeuralOracle(training=training_of(run))).fit(data.train.tau)
 
 
 def training_of(run: Run) -> Training:

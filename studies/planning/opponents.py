@@ -20,8 +20,8 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor, nn
 
-from craftrl.oracles.network.threads import cpu_threads
 from craftrl.planning.curves import Curve
+from studies.threads import cpu_threads
 
 __all__ = [
     "EVERY",

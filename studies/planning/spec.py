@@ -62,7 +62,6 @@ class Run:
     goals   how many goals are tried after each
     steps   environment steps that learners from rewards get at most; 0 for all others
     rates   learning rates that a rival is trained with, the best by its own held-out loss counts
-    bounds  CRAFT's alpha, eta and nu in the pixel worlds: "true", those of the world, or "auto", chosen from the data
     data    the folder with the recordings of games (`studies.games.data`)
     """
 
@@ -77,7 +76,6 @@ class Run:
     goals: int = 50
     steps: int = 0
     rates: tuple[float, ...] = ()
-    bounds: str = "true"
     data: str = "results/games-data"
     device: str = "auto"
 
@@ -93,7 +91,6 @@ def sweep(
     goals: int = 50,
     steps: int = 100_000,
     rates: Sequence[float] = (1e-3,),
-    bounds: str = "true",
     data: str = Run.data,
     device: str = "auto",
 ) -> list[Run]:
@@ -111,7 +108,6 @@ def sweep(
             goals,
             steps if technique in ("ppo", "dqn") else 0,
             tuple(rates) if technique in RIVALS else (),
-            bounds if technique == "craft" else "none",
             data,
             device,
         )
@@ -145,12 +141,6 @@ def _options(parser: argparse.ArgumentParser) -> None:
         metavar="LR",
         help="learning rates that each rival is tried with (default: %(default)s)",
     )
-    parser.add_argument(
-        "--bounds",
-        choices=["true", "auto"],
-        default="true",
-        help="alpha, eta and nu of CRAFT on images: the world's, or chosen from the data (default: %(default)s)",
-    )
     parser.add_argument("--data", default=Run.data, metavar="DIR", help="recordings of games (default: %(default)s)")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
 
@@ -172,7 +162,7 @@ def _runs(args: argparse.Namespace) -> list[Run]:
         Later("studies.games.data", "collect_missing")(args.data, games, args.workers or 1, not args.quiet)
     given = {
         name: getattr(args, name)
-        for name in ("seeds", "walkers", "n", "labels", "goals", "steps", "rates", "bounds", "data", "device")
+        for name in ("seeds", "walkers", "n", "labels", "goals", "steps", "rates", "data", "device")
     }
     return sweep({name: known[name] for name in chosen}, args.techniques, **given)
 

@@ -112,7 +112,7 @@ def test_recordings_are_not_read_before_options_are_right(here: Path, capsys: py
         ["--epochs", "3", "--oracle", "classifier"],
         ["--device", "nonsense"],
         ["--oracle", "network", "--ray", "local"],
-        ["--clip", "4"],
+        ["--window", "1"],
     ):
         complaint(capsys, "fit", "a.npz", "b.npz", *options, "--out", "new")
     assert not list(here.glob("new*"))

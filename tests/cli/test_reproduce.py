@@ -19,7 +19,18 @@ from craftrl.cli import reproduce as catalogue
 ROOT = Path(__file__).parents[2]
 PAPER = ["table1"]
 OTHERS = [
-    *("agents", "bounds", "collectors", "efficiency", "error-growth", "figures", "games", "loud", "pixels"),
+    *(
+        "ablations",
+        "agents",
+        "bounds",
+        "collectors",
+        "efficiency",
+        "error-growth",
+        "figures",
+        "games",
+        "loud",
+        "pixels",
+    ),
     *("planning", "robustness", "worlds"),
 ]
 

@@ -1,10 +1,10 @@
-"""Clusters: the paper's scan for two agents, connected components for more, and hills where log-odds scatter."""
+"""Clusters: the paper's scan for two agents, connected components for more."""
 
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl import CRAFT
@@ -12,16 +12,15 @@ from craftrl.core import losses
 from craftrl.core.clusters import cluster_pairs, heaviness_threshold, scan
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
-from craftrl.core.valleys import hills
 from craftrl.envs import BitsExBMDP, collect
 
 
-def clusters_of(clusterer, spectrum, threshold, **settings):
+def clusters_of(spectrum, threshold):
     """The cluster of every occupied bin of a whole spectrum, -1 for none and for empty bins."""
     spectrum = np.asarray(spectrum)
     occupied = np.argwhere(spectrum > 0)
     cluster = np.full(spectrum.shape, -1)
-    found = clusterer(occupied, spectrum[tuple(occupied.T)], threshold, spectrum.shape[0], **settings)
+    found = scan(occupied, spectrum[tuple(occupied.T)], threshold, spectrum.shape[0])
     for c, (members, _) in enumerate(found):
         cluster[tuple(occupied[members].T)] = c
     return cluster
@@ -102,7 +101,7 @@ def test_two_agents_have_the_papers_scan(spectrum):
     ],
 )
 def test_corner_cases_of_the_scan(spectrum, expected):
-    assert clusters_of(scan, spectrum, 5).tolist() == expected
+    assert clusters_of(spectrum, 5).tolist() == expected
 
 
 @given(spectra)
@@ -110,7 +109,7 @@ def test_the_scan_of_occupied_bins_is_that_of_the_whole_spectrum(which):
     *shape, threshold = which
     spectrum = drawn(*shape)
     expected = np.where(spectrum > 0, literal_scan(spectrum, threshold), -1)
-    assert np.array_equal(clusters_of(scan, spectrum, threshold), expected)
+    assert np.array_equal(clusters_of(spectrum, threshold), expected)
     occupied = np.argwhere(spectrum > 0)
     for members, extent in scan(occupied, spectrum[tuple(occupied.T)], threshold, len(spectrum)):
         first, last = np.transpose(extent)
@@ -122,7 +121,7 @@ def test_two_axes_join_diagonal_neighbours_and_keep_distant_ones_apart():
     spectrum = np.ones((9, 9), dtype=int)
     spectrum[1, 1] = spectrum[2, 2] = 10
     spectrum[6, 6] = 10
-    cluster = clusters_of(scan, spectrum, 5)
+    cluster = clusters_of(spectrum, 5)
     assert cluster[1, 1] == cluster[2, 2] == cluster[0, 0] == cluster[3, 3] == 0
     assert cluster[6, 6] == cluster[5, 7] == 1
     assert cluster[8, 0] == -1
@@ -131,7 +130,7 @@ def test_two_axes_join_diagonal_neighbours_and_keep_distant_ones_apart():
 def test_pairs_are_clustered_within_their_predecessor():
     bins = np.array([[1]] * 10 + [[5]] * 10 + [[1]] * 10 + [[-1]])
     label = np.array([0] * 20 + [1] * 9 + [-1] + [0])
-    found = cluster_pairs(bins, label, 2, 7, 4, scan)
+    found = cluster_pairs(bins, label, 2, 7, 4)
     assert [(c.s_pred, c.bins, c.size) for c in found.clusters] == [
         (0, ((0, 2),), 10),
         (0, ((4, 6),), 10),
@@ -145,7 +144,7 @@ def test_pairs_are_clustered_within_their_predecessor():
 def test_spectra_of_more_agents_are_margins(seed, n_axes, grid_size):
     rng = np.random.default_rng(seed)
     bins, label = rng.integers(0, grid_size, size=(80, n_axes)), rng.integers(-1, 2, size=80)
-    found = cluster_pairs(bins, label, 2, grid_size, 3, scan)
+    found = cluster_pairs(bins, label, 2, grid_size, 3)
     assert found.spectra.shape == (2, n_axes, grid_size)
     assert (found.spectra.sum(axis=2) == np.bincount(label + 1, minlength=3)[1:, None]).all()
     assert [c.size for c in found.clusters] == np.bincount(found.cluster[found.cluster >= 0]).tolist()
@@ -153,7 +152,7 @@ def test_spectra_of_more_agents_are_margins(seed, n_axes, grid_size):
 
 def test_six_agents_on_a_fine_grid_need_no_grid():
     bins = np.repeat([[5, 90, 17, 60, 3], [7, 90, 17, 60, 3], [40, 1, 99, 60, 0]], 10, axis=0)  # 100^5 bins
-    found = cluster_pairs(bins, np.zeros(30, dtype=int), 1, 100, 4, scan)
+    found = cluster_pairs(bins, np.zeros(30, dtype=int), 1, 100, 4)
     assert found.cluster.tolist() == [0] * 10 + [-1] * 10 + [1] * 10  # two bins from the first: lost, as in the scan
     assert found.clusters[1].bins == ((39, 41), (0, 2), (98, 99), (59, 61), (0, 1))
 
@@ -199,100 +198,5 @@ def test_trajectories_that_are_over_do_not_count():
     assert min(step.assigned for step in model.trace_) > 0.75
 
 
-# -- hills ------------------------------------------------------------------------------------------------------------
-
-
-def test_two_hills_that_a_few_strays_bridge_are_two():
-    spectrum = np.array([0, 2, 40, 90, 30, 4, 3, 5, 60, 80, 10, 0])
-    cluster = clusters_of(hills, spectrum, 1.0)
-    assert cluster[[2, 3, 4, 5]].tolist() == [0, 0, 0, 0]
-    assert cluster[[7, 8, 9, 10]].tolist() == [1, 1, 1, 1]
-    assert clusters_of(scan, spectrum, 1.0).max() == 0  # the paper's scan sees one
-
-
-def test_a_dent_does_not_split_a_hill():
-    assert clusters_of(hills, [0, 10, 30, 22, 35, 12, 0], 1.0).max() == 0
-
-
-def test_a_small_hill_is_no_cluster():
-    spectrum = [0, 300, 500, 100, 0, 0, 4, 8, 2]
-    assert clusters_of(hills, spectrum, 1.0).tolist() == [-1, 0, 0, 0, -1, -1, -1, -1, -1]
-    assert clusters_of(hills, spectrum, 1.0, min_share=0.001).max() == 1
-    assert clusters_of(hills, spectrum, 20.0, min_share=0.001).max() == 0
-
-
-def test_slips_between_two_hills_are_no_third():
-    """Two successors and 2% of pairs that slipped, whose log-odds lie between; at 10% they are a hill of their own."""
-    between = np.array([0, 40, 300, 60, 0, 6, 12, 5, 0, 50, 400, 80, 0])
-    assert set(clusters_of(hills, between, 1.0)) - {-1} == {0, 1}
-    assert (clusters_of(hills, between, 1.0)[5:8] == -1).all()
-    assert clusters_of(hills, np.where((between > 0) & (between < 20), 5 * between, between), 1.0).max() == 2
-
-
 def test_an_empty_spectrum_has_no_cluster():
-    for clusterer in (scan, hills):
-        assert cluster_pairs(np.full((5, 1), -1), np.zeros(5, dtype=int), 1, 9, 1.0, clusterer).clusters == ()
-
-
-def test_hills_of_three_agents_lie_in_the_plane():
-    y, x = np.mgrid[:12, :12]
-    spectrum = sum(np.rint(200 * np.exp(-((y - a) ** 2 + (x - b) ** 2) / 2)) for a, b in [(2, 2), (8, 3), (5, 9)])
-    cluster = clusters_of(hills, spectrum.astype(int), 1.0)
-    assert cluster.max() == 2
-    assert len({cluster[2, 2], cluster[8, 3], cluster[5, 9]}) == 3
-
-
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=20), st.floats(0.1, 0.9))
-@settings(max_examples=100)
-def test_hills_are_runs_of_bins_numbered_from_left_to_right(counts, depth):
-    spectrum = np.array(counts)
-    cluster = clusters_of(hills, spectrum, 0.0, depth=depth, min_share=0.0)
-    seen = cluster[cluster >= 0]
-    assert (np.diff(seen) >= 0).all()
-    assert sorted(set(seen.tolist())) == list(range(int(cluster.max()) + 1))
-    assert (cluster[spectrum > 0] >= 0).all()
-    for c in set(seen.tolist()):
-        where = np.flatnonzero(cluster == c)
-        assert where[-1] - where[0] == len(where) - 1
-
-
-@pytest.mark.parametrize("threshold", [1.0, 5.0])
-def test_where_bins_between_are_empty_hills_are_what_the_scan_finds(threshold):
-    spectrum = np.array([0, 20, 30, 0, 0, 0, 15, 40, 0, 0, 0, 25, 0])
-    heavy = spectrum >= threshold
-    assert np.array_equal(clusters_of(hills, spectrum, threshold)[heavy], clusters_of(scan, spectrum, threshold)[heavy])
-
-
-@given(spectra)
-def test_hills_are_those_of_the_literal_ascent(which):
-    *shape, threshold = which
-    spectrum = drawn(*shape)
-    assert np.array_equal(clusters_of(hills, spectrum, threshold), literal_hills(spectrum, threshold, 0.6, 0.03))
-
-
-def literal_hills(height, threshold, depth, min_share):
-    """Bin by bin over the whole spectrum: climb to a summit, join hills without a valley between, drop small ones."""
-    hill, order = {}, sorted(map(tuple, np.argwhere(height > 0)), key=lambda b: (-height[b], b))
-    for bin_ in order:
-        higher = [beside for beside in neighbourhood(bin_, height.shape) if beside in hill]
-        hill[bin_] = hill[max(higher, key=lambda b: (height[b], [-c for c in b]))] if higher else bin_
-    while True:
-        passes = {}
-        for bin_, beside in ((b, n) for b in hill for n in neighbourhood(b, height.shape) if n in hill):
-            if hill[bin_] < hill[beside]:
-                ends = hill[bin_], hill[beside]
-                passes[ends] = max(passes.get(ends, 0), min(height[bin_], height[beside]))
-        peak = {s: max(height[b] for b in hill if hill[b] == s) for s in set(hill.values())}
-        shallow = [(level, *ends) for ends, level in passes.items() if level >= depth * min(peak[s] for s in ends)]
-        if not shallow:
-            break
-        _, first, second = max(shallow)
-        hill = {b: first if s == second else s for b, s in hill.items()}
-    cluster, least = np.full(height.shape, -1), max(threshold, min_share * height.sum(), 1)
-    kept = [
-        s for s in dict.fromkeys(hill[b] for b in sorted(hill)) if sum(height[b] for b in hill if hill[b] == s) >= least
-    ]
-    for bin_, s in hill.items():
-        if s in kept:
-            cluster[bin_] = kept.index(s)
-    return cluster
+    assert cluster_pairs(np.full((5, 1), -1), np.zeros(5, dtype=int), 1, 9, 1.0).clusters == ()

@@ -46,11 +46,3 @@ def test_a_loss_of_one_half_separates():
 def test_no_cluster_no_state():
     state_of, comparisons = merge_clusters([], Truth())
     assert len(state_of) == len(comparisons) == 0
-
-
-def test_strays_of_one_predecessor_join_their_state():
-    assert merge_clusters([0, 0, 1, 1], Truth("a", "b", "b", "b"), strays=True)[0].tolist() == [0, 1, 1, 1]
-
-
-def test_what_can_be_told_apart_a_little_is_no_stray():
-    assert merge_clusters([0, 0, 1], lambda new, state: 0.6, strays=True)[0].tolist() == [0, 1, 0]

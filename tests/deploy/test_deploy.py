@@ -20,10 +20,9 @@ from craftrl.deploy.videos import rendered
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import CraftError
-from craftrl.oracles.network.encoders import NetworkEncoder
-from craftrl.oracles.network.networks import Head
+from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.states.graph import LatentGraph
-from shipped import BOUNDS, data, fitted, network, rows_of
+from shipped import BOUNDS, data, fitted, network, random_head, rows_of
 
 WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
 
@@ -44,7 +43,7 @@ def video():
     model = copy.copy(network_model(stationary=True))
     torch.manual_seed(0)
     trunk = model.encoder_.trunk
-    model.encoder_ = NetworkEncoder(trunk, Head(trunk.dim, 5), torch.device("cpu"))
+    model.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))
     assert len(np.unique(model.encode(frames_of(40)))) > 1
     return model
 
@@ -159,7 +158,7 @@ def test_an_onnx_file_runs_without_the_library_and_agrees(video, exported):
 def test_an_onnx_file_that_differs_is_not_written(video, exported, tmp_path, monkeypatch):
     other = copy.copy(video)
     trunk = video.encoder_.trunk
-    other.encoder_ = NetworkEncoder(trunk, Head(trunk.dim, 5), torch.device("cpu"))  # other weights
+    other.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))  # other weights
     write = lambda module, x, path: path.write_bytes(exported.read_bytes())  # noqa: E731
     monkeypatch.setattr("craftrl.deploy.onnx_file._export", write)
     export_onnx(video, tmp_path / "right.onnx")

@@ -200,3 +200,16 @@ def test_a_refit_that_finds_no_state_agrees_with_nothing() -> None:
     assert not lost.all()
     assert (found.agreement[lost] == 0).all()
     assert found.agreement[:, 0] == pytest.approx(1)
+
+
+def test_states_of_all_steps_keep_their_numbers_at_steps_that_show_some_of_them():
+    """A corridor of four places, from the second one: after one step people are in the first or the third."""
+    rng = np.random.default_rng(0)
+    place = np.ones((800, 4), dtype=int)
+    right = np.repeat([0.3, 0.7], 400)
+    for h in range(1, 4):
+        place[:, h] = np.clip(place[:, h - 1] + np.where(rng.random(800) < right, 1, -1), 0, 3)
+    x = np.stack([rng.integers(4, size=place.shape), place], axis=-1)
+    model = CRAFT(CoordinateOracle(4), stationary=True).fit(x, np.repeat([0, 1], 400))
+    assert max(model.labels_[:, 1]) >= model.n_states_[2]
+    assert model.diagnose(x, np.repeat([0, 1], 400), n_resamples=2).verdict == "trust"

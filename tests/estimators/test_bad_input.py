@@ -186,14 +186,6 @@ def test_bytes_and_floats_are_not_mixed_up_by_a_network():
         fitted_to("float32")._as_fitted(pixels)
 
 
-@pytest.mark.parametrize("clusterer", ["hills", None, len, ["scan"]])
-def test_clusterers_that_there_are_not(tau, clusterer):
-    with pytest.raises(
-        InvalidParameterError, match=r"clusterer must be one of 'auto', 'scan', 'valleys'; .* was given"
-    ):
-        CRAFT(CoordinateOracle(), clusterer=clusterer, **KNOWN).fit(tau)
-
-
 def test_a_class_that_does_not_fit_into_memory(tau):
     with pytest.raises(InvalidParameterError, match="n_values must be an integer from 2 to 32767"):
         CRAFT(CoordinateOracle(n_values=10**6), **KNOWN).fit(tau)

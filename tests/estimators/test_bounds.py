@@ -1,4 +1,4 @@
-"""Bounds from the data alone: nine settings for finite classes, a search for oracles that train."""
+"""Bounds from the data alone: nine settings, of which the data takes one."""
 
 from itertools import combinations
 
@@ -158,28 +158,3 @@ def test_trajectories_without_a_pair_change_nothing():
     codes = [[np.zeros(25, dtype=int)[:n], np.r_[1, 1, 1, 0, 0, np.full(20, -1)][:n]] for n in (5, 25)]
     evidence = [chained_evidence(own, TrajectoryDataset.from_episodes(x)) for own, x in zip(codes, (pairs, more))]
     assert evidence[0] == pytest.approx(evidence[1])
-
-
-# -- oracles that train -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("stationary", "seed"), [(False, 1), (True, 7)])
-def test_giving_runs_up_changes_no_choice(monkeypatch, stationary, seed):
-    """Scattered log-odds in a world of nine cells: the bounds and states of a search in which every run ends."""
-    from pathlib import Path
-
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
-    from bounds_search import StandIn, true_states
-
-    from craftrl.estimators import learned
-
-    tau = true_states("tiny", seed=seed)
-    given_up = CRAFT(StandIn(), stationary=stationary).fit(tau)
-    init = learned._Watch.__init__
-    monkeypatch.setattr(learned._Watch, "__init__", lambda self, runs, reached, _: init(self, runs, reached, np.inf))
-    whole = CRAFT(StandIn(), stationary=stationary).fit(tau)
-    asked = [{use.question: use.asked for use in model.trace_.oracle_use} for model in (given_up, whole)]
-    assert asked[0]["separation"] < asked[1]["separation"]
-    assert given_up.bounds_ == whole.bounds_
-    assert np.array_equal(given_up.labels_, whole.labels_)
-    assert given_up.choices_ == whole.choices_

@@ -16,7 +16,7 @@ from craftrl import (
 from craftrl.estimators import choices
 from craftrl.estimators.choices import choose_oracle, describe
 from craftrl.oracles.base import Choice
-from shipped import BOUNDS, TRAINING, Bit, fitted, network, rows_of, tree
+from shipped import BOUNDS, Bit, fitted, network, rows_of, tree
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(2, size=(8, 3, 5))
@@ -91,26 +91,26 @@ def test_what_means_no_oracle_is_refused_in_one_sentence(given, x, error, messag
 def test_choices_are_those_that_were_left_to_the_library():
     x, agent = rows_of("bits")
     everything = [choice.parameter for choice in fitted(CRAFT(), x, agent).choices_]
-    assert everything == ["oracle", "alpha", "eta", "nu", "coupling", "clusterer", "relabel", "stationary"]
+    assert everything == ["oracle", "alpha", "eta", "nu", "coupling", "relabel", "stationary"]
     some = fitted(CRAFT(CoordinateOracle(), alpha=1.0, eta=0.1, coupling="independent"), x, agent)
-    assert [choice.parameter for choice in some.choices_] == ["nu", "clusterer", "relabel", "stationary"]
+    assert [choice.parameter for choice in some.choices_] == ["nu", "relabel", "stationary"]
     assert some.choices_[0].value == some.bounds_.nu
     assert fitted(CRAFT.paper(CoordinateOracle(), **BOUNDS), x, agent).choices_ == ()
     assert [choice.parameter for choice in fitted(CRAFT.paper(**BOUNDS), x, agent).choices_] == ["oracle"]
 
 
 @pytest.mark.parametrize(
-    ("oracle", "coupling", "clusterer"),
+    ("oracle", "coupling"),
     [
-        (CoordinateOracle(), "markov", "scan"),
-        (FiniteOracle([Bit(0)]), "markov", "scan"),
-        (ClassifierOracle(tree()), "independent", "valleys"),
-        (network(), "independent", "valleys"),
+        (CoordinateOracle(), "markov"),
+        (FiniteOracle([Bit(0)]), "markov"),
+        (ClassifierOracle(tree()), "independent"),
+        (network(), "independent"),
     ],
 )
-def test_every_oracle_says_how_its_answers_are_read(oracle, coupling, clusterer):
+def test_every_oracle_says_how_its_answers_are_read(oracle, coupling):
     suits = {choice.parameter: choice.value for choice in oracle.suits()}
-    assert suits == {"coupling": coupling, "clusterer": clusterer, "relabel": True}
+    assert suits == {"coupling": coupling, "relabel": True}
 
 
 def test_choices_read_as_sentences():
@@ -122,7 +122,6 @@ def test_choices_read_as_sentences():
     assert ", eta = " in lines[1]
     assert "the best chain of codes" in lines[1]
     assert "coupling = markov: the class is finite" in lines[2]
-    assert "clusterer = scan: the paper's scan" in lines[3]
     assert all(line.endswith(".") for line in lines)
     assert [str(choice) for choice in model.choices_ if choice.parameter == "coupling"] == [lines[2]]
 
@@ -133,14 +132,16 @@ def test_choices_made_for_one_reason_share_a_sentence():
 
 
 def test_choices_of_a_network_name_it_briefly():
-    model = fitted(
-        CRAFT(NeuralOracle(dim=8, networks=1, training=TRAINING, heads=TRAINING), **BOUNDS), *rows_of("features")
-    )
-    assert model.choices_[0].setting == "coupling = independent"
+    model = fitted(CRAFT(network(), **BOUNDS), *rows_of("features"))
+    assert [choice.parameter for choice in model.choices_] == ["states", "stationary"]
+    assert "nats of evidence" in model.choices_[0].why
+    assert model.choices_[1].setting == "stationary = True"
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("images", True), ("features", False)])
-def test_one_encoder_serves_all_steps_of_images_unless_told_otherwise(kind, expected):
-    oracle = NeuralOracle(dim=8, networks=1, training=TRAINING, heads=TRAINING)
-    assert hasattr(fitted(CRAFT(oracle, **BOUNDS), *rows_of(kind)), "encoder_") == expected
-    assert not hasattr(fitted(CRAFT(oracle, stationary=False, **BOUNDS), *rows_of(kind)), "encoder_")
+@pytest.mark.parametrize(("kind", "oracle"), [("images", network), ("features", network), ("features", tree)])
+def test_one_encoder_serves_all_steps_of_what_is_trained_unless_told_otherwise(kind, oracle):
+    assert hasattr(fitted(CRAFT(oracle()), *rows_of(kind)), "encoder_")
+    by_step = fitted(CRAFT(oracle(), stationary=False), *rows_of(kind))
+    assert not hasattr(by_step, "encoder_")
+    assert by_step.rounds_
+    assert by_step.choices_[0].value == sum(by_step.n_states_)

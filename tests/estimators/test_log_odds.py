@@ -53,8 +53,8 @@ def products():
 def trained_network():
     from craftrl import NeuralOracle, Training
 
-    training = Training(epochs=16, patience=5, batch=128, lr=5e-3, device="cpu")
-    return NeuralOracle(dim=32, networks=1, training=training, heads=training.but(epochs=2))
+    training = Training(epochs=16, batch=32, lr=5e-3, device="cpu")
+    return NeuralOracle(dim=32, networks=1, training=training)
 
 
 @pytest.mark.parametrize("oracle", [products, trained_network])

@@ -261,7 +261,6 @@ def test_bad_agents(folder, monkeypatch, agents, options, reason):
     ("options", "reason"),
     [
         ({"stride": 0}, "stride must be an integer of at least 1"),
-        ({"clip": 1}, "clip must be an integer of at least 2"),
         ({"crop": (1, 2, 3)}, r"crop must be \(left, top, width, height\)"),
         ({"crop": "1234"}, "crop must be"),
         ({"resize": (8, 0)}, r"resize must be \(width, height\), or one number"),
@@ -289,10 +288,12 @@ def test_a_missing_package(folder, monkeypatch):
         import_data(["ann", write_videos(folder / "ben", episodes(1))], "data")
 
 
-@pytest.mark.parametrize("options", ["", "clip=2", "stride=2, clip=2", "resize=8, grey=True"])
+@pytest.mark.parametrize("options", ["", "stride=2", "boundaries='cuts.csv'", "resize=8, grey=True"])
 def test_an_ordinary_import_says_nothing(folder, options):
-    """A decoder that is left before its end, as with clips, once wrote a traceback to the terminal."""
+    """A decoder that is left before its end, as with boundaries, once wrote a traceback to the terminal."""
     write_videos(folder / "ben", episodes(1))
+    rows = [f"{path.parent.name}/{path.name},0,2" for path in (*folder.glob("ann/*"), *folder.glob("ben/*"))]
+    (folder / "cuts.csv").write_text("\n".join(["file,start,stop", *rows]))
     code = f"from craftrl.importing import import_data; import_data(['ann', 'ben'], 'data', {options})"
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,4 +1,4 @@
-"""Episodes cut out of recordings: by a table, into clips, with a stride; always the very frames that were asked for."""
+"""Episodes cut out of recordings: by a table, with a stride; always the very frames that were asked for."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from craftrl import InvalidDataError
 from craftrl.data import TrajectoryDataset, read_actions
 from craftrl.importing import import_data
-from recordings import FPS, assert_same, episodes, stored, write_frames, write_lerobot, write_video, write_videos
+from recordings import FPS, assert_same, episodes, stored, write_frames, write_lerobot, write_video
 
 
 @pytest.fixture
@@ -46,47 +46,38 @@ def test_boundaries_name_the_agents(videos):
     assert TrajectoryDataset.open(folder / "data").names == ("cat", "dog")
 
 
-@pytest.mark.parametrize("stride", [1, 3])
-def test_clips_and_stride(videos, stride):
-    """Clips count steps after the stride; what is left over is dropped, and the dataset says how it was read."""
+def test_stride(videos):
+    """One of so many frames is kept, and the dataset says how it was read."""
     folder, given = videos
-    tau = import_data([folder / "ann", folder / "ben"], folder / "data", clip=4, stride=stride)
-    length = 4 * stride
-    expected = [[x[i : i + length : stride] for i in range(0, 30 - length + stride, length)] for x in given]
-    assert_same(stored(folder / "data"), expected)
-    assert tau.notes["reading"] == {
-        "stride": stride,
-        "crop": None,
-        "resize": None,
-        "grey": False,
-        "keys": [],
-        "clip": 4,
-    }
-    assert tau.source == ["long.mp4"] * tau.n
-    assert tau.start[: tau.counts[0]].tolist() == list(range(0, length * tau.counts[0], length))
-
-
-def test_stride_alone(videos):
-    folder, given = videos
-    import_data([folder / "ann", folder / "ben"], folder / "data", stride=7)
+    tau = import_data([folder / "ann", folder / "ben"], folder / "data", stride=7)
     assert_same(stored(folder / "data"), [[x[::7]] for x in given])
+    plain = {"standardise": None, "light": None}
+    assert tau.notes["reading"] == {"stride": 7, "crop": None, "resize": None, "grey": False, "keys": [], **plain}
+    assert tau.source == ["long.mp4"] * 2
 
 
-def test_clips_of_boundaries(videos):
+@pytest.mark.parametrize("rows", [None, ["ann/long.mp4,3,28", "ann/long.mp4,10,30", "ben/long.mp4,0,5"]])
+def test_long_recordings_are_written_in_parts(videos, rows, monkeypatch):
+    """What memory cannot hold at once is written bit by bit, and comes out as one episode, frame by frame."""
     folder, (a, b) = videos
-    found = imported(folder, ["ann/long.mp4,10,21", "ben/long.mp4,0,5"], clip=5)
-    assert_same(found, [[a[10:15], a[15:20]], [b[:5]]])
+    monkeypatch.setattr("craftrl.importing.reading.PART_BYTES", 4 * a[0].nbytes)
+    expected = [[a[3:28:2], a[10:30:2]], [b[:5:2]]] if rows else [[a[::2]], [b[::2]]]
+    if rows:
+        assert_same(imported(folder, rows, stride=2), expected)
+    else:
+        import_data([folder / "ann", folder / "ben"], folder / "data", stride=2)
+        assert_same(stored(folder / "data"), expected)
+    assert not list((folder / "data").glob(".*"))
 
 
-def test_actions_follow_their_observations(tmp_path):
+def test_actions_follow_their_observations(tmp_path, monkeypatch):
     given = [episodes(k, lengths=(6, 9)) for k in (0, 1)]
     actions = [[np.full((len(x), 2), 10 * k + np.arange(len(x))[:, None]) for x in given[k]] for k in (0, 1)]
     paths = [write_lerobot(tmp_path / agent, given[k], actions[k]) for k, agent in enumerate(("ann", "ben"))]
-    import_data(paths, tmp_path / "data", clip=2, stride=2)
-    expected = [[x[i : i + 4 : 2] for x in agent for i in range(0, len(x) - 2, 4)] for agent in given]
-    assert_same(stored(tmp_path / "data"), expected)
-    labels = [[a[i : i + 4 : 2] for a in agent for i in range(0, len(a) - 2, 4)] for agent in actions]
-    assert_same(read_actions(tmp_path / "data"), labels)
+    monkeypatch.setattr("craftrl.importing.reading.PART_BYTES", 2 * given[0][0][0].nbytes)
+    import_data(paths, tmp_path / "data", stride=2)
+    assert_same(stored(tmp_path / "data"), [[x[::2] for x in agent] for agent in given])
+    assert_same(read_actions(tmp_path / "data"), [[a[::2] for a in agent] for agent in actions])
 
 
 def test_folders_of_frames_can_be_cut_too(tmp_path):
@@ -124,9 +115,3 @@ def test_seconds_need_a_clock(tmp_path):
         write_frames(tmp_path / agent, episodes(k))
     with pytest.raises(InvalidDataError, match=r"are for videos; .*ann/run 0 knows no time"):
         imported(tmp_path, ["ann/run 0,0,1", "ben/run 0,0,1"], "file,start_seconds,stop_seconds")
-
-
-def test_clips_longer_than_everything(tmp_path):
-    paths = [write_videos(tmp_path / agent, episodes(k)) for k, agent in enumerate(("ann", "ben"))]
-    with pytest.raises(InvalidDataError, match="an episode of 6 steps; ann has none; leave it out"):
-        import_data(paths, tmp_path / "data", clip=6)

@@ -121,12 +121,12 @@ def test_the_text(tmp_path):
     """Names, numbers, shapes and every warning."""
     for k, (agent, how) in enumerate({"ann": {}, "ben": {"codec": "libx264", "pixels": "yuv420p"}}.items()):
         write_videos(tmp_path / agent, episodes(k, lengths=(8, 9)), "mkv", **how)
-    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data", clip=4)
+    import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data")
     text = str(inspect(tmp_path / "data"))
-    assert "2 agents, 8 episodes of up to 4 steps; images of shape (16, 16, 3), uint8" in text
-    assert "  ann           4         4       4        4  video" in text
+    assert "2 agents, 4 episodes of up to 9 steps; images of shape (16, 16, 3), uint8" in text
+    assert "  ann           2         8     8.5        9  video" in text
     assert "actions, which no learner reads: none" in text
-    assert "warning: Episodes are clips of 4 steps" in text
+    assert "warning: Few episodes: ann 2, ben 2." in text
     assert "warning: Lossy compression (ann: none; ben: h264 yuv420p)" in text
     assert "The agents were compressed differently" in text
 

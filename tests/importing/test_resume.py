@@ -50,11 +50,11 @@ def contents(folder):
 KILLED = """
 import sys
 from craftrl.data import store
-from craftrl.importing import import_data
+from craftrl.importing import import_data, reading
 
-store.FILE_BYTES = int(sys.argv[1])
+store.FILE_BYTES, reading.PART_BYTES = int(sys.argv[1]), 20_000
 print("begins", flush=True)
-import_data(["ann", "ben"], sys.argv[2], clip=2, resize=12)
+import_data(["ann", "ben"], sys.argv[2], resize=12)
 """
 
 
@@ -81,7 +81,7 @@ def test_killed_at_twenty_random_moments(agents):
     assert contents(folder / "data") == contents(folder / "alone")
 
 
-@pytest.mark.parametrize("options", [{}, {"clip": 2}, {"stride": 2, "clip": 2}, {"boundaries": "cuts.csv"}])
+@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"boundaries": "cuts.csv"}])
 @pytest.mark.parametrize("frames", [3, 13, 20, 35])
 def test_interrupted_and_given_again(agents, decoded, options, frames):
     """The same bytes, and no more is decoded again than what had not been written yet."""

@@ -4,7 +4,6 @@ torchrun --nproc-per-node 2 rank_runs.py FOLDER
 """
 
 import os
-import shutil
 import sys
 from pathlib import Path
 from unittest.mock import patch
@@ -22,15 +21,12 @@ from craftrl.cli import main as command
 from craftrl.data.ranks import alone
 from craftrl.errors import CraftError
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.oracles.network.checkpoints import Checkpoint
-from studies import objectives
 
-H, EPOCHS = 4, 4
-TRAINING = Training(epochs=EPOCHS, patience=EPOCHS, plateau=0, batch=101, lr=5e-3, device="cpu", progress=False)
-SMALL = TRAINING.but(batch=8, epochs=2, patience=2)  # two trajectories in a minibatch
+H = 4
+TRAINING = Training(epochs=4, batch=27, lr=5e-3, noise=0.0, device="cpu", progress=False)
 
 
-def images(n=150, seed=0):
+def images(n=100, seed=0):
     """Frames of 8 x 8 pixels in which one of four quarters is lit; trajectories end at different steps."""
     states = feature_data(n, seed=seed).truth.states
     rng = np.random.default_rng(seed)
@@ -43,24 +39,23 @@ def images(n=150, seed=0):
     return TrajectoryDataset.from_episodes([episodes[:n], episodes[n:]])
 
 
-def oracle(training=TRAINING):
+def oracle(training=TRAINING, **given):
     """Without noise in training, so that one process and two ranks compute the same up to rounding."""
     torch.manual_seed(0)
     trunk = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 4, 4), torch.nn.SiLU(), torch.nn.Flatten(), torch.nn.Linear(32, 16), torch.nn.Tanh()
     )
-    return NeuralOracle(trunk=trunk, networks=1, training=training, heads=TRAINING)
+    return NeuralOracle(**{"trunk": trunk, "networks": 1, "training": training, **given})
 
 
 def pairs(tau, training=TRAINING, stop_after=None):
-    """Held-out losses, the first before any training; logits, weights and features of the network that tells agents
-    apart; and the trajectories that were read, each time."""
-    curve, saved, rows_read = [], [], []
-    mean_loss, save, read = loop._Passes.mean_loss, Checkpoint.save, TrajectoryDataset.rows
+    """Logits, weights and embeddings of the network that tells agents apart, and the gradients of its first minibatch;
+    nothing where it was stopped."""
+    save, saved, descend, gradients = loop.Checkpoint.save, [], loop.descend, []
 
-    def noted(*given):
-        curve.append(mean_loss(*given))
-        return curve[-1]
+    def noting(loss, count, parameters):
+        descend(loss, count, parameters)
+        gradients.append(np.concatenate([p.grad.numpy().ravel() for p in parameters]))
 
     def stopping(self, state):
         save(self, state)
@@ -68,45 +63,25 @@ def pairs(tau, training=TRAINING, stop_after=None):
         if len(saved) == stop_after:
             raise KeyboardInterrupt
 
-    def counted(self, index):
-        rows_read.extend(np.asarray(index).tolist())
-        return read(self, index)
-
-    prepared = oracle(training).prepare(tau)
-    with patch.object(loop._Passes, "mean_loss", noted), patch.object(Checkpoint, "save", stopping):
+    patches = patch.object(loop.Checkpoint, "save", stopping), patch.object(loop, "descend", noting)
+    with patches[0], patches[1], patch.object(loop, "EVERY", 6):
         try:
-            with patch.object(TrajectoryDataset, "rows", counted):
-                fit = prepared.pairs()
+            fit = oracle(training).prepare(tau).pairs()
         except KeyboardInterrupt:
-            return {"curve": np.array(curve)}
+            return {}
     weights = np.concatenate([p.detach().numpy().ravel() for p in fit.networks[0].parameters()])
-    found = {"curve": np.array(curve), "logits": fit.logits, "weights": weights}
-    found["features"] = prepared.features(2).numpy()
-    return {**found, "read": np.array(rows_read)}
-
-
-def shared(tau):
-    """A network for all steps, with the agents' likelihood in its loss; some labels are unknown."""
-    given = oracle(TRAINING.but(epochs=2)).set_params(agent_weight=0.5)
-    labels = np.random.default_rng(0).integers(-1, 3, (tau.n, tau.H))
-    return {"loss": given.prepare(tau).share(labels, 3, "shared").loss}
-
-
-def baseline(tau, kind):
-    equal = tau.select(np.flatnonzero(tau.lengths == tau.H))
-    model = getattr(objectives, kind)([1, 2, 2, 2], trunk=oracle().trunk, training=TRAINING.but(epochs=2)).fit(equal)
-    return {"loss": model.held_out_loss_, "states": model.encode(equal.at(2), 2)}
+    found = {"logits": fit.logits, "weights": weights, "phi": fit.phi, "rounds": len(saved)}
+    return {**found, "gradient": gradients[0]}
 
 
 def craft(tau):
-    model = CRAFT(oracle(), alpha=1.0, eta=0.02, nu=0.01, stationary=True).fit(tau)
+    model = CRAFT(oracle(), stationary=True).fit(tau)
     return model, {"labels": model.labels_}
 
 
 def options(data, out):
     """A small fit on the command line."""
-    bounds = ["--alpha", "1", "--eta", "0.1", "--nu", "0.05", "--no-stationary"]
-    given = ["fit", data, *bounds, "--oracle", "network", "--epochs", "1", "--device", "cpu", "--out", out]
+    given = ["fit", data, "--oracle", "network", "--epochs", "1", "--device", "cpu", "--stationary", "--out", out]
     return [str(word) for word in given]
 
 
@@ -120,23 +95,22 @@ def sentence(run):
 
 def main(folder):
     rank, tau = int(os.environ["RANK"]), images()
-    disk = TrajectoryDataset.open(folder / "shards")
-    found = {"held": pairs(tau), "streamed": pairs(disk, SMALL), "shared": shared(tau)}
+    found = {"held": pairs(tau), "disk": pairs(TrajectoryDataset.open(folder / "shards"))}
     here = TRAINING.but(checkpoints=folder / "by-two")
     found["stopped"] = pairs(tau, here, stop_after=2)
-    if rank == 0:
-        shutil.copytree(folder / "by-two", folder / "by-two-for-one")
     found["resumed"] = pairs(tau, here)
     found["from one"] = pairs(tau, TRAINING.but(checkpoints=folder / "by-one"))
-    found["mean"], found["contrast"] = baseline(tau, "PairedFrames"), baseline(tau, "TemporalContrastive")
     model, found["craft"] = craft(tau)
     model.save(folder / "model")
     with alone():
         found["alone"] = pairs(images(40 + rank, seed=rank))
     torch.save(found, folder / f"rank{rank}.pt")
-    said = [sentence(lambda: pairs(images(seed=rank))), sentence(lambda: pairs(tau, TRAINING.but(seed=rank)))]
-    norm = NeuralOracle(torch.nn.Sequential(torch.nn.BatchNorm2d(3), torch.nn.Flatten()), training=TRAINING)
-    said.append(sentence(lambda: norm.prepare(tau).pairs()))
+    norm = oracle(trunk=torch.nn.Sequential(torch.nn.BatchNorm2d(3), torch.nn.Flatten()))
+    said = [
+        sentence(lambda: pairs(images(seed=rank))),
+        sentence(lambda: pairs(tau, TRAINING.but(seed=rank))),
+        sentence(lambda: norm.prepare(tau).pairs()),
+    ]
     (folder / f"rank{rank}.txt").write_text("\n".join(said))
     codes = [command(options(folder / name, folder / out)) for name, out in [("shards", "fitted"), ("nowhere", "no")]]
     (folder / f"codes{rank}.txt").write_text(str(codes))

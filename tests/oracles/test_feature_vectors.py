@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
-from feature_world import Positions, feature_data
+from feature_world import Positions
 from scipy.special import log_softmax
 from sklearn.tree import DecisionTreeClassifier
 
@@ -18,7 +18,6 @@ from craftrl import NeuralOracle, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.envs import collect
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.cross_fitting import calibration
 from craftrl.oracles.network.trunks import CODE_SCALE, Decorrelate, VectorTrunk
 
@@ -67,45 +66,6 @@ def test_a_network_learns_from_features_in_units_a_million_times_apart():
     scaled = TrajectoryDataset.from_arrays([x[:500], x[500:]])
     loss = NeuralOracle(networks=1).prepare(scaled).log_odds(GRID, "independent").loss
     assert (loss < np.log(2) - 0.04).all()
-
-
-def test_one_classifier_serves_all_steps_where_they_are_alike_and_each_its_own_where_they_are_not():
-    data = positions(600, horizon=4)
-    assert ClassifierOracle(TREE, repeats=1).prepare(data.tau).together
-    rng = np.random.default_rng(0)
-    turned = [data.tau.at(h) @ rng.normal(size=(4, 4)) for h in range(1, 5)]
-    x = np.stack(turned, axis=1)
-    tau = TrajectoryDataset.from_arrays([x[:600], x[600:]])
-    assert not ClassifierOracle(TREE, repeats=1).prepare(tau).together
-
-
-def test_known_states_steady_a_classifiers_log_odds():
-    data = feature_data(600)
-    s, s_next = data.truth.states[:, 1], data.truth.states[:, 2]
-    prepared = ClassifierOracle(TREE, repeats=2).prepare(data.tau)
-    f = prepared.log_odds(GRID, "independent")
-    given = prepared.log_odds_given(2, np.where(s == 3, -1, s), f, GRID)
-    assert (given[s == 3] == f.bins[s == 3, 1]).all()
-
-    def scatter(bins):
-        pairs = [bins[(s == a) & (s_next == b), 0] for a in range(3) for b in range(4)]
-        return np.mean([np.var(bins) for bins in pairs if len(bins) > 20])
-
-    assert scatter(given) < 0.8 * scatter(f.bins[:, 1])
-
-
-def test_known_states_do_not_leak_the_agent():
-    """Within a state, log-odds of agents without a meaning know nothing of the agent."""
-    data = feature_data(600)
-    agent = np.random.default_rng(0).permutation(data.tau.agent)
-    s = data.truth.states[np.argsort(agent, kind="stable"), 1]  # `select` groups trajectories by agent
-    shuffled = data.tau.select(np.arange(data.tau.n), agent)
-    prepared = ClassifierOracle(TREE, repeats=2).prepare(shuffled)
-    given = prepared.log_odds_given(2, s, prepared.log_odds(GRID, "independent"), GRID)[:, 0].astype(float)
-    for state in np.unique(s):
-        ours, mean = given[s == state], given[s == state].mean()
-        lean = np.mean((ours - mean) * (shuffled.agent[s == state] - 0.5))
-        assert abs(lean) < 4 * ours.std() * 0.5 / np.sqrt(len(ours)) + 1e-9
 
 
 def test_calibration_finds_factor_and_offsets_and_gives_up_on_noise():

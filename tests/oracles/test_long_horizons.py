@@ -1,4 +1,4 @@
-"""A classifier on feature vectors of many steps: labels last, and one classifier for all steps learns what h means."""
+"""A classifier on feature vectors of many steps: one classifier for all steps learns what h means."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,12 @@ pytest.importorskip("sklearn")
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.tree import DecisionTreeClassifier
 
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.oracles import classifier
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.states.accuracy import accuracy_by_step
 
-BOUNDS = {"alpha": 1.0, "eta": 0.2, "nu": 0.1}
 PRODUCTS = make_pipeline(PolynomialFeatures(2, interaction_only=True), LogisticRegression())
 
 
@@ -35,34 +32,16 @@ def long():
     return two_states(150, 40)
 
 
-def test_labels_last_to_the_end_of_long_trajectories(long):
+def test_states_are_as_right_at_the_end_of_long_trajectories_as_at_the_beginning(long):
     tau, state = long
-    model = CRAFT(ClassifierOracle(PRODUCTS, folds=2, repeats=1), **BOUNDS).fit(tau)
-    assert (model.labels_ >= 0).mean() > 0.999
-    assert (accuracy_by_step(model.labels_, state) > 0.95).mean() > 0.95
+    model = CRAFT(ClassifierOracle(PRODUCTS, folds=2, repeats=1)).fit(tau)
+    assert model.n_states_total_ == 2
+    assert (accuracy_by_step(model.labels_, state) > 0.95).all()
 
 
 def test_the_step_is_a_feature_that_linear_classifiers_can_take(long):
     """Products with h up to H kept the solver from converging, of which scikit-learn warned at every clone."""
     prepared = ClassifierOracle(PRODUCTS, folds=2, repeats=1).prepare(long[0])
     f = prepared.log_odds(Grid.from_bounds(1.0, 0.2), "independent")
-    assert prepared.together
     x = np.stack([long[0].at(h) for h in range(1, 41)], axis=1)
     assert np.corrcoef(f.f(x)[:, 30, 0], f.bins[:, 30, 0])[0, 1] > 0.95  # new data is asked about in the same way
-
-
-def test_many_questions_at_once_are_answered_as_one_after_the_other(long, monkeypatch):
-    tau, state = long
-    label = np.where(np.arange(tau.n) % 3 == 0, state[:, 4], -1)
-    oracle, grid = (
-        ClassifierOracle(DecisionTreeClassifier(min_samples_leaf=20), folds=2, repeats=2),
-        Grid.from_bounds(1.0, 0.2),
-    )
-
-    def profiles():
-        prepared = oracle.prepare(tau)
-        return prepared.profiles(5, label, prepared.log_odds(grid, "independent"), grid).values
-
-    together = profiles()
-    monkeypatch.setattr(classifier, "AT_ONCE", 1)
-    assert np.allclose(profiles(), together, atol=1e-12, equal_nan=True)

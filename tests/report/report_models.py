@@ -8,9 +8,8 @@ import torch
 
 from craftrl import CRAFT
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.oracles.network.encoders import NetworkEncoder
-from craftrl.oracles.network.networks import Head
-from shipped import BOUNDS, data, fitted, network, rows_of
+from craftrl.oracles.network.encoder import NetworkEncoder
+from shipped import BOUNDS, data, fitted, network, random_head, rows_of
 
 WORLD = BitsExBMDP(horizon=5, n_features=8, seed=0)
 
@@ -42,5 +41,5 @@ def images():
     model = copy.copy(fitted(CRAFT(network(), **BOUNDS, stationary=True), *rows_of("images")))
     torch.manual_seed(0)
     trunk = model.encoder_.trunk
-    model.encoder_ = NetworkEncoder(trunk, Head(trunk.dim, 5), torch.device("cpu"))
+    model.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))
     return model, data("images").tau

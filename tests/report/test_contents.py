@@ -18,7 +18,7 @@ from craftrl.report import spectra as spectra_module
 from craftrl.report.checks import steps
 from craftrl.report.contents import contents
 from craftrl.report.guarantee import guarantee
-from craftrl.report.names import agent_names, state_names
+from craftrl.report.names import agent_names
 from craftrl.report.pictures import LONGEST, over, png, small, to_bytes
 from craftrl.report.portraits import examples_of, groups
 from craftrl.report.sample import Sample, the_data_fitted
@@ -52,33 +52,37 @@ def test_the_verdict_is_that_of_the_diagnosis(told):
 
 
 def test_what_a_network_s_log_odds_say_is_told_in_words():
-    """Five steps: at h = 3 agents do not differ, at h = 4 a state is known by half."""
+    """States that hold nearly all, one of which looks like two; hardly anything was held out."""
     model, tau = bits()
     found = Sufficiency(
         told=0.1,
-        captured=0.97,
+        p_told=1e-9,
+        share=0.97,
         error=0.2,
         n_unseen=40,
-        closed=np.array([1.0, 1.0, 0.91, 1.0]),
-        p_value=np.array([1.0, 1.0, 1e-9, 1.0]),
-        read=np.array([np.nan, 0.99, np.nan, 0.5, 1.0]),
-        worst=np.array([-1, 0, -1, 1, 0]),
-        several=np.array([False, True, True, True, True]),
+        closed=np.array([1.0, 0.91, 1.0]),
+        p_value=np.array([1.0, 1e-9, 1.0]),
+        two=(1,),
+        one=(),
+        doubtful=0.3,
+        read=0.99,
+        misread=(-1, 1.0),
+        before=np.zeros(5, dtype=int),
     )
     exact = model.diagnose(tau, n_resamples=0)
     told = tuple(of_checks(tau, exact.n_states, None, None, found))
     diagnosis = replace(exact, tests=None, sufficiency=found, findings=told)
-    assert diagnosis.trust == pytest.approx([1.0, 0.97 * 0.99, 0.97, 0.97 * 0.91 * 0.5, 0.97 * 0.91])
+    assert diagnosis.trust == pytest.approx([0.7] * 5)
+    assert diagnosis.verdict == "do not trust"
     said = verdict(model, diagnosis, guarantee(model))
-    assert "The states hold 97% (standard error 20%) of what the log-odds tell of the agents of 40" in said.why
-    assert "they hold at least 91% of what the log-odds foretell" in said.why
-    assert "the log-odds in turn tell at least 50% of every state's observations" in said.why
-    assert "at h = 3 the agents do not differ, so nothing was checked there" in said.why
+    assert "the states are as good as whole observations (97%, give or take 40)" in said.why
+    assert "states hold 91% of what observations foretell of moves and agents" in said.why
+    assert "99.0% are read as the state that `fit` found" in said.why
     assert "refits" not in said.why
-    assert [finding.kind for finding in told] == ["hardly known", "log-odds foretell more", "not told apart"]
+    assert [finding.kind for finding in told] == ["hardly known", "halves differ", "looks like two"]
     assert said.warnings == tuple(map(str, told))
-    assert "of state 1 at h = 4 they know 50% of the observations" in said.warnings[2]
-    assert steps(model, diagnosis).rows[3][-3] == 0.5
+    assert said.warnings[2].startswith("State 1 looks like two")
+    assert steps(model, diagnosis).rows[3][-2] == 0.7
 
 
 def test_without_data_nothing_is_trusted():
@@ -205,11 +209,11 @@ def test_a_sample_is_taken_from_all_over_the_data(monkeypatch):
 def test_states_shared_over_time_keep_the_encoders_names():
     world = "bits"
     model = fitted(CRAFT(alpha=1.0, eta=0.1, nu=0.1, stationary=True), *rows_of(world))
-    names = state_names(model)
-    shown = {name for name in (*names.found.values(), *names.before.values()) if name.isdigit()}
-    assert shown <= {str(s) for s in range(model.n_states_total_)}
     said = contents(model, *rows_of(world), n_resamples=0)
     assert said.stationary
+    clusters = records(said.tables["clusters"])
+    shown = {row[name] for row in clusters for name in ("state", "next state")}
+    assert {"0"} < shown <= {str(s) for s in range(model.n_states_total_)}
     assert {row["h"] for row in records(said.tables["entries"])} <= {None}
 
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,30 +10,28 @@ pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from craftrl.cli import main
+from craftrl.envs import PixelsExBMDP, collect
+from craftrl.errors import InvalidParameterError
 from craftrl.oracles.network import Training
-from studies.cells import ONE_STATE, states_right
-from studies.pixels.picture import draw_study
-from studies.pixels.report import format_table, label
+from studies.ablations import report as ablations
+from studies.cells import ONE_STATE, fill_in, markdown
+from studies.games import report as games
+from studies.pixels import report as pixels
+from studies.pixels.report import format_table, rates_won
 from studies.pixels.spec import NAMES, PRESETS, Preset, sweep
-from studies.pixels.tables import QUESTIONS, markdown, rates_won, read_rows
 
-HERE = Path(__file__).parents[2] / "studies" / "pixels"
 TINY = Preset(size=2, horizon=3, walkers=(1,), n=(60,))
 
 
-def test_rows_with_chosen_bounds_alone_are_drawn(tmp_path):
-    rows = [row for row in read_rows(HERE / "rooms.jsonl") if row["technique"] == "craft" and row["bounds"] == "auto"]
-    assert rows
-    draw_study(rows, tmp_path / "pixels.png")
-    assert (tmp_path / "pixels.png").stat().st_size > 1000
-    draw_study([{**rows[0], "technique": "craft-steps"}], tmp_path / "ablations.png")
-    assert not (tmp_path / "ablations.png").exists()
+SHARES = {"state_mean": 0.5, "state_worst": 0.25, "one_state": 0.125, "probe": 1.0}
+ROW = {**SHARES, "technique": "paired", "size": 4, "n": 20, "n_states": [1, 2], "walkers": 0, "cut": "whole"}
+ROW |= {"n_states_true": [1, 2], "loss": 0.5, "table_loss": 0.4, "seconds": 1.0}
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     monkeypatch.setitem(PRESETS, "tiny", TINY)
-    monkeypatch.setattr("studies.pixels.run._training", lambda run: Training(epochs=2, plateau=0, device="cpu"))
+    monkeypatch.setattr("studies.pixels.run._training", lambda run: Training(epochs=2, device="cpu"))
 
 
 ARGUMENTS = ["reproduce", "pixels", "--preset", "tiny", "--device", "cpu", "--quiet"]
@@ -59,12 +56,15 @@ def test_the_study_writes_rows_table_and_pictures_and_resumes(tiny, tmp_path, mo
         assert row["n_states_true"] == [1, 3, 4]
         assert row["loss"] > 0
         assert row["chance"] == pytest.approx(np.log(2))
-    assert rows[0]["seconds_by_phase"].keys() >= {"log-odds", "encoding", "sharing"}
+    assert rows[0]["seconds_by_phase"].keys() >= {"log-odds", "embedding", "states", "encoding"}
     won = rows[1]["loss_by_lr"]
     assert won.keys() == {"0.0003", "0.001", "0.003"}
     assert rows[1]["loss"] == min(won.values()) == won[f"{rows[1]['lr']:g}"]
     cells = json.loads((tmp_path / "table.json").read_text())["cells"]
-    assert cells[0]["accuracy"] == pytest.approx(rows[0]["accuracy"])
+    assert cells[0]["accuracy"] == pytest.approx(rows[0]["pooled"])
+    assert cells[0]["found"] == [rows[0]["found"]]
+    assert cells[0]["true"] == [4]
+    assert cells[1]["accuracy"] == pytest.approx(rows[1]["accuracy"])
     printed = capsys.readouterr().out
     assert format_table(rows) in printed
     assert NAMES["paired"] in printed
@@ -91,40 +91,63 @@ def test_all_techniques_of_a_dataset_come_together_and_see_the_same_data(tiny):
     assert data_of(runs[2]) is not data_of(replace(runs[2], seed=1))
 
 
-def test_bounds_are_a_matter_of_craft_alone_and_rates_of_its_rivals():
-    runs = sweep(TINY, ["craft", "paired"], bounds=["true", "auto"], rates=[1e-3])
-    assert [(r.technique, r.bounds, r.rates) for r in runs] == [
-        ("craft", "true", ()),
-        ("craft", "auto", ()),
-        ("paired", "none", (1e-3,)),
-    ]
-    assert label("craft", "auto") != label("craft", "true") == NAMES["craft"]
+def test_rates_are_a_matter_of_rivals():
+    runs = sweep(TINY, ["craft", "paired"], rates=[1e-3])
+    assert [(r.technique, r.rates, r.cut) for r in runs] == [("craft", (), "whole"), ("paired", (1e-3,), "whole")]
 
 
-def test_the_tables_of_the_docs_give_means_over_seeds_and_say_what_knowing_nothing_scores():
-    shares = {"state_mean": 0.5, "state_worst": 0.25, "one_state": 0.125, "probe": 1.0}
-    row = {**shares, "technique": "paired", "bounds": "none", "size": 4, "n": 20, "n_states": [1, 2], "walkers": 0}
-    row |= {"n_states_true": [1, 2], "loss": 0.5, "table_loss": 0.4, "lr": 1e-3, "seconds": 1.0}
-    rows = [{**row, "seed": seed, "accuracy": accuracy} for seed, accuracy in enumerate([0.5, 0.75])]
-    rows.append({**row, "technique": "single", "seed": 0, "walkers": 2, "accuracy": 1.0})
-    table = markdown(rows, "walkers").splitlines()
+def test_clips_come_from_anywhere_and_their_states_with_them():
+    from studies.rivals import cut
+
+    world = PixelsExBMDP(8, 2, 0, seed=0)
+    whole = collect(world, world.policies(), 30, seed=0)
+    clips, unequal = cut(whole, "clips", 0), cut(whole, "unequal", 0)
+    assert clips.tau.H == 6
+    assert set(clips.truth.states[:, 0]) > {0}  # they begin in more than the start
+    for h in range(1, 7):
+        assert np.array_equal(world.phi_star(clips.tau.at(h), 1), clips.truth.states[:, h - 1])
+    assert {3, 8} <= set(unequal.tau.lengths)
+    assert np.array_equal(unequal.tau.at(3), whole.tau.at(3))
+    assert cut(whole, "whole", 0) is whole
+    with pytest.raises(InvalidParameterError, match="Clips of 6 steps need longer trajectories; these have 6 steps"):
+        cut(clips, "clips", 0)
+
+
+@pytest.mark.parametrize("study", ["pixels", "games"])
+def test_rivals_do_not_learn_from_cuts(study, tmp_path, capsys):
+    assert main(["reproduce", study, "--cut", "clips", "--out", str(tmp_path)]) == 2
+    assert "--cut clips is for craft alone; ac-state," in capsys.readouterr().err
+
+
+def test_tables_give_means_over_seeds_states_found_and_what_knowing_nothing_scores():
+    rows = [{**ROW, "technique": "single", "seed": 0, "walkers": 2, "accuracy": 1.0, "lr": 1e-3, "found": None}]
+    craft = {**ROW, "technique": "craft", "accuracy": 0.0, "true": 2}
+    rows += [{**craft, "seed": i, "pooled": pooled, "found": 2 + i} for i, pooled in enumerate([0.5, 0.75])]
+    table = markdown(rows, ("walkers",), NAMES).splitlines()
     assert table[0].endswith("| 0 walkers | 2 walkers |")
     assert table[2:] == [
-        f"| {NAMES['paired']} | 62.5 / 50.0 / 25 (100), 2 seeds | - |",
-        f"| {NAMES['single']} | - | 100.0 / 50.0 / 25 (100) |",
+        "| CRAFT | 62.5 (50.0 to 75.0) / 25, 2 to 3 of 2 states, 2 seeds | - |",
+        f"| {NAMES['single']} | - | 100.0 / 25, probe 100 |",
         f"| {ONE_STATE} | 12.5 | 12.5 |",
     ]
-    assert f"{NAMES['paired']} 0.001, 0.001; " in rates_won(rows)
+    assert rates_won(rows) == f"Learning rates that won: {NAMES['single']} 0.001."
+    assert rates_won(rows[1:]) == markdown([], ("walkers",), NAMES) == ""
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_the_page_has_the_table_of_the_committed_rows(name):
-    page = (HERE.parents[1] / "docs" / "pixels.md").read_text()
-    assert markdown(read_rows(HERE / name), QUESTIONS[name]) in page
+def test_five_seeds_have_an_interval_and_cuts_are_columns():
+    rows = [{**ROW, "technique": "craft", "seed": i, "pooled": 0.9 + i / 100, "found": 2, "true": 2} for i in range(5)]
+    rows.append({**rows[0], "cut": "clips"})
+    head, _, craft, _ = markdown(rows[::-1], ("size", "cut"), NAMES).splitlines()
+    assert head.endswith("| 4x4 cells, whole | 4x4 cells, clips |")
+    assert craft.startswith("| CRAFT | 92.0 (90.0 to 94.0) / 25, 2 of 2 states, 5 seeds | 90.0 / 25, 2 of 2 states |")
 
 
-def test_steps_with_the_right_number_of_states_are_counted_from_the_second():
-    assert states_right({"n_states": [2, 3, 4, 5], "n_states_true": [1, 3, 4, 4]}) == 2
+@pytest.mark.parametrize("study", [pixels, games, ablations], ids=["pixels", "games", "ablations"])
+def test_a_readme_has_the_tables_of_the_committed_rows(study):
+    page, tables = (study.HERE / "README.md").read_text(), study.tables()
+    assert all(f"<!-- {name} -->" in page for name in tables)
+    assert fill_in(page, tables) == page
+    assert "| 99 |" in fill_in(page, {"rows.jsonl": "| 99 |"})
 
 
 def test_a_grid_is_recovered_from_its_transitions():

@@ -93,9 +93,7 @@ def test_an_episode_teaches_the_next_one_nothing(arena):
 def test_the_study_writes_rows_tables_and_a_picture(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.setitem(WORLDS, "small", {"pixels": TINY["pixels"]})
-    monkeypatch.setattr(
-        "studies.planning.encoders.training_of", lambda run: Training(epochs=2, plateau=0, device="cpu")
-    )
+    monkeypatch.setattr("studies.planning.encoders.training_of", lambda run: Training(epochs=2, device="cpu"))
     monkeypatch.setattr("studies.planning.cloning.UPDATES", 5)
     argv = ["reproduce", "planning", "--device", "cpu", "--quiet", "--seeds", "1", "--goals", "6"]
     argv += ["--techniques", "craft", "true", "paired", "cloning", "--out", str(tmp_path)]
@@ -110,7 +108,6 @@ def test_the_study_writes_rows_tables_and_a_picture(tmp_path, monkeypatch, capsy
             assert 0 <= min(row[kind]) <= max(row[kind]) <= 1
     assert rows[1]["offline"][1] == 1
     assert 0.5 < rows[1]["agreement"]["by_group"] <= rows[1]["agreement"]["ceiling"]
-    assert rows[0]["bounds"] == "true"
     assert rows[2]["n_states"] == 4
     printed = capsys.readouterr().out
     assert format_report(rows) in printed

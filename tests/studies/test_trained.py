@@ -17,7 +17,7 @@ from studies.latent_action import _LatentActions  # noqa: E402
 from studies.objectives import _MultiStepInverse  # noqa: E402
 from studies.trained import Shapes  # noqa: E402
 
-TRAINING = Training(epochs=2, batch=96, lr=3e-3, device="cpu")
+TRAINING = Training(epochs=2, batch=32, lr=3e-3, device="cpu")
 BASELINES = [objectives.ACState, objectives.Autoencoder, objectives.ForwardPrediction, latent_action.LatentAction,
           objectives.PairedFrames, objectives.SingleFrame, objectives.TemporalContrastive]  # fmt: skip
 WORLD = PixelsExBMDP(3, 2, 1, seed=0)
@@ -47,7 +47,7 @@ def test_an_autoencoder_without_walkers_finds_the_agent():
     e = np.zeros((300, 2), dtype=int)
     frames = np.stack([world.emit(states[:, h], e, h + 1, rng) for h in range(3)], axis=1)
     tau = type(tau).from_arrays([frames[:150], frames[150:]])
-    model = objectives.Autoencoder([4, 4, 4], dim=16, training=TRAINING.but(epochs=12, patience=12)).fit(tau)
+    model = objectives.Autoencoder([4, 4, 4], dim=16, training=TRAINING.but(epochs=12)).fit(tau)
     assert accuracy(model.encode(tau.at(2), 2), states[:, 1]) > 0.95
 
 
@@ -57,7 +57,7 @@ def test_latent_actions_name_the_successor_where_nothing_else_moves():
     states = rng.integers(4, size=(400, 3))
     e = np.zeros((400, 2), dtype=int)
     frames = np.stack([world.emit(states[:, h], e, h + 1, rng) for h in range(3)], axis=1)
-    model = latent_action.LatentAction([4, 4, 4], dim=16, training=TRAINING.but(epochs=30, patience=30))
+    model = latent_action.LatentAction([4, 4, 4], dim=16, training=TRAINING.but(epochs=30))
     with pytest.raises(NotFittedError, match="Latent actions need the inverse model"):
         model.latents(frames)
     model.fit([frames[:200], frames[200:]])
@@ -98,14 +98,17 @@ def test_latent_actions_pass_gradients_through_the_codes():
 def test_frames_of_any_range_are_predicted_as_standardised_pixels(baseline, data):
     """So the scale of the frames does not matter, nor does an offset."""
     frames = np.stack([data.tau.at(h) for h in (1, 2, 3)], axis=1)
-    agent = data.tau.agent
+    agent, epochs = data.tau.agent, 2 if baseline is latent_action.LatentAction else 12
     plain, other = (
-        baseline([1, 3, 4], dim=16, training=TRAINING).train(type(data.tau).from_arrays([x[agent == 0], x[agent == 1]]))
+        baseline([1, 3, 4], dim=16, training=TRAINING.but(epochs=epochs)).train(
+            type(data.tau).from_arrays([x[agent == 0], x[agent == 1]])
+        )
         for x in (frames, 40 * (frames / 255).astype(np.float32) - 7)
     )
     assert plain.chance_ == pytest.approx(other.chance_, abs=1e-3)
     assert plain.held_out_loss_ == pytest.approx(other.held_out_loss_, abs=0.02)
-    assert plain.held_out_loss_ < plain.chance_
+    if baseline is not latent_action.LatentAction:  # whose loss has a part for its codes beside that of the frame
+        assert plain.held_out_loss_ < plain.chance_
 
 
 def test_every_objective_knows_what_chance_is(data):

@@ -163,7 +163,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 @contextlib.contextmanager
 def _one_of_several(words: Sequence[str]) -> Iterator[None]:
     """Where torchrun has started several processes, which it stops itself: the first prints as ever, others nothing."""
-    from craftrl.oracles.network.process_group import begin
+    from craftrl.oracles.network.ranks import begin
 
     begin()
     if words[:1] != ["fit"]:
@@ -181,7 +181,7 @@ def _first_to_say(text: str) -> bool:
 
     from torch.distributed import TCPStore
 
-    from craftrl.oracles.network.process_group import LOST
+    from craftrl.data.ranks import LOST
 
     with contextlib.suppress(Exception):  # where nobody is left to ask, it is said
         wait = timedelta(seconds=5)

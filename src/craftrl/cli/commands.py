@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -176,24 +175,21 @@ def encode(
         from craftrl.importing import read_episodes
 
         reading = learned.data_.get("reading", {})
-        found, held = [], []
-        rows: list[NDArray[Any]] = []
+        rows: dict[tuple[str, str, int], list[NDArray[Any]]] = {}  # the states of each episode, part by part
+        held: list[tuple[tuple[str, str, int], NDArray[Any]]] = []
         for episode in read_episodes(data, **reading):
             if episode.x.shape[1:] != learned.obs_shape_:
                 raise InvalidDataError(
                     f"New recordings must look like those fitted, {learned.obs_shape_}; {episode.source} of "
                     f"{episode.agent} has {episode.x.shape[1:]}; convert it, or fit with --resize."
                 )
-            found.append((episode.agent, episode.source, episode.start))
-            held.append(episode.x)
-            if sum(x.nbytes for x in held) > AT_ONCE:
-                rows += _states_of(learned, held)
-                held = []
-        if not found:
-            raise InvalidDataError(f"There must be an episode of {reading['clip']} steps at least, as fitted; none is.")
-        rows += _states_of(learned, held)
-        agent, file, start = (list(column) for column in zip(*found))
-        states = np.array(list(zip_longest(*rows, fillvalue=-1))).T
+            held.append(((episode.agent, episode.source, episode.start), episode.x))
+            whole = hasattr(learned, "encoder_") or not episode.goes_on
+            if whole and sum(x.nbytes for _, x in held) > AT_ONCE:
+                _read_states(learned, held, rows)
+        _read_states(learned, held, rows)
+        agent, file, start = (list(column) for column in zip(*rows))
+        states = np.array(list(zip_longest(*map(np.concatenate, rows.values()), fillvalue=-1))).T
     if reading is None:  # collected, or written by a program
         write_states(out, states, agent, overwrite=force)
     else:
@@ -202,15 +198,24 @@ def encode(
     print(f"{int((states >= 0).sum())} states of {len(states)} trajectories written to {out}")
 
 
-def _states_of(model: CRAFT, episodes: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """The states of each episode; where each step has an encoder of its own, of the steps that have one."""
+def _read_states(model: CRAFT, held: list[tuple[Any, NDArray[Any]]], rows: dict[Any, list[NDArray[Any]]]) -> None:
+    """Add the states of the episodes that are held; where each step has an encoder of its own, of steps that have one.
+
+    A long episode comes in parts, under one name.
+    """
     import numpy as np
 
-    if episodes and hasattr(model, "encoder_"):  # all at once
-        ends = np.cumsum([len(x) for x in episodes])
-        yield from np.split(model.encode(np.concatenate(episodes)), ends[:-1])
-    elif episodes:
-        yield from model.transform([x[: len(model.encoders_)] for x in episodes])
+    if hasattr(model, "encoder_") and held:  # all at once
+        ends = np.cumsum([len(x) for _, x in held])
+        for (name, _), states in zip(held, np.split(model.encode(np.concatenate([x for _, x in held])), ends[:-1])):
+            rows.setdefault(name, []).append(states)
+    elif held:
+        parts: dict[Any, list[NDArray[Any]]] = {}
+        for name, x in held:
+            parts.setdefault(name, []).append(x)
+        episodes = [np.concatenate(own)[: len(model.encoders_)] for own in parts.values()]
+        rows |= {name: [states] for name, states in zip(parts, model.transform(episodes))}
+    held.clear()
 
 
 def render(

@@ -43,6 +43,9 @@ def fit(
     ] = None,
     find_start: Annotated[bool, opt("trajectories begin in several states, as clips do: find them")] = False,
     horizon: Annotated[Positive | None, opt("steps to learn from; by default those that enough reach")] = None,
+    window: Annotated[
+        Count | None, opt("long recordings: frames of a window; 0 for none; by default where recordings are few")
+    ] = None,
     device: Annotated[str | None, opt("network: cpu, cuda or auto")] = None,
     epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
     seed: Annotated[Count | None, opt("network: of weights and minibatches")] = None,
@@ -64,7 +67,7 @@ def fit(
       craftrl fit data --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --no-relabel --out model.safetensors
     """
     from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
-    from craftrl.data.ranks import present
+    from craftrl.data.ranks import from_first, speaks
     from craftrl.oracles.finite import CountingOracle
     from craftrl.progress import shown
     from craftrl.report.guarantee import guarantee
@@ -91,22 +94,22 @@ def fit(
         relabel="auto" if relabel is None else relabel,
         stationary="auto" if stationary is None else stationary,
         horizon=horizon or "auto",
+        window="auto" if window is None else window or None,
     )
     model.check_parameters()
-    ranks = present()
-    found = ranks.from_first(lambda: _there(out, force, model, find_start))
-    tau = TrajectoryDataset.open(ranks.from_first(lambda: _dataset(data, out, store, recordings)))
+    found = from_first(lambda: _there(out, force, model, find_start))
+    tau = TrajectoryDataset.open(from_first(lambda: _dataset(data, out, store, recordings)))
     tau.first_steps(horizon or 2)  # raises where there are fewer
     scratch = _choose(model, tau, training, ray, out)
     if found is None:
         with warnings.catch_warnings(), shown(tau.H):
             warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
             model.fit(tau, start="find" if find_start else None)
-        if ranks.from_first(lambda: _there(out, force, model, find_start, tau) is None):  # or another one was quicker
+        if from_first(lambda: _there(out, force, model, find_start, tau) is None):  # or another one was quicker
             model.save(out, overwrite=force)
     else:  # the same command was stopped when this was written
         model = _there(out, force, model, find_start, tau) or model
-    if ranks.rank == 0:
+    if speaks():
         shutil.rmtree(scratch, ignore_errors=True)
     print(f"\n{in_options(model.summary())}\nWritten to {out}\n", flush=True)
     quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
@@ -136,12 +139,21 @@ def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: Trajector
     mine, its = ({name: _as_saved(value) for name, value in of.get_params(deep=False).items()} for of in (model, found))
     if tau is None:  # the data has not chosen yet
         mine["oracle"] = its["oracle"] = None
-    H = found.sizes_fitted()[1]
-    of_data = tau is None or (tau.H >= H and tau.first_steps(H).fingerprint() == found.data_["fingerprint"])
+    of_data = tau is None or _fitted_to(found, tau)
     found_start = any(choice.parameter == "start" for choice in found.choices_)
     if repr(mine) != repr(its) or found_start != find_start or not of_data:
         check_model_path(out, False)
     return found
+
+
+def _fitted_to(model: CRAFT, tau: TrajectoryDataset) -> bool:
+    from craftrl.data.inputs import as_dataset
+    from craftrl.errors import InvalidDataError
+
+    try:
+        return bool(model.steps_fitted(as_dataset(tau)).tau.fingerprint() == model.data_["fingerprint"])
+    except InvalidDataError:  # it has fewer frames
+        return False
 
 
 def _as_saved(setting: object) -> object:
@@ -178,11 +190,12 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     from sklearn.base import clone
 
     from craftrl.arguments import is_url
-    from craftrl.data.ranks import present
+    from craftrl.data.ranks import from_first, here
+    from craftrl.data.windows import longer_than_many
     from craftrl.estimators.choices import choose_oracle, one_encoder_for
     from craftrl.oracles.finite import CountingOracle
 
-    ranks = present()
+    _, world = here()
     oracle, chosen = choose_oracle(model.oracle, tau)
     network = type(oracle).__name__ == "NeuralOracle"
     why = f"since {chosen[0].why.rstrip('.')}" if model.oracle == "auto" else "as asked for"
@@ -191,7 +204,7 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     counted = isinstance(oracle, CountingOracle)
     refuse(
         (training and not network, f"--{next(iter(training), '')} is for networks; {other}"),
-        (ranks.world > 1 and not network, f"{ranks.world} processes at once are for networks; {other}"),
+        (world > 1 and not network, f"{world} processes at once are for networks; {other}"),
         (ray is not None and not counted, f"--ray is for coordinates, which are counted; {other}"),
     )
     scratch = Path(out).with_name(f".{Path(out).name}.unfinished")
@@ -202,12 +215,13 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
         from craftrl import NeuralOracle, Training
 
         settings = Training(**training)
-        part = hashlib.sha256(f"{ranks.from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
+        part = hashlib.sha256(f"{from_first(tau.digest)} {settings!r}".encode()).hexdigest()[:12]
         model.oracle = NeuralOracle(training=settings.but(checkpoints=(scratch / part).absolute()))
         device = settings.to_device().type
         where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
-        where += f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
-    stationary = one_encoder_for(oracle, tau).value if model.stationary == "auto" else model.stationary
+        where += f" of each of {world} ranks" if world > 1 else ""
+    windows = model.window is not None and (model.window != "auto" or longer_than_many(tau))
+    stationary = model.stationary if model.stationary != "auto" else windows or one_encoder_for(oracle, tau).value
     encoders = "one encoder for all steps" if stationary else "an encoder for each step"
     names = "" if tau.names == tuple(range(tau.K)) else f" ({', '.join(map(str, tau.names))})"
     counts, shape = " + ".join(map(str, tau.counts)), " x ".join(map(str, tau.obs_shape))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
@@ -43,6 +43,7 @@ OPTIONS = {
     "give n if it is known": "give --n if it is known",
     'start="find" and stationary=True': "--find-start --stationary",
     'start="find"': "--find-start",
+    " (import_data(..., standardise='recording'))": " (--standardise recording)",
     ", name the start of each in fit(..., start=...), or let the library look: start='find'": ", or give --find-start",
 }
 
@@ -111,8 +112,10 @@ class Recordings:
     resize: Annotated[Size | None, opt("pictures: to this size, such as 64x48 or 64")] = None
     grey: Annotated[bool, opt("pictures: in one channel")] = False
     keys: Annotated[tuple[str, ...], opt("which array, camera or columns are observed; repeat it", name="--key")] = ()
+    standardise: Annotated[
+        Literal["recording", "agent"] | None, opt("pictures: each to the same mean and contrast, where light differs")
+    ] = None
     boundaries: Annotated[str | None, opt("episodes within recordings, CSV: file, start, stop, agent if any")] = None
-    clip: Annotated[Positive | None, opt("cut episodes into clips of N steps")] = None
 
 
 @Parameter(name="*", group="World")

@@ -10,7 +10,7 @@ Paper: Algorithm 2, Lines 11-45
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,22 +20,9 @@ from craftrl.core.labels import Labels, paired, renamed, tally
 from craftrl.core.oracle import Separation
 from craftrl.core.trace import Cluster, Comparison, Extent
 
-__all__ = [
-    "CHANCE_HALF",
-    "Clusterer",
-    "PairClusters",
-    "cluster_pairs",
-    "heaviness_threshold",
-    "merge_clusters",
-    "scan",
-]
+__all__ = ["PairClusters", "cluster_pairs", "heaviness_threshold", "merge_clusters", "scan"]
 
 CHANCE_HALF = 0.5  # L(g) lies in [0, 2] and chance is 1: above 1/2 the two are not separable
-NOTHING_TOLD = 0.75  # what it takes to join two clusters of one predecessor, whose log-odds differ
-
-# From the occupied bins (m, K-1) of one predecessor in lexicographic order, their counts (m,), the heaviness threshold
-# and |Xi| to the clusters: the occupied bins of each, and its extent.
-Clusterer = Callable[[Ints, Ints, float, int], list[tuple[Ints, Extent]]]
 
 
 @dataclass(frozen=True)
@@ -61,9 +48,7 @@ def heaviness_threshold(h: int, H: int, nu: float, n: int) -> float:
     return h * nu / (8 * H) * n
 
 
-def cluster_pairs(
-    bins: Ints, label: Labels, n_states: int, grid_size: int, threshold: float, clusterer: Clusterer
-) -> PairClusters:
+def cluster_pairs(bins: Ints, label: Labels, n_states: int, grid_size: int, threshold: float) -> PairClusters:
     """Group the pairs (x_h, x_{h+1}) of each predecessor by their values of f_h.
 
     `bins` (n, K-1) holds f_h on every pair (-1: no pair), `label` (n,) the states at h (-1: unassigned).
@@ -83,7 +68,7 @@ def cluster_pairs(
     found: list[Cluster] = []
     for s_pred, own in enumerate(counts):
         occupied = np.flatnonzero(own)
-        for members, extent in clusterer(values[occupied], own[occupied], threshold, grid_size):
+        for members, extent in scan(values[occupied], own[occupied], threshold, grid_size):
             cluster_of[s_pred, occupied[members]] = len(found)
             found.append(Cluster(s_pred, extent, int(own[occupied[members]].sum())))
     spectra = np.zeros((n_states, n_axes, grid_size), dtype=np.int64)
@@ -93,7 +78,10 @@ def cluster_pairs(
 
 
 def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list[tuple[Ints, Extent]]:
-    """The paper's scan: its clusters in the order in which it meets them.
+    """The paper's scan: the clusters in the order in which it meets them, the bins of each and its extent.
+
+    Of one predecessor, occupied (m, K-1) are the bins that pairs fall into, in lexicographic order, counts (m,) how
+    many, grid_size is |Xi|.
 
     A cluster starts at a heavy bin none of whose neighbours is taken; it is all heavy bins connected with that one,
     widened by one bin on every side, less what an earlier cluster took. For two agents that is Lines 17-21 and 39-43
@@ -128,38 +116,26 @@ def scan(occupied: Ints, counts: Ints, threshold: float, grid_size: int) -> list
     return found
 
 
-def merge_clusters(
-    predecessors: Sequence[int], separation: Separation, strays: bool = False
-) -> tuple[Labels, tuple[Comparison, ...]]:
+def merge_clusters(predecessors: Sequence[int], separation: Separation) -> tuple[Labels, tuple[Comparison, ...]]:
     """The state of h+1 that each cluster is part of, and every comparison made on the way.
 
     `predecessors[c]` is s_pred of cluster c; clusters come in the order of the scan, predecessor by predecessor.
     A cluster joins the first state that no cluster of its own predecessor has joined and from which it cannot be
     told apart. New states wait until their predecessor is done: two successors of one predecessor differ.
 
-    With `strays` they need not: log-odds that scatter may set a part of a successor aside. So clusters of one
-    predecessor are one state as well if nothing whatever tells their observations apart.
-
-    States are compared one after the other, since the first that merges is the last that is needed and some oracles
-    train for each; all at once where `separation` has a method `losses` for that.
-
     Paper: Lines 12-15, 22-45
     """
     states: list[list[int]] = []
     comparisons: list[Comparison] = []
-    at_once = getattr(separation, "losses", None)
     for s_pred in sorted(set(predecessors)):
         merged_already: set[int] = set()
         new_states: list[list[int]] = []
         for c in (c for c, pred in enumerate(predecessors) if pred == s_pred):
-            candidates = states + new_states if strays else states
-            losses = None if at_once is None else at_once(c, candidates)
-            for s, members in enumerate(candidates):
-                if s in merged_already and not strays:
+            for s, members in enumerate(states):
+                if s in merged_already:
                     continue
-                loss = float(separation(c, members) if losses is None else losses[s])
-                own = s in merged_already or s >= len(states)  # a cluster of this predecessor is in it
-                merged = loss > (NOTHING_TOLD if own else CHANCE_HALF)
+                loss = float(separation(c, members))
+                merged = loss > CHANCE_HALF
                 comparisons.append(Comparison(cluster=c, state=s, loss=loss, merged=merged))
                 if merged:
                     members.append(c)

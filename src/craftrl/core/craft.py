@@ -5,30 +5,22 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.clusters import cluster_pairs, heaviness_threshold, merge_clusters, scan
+from craftrl.core.clusters import cluster_pairs, heaviness_threshold, merge_clusters
 from craftrl.core.encoders import ConstantEncoder, Encoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, renamed
-from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import Coupling, OracleCalls, PairFunction, PreparedOracle
 from craftrl.core.saved import Savable
-from craftrl.core.splitting import split_by_profile
 from craftrl.core.trace import Comparison, Outcome, StepTrace, Trace
-from craftrl.core.valleys import hills
 
-__all__ = ["CLUSTERERS", "Bounds", "ClustererName", "Result", "craft"]
+__all__ = ["Bounds", "Result", "craft"]
 
-ClustererName = Literal["scan", "valleys"]
-CLUSTERERS = {"scan": scan, "valleys": hills}
-APART_BINS = 2  # between the profiles of two states: alpha/2, half of what is asked of f_h beside their predecessor
 FAILED: dict[int, Outcome] = {0: "no state", 1: "one state"}
 
 
@@ -68,28 +60,22 @@ def craft(
     bounds: Bounds,
     *,
     coupling: Coupling = "independent",
-    clusterer: ClustererName = "scan",
     relabel: bool = False,
     start: Labels | None = None,
-    states: Labels | None = None,
-    each_step: Callable[[int, Encoder], None] | None = None,
     ask: OracleCalls | None = None,
 ) -> Result:
     """Learn phi'_1..phi'_H; as it stands, Algorithm 2 to the letter.
 
-    D_{A,h}(s) and D_{B,h}(s) are one label per trajectory: `labels[h - 1]`. Learned log-odds are steadied by the states
-    of h, and clusters with profiles of several kinds are taken apart (`craftrl.core.splitting`).
+    D_{A,h}(s) and D_{B,h}(s) are one label per trajectory: `labels[h - 1]`.
 
-    relabel    reads the states of h+1 off phi'_{h+1} once it is trained, so that trajectories between clusters are not
-               lost; labels that it might know by heart are taken from encoders that never saw them
-    start      (n,): the state that each trajectory begins in, -1 for unknown, where that is not one and the same
-    states     (n, H): taken for the states of h from which those of h+1 are found, in place of the ones found before
-    each_step  is told of h and phi'_h as soon as that is learned; what it raises ends the run
-    ask        all questions to the oracle pass through it; it counts and may remember them
+    relabel  reads the states of h+1 off phi'_{h+1} once it is trained, so that trajectories between clusters are not
+             lost
+    start    (n,): the state that each trajectory begins in, -1 for unknown, where that is not one and the same
+    ask      all questions to the oracle pass through it; it counts and times them
 
     Paper: Algorithm 2
     """
-    ask, told = ask or OracleCalls(), each_step or (lambda h, encoder: None)
+    ask = ask or OracleCalls()
     tau = prepared.tau
     grid = Grid.from_bounds(bounds.alpha, bounds.eta)  # Lines 1-4
     f = ask("log-odds", prepared.log_odds, grid, coupling)  # Lines 9-10, for all h
@@ -99,28 +85,17 @@ def craft(
     encoder: Encoder = ConstantEncoder()  # Line 6
     if n_starts > 1:
         encoder = ask("encoding", prepared.encode, 1, labels[0], n_starts).encoder
-    told(1, encoder)
     encoders, steps = [encoder], []
 
-    # What came of the comparisons is remembered, and not what they were made with, which may be large.
-    def merge(h: int, cluster: Labels, s_pred: tuple[int, ...], strays: bool) -> tuple[Labels, tuple[Comparison, ...]]:
-        return merge_clusters(s_pred, prepared.separation(h, cluster, len(s_pred)), strays)
+    def merge(h: int, cluster: Labels, s_pred: tuple[int, ...]) -> tuple[Labels, tuple[Comparison, ...]]:
+        return merge_clusters(s_pred, prepared.separation(h, cluster, len(s_pred)))
 
     for h in range(1, tau.H):  # Line 7
         running = tau.running(h + 1)
         threshold = heaviness_threshold(h, tau.H, bounds.nu, int(running.sum()))  # Line 11
-        before, bins, profiles = labels[h - 1], f.bins[:, h - 1], None
-        if states is not None:
-            names, before = np.unique(np.append(states[:, h - 1], -1), return_inverse=True)
-            before, n_states = before[:-1] - 1, len(names) - 1
-        if isinstance(prepared, PreparedLearned):
-            bins = ask("log-odds given states", prepared.log_odds_given, h, before, f, grid)
-        found = cluster_pairs(bins, before, n_states, grid.size, threshold, CLUSTERERS[clusterer])  # Lines 12-21
-        if isinstance(prepared, PreparedLearned):
-            profiles = ask("profiles", prepared.profiles, h, before, f, grid)
-            found = found if profiles is None else split_by_profile(found, profiles, APART_BINS * grid.xi)
+        found = cluster_pairs(f.bins[:, h - 1], labels[h - 1], n_states, grid.size, threshold)  # Lines 12-21
         s_pred = tuple(c.s_pred for c in found.clusters)
-        state_of, comparisons = ask("separation", merge, h + 1, found.cluster, s_pred, profiles is not None)  # 22-45
+        state_of, comparisons = ask("separation", merge, h + 1, found.cluster, s_pred)  # Lines 22-45
         label: Labels = renamed(found.cluster, state_of)
         n_states = n_labels(state_of)
         fit = ask("encoding", prepared.encode, h + 1, label, n_states)  # Line 46
@@ -143,9 +118,7 @@ def craft(
         )
         if relabel and n_states:
             label = ask("reading", prepared.read, fit.encoder, h + 1)
-            label = label if fit.unseen is None else np.where(fit.unseen >= 0, fit.unseen, label)
             label = np.where(label < n_states, label, -1)
         labels[h] = label
         encoders.append(fit.encoder)
-        told(h + 1, fit.encoder)
     return Result(tuple(encoders), labels.T, Trace(grid, tuple(steps), f.models), f.f, n_starts)

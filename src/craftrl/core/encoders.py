@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ __all__ = [
     "ConstantEncoder",
     "CoordinateEncoder",
     "Encoder",
+    "MergedEncoder",
     "ValueEncoder",
     "encode_dataset",
     "named_states",
@@ -49,6 +50,23 @@ class ConstantEncoder(Savable):
 
     def __call__(self, x: Observations) -> Ints:
         return np.full(len(x), self.state, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class MergedEncoder(Savable):
+    """An encoder some of whose states are one: its state s is `state_of[s]`."""
+
+    encoder: Encoder
+    state_of: Ints
+
+    def __call__(self, x: Observations) -> Ints:
+        return self.state_of[self.encoder(x)]
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the encoder can do, or has, such as `embed`."""
+        if name.startswith("_") or name == "encoder":  # as copies and pickles ask for
+            raise AttributeError(name)
+        return getattr(self.encoder, name)
 
 
 class ValueEncoder(ABC):

@@ -23,8 +23,12 @@ _CONTRADICTED = (
     "more may help."
 )
 _GUESSES = "The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders there are guesses."
+_CAMERA = (
+    "Where recordings differ in light, colour, contrast or place of the camera, states follow that; record all agents "
+    "alike, or standardise each recording by itself (import_data(..., standardise='recording'))."
+)
 
-# Each names its steps as {at} and its numbers by their names. Advice is in the sentence, where there is any.
+# Each names its steps as {at}, or as {where} if there may be none, and its numbers by their names; advice included.
 SENTENCES: Mapping[str, str] = {
     # found by fit
     "at chance": (
@@ -71,10 +75,32 @@ SENTENCES: Mapping[str, str] = {
         "would be. The states found may be wrong; cut the trajectories so that all begin in one state, name the start "
         "of each in fit(..., start=...), or let the library look: start='find'."
     ),
+    "camera differs": (
+        "A single frame gives the agent away: of two frames of one state, one of each agent, {within:.0%} are told "
+        "right by what else is in them, where chance would tell 50%, and so it is in states with {states:.0%} of the "
+        "frames. " + _CAMERA
+    ),
+    "agents apart": (
+        "The agents hardly share a state: {apart:.0%} of the frames are of states that one of them alone visits. They "
+        "are never in the same place, or the camera was learned. " + _CAMERA
+    ),
     "unassigned": (
         "At h = {at} trajectories have no state, although they are not over: at the worst step {share:.0%} have one; "
         "the others fell between the clusters. More trajectories help, and so does relabel=True, the default, which "
         "reads states off each encoder."
+    ),
+    "no evidence": (
+        "No states were told apart: nothing in the observations moves by what the agents choose ({nats:.0f} nats of "
+        "evidence). The agents act too much alike, or too little was recorded; more trajectories, or agents that "
+        "differ more, help."
+    ),
+    "embedding holds little": (
+        "The embedding explains {share:.0%} of what tells the agents apart, so that states may be missing. A larger "
+        "one, NeuralOracle(embedding=16), longer training or more trajectories may help."
+    ),
+    "states tell less": (
+        "The states hold {share:.0%} of what the log-odds tell of the agents: states are missing or fused. More "
+        "trajectories may help, or stationary=False where observations do not mean the same at every step."
     ),
     "alike at some steps": (
         "At h = {at} the agents are not told apart, neither by the log-odds nor by the states: they act alike there, "
@@ -90,25 +116,39 @@ SENTENCES: Mapping[str, str] = {
     ),
     # found by diagnose
     "few trajectories": (
-        "The agent with the fewest trajectories has {fewest:.0f}: refits and tests say little below {least:.0f}."
+        "The agent with the fewest trajectories has {fewest:.0f}: with fewer than {least:.0f} little is learned, and "
+        "no test says much. Record more; long recordings may be given uncut, and are learned from in windows."
     ),
     "counts differ": "Refits find as many states as the model at {share:.0%} of the steps; not so at h = {at}.",
     "unstable": "Refits agree on less than {least:.0%} of the states at h = {at}: too little data?",
-    "not captured": (
-        "On {n:.0f} trajectories that were not learned from, the states hold {share:.0%} (standard error {error:.0%}) "
-        "of what the log-odds tell of the agents: wrong states, or ones that follow noise."
+    "not sufficient": (
+        "On {n:.0f} trajectories that were not learned from, the states are worth {share:.0%} (give or take "
+        "{error:.0%}) of whole observations for telling the agents apart: states are missing, wrong, or follow noise. "
+        "More trajectories or a larger embedding, NeuralOracle(embedding=16), may help."
     ),
     "hardly known": (
-        "How much the states hold of what the log-odds tell of the agents is not known well (standard error "
-        "{error:.0%}): {n:.0f} trajectories that were not learned from are too few; record more of every agent."
+        "How well the states tell the agents apart is not known well (give or take {error:.0%}): {n:.0f} trajectories "
+        "that were not learned from are too few; record more of every agent."
     ),
-    "log-odds foretell more": (
-        "What the log-odds know of an observation foretells the neighbouring state beyond its own at the pairs from "
-        "h = {at}: states that are fused or misread."
+    "halves differ": (
+        "Observations foretell the neighbouring state, or tell the agents apart, beyond their own states, which hold "
+        "{share:.0%} of it (p = {p:.1g}): states are fused or misread. More trajectories may help."
     ),
-    "not told apart": (
-        "The log-odds do not tell all states apart at h = {at}: of state {s:.0f} at h = {worst:.0f} they know "
-        "{share:.0%} of the observations. States are split by noise, or misread; trajectories that visit it would help."
+    "looks like two": (
+        "State {s:.0f}{where} looks like two: its observations lie in two groups that differ in where the agents come "
+        "from or go to. More trajectories that visit it would part them."
+    ),
+    "look like one": (
+        "States {s:.0f} and {t:.0f}{where} look like one: neither the agents nor the states before and after differ "
+        "between them. Noise may have split a state; `states_at` joins states, and more trajectories would decide."
+    ),
+    "misread state": (
+        "Of state {s:.0f}{where} only {share:.0%} of the observations that were not learned from are read as `fit` "
+        "found them: the encoder does not know it, or noise has split it. More trajectories that visit it may help."
+    ),
+    "misread observations": (
+        "Of the observations that were not learned from only {share:.0%} are read as the states that `fit` found: the "
+        "encoder does not know these states. More trajectories, or longer training, may help."
     ),
 }
 
@@ -129,7 +169,8 @@ class Finding(Savable):
     severity: Severity = "warning"
 
     def __str__(self) -> str:
-        return SENTENCES[self.kind].format(at=ranges(self.steps), **self.numbers)
+        at = ranges(self.steps)
+        return SENTENCES[self.kind].format(at=at, where=f" at h = {at}" if at else "", **self.numbers)
 
     @classmethod
     def restored(cls, parts: dict[str, Any], given: Any) -> Finding:

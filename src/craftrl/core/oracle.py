@@ -2,20 +2,18 @@
 
 CRAFT never looks at observations. It asks an oracle that was given the dataset for the log-odds of every pair of
 observations (Line 10), whether two sets of observations can be told apart (Line 25), and for the encoder that gives
-observations these labels (Line 46). No answer depends on what was asked before, so that answers can be remembered.
+observations these labels (Line 46). No answer depends on what was asked before.
 
 Paper: Lines 9-10, 25, 46
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, ParamSpec, Protocol, TypeVar, cast, get_args, runtime_checkable
+from typing import Literal, ParamSpec, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +40,6 @@ __all__ = [
 
 Answer = TypeVar("Answer")
 Asked = ParamSpec("Asked")
-MEMORY_BYTES = 2**30  # beyond this, the answers that were not asked for longest are forgotten
 
 Coupling = Literal["independent", "chain", "markov"]
 COUPLINGS: tuple[Coupling, ...] = get_args(Coupling)
@@ -66,15 +63,11 @@ class CheckablePairFunction(PairFunction, Protocol):
 
     unseen     the trajectories (m,) of the data fitted whose log-odds can be had from what did not learn from them
     of_unseen  the log-odds (m, H-1, K-1) of those trajectories, x being what `rows` of them saw: (m, H, *obs)
-    beside     log-odds (n, H, 2 R (K-1)) of every observation of x (n, H, *obs) with those of R other trajectories:
-               first come the R pairs (x_h, reference at h+1), then the R pairs (reference at h-1, x_h). Constant
-               shifts do not count, and what is not there is 0
     """
 
     @property
     def unseen(self) -> Labels: ...
     def of_unseen(self, x: Observations, rows: Labels) -> Floats: ...
-    def beside(self, x: Observations, references: Observations) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -88,6 +81,8 @@ class LogOdds:
     chance   float (H-1,): the loss of knowing the agents' shares alone, on the same pairs; None takes all pairs
     p_value  float (H-1,): how likely an f_h as good as this is by chance (`craftrl.core.evidence`); None for not known
     f        f_1..f_{H-1} for trajectories to come, where the oracle keeps them
+    taught   of what f_h say of pairs that were not learned from, the share that the oracle's embedding explains (R^2);
+             None where embeddings are not taught
     """
 
     bins: NDArray[np.int16]
@@ -96,19 +91,15 @@ class LogOdds:
     chance: Floats | None = None
     p_value: Floats | None = None
     f: PairFunction | None = None
+    taught: float | None = None
 
 
 @dataclass(frozen=True)
 class EncoderFit:
-    """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper.
-
-    unseen  int (n,): the states of the observations at h as encoders read them that did not learn from the very
-            observation, -1 where there is none; None where the class is too small to learn labels by heart
-    """
+    """phi'_h and the loss of Line 46 that it attains, summed over states as in the paper."""
 
     encoder: Encoder
     loss: float
-    unseen: Labels | None = None
 
 
 class PreparedOracle(ABC):
@@ -145,18 +136,10 @@ class PreparedOracle(ABC):
 
 
 class OracleCalls:
-    """The one place that asks oracles: it counts and times what they are asked and, with `remember`, keeps the answers.
+    """The one place that asks oracles: it counts and times what they are asked."""
 
-    While bounds are chosen, Algorithm 2 runs several times on one dataset, and most of what it asks was asked before:
-    log-odds depend on the grid alone, separation and encoding on the labels of one step.
-    """
-
-    def __init__(self, remember: bool = False, max_bytes: int = MEMORY_BYTES) -> None:
-        self.remember = remember
-        self.max_bytes = max_bytes
+    def __init__(self) -> None:
         self._use: dict[str, OracleUse] = {}
-        self._answers: OrderedDict[Hashable, tuple[object, int, object]] = OrderedDict()  # answer, bytes, arguments
-        self._bytes = 0
 
     @property
     def use(self) -> tuple[OracleUse, ...]:
@@ -167,30 +150,9 @@ class OracleCalls:
         self, question: str, method: Callable[Asked, Answer], *args: Asked.args, **kwargs: Asked.kwargs
     ) -> Answer:
         """What `method` answers to the arguments."""
-        use = self._use.get(question, OracleUse(question, 0, 0, 0.0))
-        key = (question, *map(_hashable, args)) if self.remember else None
-        if key in self._answers:
-            self._answers.move_to_end(key)
-            self._use[question] = OracleUse(question, use.asked + 1, use.reused + 1, use.seconds)
-            return cast(Answer, self._answers[key][0])
         tell(question, args[0] if args and isinstance(args[0], int) else None)
         start = time.perf_counter()
         answer = method(*args, **kwargs)
-        self._use[question] = OracleUse(question, use.asked + 1, use.reused, use.seconds + time.perf_counter() - start)
-        if key is not None:
-            parts = answer if isinstance(answer, tuple) else [answer, *getattr(answer, "__dict__", {}).values()]
-            size = sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
-            self._answers[key] = answer, size, args
-            self._bytes += size
-            while self._bytes > self.max_bytes and len(self._answers) > 1:
-                self._bytes -= self._answers.popitem(last=False)[1][1]
+        use = self._use.get(question, OracleUse(question, 0, 0.0))
+        self._use[question] = OracleUse(question, use.asked + 1, use.seconds + time.perf_counter() - start)
         return answer
-
-
-def _hashable(value: object) -> Hashable:
-    """Arrays by a digest of their content, plain values as they are, everything else by identity."""
-    if isinstance(value, (bool, int, float, str, tuple, Grid)):
-        return value
-    if not isinstance(value, np.ndarray):
-        return id(value)  # whoever remembers the answer holds the arguments, so that no other one gets this id
-    return hashlib.blake2b(np.ascontiguousarray(value).data, digest_size=16).digest(), value.shape, value.dtype.str

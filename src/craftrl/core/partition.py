@@ -13,31 +13,49 @@ The score of a partition is the evidence of one model: moves from a block may de
 
 where scatter is the log Bayes factor of rows of counts that differ from what the rest explains, against rows that
 follow it. It is 0 for a single block, and what noise adds to a partition costs more than it brings. `driven` is the
-third condition, for a split of one block. docs/partition.md has the proofs, and what no data can tell.
+third condition, for a split of one block; a split gains what it shows of it, a merge loses what it hides.
+docs/partition.md has the proofs, and what no data can tell.
 """
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import product
 from math import lgamma, log
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import pdist, squareform
 
 from craftrl.core.labels import Labels
 
-__all__ = ["ENOUGH", "Moves", "count_moves", "dirichlet_evidence", "driven", "find_partition", "score", "tidy"]
+__all__ = [
+    "ENOUGH",
+    "Moves",
+    "climb",
+    "count_moves",
+    "driven",
+    "find_partition",
+    "merge_gain",
+    "score",
+    "tidy",
+    "with_start",
+    "worth",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 CONCENTRATIONS = np.array([2.0, 16.0, 128.0])  # rows that scatter strongly, mildly, hardly; a fourth: not at all
 SPELLS = 10  # of time: noise and habits may change from one to the next
-CHARGED = 0.2  # share of the uniform prior on partitions that is charged for the choice among very many
 ENOUGH = 5.0  # nats from which on something is told: agents that do not differ reach 3
+DRIVEN_GAPS = (2, 3)  # steps over which a split of a block is compared with the blocks in between
 MOST_BLOCKS = 60  # of a first proposal
+NEAR, CLOSE = 12, 5  # where codes have places: codes whose blocks may merge, and whose blocks a code may join
+LONGEST = 2  # edges of a block's tree at which it may be split
 FREQUENT = 8  # next codes by which codes are compared before there are blocks
 GAIN = 1e-6  # nats that count as more
 
@@ -45,38 +63,66 @@ GAIN = 1e-6  # nats that count as more
 class Moves(NamedTuple):
     """The moves of M codes; code M is a virtual start, from which every trajectory comes.
 
-    table        (m, 5): spell, agent, code, next code, how often
-    starts, order  of the moves out of (0) and into (1) each code: order[way][starts[way][c] : starts[way][c + 1]]
-    share        (K, M + 1): of the moves out of a code, those of each agent
-    visits       (2, spells, M + 1): moves out of and into each code, by spell
+    code     (n, H): the codes of all trajectories, -1 where one is over
+    entries  (2, m, 4): spell of time, agent, the other code, how often; by the code that is left (0) or entered (1)
+    starts   (2, M + 2): entries[way, starts[way, c] : starts[way, c + 1]] are those of code c
+    share    (K, M + 1): of the moves out of a code, those of each agent
+    visits   (2, spells, M + 1): moves out of and into each code, by spell
+    near     (M, k): codes whose blocks a code may join; k = 0 for any
+    tree     (M, d): the neighbours of a code in a tree over the places of codes, -1 for none; d = 0 without places
     """
 
-    table: Ints
+    code: Ints
+    entries: Ints
     starts: Ints
-    order: Ints
     share: Floats
     visits: Floats
+    near: Ints
+    tree: Ints
 
 
-def count_moves(code: Labels, agent: Labels, n_codes: int) -> Moves:
-    """Moves of codes (n, H), -1 where a trajectory is over, by agents (n,)."""
+def count_moves(code: Labels, agent: Labels, n_codes: int, places: Floats | None = None, spells: int = SPELLS) -> Moves:
+    """Moves of codes (n, H), -1 where a trajectory is over, by agents (n,).
+
+    places  (M, d): where codes lie, if they lie anywhere: then a code may join the blocks of those near it alone
+    spells  of time that are told apart
+    """
     n, H = code.shape
-    spell = np.append(0, 1 + np.arange(H - 1) * (SPELLS - 1) // max(H - 1, SPELLS - 1))
+    spell = np.append(0, 1 + np.arange(H - 1) * (spells - 1) // max(H - 1, spells - 1))
     first = np.full(n, n_codes)
     rows = [
         np.stack([np.full(n, spell[h]), agent, code[:, h - 1] if h else first, code[:, h]], axis=1)[code[:, h] >= 0]
         for h in range(H)
     ]
     found, often = np.unique(np.concatenate(rows), axis=0, return_counts=True)
-    table = np.column_stack([found, often]).astype(np.int64)
     K = int(agent.max()) + 1
     share, visits = np.zeros((K, n_codes + 1)), np.zeros((2, int(spell.max()) + 1, n_codes + 1))
-    np.add.at(share, (table[:, 1], table[:, 2]), table[:, 4])
+    np.add.at(share, (found[:, 1], found[:, 2]), often)
+    entries, starts = np.zeros((2, len(found), 4), np.int64), np.zeros((2, n_codes + 2), np.int64)
     for way in (0, 1):
-        np.add.at(visits[way], (table[:, 0], table[:, 2 + way]), table[:, 4])
-    starts = np.stack([np.searchsorted(np.sort(table[:, k]), np.arange(n_codes + 2)) for k in (2, 3)])
-    order = np.stack([np.argsort(table[:, k], kind="stable") for k in (2, 3)])
-    return Moves(table, starts, order, share / np.maximum(share.sum(axis=0), 1), visits)
+        np.add.at(visits[way], (found[:, 0], found[:, 2 + way]), often)
+        order = np.argsort(found[:, 2 + way], kind="stable")
+        entries[way] = np.column_stack([found[:, :2], found[:, 3 - way], often])[order]
+        starts[way] = np.searchsorted(found[order, 2 + way], np.arange(n_codes + 2))
+    near = tree = np.empty((n_codes, 0), np.int64)
+    if places is not None:
+        near = cKDTree(places).query(places, min(NEAR + 1, n_codes))[1].reshape(n_codes, -1)[:, 1:].astype(np.int64)
+        tree = _spanning_tree(places)
+    return Moves(
+        np.asarray(code, dtype=np.int64), entries, starts, share / np.maximum(share.sum(axis=0), 1), visits, near, tree
+    )
+
+
+def _spanning_tree(places: Floats) -> Ints:
+    """The neighbours of each place in the shortest tree that joins all of them, -1 where there are no more."""
+    # Places that fall together have an edge too, of next to no length: csgraph takes zeros for missing edges.
+    edges = minimum_spanning_tree(squareform(pdist(places) + 1e-12)).tocoo()
+    ends, others = np.concatenate([edges.row, edges.col]), np.concatenate([edges.col, edges.row])
+    order = np.argsort(ends, kind="stable")
+    often = np.bincount(ends, minlength=len(places))
+    tree = np.full((len(places), max(1, often.max())), -1)
+    tree[ends[order], np.arange(len(ends)) - np.repeat(np.cumsum(often) - often, often)] = others[order]
+    return tree
 
 
 @njit(cache=True)
@@ -103,122 +149,128 @@ def scatter(rows: Floats, centre: Floats) -> float:
 
 
 @njit(cache=True)
-def _tables(moves: Moves, block: Ints, B: int) -> tuple[NDArray[np.float32], Floats]:
-    """Moves of codes to blocks and from blocks (2, spells, M + 1, B), and of each agent between blocks (K, B, B)."""
-    flow = np.zeros((2, moves.visits.shape[1], len(block), B), np.float32)
-    agents = np.zeros((len(moves.share), B, B))
-    for i in range(len(moves.table)):
-        t, y, c, d, x = moves.table[i]
-        flow[0, t, c, block[d]] += x
-        flow[1, t, d, block[c]] += x
-        agents[y, block[c], block[d]] += x
-    return flow, agents
-
-
-@njit(cache=True)
-def _of_block(b: int, moves: Moves, block: Ints, flow: NDArray[np.float32], agents: Floats) -> tuple[float, float]:
+def _of_block(b: int, moves: Moves, block: Ints, B: int) -> tuple[float, float]:
     """For one block: evidence that the agents' moves differ beyond their codes, and that its codes' moves differ.
 
     An agent's centre is what its codes explain; a code's centre what the block does in the spells of its visits.
     """
-    inside, B, open_ = np.flatnonzero(block == b), flow.shape[3], 0.0
-    explained = np.zeros((len(moves.share), B))
+    inside, K, spells = np.flatnonzero(block == b), len(moves.share), moves.visits.shape[1]
+    agents, explained, open_ = np.zeros((K, B)), np.zeros((K, B)), 0.0
     for way in range(2):
         rows, centre = np.zeros((len(inside), B)), np.zeros((len(inside), B))
-        for t in range(flow.shape[1]):
-            pooled, total = np.zeros(B), 1e-9
-            for c in inside:
-                if moves.visits[way, t, c] > 0:
-                    total += moves.visits[way, t, c]
-                    pooled += flow[way, t, c]
-            for i in range(len(inside)):
+        pooled, total = np.zeros((spells, B)), np.zeros(spells)
+        for i in range(len(inside)):
+            c = inside[i]
+            total += moves.visits[way, :, c]
+            for k in range(moves.starts[way, c], moves.starts[way, c + 1]):
+                t, y, d, x = moves.entries[way, k]
+                rows[i, block[d]] += x
+                pooled[t, block[d]] += x
+                if way == 0:
+                    agents[y, block[d]] += x
+        for i in range(len(inside)):
+            for t in range(spells):
                 often = moves.visits[way, t, inside[i]]
                 if often > 0:
-                    rows[i] += flow[way, t, inside[i]]
-                    centre[i] += often / total * pooled
-        open_ += max(0.0, scatter(rows, centre))
-        if way == 0:
-            for y in range(len(moves.share)):
-                for i in range(len(inside)):
+                    centre[i] += often / total[t] * pooled[t]
+            if way == 0:
+                for y in range(K):
                     explained[y] += moves.share[y, inside[i]] * rows[i]
-    return scatter(agents[:, b], explained), open_
+        open_ += max(0.0, scatter(rows, centre))
+    return scatter(agents, explained), open_
 
 
 @njit(cache=True)
 def score(moves: Moves, block: Ints, B: int) -> Floats:
     """(2, B): what each block tells of the agents, and how far it is from closed. `block` (M + 1,) has the start's."""
-    flow, agents = _tables(moves, block, B)
     out = np.zeros((2, B))
     for b in range(B):
-        out[0, b], out[1, b] = _of_block(b, moves, block, flow, agents)
+        out[0, b], out[1, b] = _of_block(b, moves, block, B)
     return out
 
 
 @njit(cache=True)
-def _log_prior(sizes: Ints) -> float:
-    """The part of the log prior that is charged: a uniform number of blocks, uniform shares of codes."""
-    out, B = 0.0, 0
-    for size in sizes:
-        out += lgamma(size + 1.0)
-        B += size > 0
-    return CHARGED * (out + lgamma(1.0 * B) + lgamma(B + 1.0) - lgamma(1.0 * B + sizes.sum()))
+def _parts(moves: Moves, block: Ints, B: int) -> Ints:
+    """How many connected parts each block has in the tree of places; without places every code is a part."""
+    parts = np.zeros(B, np.int64)
+    for c in range(len(moves.tree)):
+        parts[block[c]] += 1
+        for d in moves.tree[c]:
+            parts[block[c]] -= d > c and block[d] == block[c]
+    return parts
 
 
 @njit(cache=True)
-def _put(moves: Moves, c: int, b: int, block: Ints, flow: NDArray[np.float32], agents: Floats) -> NDArray[np.bool_]:
-    """Move code c to block b. Returns which blocks' scores that changes."""
-    a = block[c]
-    hit = np.zeros(flow.shape[3], np.bool_)
-    hit[a] = hit[b] = True
-    for way in range(2):
-        by = 1 - way  # moves into c change the rows of those that they come from, and the other way round
-        for k in range(moves.starts[by, c], moves.starts[by, c + 1]):
-            i = moves.order[by, k]
-            t, y, d, x = moves.table[i, 0], moves.table[i, 1], moves.table[i, 2 + way], moves.table[i, 4]
-            flow[way, t, d, a] -= x
-            flow[way, t, d, b] += x
-            hit[block[d]] = True
-            if way == 0 and d != c:
-                agents[y, block[d], a] -= x
-                agents[y, block[d], b] += x
-            elif way == 1:
-                agents[y, a, block[d]] -= x
-                agents[y, b, b if d == c else block[d]] += x
-    block[c] = b
-    return hit
+def _log_prior(parts: Ints, n_codes: int) -> float:
+    """The log prior of a partition whose blocks have so many parts: which edges of the tree are cut, then which parts
+    are one block; a uniform number of blocks, uniform shares."""
+    out, B, n = 0.0, 0, parts.sum()
+    for part in parts:
+        out += lgamma(part + 1.0)
+        B += part > 0
+    cuts = lgamma(1.0 * n_codes) - lgamma(1.0 * n) - lgamma(n_codes - n + 1.0)
+    return out + lgamma(1.0 * B) + lgamma(B + 1.0) - lgamma(1.0 * B + n) - cuts
 
 
 @njit(cache=True)
-def _sweep(moves: Moves, block: Ints, B: int, order: Ints, free: NDArray[np.bool_]) -> float:
-    """Each code in turn goes to the free block where the score is best. Changes `block`; returns what was gained."""
-    flow, agents = _tables(moves, block, B)
-    out = score(moves, block, B)
-    worth, gained = out[0] - out[1], 0.0
-    sizes = np.bincount(block[:-1], minlength=B)
+def _again(moves: Moves, block: Ints, codes: Ints, left: int, each: Floats) -> Floats:
+    """What each block is worth after these codes were moved, out of block `left` among others."""
+    hit, each = np.zeros(len(each), np.bool_), each.copy()
+    hit[left] = True
+    for c in codes:
+        hit[block[c]] = True
+        for way in range(2):
+            for k in range(moves.starts[way, c], moves.starts[way, c + 1]):
+                hit[block[moves.entries[way, k, 2]]] = True
+    for d in np.flatnonzero(hit):
+        told, open_ = _of_block(int(d), moves, block, len(each))
+        each[d] = told - open_
+    return each
+
+
+@njit(cache=True)
+def _put(moves: Moves, codes: Ints, b: int, block: Ints, each: Floats) -> Floats:
+    """Move codes, all of one block, to block b. Changes `block`; returns what each block is then worth."""
+    left = block[codes[0]]
+    block[codes] = b
+    return _again(moves, block, codes, left, each)
+
+
+@njit(cache=True)
+def _sweep(moves: Moves, block: Ints, each: Floats, order: Ints, free: NDArray[np.bool_]) -> tuple[Floats, float]:
+    """Each code in turn goes to the free block where the score is best. Changes `block`.
+
+    Returned are what each block is then worth, and what was gained.
+    """
+    gained, parts, M = 0.0, _parts(moves, block, len(each)), len(block) - 1
     for i in range(len(order)):
-        c = int(order[i])
-        a = block[c]
-        best, where, kept = GAIN, a, worth
-        for b in range(B if free[a] else 0):
-            if b == a or not free[b]:
-                continue
-            hit, new = _put(moves, c, b, block, flow, agents), worth.copy()
-            for d in np.flatnonzero(hit):
-                told, open_ = _of_block(int(d), moves, block, flow, agents)
-                new[d] = told - open_
-            _put(moves, c, a, block, flow, agents)
-            after = sizes.copy()
+        c = order[i : i + 1]
+        a = block[c[0]]
+        if not free[a]:
+            continue
+        best, where, kept, left, allowed = GAIN, a, each, parts, free.copy()
+        if moves.near.shape[1]:
+            allowed[:] = False
+            for d in moves.near[c[0], :CLOSE]:
+                allowed[block[d]] = free[block[d]]
+        allowed[a] = False
+        for b in np.flatnonzero(allowed):
+            new = _put(moves, c, int(b), block, each)
+            block[c] = a
+            after = parts.copy()
             after[a] -= 1
             after[b] += 1
-            gain = new.sum() - worth.sum() + _log_prior(after) - _log_prior(sizes)
+            for d in moves.tree[c[0]]:
+                if d >= 0:
+                    after[a] += block[d] == a
+                    after[b] -= block[d] == b
+            gain = new.sum() - each.sum() + _log_prior(after, M) - _log_prior(parts, M)
             if gain > best:
-                best, where, kept = gain, b, new
+                best, where, kept, left = gain, b, new, after
         if where != a:
-            _put(moves, c, where, block, flow, agents)
-            sizes[a] -= 1
-            sizes[where] += 1
-            worth, gained = kept, gained + best
-    return gained
+            block[c] = where
+            parts, each, gained = left, kept, gained + best
+    return each, gained
 
 
 def tidy(block: Labels) -> Ints:
@@ -236,51 +288,196 @@ def worth(moves: Moves, block: Labels) -> float:
     """The score of a partition (M,) and its prior, in nats."""
     all_ = with_start(block)
     told, open_ = score(moves, all_, int(all_[-1]) + 1).sum(axis=1)
-    return float(told - open_ + _log_prior(np.bincount(all_[:-1])))
+    return float(told - open_ + _log_prior(_parts(moves, all_, int(all_[-1])), len(block)))
 
 
-def climb(moves: Moves, block: Labels, rng: np.random.Generator, splits: int = 3) -> tuple[Ints, float]:
-    """The best partition near by, and its worth: codes move, blocks merge and split, until nothing helps."""
-    last, now, part = -np.inf, worth(moves, block), with_start(block)
-    while now > last + GAIN:
-        last = now
-        gain = 1.0
-        while gain > GAIN:
-            free = np.arange(part.max() + 2) != part[-1]  # with one empty block; the start stays alone
-            gain = _sweep(moves, part, len(free), rng.permutation(len(part) - 1), free)
-            part = with_start(part[:-1])
-        part = with_start(merge_down(moves, part[:-1]))
-        now = worth(moves, part[:-1])
-        for b in range(int(part[-1])):
-            inside = np.flatnonzero(part == b)
-            for _ in range(splits if len(inside) > 1 else 0):
-                other, new = part.copy(), int(part.max()) + 1
-                other[inside[rng.random(len(inside)) < 0.5]] = new
-                refine(moves, other, inside, (b, new), rng)
-                if (value := worth(moves, other[:-1])) > now + GAIN:
-                    part, now = with_start(other[:-1]), value
-                    break
-    return part[:-1], now
+@njit(cache=True)
+def driven(block: Ints, side: Ints, n_blocks: int) -> float:
+    """The log Bayes factor that a split of one block is driven: it depends on the blocks visited in between.
+
+    block (n, H) has the blocks visited, -1 where a trajectory is over; side (n, H) the part of the split, 0, 1, ...,
+    -1 outside the block that is split. Noise moves by itself: given its value some steps before, which blocks came in
+    between says nothing of its value now. That holds also for noise that persists, is frozen or mimics the state.
+    """
+    R, out = side.max() + 1, 0.0
+    for gap in DRIVEN_GAPS:
+        counts = np.zeros((R, n_blocks + 1, R))  # the last entry is for all blocks in between
+        for i in range(block.shape[0]):
+            for h in range(block.shape[1] - gap):
+                if side[i, h] >= 0 and side[i, h + gap] >= 0:
+                    counts[side[i, h], block[i, h + 1], side[i, h + gap]] += 1
+                    counts[side[i, h], n_blocks, side[i, h + gap]] += 1
+        for r in range(R):
+            for b in range(n_blocks + 1):
+                if counts[:, b].sum() > 0:
+                    one = lgamma(0.5 * R) - lgamma(counts[r, b].sum() + 0.5 * R) - R * lgamma(0.5)
+                    for x in counts[r, b]:
+                        one += lgamma(x + 0.5)
+                    out += one if b < n_blocks else -one
+    return out
 
 
-def refine(moves: Moves, part: Ints, inside: Ints, between: tuple[int, int], rng: np.random.Generator) -> None:
-    """Move the codes `inside` between two blocks while the score rises. Changes `part` (M + 1,)."""
-    B = int(part.max()) + 1
-    free = np.isin(np.arange(B), between)
-    while _sweep(moves, part, B, rng.permutation(inside), free) > GAIN:
-        pass
+def _shown(moves: Moves, block: Ints, codes: Ints, side: Ints) -> float:
+    """What a split of `codes`, one block, by their side (0 or 1) shows of what is driven, in nats; 0 if too little."""
+    sides = np.full(len(block), -1)
+    sides[codes] = side
+    seen = np.append(block[:-1], -1)[moves.code]
+    found = driven(seen, np.append(sides[:-1], -1)[moves.code], int(block.max()) + 1)
+    return found if found > ENOUGH else 0.0
 
 
-def merge_down(moves: Moves, block: Labels) -> Ints:
-    """Merge the two blocks whose merging raises the score most, until none does."""
-    block, now = tidy(block), worth(moves, block)
+def climb(
+    moves: Moves, block: Labels, rng: np.random.Generator, places: Floats | None = None, drives: bool = False
+) -> tuple[Ints, float]:
+    """The best partition near by, and its worth: codes move, blocks merge and split, until nothing helps.
+
+    places  (M, d): where codes lie, so that blocks are split across where they are long; None for splits at random
+    drives  whether what is driven counts
+    """
+    part, gain = with_start(block), 1.0
+    whole: set[bytes] = set()
+    while gain > GAIN:
+        gain, more = 0.0, 1.0
+        while more > GAIN:
+            each = np.append(_each(moves, part), 0.0)  # with one empty block
+            free = np.arange(len(each)) != part[-1]  # the start stays alone
+            more = _sweep(moves, part, each, rng.permutation(len(part) - 1), free)[1]
+            part, gain = with_start(part[:-1]), gain + more
+        part, merged = _merged(moves, part, drives)
+        part, split = _split(moves, part, rng, places, drives, whole)
+        gain += merged + split
+        if gain <= GAIN and places is not None:
+            part, gain = _cut_anew(moves, part, rng, places, whole)
+    return part[:-1], worth(moves, part[:-1])
+
+
+def _each(moves: Moves, part: Ints) -> Floats:
+    """What each block is worth, the start's among them."""
+    out = score(moves, part, int(part[-1]) + 1)
+    return np.asarray(out[0] - out[1])
+
+
+def _pairs(moves: Moves, part: Ints) -> list[tuple[int, int]]:
+    """Blocks that may merge: any two, or those with codes that are near each other."""
+    S = int(part[-1])
+    if not moves.near.shape[1]:
+        return [(a, b) for a in range(S) for b in range(a)]
+    a, b = np.repeat(part[:-1], moves.near.shape[1]), part[moves.near.ravel()]
+    return [(int(i) // S, int(i) % S) for i in np.unique(np.maximum(a, b) * S + np.minimum(a, b)) if i // S != i % S]
+
+
+def merge_gain(moves: Moves, part: Ints, each: Floats, a: int, b: int) -> float:
+    """What the score gains where block a joins block b."""
+    codes = np.flatnonzero(part == a)
+    new = _put(moves, codes, b, part, each)
+    part[codes] = a
+    return float(new.sum() - each.sum())
+
+
+def _merged(moves: Moves, part: Ints, drives: bool) -> tuple[Ints, float]:
+    """Merge blocks while that raises the score, and hides less of what is driven than it gains; the best first."""
+    total = 0.0
     while True:
-        tries = [tidy(np.where(block == a, b, block)) for a, b in combinations(range(block.max() + 1), 2)]
-        values = [worth(moves, q) for q in tries]
-        if max(values, default=-np.inf) <= now:
-            return block
-        best = int(np.argmax(values))
-        block, now = tries[best], values[best]
+        each, tries, M = _each(moves, part), [], len(part) - 1
+        prior = _log_prior(_parts(moves, part, len(each)), M)
+        for a, b in _pairs(moves, part):
+            after = _parts(moves, np.where(part == a, b, part), len(each))
+            gain = merge_gain(moves, part, each, a, b) + _log_prior(after, M) - prior
+            if gain > GAIN:
+                tries.append((gain, a, b))
+        touched, before = np.zeros(len(each), bool), total
+        for gain, a, b in sorted(tries, reverse=True):
+            if touched[a] or touched[b]:
+                continue
+            codes = np.flatnonzero((part == a) | (part == b))
+            joined = np.where(part == a, b, part)
+            hidden = _shown(moves, joined, codes, (part[codes] == a).astype(np.int64)) if drives else 0.0
+            if gain <= hidden:
+                continue
+            for c in codes:
+                for way in (0, 1):
+                    others = moves.entries[way, moves.starts[way, c] : moves.starts[way, c + 1], 2]
+                    touched[part[others]] = True
+            touched[[a, b]] = True
+            part, total = joined, total + gain - hidden
+        if total == before:
+            return part, total
+        part = with_start(part[:-1])
+
+
+def _split(
+    moves: Moves, part: Ints, rng: np.random.Generator, places: Floats | None, drives: bool, whole: set[bytes]
+) -> tuple[Ints, float]:
+    """Split each block once, if that raises the score or shows what is driven; `whole` has those that stayed whole."""
+    each, total, M = _each(moves, part), 0.0, len(part) - 1
+    for b in range(int(part[-1])):
+        inside, before = np.flatnonzero(part[:-1] == b), _log_prior(_parts(moves, part, len(each)), M)
+        halves = [] if inside.tobytes() in whole else _halves(moves, inside, rng, places)
+        for half in halves:
+            other, new = part.copy(), len(each)
+            value = _put(moves, inside[half], new, other, np.append(each, 0.0))
+            gained, free = 1.0, np.isin(np.arange(new + 1), (b, new))
+            while gained > GAIN:
+                value, gained = _sweep(moves, other, value, rng.permutation(inside), free)
+            if len(np.unique(other[inside])) < 2:
+                continue
+            gain = float(value.sum() - each.sum() + _log_prior(_parts(moves, other, new + 1), M) - before)
+            gain += _shown(moves, part, inside, (other[inside] == new).astype(np.int64)) if drives else 0.0
+            if gain > GAIN:
+                part, each, total = other, value, total + gain
+                break
+        else:
+            whole.add(inside.tobytes())
+    return with_start(part[:-1]), total
+
+
+def _cut_anew(
+    moves: Moves, part: Ints, rng: np.random.Generator, places: Floats, known: set[bytes]
+) -> tuple[Ints, float]:
+    """Cut two neighbouring blocks anew, if that raises the score: each may have a half of what is one state.
+
+    `known` has those that were tried.
+    """
+    each, total, M = _each(moves, part), 0.0, len(part) - 1
+    for a, b in _pairs(moves, part):
+        inside, before = np.flatnonzero((part == a) | (part == b)), _log_prior(_parts(moves, part, len(each)), M)
+        key = inside.tobytes() + b"two"
+        if key in known:
+            continue
+        known.add(key)
+        for half in _halves(moves, inside, rng, places):
+            other, free = part.copy(), np.isin(np.arange(len(each)), (a, b))
+            other[inside[~half]], other[inside[half]] = a, b
+            value, gained = _again(moves, other, inside, a, each), 1.0
+            while gained > GAIN:
+                value, gained = _sweep(moves, other, value, rng.permutation(inside), free)
+            gain = float(value.sum() - each.sum() + _log_prior(_parts(moves, other, len(each)), M) - before)
+            if gain > GAIN and len(np.unique(other[inside])) == 2:
+                part, each, total = other, value, total + gain
+                break
+    return part, total
+
+
+def _halves(moves: Moves, inside: Ints, rng: np.random.Generator, places: Floats | None) -> list[NDArray[np.bool_]]:
+    """Ways to cut a block in two: where an edge of its tree is longest, across its longest axes, or at random."""
+    if len(inside) < 2:
+        return []
+    if places is None:
+        found = [rng.random(len(inside)) < 0.5 for _ in range(3)]
+    else:
+        x = places[inside] - places[inside].mean(axis=0)
+        found = [x @ axis > 0 for axis in np.linalg.svd(x, full_matrices=False)[2][:2]]
+        kept = np.full(len(places) + 1, -1)
+        kept[inside] = np.arange(len(inside))
+        ends, others = np.repeat(np.arange(len(inside)), moves.tree.shape[1]), kept[moves.tree[inside].ravel()]
+        ends, others = ends[others > ends], others[others > ends]
+        order = np.argsort(-((x[ends] - x[others]) ** 2).sum(axis=1))
+        for cut in order[:LONGEST]:
+            left = np.delete(np.arange(len(ends)), cut)
+            edges = csr_matrix((np.ones(len(left)), (ends[left], others[left])), shape=(len(inside), len(inside)))
+            side = connected_components(edges, directed=False)[1]
+            found += [side == side[ends[cut]], side == side[others[cut]]]
+    return [half for half in found if 0 < half.sum() < len(inside)]
 
 
 @njit(cache=True)
@@ -339,7 +536,8 @@ def proposals(moves: Moves, visits: Floats) -> list[Ints]:
     """
     K, M, _ = visits.shape
     C = np.zeros((K, M + 1, M + 1))
-    np.add.at(C, tuple(moves.table[:, 1:4].T), moves.table[:, 4])
+    left = np.repeat(np.arange(M + 1), np.diff(moves.starts[0]))
+    np.add.at(C, (moves.entries[0, :, 1], left, moves.entries[0, :, 2]), moves.entries[0, :, 3])
     who, when, then = [visits.sum(axis=2).T], list(visits), list(visits.transpose(2, 1, 0))
     next_codes = np.argsort(-C.sum(axis=0)[:M], axis=1)[:, :FREQUENT]
     shape = [np.take_along_axis(agent[:M], next_codes, axis=1) for agent in C]
@@ -363,7 +561,7 @@ def proposals(moves: Moves, visits: Floats) -> list[Ints]:
             for _ in range(6 if part is not None else 0):
                 assert part is not None
                 found = [
-                    (told - soft * open_ + float(_log_prior(np.bincount(q))), open_, q)
+                    (told - soft * open_ + float(_log_prior(np.bincount(q), M)), open_, q)
                     for q, told, open_ in regrown(part, ways)
                     if q.max() < growth * (part.max() + 1)
                 ]
@@ -400,30 +598,3 @@ def find_partition(code: Labels, agent: Labels, climbs: int = 3, seed: int = 0) 
         block, best, cell = top, value, tidy(top)
     told, open_ = score(moves, with_start(block), int(block.max()) + 2).sum(axis=1)
     return tidy(block), float(told - open_)
-
-
-def dirichlet_evidence(counts: Floats) -> Floats:
-    """The log evidence (...,) of counts (..., m) under one unknown distribution (Jeffreys' prior)."""
-    m = counts.shape[-1]
-    each = (gammaln(counts + 0.5) - gammaln(0.5)).sum(axis=-1)
-    return np.asarray(each + gammaln(0.5 * m) - gammaln(counts.sum(axis=-1) + 0.5 * m))
-
-
-def driven(block: Labels, side: Labels, n_blocks: int, gaps: tuple[int, ...] = (2, 3)) -> float:
-    """The log Bayes factor that a split of one block is driven: it depends on the blocks visited in between.
-
-    block (n, H) has the blocks visited, -1 where a trajectory is over; side (n, H) the part of the split, 0, 1, ...,
-    -1 outside the block that is split. Noise moves by itself: given its value some steps before, which blocks came in
-    between says nothing of its value now. That holds also for noise that persists, is frozen or mimics the state.
-    """
-    R, out = int(side.max()) + 1, 0.0
-    for gap in gaps:
-        before, between, now = side[:, :-gap], block[:, 1 : 1 - gap], side[:, gap:]
-        back = (before >= 0) & (now >= 0)
-        if not back.any():
-            continue
-        counts = np.zeros((R, n_blocks, R))
-        np.add.at(counts, (before[back], between[back], now[back]), 1)
-        counts = counts[:, counts.sum(axis=(0, 2)) > 0]
-        out += dirichlet_evidence(counts).sum() - dirichlet_evidence(counts.sum(axis=1)).sum()
-    return float(out)

@@ -6,8 +6,10 @@ Paper: Algorithm 2, Lines 7-47
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import numpy as np
 
 from craftrl.arguments import is_whole
 from craftrl.arrays import Ints
@@ -107,11 +109,10 @@ class StepTrace(Savable):
 
 @dataclass(frozen=True)
 class OracleUse(Savable):
-    """How often `fit` asked one kind of question, how many of these memory answered, seconds spent on the others."""
+    """How often `fit` asked one kind of question, and how many seconds the answers took."""
 
     question: str
     asked: int
-    reused: int
     seconds: float
 
 
@@ -158,6 +159,26 @@ class Trace(Savable):
     def misread(self) -> list[int]:
         """The steps h+1 whose encoder does not read the states that were found: a large loss of Line 46."""
         return [step.h + 1 for step in self.steps if step.encoder_loss > MISREAD]
+
+    def merged(self, state_of: Ints, labels: Ints) -> Trace:
+        """The same with states that mean the same at all steps joined, s becoming `state_of[s]`: labels (n, H)."""
+        steps = []
+        for step in self.steps:
+            spectra = np.zeros((int(state_of.max()) + 1, *step.spectra.shape[1:]), dtype=step.spectra.dtype)
+            np.add.at(spectra, state_of, step.spectra)
+            moves: dict[tuple[int, int], list[Cluster]] = {}
+            for cluster in step.clusters:
+                moves.setdefault((int(state_of[cluster.s_pred]), int(state_of[cluster.state])), []).append(cluster)
+            clusters = []
+            for (s, s_next), joined in sorted(moves.items()):
+                first, last = (np.array([c.bins for c in joined])[..., end] for end in (0, 1))
+                bins = tuple(zip(first.min(axis=0).tolist(), last.max(axis=0).tolist()))
+                clusters.append(Cluster(s, bins, sum(c.size for c in joined), s_next))
+            after = labels[:, step.h]
+            n_states = len(np.unique(after[after >= 0]))
+            outcome: Outcome = "ok" if n_states > 1 else "one state"
+            steps.append(replace(step, spectra=spectra, clusters=tuple(clusters), n_states=n_states, outcome=outcome))
+        return replace(self, steps=tuple(steps))
 
     def outcomes(self) -> dict[str, list[int]]:
         """For each kind of outcome but "ok", the steps h+1 at which it occurred."""

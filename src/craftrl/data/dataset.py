@@ -26,6 +26,7 @@ Ints = NDArray[np.int64]
 BLOCK_BYTES = 64 * 2**20  # how much `blocks` reads at once
 PAGE = 4096  # bytes that a disk reads at least
 RUNS, RUN = 16, 8  # of a fingerprint: runs of neighbouring trajectories, evenly spaced, and how many each has
+STRETCHES = 5  # of time that are held out of an agent's windows, at most
 FEWEST = 50  # of each agent's trajectories: those that must reach a step
 ONE_AGENT = (
     "There must be trajectories of at least two agents; those of {} were given; CRAFT learns from the differences "
@@ -87,6 +88,7 @@ class TrajectoryDataset:
     notes    where the data comes from, and how it was read
     source   the file or episode that each trajectory comes from, where that is known
     start    int (n,): its first frame there
+    aligned  whether step h is the same time in all trajectories; False for windows cut from anywhere in a recording
 
     Paper: Section 2.3
     """
@@ -103,6 +105,7 @@ class TrajectoryDataset:
         notes: Mapping[str, Any] | None = None,
         source: Sequence[str] | None = None,
         start: Ints | None = None,
+        aligned: bool = True,
     ) -> None:
         """Trajectory i lies in frames[file[i]] and begins there at first[i]; nothing of it is checked."""
         self.frames, self.file, self.first, self.lengths, self.agent = frames, file, first, lengths, agent
@@ -110,8 +113,8 @@ class TrajectoryDataset:
         self.counts: Ints = np.bincount(agent)
         self.K = len(self.counts)
         self.names: tuple[Any, ...] = tuple(range(self.K) if names is None else names)
-        self.notes, self.source, self.start = notes or {}, source, start
-        self._frame_bytes = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
+        self.notes, self.source, self.start, self.aligned = notes or {}, source, start, aligned
+        self.frame_bytes = max(1, int(np.prod(self.obs_shape, dtype=np.int64)) * self.dtype.itemsize)
 
     def checked(self) -> TrajectoryDataset:
         """The dataset itself, if there is something to learn from."""
@@ -218,10 +221,10 @@ class TrajectoryDataset:
         index = np.arange(self.n)[rows] if isinstance(rows, slice) else self._numbers(rows)
         x = np.zeros((len(index), *self.obs_shape), dtype=self.dtype)
         there = self.lengths[index] > step
-        if self.frames.in_memory or self._frame_bytes >= PAGE:
+        if self.frames.in_memory or self.frame_bytes >= PAGE:
             x[there] = self.frames.pick(self.file[index[there]], self.first[index[there]] + step)
         else:  # whole trajectories are as quickly read
-            size = max(1, BLOCK_BYTES // (self.H * self._frame_bytes))
+            size = max(1, BLOCK_BYTES // (self.H * self.frame_bytes))
             for start in range(0, len(index), size):
                 x[start : start + size] = self.rows(index[start : start + size])[:, step]
         return x
@@ -232,7 +235,7 @@ class TrajectoryDataset:
         Blocks start at multiples of 64 trajectories within an agent's. With h, what they show at that step, (m, *obs).
         """
         check_whole("block_bytes", block_bytes, 1)
-        size = max(64, block_bytes // (self._frame_bytes * (self.H if h is None else 1)) // 64 * 64)
+        size = max(64, block_bytes // (self.frame_bytes * (self.H if h is None else 1)) // 64 * 64)
         for mine in map(self.agent_slice, range(self.K)):
             for start in range(mine.start, mine.stop, size):
                 rows = slice(start, min(start + size, mine.stop))
@@ -331,7 +334,42 @@ class TrajectoryDataset:
         source = None if self.source is None else [self.source[i] for i in rows]
         start = None if self.start is None else self.start[rows]
         file, first = self.file[rows], self.first[rows]
-        return TrajectoryDataset(self.frames, file, first, lengths, agent, H, names, self.notes, source, start)
+        return TrajectoryDataset(
+            self.frames, file, first, lengths, agent, H, names, self.notes, source, start, self.aligned
+        )
+
+    def hold_out(self, share: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Numbers of trajectories to learn from and to hold out, the latter with the same share of every agent's.
+
+        Of windows, which are not `aligned`, up to five stretches of time are held out, spread over an agent's
+        recordings; windows that touch them are in neither.
+        """
+        order = rng.permutation(self.n)
+        held = np.zeros(self.n, dtype=bool)
+        for k in range(self.K):
+            mine = order[self.agent[order] == k]
+            many = min(max(1, round(share * len(mine))), len(mine) - 1)
+            if not self.aligned and many:
+                mine = mine[np.lexsort((self.first[mine], self.file[mine]))]
+                parts = np.array_split(mine, min(STRETCHES, many))
+                sizes = [len(part) for part in np.array_split(np.arange(many), len(parts))]
+                starts = [int(rng.integers(len(part) - size + 1)) for part, size in zip(parts, sizes)]
+                mine = np.concatenate([part[at : at + size] for part, at, size in zip(parts, starts, sizes)])
+            held[mine[:many]] = True
+        learned = ~held if self.aligned else ~held & ~self._touched(held)
+        if len(np.unique(self.agent[learned])) < self.K:  # too few windows for a gap
+            learned = ~held
+        return order[learned[order]], order[held[order]]
+
+    def _touched(self, held: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which trajectories share a frame, or neighbouring ones, with those held out."""
+        length = np.zeros(int(self.file.max()) + 1, dtype=np.int64)
+        np.maximum.at(length, self.file, self.first + self.lengths)
+        before = np.cumsum(length + 1) - length - 1  # files one after the other, a frame apart
+        begin = before[self.file] + self.first
+        end = begin + self.lengths
+        begun = np.searchsorted(np.sort(begin[held]), end, side="right")
+        return np.asarray(begun > np.searchsorted(np.sort(end[held]), begin, side="left"))
 
     # -- what tells two datasets apart ---------------------------------------------------------------------------
 

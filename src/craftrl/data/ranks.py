@@ -1,117 +1,118 @@
 """Several processes that run one program on one fit: which of them speaks and writes, and how they stay of one mind.
 
-Such a process is a *rank*. All ranks are given the same data and settings and take the same decisions; the first one
-(rank 0) prints, warns and writes for all. One process alone is the first of one, and nothing here costs it anything.
+Such a process is a *rank* of torch's process group (`craftrl.oracles.network.ranks` joins it). All ranks are given the
+same data and settings; the first one (rank 0) prints, warns and writes for all. Without torch there is one process, and
+nothing here costs it anything.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
-from craftrl.arguments import check_function, check_kind
+from craftrl.arguments import check_function
 from craftrl.errors import CraftError
 
-__all__ = ["ALONE", "RankError", "Ranks", "alone", "digest", "join", "present", "speaks"]
+__all__ = ["LOST", "RankError", "agree", "alone", "apart", "digest", "every", "from_first", "heard", "here", "speaks"]
 
 Value = TypeVar("Value")
+LOST = "Another rank has ended or no longer answers"
+_apart = False
 
 
 class RankError(CraftError, RuntimeError):
     """Ranks that should do the same have come apart."""
 
 
-class Ranks:
-    """The ranks of one fit, as seen by one of them. This class is one process alone; others exchange values.
-
-    rank   which one this process is, from 0
-    world  how many there are
-    """
-
-    rank = 0
-    world = 1
-
-    def every(self, value: Value) -> list[Value]:
-        """The value that each rank has, in their order, on all of them; for small values."""
-        return [value]
-
-    def of_first(self, value: Value) -> Value:
-        """The value that rank 0 has, on all ranks."""
-        return value
-
-    def from_first(self, function: Callable[[], Value]) -> Value:
-        """What the function gives on rank 0, on all ranks; it is called there alone. Its error is raised on all."""
-        check_function("function", function, "a function without arguments")
-        if self.world == 1:
-            return function()
-        value: Any = None
-        failed: Exception | None = None
-        if self.rank == 0:
-            try:
-                value = function()
-            except Exception as error:
-                failed = error
-        told = failed if failed is None or isinstance(failed, CraftError) else RankError(f"Rank 0 failed: {failed}")
-        value, told = self.of_first((value, told))
-        if failed is not None or told is not None:
-            raise failed or told  # type: ignore[misc]
-        return value
-
-    def agree(self, what: str, *values: Any) -> None:
-        """Raise on all ranks unless all of them have the same values: arrays and whatever has a plain text."""
-        if self.world == 1:
-            return
-        found = self.every((what, digest(*values)))
-        if differ := [rank for rank, other in enumerate(found) if other != found[0]]:
-            raise RankError(
-                f"All ranks must have the same {found[0][0]}; rank {differ[0]} differs from rank 0; give all of them "
-                "the same data, program and settings, on machines of one kind."
-            )
-
-
-ALONE = Ranks()
-_present: Ranks = ALONE
-
-
-def present() -> Ranks:
-    """The ranks that this process works with now."""
-    return _present
+def here() -> tuple[int, int]:
+    """Which rank this process is, from 0, and how many there are; (0, 1) for one process alone."""
+    dist = sys.modules.get("torch.distributed")
+    if _apart or dist is None or not dist.is_available() or not dist.is_initialized():
+        return 0, 1
+    return dist.get_rank(), dist.get_world_size()
 
 
 def speaks() -> bool:
     """Whether this process prints, warns and writes."""
-    return _present.rank == 0
-
-
-def join(ranks: Ranks) -> None:
-    """From now on this process is one of these."""
-    check_kind("ranks", ranks, Ranks, "the ranks of a fit")
-    global _present
-    _present = ranks
+    return here()[0] == 0
 
 
 @contextmanager
 def alone() -> Iterator[None]:
     """Within the block this process works for itself, whichever rank it is: ranks may fit different data here."""
-    before = _present
-    join(_Apart())
+    global _apart
+    before, _apart = _apart, True
     try:
         yield
     finally:
-        join(before)
+        _apart = before
 
 
-class _Apart(Ranks):
-    """One process that does not want to be of several."""
-
-
-def wants_to_be_alone() -> bool:
+def apart() -> bool:
     """Whether we are in a block of `alone`."""
-    return isinstance(_present, _Apart)
+    return _apart
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """Errors of an exchange between ranks, in one sentence."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, RankError):
+            raise
+        raise RankError(
+            f"{LOST} (this is rank {here()[0]}); look for its message, and start all of them again: checkpoints are "
+            "gone on with."
+        ) from error
+
+
+def every(value: Value) -> list[Value]:
+    """The value that each rank has, in their order, on all of them; for small values."""
+    _, world = here()
+    if world == 1:
+        return [value]
+    found: list[Any] = [None] * world
+    with heard():
+        sys.modules["torch.distributed"].all_gather_object(found, value)
+    return found
+
+
+def from_first(function: Callable[[], Value]) -> Value:
+    """What the function gives on rank 0, on all ranks; it is called there alone. Its error is raised on all."""
+    check_function("function", function, "a function without arguments")
+    rank, world = here()
+    if world == 1:
+        return function()
+    found: list[Any] = [None, None]
+    failed: Exception | None = None
+    if rank == 0:
+        try:
+            found[0] = function()
+        except Exception as error:
+            failed = error
+            found[1] = error if isinstance(error, CraftError) else RankError(f"Rank 0 failed: {error}")
+    with heard():
+        sys.modules["torch.distributed"].broadcast_object_list(found, 0)
+    if failed is not None or found[1] is not None:
+        raise failed or found[1]
+    value: Value = found[0]
+    return value
+
+
+def agree(what: str, *values: Any) -> None:
+    """Raise on all ranks unless all of them have the same values: arrays and whatever has a plain text."""
+    found = every((what, digest(*values))) if here()[1] > 1 else []
+    if differ := [rank for rank, other in enumerate(found) if other != found[0]]:
+        raise RankError(
+            f"All ranks must have the same {found[0][0]}; rank {differ[0]} differs from rank 0; give all of them the "
+            "same data, program and settings, on machines of one kind."
+        )
 
 
 def digest(*values: Any) -> str:

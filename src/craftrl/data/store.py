@@ -82,6 +82,7 @@ class DatasetWriter:
         self._seen = set(self.done)
         self._held: dict[Any, list[dict[str, Any]]] = {}  # episodes of each agent, and their bytes
         self._bytes: dict[Any, int] = {}
+        self._growing: dict[tuple[Any, str, int], _Growing] = {}  # episodes that come in parts
 
     def __enter__(self) -> DatasetWriter:
         if self.finished:
@@ -115,12 +116,15 @@ class DatasetWriter:
         start: int = 0,
         actions: ArrayLike | None = None,
         states: ArrayLike | None = None,
+        goes_on: bool = False,
     ) -> None:
         """Add one episode (length, *obs) of an agent; agents are numbered in the order in which they first come.
 
         agent            its name, a text or a number
         source, start    the file or episode that it comes from, and its first frame there
         actions, states  of the episode, (length or length - 1, ...) and (length,); they are kept beside the frames
+        goes_on          whether this is a part of an episode that is longer than memory is large, and the next part
+                         follows; all of them with the same agent, source and start
         """
         agent = agent.item() if isinstance(agent, np.generic) else agent
         if not isinstance(agent, (str, int, float)):
@@ -132,7 +136,8 @@ class DatasetWriter:
             self._index["agents"].append(agent)
         if key in self.done:
             return
-        if self.run and key in self._seen:
+        growing = self._growing.get(key)
+        if self.run and key in self._seen and growing is None:
             raise InvalidDataError(
                 f"Episodes of one agent must differ in source or start, so that an interrupted run goes on; {key} was "
                 "given twice; name them."
@@ -160,6 +165,16 @@ class DatasetWriter:
                 )
             episode[kind] = None if array is None else array.copy()
         self._seen.add(key)
+        if growing is not None or goes_on:
+            if growing is None:
+                if agent in self._held:  # what came before lies before
+                    self._write(agent)
+                growing = self._growing[key] = _Growing(self.path / f".part{len(self._seen)}.tmp")
+            with told_plainly(self.given, "dataset"):
+                growing.add(episode)
+            if not goes_on:
+                self._close(key)
+            return
         self._held.setdefault(agent, []).append(episode)
         self._bytes[agent] = self._bytes.get(agent, 0) + episode["x"].nbytes
         if self._bytes[agent] >= FILE_BYTES or sum(self._bytes.values()) >= HELD_BYTES:
@@ -184,6 +199,24 @@ class DatasetWriter:
         self._index["files"].append(file)
         self._write_index()
 
+    def _close(self, key: tuple[Any, str, int]) -> None:
+        """An episode that came in parts is complete: it becomes a file of its own."""
+        growing = self._growing.pop(key)
+        number = len(self._index["files"])
+        file: dict[str, Any] = {"agent": key[0], "n": 1, "source": [key[1]], "start": [key[2]], "files": {}}
+        name = KINDS["x"].format(number)
+        file["x"] = [growing.length]
+        with told_plainly(self.given, "dataset"):
+            file["files"][name] = growing.saved_as(self.path / name)
+        for kind in ("actions", "states"):
+            if parts := growing.beside[kind]:
+                array = np.concatenate(parts)
+                file[kind] = [len(array)]
+                name = KINDS[kind].format(number)
+                file["files"][name] = _save(self.path / name, array)
+        self._index["files"].append(file)
+        self._write_index()
+
     def _write_index(self) -> None:
         with written_whole(self.path / UNFINISHED, "dataset") as temporary:
             temporary.write_text(sealed_text({**self._index, "notes": self.notes}))
@@ -197,6 +230,8 @@ class DatasetWriter:
             if kind is None:
                 self._finish()
         finally:
+            for growing in self._growing.values():
+                growing.path.unlink(missing_ok=True)
             os.close(self._lock)
             left = self.run and self._index["files"]  # that the same run can go on from
             if (self.url is not None) if self.finished else not left:
@@ -204,6 +239,8 @@ class DatasetWriter:
 
     def _finish(self) -> None:
         """Write what is held, and the index last of all."""
+        for key in list(self._growing):
+            self._close(key)
         for agent in list(self._held):
             self._write(agent)
         if len(self._index["agents"]) < 2:
@@ -217,6 +254,44 @@ class DatasetWriter:
                 urls.put(self.path / name, f"{self.url}/{name}")
             urls.put(self.path / UNFINISHED, f"{self.url}/{INDEX}")
         self.finished = True
+
+
+class _Growing:
+    """An NPY file to which frames are added until the episode is over; NumPy leaves room for its length."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.length = path, 0
+        self.beside: dict[str, list[NDArray[Any]]] = {"actions": [], "states": []}
+
+    def add(self, part: dict[str, Any]) -> None:
+        x = np.ascontiguousarray(part["x"])
+        with self.path.open("ab") as file:
+            if not self.length:
+                self.shape, self.dtype = x.shape[1:], x.dtype
+                file.write(self._header())
+            file.write(x.data)
+        self.length += len(x)
+        for kind, parts in self.beside.items():
+            parts += [] if part[kind] is None else [part[kind]]
+
+    def _header(self) -> bytes:
+        header = io.BytesIO()
+        shape = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(header, {**shape, "shape": (self.length, *self.shape)})
+        return header.getvalue()
+
+    def saved_as(self, path: Path) -> list[int]:
+        """Give it its own name; how many bytes it has, and their CRC-32."""
+        crc32 = 0
+        with self.path.open("r+b") as file:
+            file.write(self._header())
+            file.seek(0)
+            while part := file.read(2**20):
+                crc32 = zlib.crc32(part, crc32)
+            size = file.tell()
+            os.fsync(file.fileno())
+        os.replace(self.path, path)
+        return [size, crc32]
 
 
 def _save(path: Path, array: NDArray[Any]) -> list[int]:

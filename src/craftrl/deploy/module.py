@@ -12,7 +12,7 @@ torch = require("torch", "neural")
 
 from torch import Tensor, nn  # noqa: E402
 
-from craftrl.oracles.network.encoders import NetworkEncoder  # noqa: E402
+from craftrl.oracles.network.encoder import NetworkEncoder  # noqa: E402
 from craftrl.oracles.network.frames import to_input  # noqa: E402
 
 __all__ = ["StateModule", "network_of"]

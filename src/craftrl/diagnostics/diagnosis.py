@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.core.findings import Finding
+from craftrl.core.labels import n_labels
 from craftrl.core.oracle import CheckablePairFunction, PairFunction
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.camera import Camera, camera_of
 from craftrl.diagnostics.findings import assigned_share, of_checks
 from craftrl.diagnostics.stability import Fitted, Stability, refits
-from craftrl.diagnostics.sufficiency import Sufficiency, least, sufficiency
+from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
 from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.oracles.finite import CountingOracle
 
@@ -55,14 +57,18 @@ def diagnose(
     stability = refits(codes, n_states, tau, refit, n_resamples, seed) if n_resamples else None
     tests = None
     if probe is not None:
-        tests = run_tests(codes, n_states.tolist(), probe.prepare(tau), by_step=encoders[0] is not encoders[-1])
-    # Where CRAFT knows of one start, an encoder of all steps need not read it so.
-    begun = np.column_stack([np.zeros_like(codes[:, 0]), codes[:, 1:]]) if n_states[0] == 1 else codes
-    checkable = isinstance(f, CheckablePairFunction)
-    known = sufficiency(f, begun, tau, trace.at_chance(), seed) if checkable else None  # type: ignore[arg-type]
+        by_step = encoders[0] is not encoders[-1]  # else steps show some of the states that there are in all
+        names = n_states.tolist() if by_step else [n_labels(codes)] * tau.H
+        tests = run_tests(codes, names, probe.prepare(tau), by_step=by_step)
+    known, seen = None, None
+    embed = getattr(encoders[-1], "embed", None)
+    if isinstance(f, CheckablePairFunction):
+        seen = camera_of(tau, codes, seed)
+        if embed is not None:
+            known = sufficiency(f, embed, codes, labels, tau, by_step=encoders[0] is not encoders[-1])
     told = {finding.kind for finding in trace.findings}
     more = (found for found in of_checks(tau, n_states, stability, tests, known) if found.kind not in told)
-    return Diagnosis(n_states, assigned_share(tau, labels), (*trace.findings, *more), stability, tests, known)
+    return Diagnosis(n_states, assigned_share(tau, labels), (*trace.findings, *more), stability, tests, known, seen)
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class Diagnosis:
     stability    refits on resampled trajectories; None if none were asked for
     tests        what tells of agents and moves beyond the states; None without a class of functions to test with
     sufficiency  whether the states hold what the log-odds of a network know; None for other log-odds
+    camera       what single frames tell of the agents beside the states, and which pixels do; None for finite classes
     """
 
     n_states: NDArray[np.int64]
@@ -83,6 +90,7 @@ class Diagnosis:
     stability: Stability | None = None
     tests: StateTests | None = None
     sufficiency: Sufficiency | None = None
+    camera: Camera | None = None
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
@@ -108,24 +116,14 @@ class Diagnosis:
 
     @property
     def explained(self) -> Floats:
-        """Share of what is known that the states of (h-1, h) hold; 1 at h = 1, NaN where nothing was there to tell.
-
-        With a finite class, of what it tells of the agents; with a network, of what its log-odds foretell of the next
-        state.
-        """
-        held = np.full(len(self.n_states) - 1, np.nan)
-        if self.tests is not None:
-            held = self.tests.explained
-        elif self.sufficiency is not None:
-            held = self.sufficiency.closed
-        return np.append(np.nan if np.isnan(held).all() else 1.0, held)
+        """Share of what a finite class tells of the agents that the states of (h-1, h) hold; 1 at h = 1."""
+        return np.full(len(self.n_states), np.nan) if self.tests is None else np.append(1.0, self.tests.explained)
 
     @property
     def trust(self) -> Floats:
         """Between 0 and 1: stability, times the least share explained at any step so far.
 
-        With a network, times the share of the agents' differences that all states together capture, and that of the
-        step's worst state which its log-odds read right.
+        With a network, times the least that its states hold of what was asked of them (`Sufficiency.held`).
 
         CRAFT finds the states of h+1 from those of h, and codes that follow a distractor can look right from one
         step to the next: what fails at one step casts doubt on all that follow. What was not checked counts as 1.
@@ -178,9 +176,9 @@ class Diagnosis:
             )
         reasons = [] if self.sufficiency is None else list(self.sufficiency.reasons())
         if self.tests is not None:
-            reasons.append(f"the states explain {least(self.explained)} of what observations tell of the agents")
+            reasons.append(f"the states explain {_least(self.explained)} of what observations tell of the agents")
         if self.stability is not None:
-            times, agreed = len(self.stability.n_states), least(self.stable[1:])
+            times, agreed = len(self.stability.n_states), _least(self.stable[1:])
             reasons.append(f"refits on resampled trajectories ({times}) agree with them on {agreed} at every step")
         elif self.sufficiency is None:
             reasons.append("no refits (n_resamples, or --diagnose 10) say whether other data gives the same states")
@@ -191,11 +189,15 @@ class Diagnosis:
         until = f": score {self.score:.2f}, trusted until h = {self.trusted_until} of {len(self.trust)}"
         columns = {"assigned": self.assigned, "same count": self.same_count, "stable": self.stable}
         columns["explained"] = self.explained
-        if self.sufficiency is not None:
-            columns[" read"] = self.sufficiency.read
         columns["trust"] = self.trust
         lines = [self.verdict + until * self.checked, self.why, " ".join(["  h", "states", *columns])]
         for h, (n, *values) in enumerate(zip(self.n_states, *columns.values()), start=1):
             shown = ("-" if np.isnan(v) else f"{v:.2f}" for v in values)
             lines.append(" ".join([f"{h:3}", f"{n:6}", *(f"{v:>{len(name)}}" for v, name in zip(shown, columns))]))
         return "\n".join([*lines, *(f"- {finding}" for finding in self.findings)])
+
+
+def _least(shares: Floats) -> str:
+    """The smallest of some shares, in words."""
+    shown = f"{float(np.nanmin(shares)):.0%}"
+    return shown if shown == "100%" else f"at least {shown}"

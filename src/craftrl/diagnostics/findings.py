@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from craftrl.core.evidence import CONTRADICTED, LEVEL, dependence, log_gamma_tail
 from craftrl.core.findings import Finding
@@ -21,7 +22,7 @@ from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.diagnostics.tests import StateTests
 from craftrl.errors import AssumptionWarning
 
-__all__ = ["assigned_share", "judged", "of_checks", "warn"]
+__all__ = ["Evidence", "assigned_share", "judged", "of_checks", "warn"]
 
 Floats = NDArray[np.float64]
 
@@ -32,9 +33,26 @@ SEEN = 0.01  # of the observations of a step: what fewer of them show is no stat
 UNSURE, DOUBTED = 0.1, 0.5  # weight of chains that read otherwise: below, they are ruled out; above, likelier than not
 FEW_VISITS, HEAVY = 30, 8  # moves that fewer make are worth a word, if Line 19 sees them: nu/8 of the trajectories
 LEAST_TRAJECTORIES = 20
+# Nats that states lose of what log-odds tell of the agents, and the least share that they hold.
+LEAST_LOST, LEAST_CAPTURED = 20.0, 0.7
+LEAST_EVIDENCE = 5.0  # nats that speak for a partition: agents that do not differ reach 3
+LEAST_TAUGHT = 0.5  # of the variance of the log-odds, the share that the embedding explains
 LEAST_STABILITY = 0.8  # at any step; the score asks for more in the mean
-LEAST_CAPTURED, LARGEST_ERROR = 0.9, 0.15  # of what log-odds tell of the agents, and how well that must be known
-LEAST_CLOSED, LEAST_READ = 0.95, 0.95  # at any step
+LEAST_HELD = 0.95  # of what a network knows, the states' share
+FEW_UNSEEN = 10  # trajectories, from which nothing is known well
+SURELY = 0.7  # of what log-odds tell of the agents: the states' share must not be below this, by two errors
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How states were found, where they are the partition of an embedding.
+
+    evidence  nats that speak for the states
+    taught    of what log-odds say, the share that the embedding explains; None where it was not taught
+    """
+
+    evidence: float
+    taught: float | None
 
 
 def judged(
@@ -46,6 +64,7 @@ def judged(
     start: StartTest | None,
     independent: bool = False,
     one_encoder: bool = False,
+    partition: Evidence | None = None,
 ) -> Trace:
     """The trace of a fit with its tests and findings.
 
@@ -55,13 +74,17 @@ def judged(
     start        the test of one start, where there was one
     independent  whether the class is finite and its encoders were chosen step by step
     one_encoder  whether it is finite and one encoder was chosen for all steps
+    partition    how states were found, where that was by the partition of an embedding
     """
     if tests is not None:
         both = zip(trace.steps, tests.p_residual, tests.p_closure)
         steps = tuple(replace(step, p_residual=float(r), p_closure=float(c)) for step, r, c in both)
         trace = replace(trace, steps=steps)
     trace = replace(trace, start=start)
-    return replace(trace, findings=tuple(_of_fit(trace, tau, labels, nu, tests, independent, one_encoder)))
+    findings = _of_fit(trace, tau, labels, nu, tests, independent, one_encoder)
+    if partition is not None:
+        findings = _of_partition(trace, tau, labels, nu, one_encoder, partition)
+    return replace(trace, findings=tuple(findings))
 
 
 def warn(findings: Sequence[Finding], stacklevel: int) -> None:
@@ -114,6 +137,58 @@ def _of_fit(
         share = {"share": float(assigned.min())}
         yield Finding("unassigned", steps, share, "warning" if assigned[-1] < MOST else "note")
     yield from _rare_move(tau, labels, nu)
+
+
+def _of_partition(
+    trace: Trace, tau: TrajectoryDataset, labels: Labels, nu: float, one_encoder: bool, partition: Evidence
+) -> Iterator[Finding]:
+    """Too few trajectories; log-odds at chance, or else: states without evidence, an embedding that holds too little of
+    the log-odds, states that tell less than they, moves that are hardly seen."""
+    if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
+        yield Finding("few trajectories", (), {"fewest": fewest, "least": LEAST_TRAJECTORIES})
+    guesses = list(_at_chance(trace, tau, labels, None, one_encoder))
+    yield from guesses
+    if any(finding.kind == "at chance" for finding in guesses):
+        return
+    if labels.max() < 1 or partition.evidence < LEAST_EVIDENCE:
+        yield Finding("no evidence", (), {"nats": max(partition.evidence, 0.0)})
+        return
+    if partition.taught is not None and partition.taught < LEAST_TAUGHT:
+        yield Finding("embedding holds little", (), {"share": max(partition.taught, 0.0)})
+    yield from _states_tell_less(trace, tau, labels, one_encoder)
+    yield from _rare_move(tau, labels, nu)
+
+
+def _states_tell_less(trace: Trace, tau: TrajectoryDataset, labels: Labels, one_encoder: bool) -> Iterator[Finding]:
+    """Where pairs of states tell less of the agents than learned log-odds do on pairs that they did not learn from.
+
+    What tables of states tell is the likelihood less the number of their parameters (Akaike), by step or pooled.
+    """
+    pairs = [int(tau.running(step.h + 1).sum()) for step in trace]
+    by_odds = sum(n * (step.chance - step.f_loss) for n, step in zip(pairs, trace) if step.chance is not None)
+    tables = []
+    for h in range(1, tau.H):
+        shape = (
+            (n_labels(labels), n_labels(labels))
+            if one_encoder
+            else (n_labels(labels[:, h - 1]), n_labels(labels[:, h]))
+        )
+        moves = paired(paired(labels[:, h - 1], labels[:, h], shape[1]), tau.agent, tau.K)
+        tables.append(tally(moves, shape[0] * shape[1] * tau.K).reshape(-1, tau.K))
+
+    def told(table: Labels) -> float:
+        table = table[table.sum(axis=1) > 0]
+        rows, columns = table.sum(axis=1, keepdims=True), table.sum(axis=0)
+        nats = (
+            xlogy(table, table).sum() - xlogy(rows, rows).sum() - xlogy(columns, columns / max(columns.sum(), 1)).sum()
+        )
+        return float(nats) - (tau.K - 1) * (len(table) - 1)
+
+    by_states = sum(map(told, tables))
+    if one_encoder:
+        by_states = max(by_states, told(np.sum(tables, axis=0)))
+    if by_odds - by_states > LEAST_LOST and by_states < LEAST_CAPTURED * by_odds:
+        yield Finding("states tell less", (), {"share": max(by_states, 0.0) / by_odds})
 
 
 def _at_chance(
@@ -204,17 +279,24 @@ def of_checks(
         if steps := _where(stability.agreement.mean(axis=0) < LEAST_STABILITY):
             yield Finding("unstable", steps, {"least": LEAST_STABILITY})
     if known is not None:
-        share, error, n = known.captured, known.error, known.n_unseen
-        if share < LEAST_CAPTURED and share + 2 * error < 1:
-            yield Finding("not captured", (), {"share": max(share, 0.0), "error": error, "n": n})
-        if error > LARGEST_ERROR:
-            yield Finding("hardly known", (), {"error": error, "n": n})
-        if steps := _where(known.closed < LEAST_CLOSED):
-            yield Finding("log-odds foretell more", steps)
-        if steps := _where(known.read < LEAST_READ):
-            worst = int(np.nanargmin(known.read))
-            numbers = {"s": float(known.worst[worst]), "worst": worst + 1.0, "share": float(known.read[worst])}
-            yield Finding("not told apart", steps, numbers)
+        share, error, n = known.share, known.error, known.n_unseen
+        if known.insufficient:
+            yield Finding("not sufficient", (), {"share": max(share, 0.0), "error": 2 * error, "n": n})
+        if n < FEW_UNSEEN or known.p_told > LEVEL or not share - 2 * error >= SURELY:
+            yield Finding("hardly known", (), {"error": 2 * float(np.nan_to_num(error, nan=0.5)), "n": n})
+        if (closed := float(known.closed.min())) < LEAST_HELD:
+            yield Finding("halves differ", (), {"share": closed, "p": float(known.p_value.min())})
+        for state in known.two:
+            steps, s = known.named(state)
+            yield Finding("looks like two", steps, {"s": s})
+        for one, other in known.one:
+            (steps, s), (_, t) = known.named(one), known.named(other)
+            yield Finding("look like one", steps, {"s": s, "t": t})
+        if known.misread[0] >= 0:
+            steps, s = known.named(known.misread[0])
+            yield Finding("misread state", steps, {"s": s, "share": known.misread[1]})
+        elif known.read < LEAST_HELD:
+            yield Finding("misread observations", (), {"share": known.read})
 
 
 def _where(bad: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -1,274 +1,368 @@
-"""Do the states hold all that the log-odds know? A check that trains nothing again.
+"""Do the states hold all that a network knows? A check of learned states that trains nothing again.
 
-Refits of a network are dear, and on less data they are worse than the model that they judge. But what a network has
-learned can be asked. Right states are sufficient: the agent depends on (x_h, x_{h+1}) through (s_h, s_{h+1}) alone, and
-the neighbouring state on x_h through s_h and the agent (Equation 1). And they are no finer than needed: what the
-log-odds do not tell apart is no two states. Three questions follow.
+The controlled state is the coarsest partition that is sufficient for the agents, closed under moves and complete
+(docs/partition.md). Each of these can be asked of a fitted model, by what the network keeps: log-odds f of the agents,
+and the embedding phi that the states were found in.
 
-captured  on trajectories that were not learned from: how much of what f_h tells of the agents is left once it is
-          averaged over all pairs of the same two states? Codes that follow noise lose nearly all of it.
-closed    does what f knows of x_h, its profile, foretell the neighbouring state beyond its own? States in which two are
-          fused, or that are misread, fail.
-read      do profiles say which state an observation is of? States that differ by noise alone have one profile.
+sufficient  On trajectories that no network learned from: do f(x_h, x_{h+1}) tell the agents better than a table of the
+            agents in each pair of states, counted on the other trajectories?
+closed      Each state is cut in two where its embeddings differ most. Given state and agent, do the halves foretell the
+            next state, or the one before? Given both states, do they tell the agents apart?
+complete    Do the halves depend on the states visited in between?
+minimal     The same of two neighbouring states: if nothing differs between them, they are one.
+readable    On trajectories that no network learned from: is the state that the encoder reads, and the one of the
+            nearest embeddings, that of the model's `labels_`?
 
-The profile of x_h are its log-odds with observations that are the same for all, its references: f_h(x_h, r) for
-references r of the next step, f_{h-1}(r, x_h) for those of the step before. f_h depends on x_h through its state alone
-(Equation 1), so observations of one state have one profile, but for the errors of f, and noise has no part in it.
-
-Paper: Equation 1, Section 2.5
+Moves are no part of what a network learns from, so that closed, complete and minimal look at all trajectories; tables
+are counted on others than they are tried on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.spatial import cKDTree
+from scipy.special import bdtrc, gammaln, log_softmax
 
-from craftrl.core.evidence import CONTRADICTED, dependence
-from craftrl.core.findings import ranges
-from craftrl.core.labels import n_labels, paired, tally
+from craftrl.arrays import Floats, Ints, Observations
+from craftrl.core.evidence import CONTRADICTED, paired_p_value
+from craftrl.core.labels import Labels, n_labels
 from craftrl.core.oracle import CheckablePairFunction
 from craftrl.data.dataset import TrajectoryDataset
 
-__all__ = ["Sufficiency", "least", "sufficiency"]
+__all__ = ["Sufficiency", "sufficiency"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
-PER_AGENT = 2048  # trajectories of each agent that are looked at, at most
-BYTES = 2**28  # and of all of them so many bytes of observations
-LEAST_VISITS, LEAST_SHARE = 10, 0.01  # of a state at a step, so that what is said of it counts
-FEWEST, MOST = 12, 32  # references at each step; in between as many as there are states
-DIRECTIONS, SMALL = 12, 0.05  # of a profile at most so many directions, and none with so small a part of its deviation
-LEARNED = 5  # observations of a state from which on it can be learned
+LOOKED_AT = 4096  # trajectories, of those learned from and of those held out, at most
+BYTES = 2**28  # and of each so many bytes of observations
+PRIOR = 2.0  # observations that a table weighs as much as, to which a finer one is drawn
+BASE = 0.1  # and shares, to which a coarse one is drawn: more would let any finer table look better
+BY_STEP = np.array(
+    [4.0, 32.0, 256.0, 1e6]
+)  # the same where a step's table is drawn to that of all steps; the last: same
+SPELLS = 3  # of time, in each of which moves may be others
+NEIGHBOURS = 7  # embeddings that say the state of another
+LEAST_VISITS, LEAST_SHARE = 10, 0.01  # of a state, so that what is said of it counts
+LEAST_TOLD = 0.9  # of what log-odds tell of the agents, that states must tell
+READ, SURE = 0.95, 0.01  # share of a state that must be read right, and how likely less is by chance
+TWO = 0.02  # nats per visit that halves of a state must tell, to look like two: misread observations tell less
+ENOUGH = 5.0  # nats from which on two states differ
+APART = 10.0  # between embeddings of different steps, where each step has states of its own
 
 
 @dataclass(frozen=True)
 class Sufficiency:
-    """What the log-odds know, against what the states hold of it.
+    """What a network knows, against what the states hold of it.
 
-    told      what the log-odds tell of the agents of trajectories that they did not learn from, in nats per pair
-    captured  the states' share of that; NaN where it is nothing
-    error     the standard error of `captured`, over those trajectories
-    n_unseen  how many of them there are
-    closed    float (H-1,): of what states and profiles tell of the neighbouring state, the states' share; 1 where the
-              profiles add nothing that chance would not. What states tell is the mean over steps: at single ones, as
-              after one start, it may be nothing
-    p_value   float (H-1,): how likely chance alone lets profiles add as much
-    read      float (H,): of the state that profiles tell worst from the others, the share that they read right; NaN
-              where there is one state, and where the agents act alike on both sides of the step
-    worst     int (H,): that state, -1 for none
-    several   bool (H,): whether there are several states at the step
+    told       what the log-odds tell of the agents of held-out trajectories, in nats per pair
+    share      what the states tell of them, as a share of that; above 1 where states tell more, NaN where the log-odds
+               tell nothing
+    p_told     how likely log-odds or states tell as much by chance
+    error      the standard error of what one tells more than the other, in units of what the better one tells
+    n_unseen   how many of them there are
+    closed     float (3,): of what states and halves tell of the next state, the one before, and the agent, the states'
+               share; 1 where halves tell no more than chance
+    p_value    float (3,): how likely chance alone lets halves tell as much
+    two        states that look like two: their halves differ in moves or agents, or are driven; states of later
+               steps have later numbers, where each step has its own, `before` (H,) so many
+    one        pairs of states that look like one
+    doubtful   the share of observations in states of `two` and `one`
+    read       the share of held-out observations that are read as in `labels_`
+    misread    of states of which surely more than 5% are misread, the worst, and the share of it that is read right;
+               -1 and 1 where there are none
     """
 
     told: float
-    captured: float
+    p_told: float
+    share: float
     error: float
     n_unseen: int
     closed: Floats
     p_value: Floats
-    read: Floats
-    worst: NDArray[np.int64]
-    several: NDArray[np.bool_]
+    two: tuple[int, ...]
+    one: tuple[tuple[int, int], ...]
+    doubtful: float
+    read: float
+    misread: tuple[int, float]
+    before: Ints
+
+    def named(self, state: int) -> tuple[tuple[int, ...], int]:
+        """The step of a state, where each has its own, else none; and its number there."""
+        if not self.before.any():
+            return (), state
+        h = int(np.searchsorted(self.before, state, side="right"))
+        return (h,), state - int(self.before[h - 1])
+
+    @property
+    def held(self) -> float:
+        """The least of what was asked, between 0 and 1."""
+        share = max(self.share, 0.0) if self.insufficient else 1.0
+        return min(share, float(self.closed.min()), 1 - self.doubtful, self.read, self.misread[1])
+
+    @property
+    def insufficient(self) -> bool:
+        """Whether the states surely tell less of the agents than the log-odds do, and not just by the error of tables
+        that are counted on few trajectories."""
+        return self.share < LEAST_TOLD and self.share + 2 * self.error < 1
 
     def reasons(self) -> Iterator[str]:
         """What speaks for the states, in parts of a sentence."""
-        who = f"the agents of {self.n_unseen:,} trajectories that were not learned from"
-        if np.isnan(self.captured):
-            yield f"the log-odds tell nothing of {who}"
+        who = f"{self.n_unseen:,} trajectories that were not learned from"
+        if np.isnan(self.share):
+            yield f"the log-odds tell nothing of the agents of {who}"
         else:
-            yield (
-                f"the states hold {self.captured:.0%} (standard error {self.error:.0%}) of what the log-odds tell of "
-                f"{who}, {self.told:.3f} nats per pair"
-            )
-        yield f"they hold {least(self.closed)} of what the log-odds foretell of the neighbouring state at every step"
-        known = ~np.isnan(self.read)
-        if known.any():
-            yield f"the log-odds in turn tell {least(self.read)} of every state's observations from those of the others"
-        if blind := ranges(np.flatnonzero(~known & self.several) + 1):
-            yield f"at h = {blind} the agents do not differ, so nothing was checked there"
-
-    @property
-    def held(self) -> Floats:
-        """(H,): the captured share, at most 1, times what profiles read right of the worst state of each step.
-
-        Where all trajectories begin in one state, that one is right.
-        """
-        captured = float(np.clip(np.nan_to_num(self.captured, nan=0.0), 0.0, 1.0))
-        held = captured * np.nan_to_num(self.read, nan=1.0)
-        return np.asarray(np.append(held[0] if self.several[0] else 1.0, held[1:]))
-
-
-def least(shares: Floats) -> str:
-    """The smallest of some shares, in words."""
-    shown = f"{float(np.nanmin(shares)):.0%}"
-    return shown if shown == "100%" else f"at least {shown}"
+            good = "not as good" if self.insufficient else "as good"
+            known = f"{self.share:.0%}, give or take {200 * self.error:.0f}"
+            yield f"for telling the agents of {who} apart, the states are {good} as whole observations ({known})"
+        least = float(self.closed.min())
+        yield (
+            "observations foretell neither moves nor agents beyond their states"
+            if least == 1
+            else f"states hold {least:.0%} of what observations foretell of moves and agents"
+        )
+        yield f"of the observations of these trajectories {self.read:.1%} are read as the state that `fit` found"
 
 
 def sufficiency(
-    f: CheckablePairFunction, codes: Ints, tau: TrajectoryDataset, at_chance: Collection[int], seed: int
+    f: CheckablePairFunction,
+    embed: Callable[[Observations], NDArray[np.floating]],
+    codes: Labels,
+    labels: Labels,
+    tau: TrajectoryDataset,
+    by_step: bool = False,
 ) -> Sufficiency | None:
-    """Check states `codes` (n, H), -1 for none, by log-odds f; None where f does not say what it learned from.
+    """Check states by log-odds f and an embedding; None where nothing was held out.
 
-    `at_chance` are the h at which the agents cannot be told apart: there is nothing to capture there.
+    codes, labels  int (n, H): states as the encoder reads them, and as `fit` found them; -1 for none
+    by_step        whether the states of each step are numbered by themselves
     """
-    unseen = _spread(f.unseen, tau)
+    before = np.zeros(tau.H, dtype=np.int64)
+    if by_step:
+        before[1:] = np.cumsum(np.maximum(codes.max(axis=0), labels.max(axis=0)) + 1)[:-1]
+        codes, labels = (np.where(label >= 0, label + before, -1) for label in (codes, labels))
+    unseen = _some(f.unseen, tau)
     if not len(unseen):
         return None
-    H, pairs = tau.H, [h for h in range(1, tau.H) if h not in at_chance]
-    log_odds = f.of_unseen(tau.rows(unseen), unseen)
-    told, captured, error = _captured(log_odds, codes[unseen], tau.agent[unseen], pairs)
+    learned = np.setdiff1d(np.arange(tau.n), f.unseen)
+    told, p_told, share, error = _sufficient(f.of_unseen(tau.rows(unseen), unseen), codes, tau, learned, unseen)
+    rows = np.concatenate([_some(learned, tau), unseen])
+    new = np.isin(rows, unseen)
+    code, agent = codes[rows], tau.agent[rows]
+    there = code >= 0
+    x = tau.rows(rows)
+    z = np.stack([np.asarray(embed(x[:, h]), dtype=np.float64) for h in range(tau.H)], axis=1)
+    if by_step:
+        z = np.concatenate([z, np.broadcast_to(APART * np.eye(tau.H), (len(z), tau.H, tau.H))], axis=2)
+    visits = np.bincount(code[there], minlength=n_labels(codes))
+    moves = _Moves(code, agent, tau.K, tau.aligned, new)
+    one = moves.alike(z, visits)
+    joined = code
+    for s, t in reversed(one):  # else halves of other states foretell which of the two comes next
+        joined = np.where(joined == t, s, joined)
+    half = np.zeros_like(code)
+    for s in np.unique(joined[there]):
+        normal, offset = _cut(z[(joined == s) & ~new[:, None]])
+        half[joined == s] = z[joined == s] @ normal > offset
+    closed, p_value, two = _Moves(joined, agent, tau.K, tau.aligned, new).closed(half, visits)
+    doubtful = {*two, *(s for pair in one for s in pair)}
+    read, misread = _readable(z, code, labels[rows], new)
+    return Sufficiency(
+        told,
+        p_told,
+        share,
+        error,
+        len(unseen),
+        closed,
+        p_value,
+        two,
+        one,
+        float(visits[list(doubtful)].sum() / visits.sum()) if doubtful else 0.0,
+        read,
+        misread,
+        before,
+    )
 
-    rows = np.concatenate([_spread(np.flatnonzero(tau.agent == k), tau) for k in range(tau.K)])
-    code, agent, rng = codes[rows], tau.agent[rows], np.random.default_rng(seed)
-    reading, half = _by_profiles(f, tau.rows(rows), code, rng)
-    beyond, p_value, by_states = np.zeros(H - 1), np.ones(H - 1), np.zeros(H - 1)
-    for h in range(1, H):
-        both = [
-            _closure(code[:, own], code[:, other], agent, probe)
-            for own, other in ((h - 1, h), (h, h - 1))
-            for probe in (reading[:, own], half[:, own])
-        ]
-        log_p, beyond[h - 1] = min(both)
-        p_value[h - 1] = min(1.0, len(both) * float(np.exp(log_p)))
-        by_states[h - 1] = _foretold(code[:, h - 1], code[:, h], agent)
-    beyond[p_value * (H - 1) >= CONTRADICTED] = 0.0
-    closed = np.divide(by_states.mean(), by_states.mean() + beyond, out=np.ones(H - 1), where=beyond > 0)
 
-    read, worst = np.full(H, np.nan), np.full(H, -1)
-    several = np.array([len(np.unique(own[own >= 0])) > 1 for own in code.T])
-    for h in (h for h in range(1, H + 1) if several[h - 1] and (h in pairs or h - 1 in pairs)):
-        own, said = code[:, h - 1], reading[:, h - 1]
-        visits = tally(own)
-        enough = np.flatnonzero(visits >= max(LEAST_VISITS, LEAST_SHARE * visits.sum()))
-        if len(enough):
-            read[h - 1], worst[h - 1] = min((float((said[own == s] == s).mean()), int(s)) for s in enough)
-    return Sufficiency(told, captured, error, len(unseen), closed, p_value, read, worst, several)
-
-
-def _spread(rows: Ints, tau: TrajectoryDataset) -> Ints:
+def _some(rows: Ints, tau: TrajectoryDataset) -> Ints:
     """So many of these rows, from all over them, as there is time and memory for."""
     each = int(np.prod(tau.obs_shape)) * tau.dtype.itemsize * tau.H
-    most = max(1, min(PER_AGENT, BYTES // (tau.K * each)))
+    most = max(1, min(LOOKED_AT, BYTES // each))
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int))] if len(rows) else rows
 
 
-def _captured(log_odds: Floats, codes: Ints, agent: Ints, pairs: Collection[int]) -> tuple[float, float, float]:
-    """What log-odds (m, H-1, K-1) tell of the agents at `pairs`, the share of it left in states, and its error.
+def _sufficient(
+    log_odds: Floats, codes: Labels, tau: TrajectoryDataset, learned: Ints, unseen: Ints
+) -> tuple[float, float, float, float]:
+    """What log-odds (m, H-1, K-1) tell of the agents of `unseen`, how likely neither they nor the states tell anything,
+    the states' share of it, and its standard error.
 
-    The states' log-odds are those of the pairs averaged within each cell (s_h, s_{h+1}): f_h itself where the states
-    are right, less its scatter, so that the share may exceed 1.
+    The states' table of agents is drawn at each step to that of all steps, as strongly as its evidence is best.
     """
-    logits = np.concatenate([np.zeros_like(log_odds[..., :1]), -log_odds], axis=-1)
-    gain, kept = np.zeros((2, len(agent))), 0
-    for h in pairs:
-        there = np.isfinite(logits[:, h - 1]).all(axis=1) & (codes[:, h - 1 : h + 1] >= 0).all(axis=1)
-        own, share = agent[there], np.bincount(agent[there], minlength=logits.shape[2]) / max(there.sum(), 1)
-        _, cell = np.unique(codes[there, h - 1 : h + 1], axis=0, return_inverse=True)
-        log_p = np.asarray(log_softmax(logits[there, h - 1], axis=1))
-        sums = np.stack([np.bincount(cell, column) for column in log_p.T], axis=1)
-        for who, said in enumerate((log_p, log_softmax((sums / np.bincount(cell)[:, None])[cell], axis=1))):
-            gain[who, there] += said[np.arange(len(own)), own] - np.log(share[own])
-        kept += int(there.sum())
-    told = float(gain[0].sum()) / max(kept, 1)
+    S, K, H = n_labels(codes), tau.K, tau.H
+    pair = np.where((codes[:, :-1] >= 0) & (codes[:, 1:] >= 0), codes[:, :-1] * S + codes[:, 1:], -1)
+    names, pair[pair >= 0] = np.unique(pair[pair >= 0], return_inverse=True)
+    i, h = np.nonzero(pair[learned] >= 0)
+    counts = np.zeros((H - 1, len(names), K))
+    np.add.at(counts, (h, pair[learned][i, h], tau.agent[learned][i]), 1)
+    shares = counts.sum(axis=(0, 1)) / max(counts.sum(), 1)
+    pooled = counts.sum(axis=0) + PRIOR * shares
+    pooled /= pooled.sum(axis=1, keepdims=True)
+    weight = BY_STEP[-1]
+    if tau.aligned:
+
+        def evidence(weight: float) -> float:
+            total = counts.sum(axis=2)
+            of_cells = gammaln(counts + weight * pooled + 1e-9) - gammaln(weight * pooled + 1e-9)
+            return float(of_cells.sum() - (gammaln(total + weight) - gammaln(weight)).sum())
+
+        weight = max(BY_STEP, key=evidence)
+    table = counts + weight * pooled
+    table /= table.sum(axis=2, keepdims=True)
+    i, h = np.nonzero((pair[unseen] >= 0) & np.isfinite(log_odds).all(axis=2))
+    agent = tau.agent[unseen][i]
+    logits = np.concatenate([np.zeros_like(log_odds[..., :1]), -log_odds], axis=2)[i, h]
+    of_odds = log_softmax(logits, axis=1)[np.arange(len(i)), agent] - np.log(shares[agent])
+    of_states = np.log(table[h, pair[unseen][i, h], agent] / shares[agent])
+    by_odds, by_states = (np.bincount(i, nats, len(unseen)).astype(np.float64) for nats in (of_odds, of_states))
+    told = float(by_odds.sum())
+    p_told = min(1.0, 2 * min(map(paired_p_value, (by_odds, by_states)))) if len(unseen) > 1 else 1.0
     if told <= 0:
-        return told, np.nan, np.nan
-    lost = (gain[0] - gain[1]) / (told * kept)
-    return told, float(gain[1].sum() / gain[0].sum()), float(lost.std() * np.sqrt(len(agent)))
+        return told / max(len(i), 1), p_told, np.nan, np.nan
+    more, held = by_odds - by_states, float(by_states.sum())
+    return told / len(i), p_told, held / told, float(more.std() * np.sqrt(len(more))) / max(told, held)
 
 
-def _by_profiles(
-    f: CheckablePairFunction, x: NDArray[np.generic], codes: Ints, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """What the profiles of observations x (n, H, *obs) with states `codes` say: the states as they read them, (n, H),
-    and each state cut in two where its profiles differ most, which is where one in which two are fused comes apart.
+class _Moves:
+    """Moves between states of trajectories, and what something beside the states tells of them.
 
-    The references of a step are observations of all its states in turn, so that every state meets its neighbours.
+    code   int (n, H), -1 for none
+    new    bool (n,): trajectories that no network learned from
     """
-    n, H = codes.shape
-    R = int(np.clip(codes.max() + 1, FEWEST, MOST))
-    references = np.empty((R, H), dtype=np.int64)
-    for h, code in enumerate(codes.T):
-        order = rng.permutation(np.flatnonzero(code >= 0))
-        order = order[np.argsort(code[order], kind="stable")]
-        visits = tally(code)
-        turn = np.concatenate([np.arange(n_visits) for n_visits in visits]) if len(visits) else order
-        references[:, h] = np.resize(order[np.argsort(turn, kind="stable")], R)
-    beside = f.beside(x, x[references, np.arange(H)])
-    reading, half = np.full((n, H), -1), np.zeros((n, H), dtype=np.int64)
-    for h, code in enumerate(codes.T):
-        there = np.flatnonzero(code >= 0)
-        if len(there):
-            profile, own = _main_directions(beside[there, h]), code[there]
-            reading[there, h] = _read(profile, own, rng.permutation(len(own)) % 2)
-            for s in np.unique(own):
-                half[there[own == s], h] = _cut_in_two(profile[own == s])
-    return reading, half
+
+    def __init__(self, code: Labels, agent: Labels, K: int, aligned: bool, new: NDArray[np.bool_]) -> None:
+        self.code, self.K, self.S = np.asarray(code, dtype=np.int64), K, n_labels(code)
+        self.row, self.h = np.nonzero((code[:, :-1] >= 0) & (code[:, 1:] >= 0))
+        self.agent, self.new = agent[self.row], new[self.row]
+        self.fold = self.row % 2 == 0
+        self.spell = self.h * min(SPELLS, code.shape[1] - 1) // (code.shape[1] - 1) if aligned else 0 * self.h
+
+    def told(self, code: Labels, side: Labels, rows: NDArray[np.bool_]) -> Floats:
+        """(3, m): by how much the log-probability of the next state, the one before and the agent rises for moves
+        `rows`, if the side (n, H) of observations is known."""
+        row, h, agent, S = self.row[rows], self.h[rows], self.agent[rows], self.S
+        before, after, first, second = code[row, h], code[row, h + 1], side[row, h], side[row, h + 1]
+        out = np.zeros((3, len(row)))
+        for i, (target, own, part) in enumerate(((after, before, first), (before, after, second))):
+            coarse = (self.spell[rows] * self.K + agent) * S + own
+            for learn in (self.fold[rows], ~self.fold[rows]):
+                out[i, ~learn] = _gain(target, coarse, coarse * 2 + part, learn, S)[~learn]
+        coarse, learn = before * S + after, ~self.new[rows]
+        out[2, ~learn] = _gain(agent, coarse, coarse * 2 + first, learn, self.K)[~learn]
+        return out
+
+    def closed(self, half: Labels, visits: Ints) -> tuple[Floats, Floats, tuple[int, ...]]:
+        """The states' share of what they and halves (n, H) tell, how likely that is by chance, and states that look
+        like two."""
+        from craftrl.core.partition import driven  # compiles, which is dear to import
+
+        every, new = np.ones(len(self.row), dtype=bool), self.new
+        before, after = self.code[self.row, self.h], self.code[self.row, self.h + 1]
+        told, by_states = self.told(self.code, half, every), np.zeros(3)
+        for i, (target, own) in enumerate(((after, before), (before, after))):
+            for learn in (self.fold, ~self.fold):
+                by_states[i] += _gain(target, self.agent, self.agent * self.S + own, learn, self.S)[~learn].sum()
+        by_states[2] = _gain(self.agent, 0 * before, before * self.S + after, ~new, self.K)[new].sum()
+
+        def tested(question: int, mine: NDArray[np.bool_]) -> tuple[float, float, float]:
+            """How likely moves `mine` are told so well by chance, over trajectories; nats for each, and in all."""
+            rows, row = np.unique(self.row[mine], return_inverse=True)
+            if len(rows) < 2:
+                return 1.0, 0.0, 0.0
+            nats = np.bincount(row, told[question, mine]).astype(np.float64)
+            return paired_p_value(nats), float(nats.sum() / mine.sum()), float(nats.sum())
+
+        questions = (before, every), (after, every), (before, new)
+        p_value, closed = np.ones(3), np.ones(3)
+        for i, (_, tried) in enumerate(questions):
+            p, _, nats = tested(i, tried)
+            p_value[i] = min(1.0, len(questions) * p)
+            if p_value[i] < CONTRADICTED:
+                closed[i] = max(by_states[i], 0.0) / (max(by_states[i], 0.0) + nats)
+        two = []
+        common = np.flatnonzero(visits >= max(LEAST_VISITS, LEAST_SHARE * visits.sum()))
+        for s in common:
+            found = [tested(i, tried & (own == s)) for i, (own, tried) in enumerate(questions)]
+            differ = any(p * len(found) * len(common) < CONTRADICTED and each > TWO for p, each, _ in found)
+            if differ or driven(self.code, np.where(self.code == s, half, -1), self.S) > ENOUGH:
+                two.append(int(s))
+        return closed, p_value, tuple(two)
+
+    def alike(self, z: Floats, visits: Ints) -> tuple[tuple[int, int], ...]:
+        """Pairs of states that nothing tells apart, of those whose embeddings z (n, H, d) are nearest."""
+        from craftrl.core.partition import driven
+
+        seen = np.flatnonzero(visits >= LEAST_VISITS)
+        if len(seen) < 2:
+            return ()
+        centres = np.stack([z[self.code == s].mean(axis=0) for s in seen])
+        near = cKDTree(centres).query(centres, min(3, len(seen)))[1][:, 1:]
+        found = []
+        at = [(self.code == s).any(axis=0) for s in seen]
+        pairs = {(min(i, j), max(i, j)) for i, others in enumerate(near.tolist()) for j in others}
+        for i, j in pairs:
+            a, b = int(seen[i]), int(seen[j])
+            if not (at[i] & at[j]).any():  # of different steps, where each has its own
+                continue
+            code = np.where(self.code == b, a, self.code)
+            both = (code[self.row, self.h] == a) | (code[self.row, self.h + 1] == a)
+            side = np.where(self.code == b, 1, 0)
+            nats = self.told(code, side, both).sum()
+            if nats < ENOUGH and driven(code, np.where(code == a, side, -1), self.S) < ENOUGH:
+                found.append((a, b))
+        return tuple(sorted(found))
 
 
-def _main_directions(profile: Floats) -> Floats:
-    """Profiles (n, d) in their main directions (n, at most 12)."""
-    centred = profile - profile.mean(axis=0)
-    _, size, axes = np.linalg.svd(centred, full_matrices=False)
-    kept = (size > SMALL * size[0]) & (np.arange(len(size)) < DIRECTIONS)
-    return np.asarray(centred @ axes[kept | (np.arange(len(size)) == 0)].T)
+def _gain(target: Labels, coarse: Labels, fine: Labels, learn: NDArray[np.bool_], n_target: int) -> Floats:
+    """(m,): the log-probability of a target given a fine label less that given a coarse one, by tables counted where
+    `learn`; the fine table is drawn to the coarse one, and that to the target's shares."""
+
+    def counted(label: Labels) -> tuple[Floats, Floats]:
+        each = np.bincount(label[learn] * n_target + target[learn], minlength=int(label.max(initial=0) + 1) * n_target)
+        return each[label * n_target + target], each.reshape(-1, n_target).sum(axis=1)[label]
+
+    often = np.bincount(target[learn], minlength=n_target)[target]
+    shares = (often + 1) / (learn.sum() + n_target)
+    hits, total = counted(coarse)
+    by_coarse = (hits + BASE * shares) / (total + BASE)
+    hits, total = counted(fine)
+    return np.log((hits + PRIOR * by_coarse) / (total + PRIOR)) - np.log(by_coarse)
 
 
-def _read(profile: Floats, code: Ints, fold: Ints) -> Ints:
-    """The states (n,) that the profiles say: a linear discriminant that did not learn from the row.
+def _cut(z: Floats) -> tuple[Floats, float]:
+    """The plane, its normal (d,) and offset, that parts embeddings (m, d) by two means."""
+    from sklearn.cluster import KMeans  # dear to import
 
-    All states count alike, so that a rare one is not lost to a common one with the same profile. One with a handful of
-    observations is read as another.
-    """
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # dear to import
-
-    read = np.zeros(len(code), dtype=np.int64)
-    for one in (0, 1):
-        names = np.flatnonzero(tally(code[fold != one]) >= LEARNED)
-        learned = (fold != one) & np.isin(code, names)
-        if len(names) < 2 or not profile[learned].std():
-            read[fold == one] = names[0] if len(names) else 0
-            continue
-        rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=np.full(len(names), 1 / len(names)))
-        read[fold == one] = rule.fit(profile[learned], code[learned]).predict(profile[fold == one])
-    return read
+    if len(np.unique(z, axis=0)) < 2:
+        return np.zeros(z.shape[1]), np.inf
+    a, b = KMeans(2, n_init=3, random_state=0).fit(z).cluster_centers_
+    return b - a, float((b - a) @ (a + b) / 2)
 
 
-def _cut_in_two(profile: Floats) -> NDArray[np.bool_]:
-    """Which profiles (n, d) lie beyond the best cut in two along their first direction, by two means."""
-    if len(profile) < 2:
-        return np.zeros(len(profile), dtype=bool)
-    off = profile - profile.mean(axis=0)
-    along = off @ np.linalg.svd(off, full_matrices=False)[2][0]
-    order, n = np.sort(along), np.arange(1, len(along))
-    before = np.cumsum(order)[:-1]  # the sum of all is 0
-    return np.asarray(along > order[np.argmax(before**2 / n + before**2 / n[::-1])])
-
-
-def _closure(own: Ints, other: Ints, agent: Ints, probe: Ints) -> tuple[float, float]:
-    """ln p and nats of how far the neighbouring state `other` depends on a probe (n,), given (own, agent).
-
-    As in `craftrl.diagnostics.tests`. Unknown states (-1) are left out.
-    """
-    sizes = [n_labels(label) for label in (agent, own, other, probe)]
-    cell = paired(paired(paired(agent, own, sizes[1]), other, sizes[2]), probe, sizes[3])
-    if not (cell >= 0).any():
-        return 0.0, 0.0
-    tables = tally(cell, int(np.prod(sizes))).reshape(-1, 1, sizes[3])
-    log_p, nats = dependence(tables, np.repeat(np.arange(sizes[0] * sizes[1]), sizes[2]))
-    return float(log_p[0]), max(float(nats[0]), 0.0)
-
-
-def _foretold(own: Ints, other: Ints, agent: Ints) -> float:
-    """What the state tells of the neighbouring one given the agent, in nats, less what chance gives."""
-    from sklearn.metrics import mutual_info_score  # dear to import
-
-    there = (own >= 0) & (other >= 0)
-    total = 0.0
-    for k in np.unique(agent[there]):
-        mine = there & (agent == k)
-        free = (len(np.unique(own[mine])) - 1) * (len(np.unique(other[mine])) - 1)
-        total += mine.sum() * mutual_info_score(own[mine], other[mine]) - free / 2
-    return max(float(total), 0.0) / max(int(there.sum()), 1)
+def _readable(z: Floats, code: Labels, labels: Labels, new: NDArray[np.bool_]) -> tuple[float, tuple[int, float]]:
+    """The share of observations of new trajectories that the encoder, and the nearest embeddings of others, give the
+    state of `labels`; and the state for which that is least."""
+    known, asked = (code >= 0) & ~new[:, None], (code >= 0) & new[:, None]
+    _, near = cKDTree(z[known]).query(z[asked], min(NEIGHBOURS, int(known.sum())))
+    votes = np.zeros((int(asked.sum()), n_labels(code)))
+    for column in np.reshape(near, (len(votes), -1)).T:
+        votes[np.arange(len(votes)), code[known][column]] += 1
+    own = labels[asked]
+    right = (votes.argmax(axis=1) == own) & (code[asked] == own)
+    worst = -1, 1.0
+    for s in np.unique(own):
+        n, share = int((own == s).sum()), float(right[own == s].mean())
+        if n >= LEAST_VISITS and share < worst[1] and bdtrc(round(n * (1 - share)) - 1, n, 1 - READ) < SURE:
+            worst = int(s), share
+    return float(right.mean()), worst

@@ -41,6 +41,8 @@ def record(
     with DatasetWriter(path, run=f"collect {tau.digest()}", notes={"collected": True}) as writer:
         for i in range(tau.n):
             length = int(tau.lengths[i])
-            known = {"actions": truth.actions[i, : length - 1], "states": truth.states[i, :length]}
-            writer.append(tau.names[tau.agent[i]], tau.episode(i), source="collect", start=i, **known)
+            actions, states = truth.actions[i, : length - 1], truth.states[i, :length]
+            writer.append(
+                tau.names[tau.agent[i]], tau.episode(i), source="collect", start=i, actions=actions, states=states
+            )
     return collection

@@ -20,6 +20,7 @@ from craftrl.core.encoders import Encoder
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.inputs import as_trajectories
 from craftrl.data.ranks import speaks
+from craftrl.data.windows import pieces
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 
 __all__ = ["ByStep", "Learner", "Trajectories"]
@@ -71,12 +72,18 @@ class Learner(TransformerMixin, BaseEstimator):
         tau = as_trajectories(x, len(self.obs_shape_))
         if tau.n == 0:
             raise InvalidDataError("There must be trajectories to name the states of; none was given.")
-        H = tau.H if hasattr(self, "encoder_") else min(tau.H, len(self.encoders_))
-        if tau.H > H and not cut:
+        H = min(tau.H, len(self.encoders_))
+        if tau.H > H and not cut and not hasattr(self, "encoder_"):
             raise InvalidDataError(
                 f"Trajectories must have at most {H} steps, as those fitted; longer ones were given; cut them, or fit "
                 "with stationary=True."
             )
+        if hasattr(self, "encoder_"):
+            short = pieces(tau)
+            found, there = np.full((short.tau.n, short.tau.H), -1), np.arange(short.tau.H) < short.tau.lengths[:, None]
+            for rows, block in short.tau.blocks():
+                found[rows][there[rows]] = self.encode(block[there[rows]])
+            return short.put_back(found, tau)
         states = np.full((tau.n, tau.H), -1)
         for rows, block in tau.blocks():
             for h in range(1, H + 1):

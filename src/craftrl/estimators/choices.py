@@ -72,8 +72,11 @@ def choose_oracle(given: object, tau: TrajectoryDataset) -> tuple[Oracle, tuple[
 
 def one_encoder_for(oracle: Oracle, tau: TrajectoryDataset) -> Choice:
     """Whether one encoder serves all steps, unless the user says."""
-    if len(tau.obs_shape) == 3 and oracle.shares_over_time:
-        return Choice("stationary", True, "images mean the same at every step.")
+    if not tau.aligned:
+        return Choice("stationary", True, "windows are cut from anywhere, so that no step is like another.")
+    if oracle.shares_over_time:
+        why = "an observation is taken to mean the same at every step, so that all steps teach one encoder."
+        return Choice("stationary", True, why)
     return Choice("stationary", False, "each step has an encoder of its own, as in the paper.")
 
 

@@ -5,6 +5,7 @@ Paper: Algorithm 2
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Literal, Self, cast
 
@@ -12,29 +13,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 
-from craftrl.arguments import check_choice, check_whole, shown
+from craftrl.arguments import check_choice, check_kind, check_whole, shown
 from craftrl.arrays import Floats
-from craftrl.core.craft import CLUSTERERS, ClustererName
-from craftrl.core.encoders import ConstantEncoder, ValueEncoder
+from craftrl.core.encoders import ConstantEncoder, MergedEncoder, ValueEncoder
 from craftrl.core.grid import check_bound
-from craftrl.core.labels import Labels, n_labels
+from craftrl.core.labels import Labels, n_labels, renamed
 from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import COUPLINGS, Coupling, OracleCalls, PairFunction, PreparedOracle
 from craftrl.core.trace import Trace
-from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.inputs import Grouped, as_block, as_dataset
 from craftrl.data.labels import plain_array
+from craftrl.data.windows import Window, Windows, cut, taken, windows_again
 from craftrl.diagnostics import Diagnosis
+from craftrl.diagnostics.camera import camera_of
 from craftrl.diagnostics.diagnosis import MOST_RESAMPLES, diagnose
-from craftrl.diagnostics.findings import judged, warn
+from craftrl.diagnostics.findings import Evidence, judged, warn
 from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner, Trajectories
 from craftrl.estimators.bounds import BOUNDS
 from craftrl.estimators.choices import choose_oracle, one_encoder_for
 from craftrl.estimators.exact import Fitted, chain_grid, fit_by_step, fit_stationary
-from craftrl.estimators.learned import fit_learned
-from craftrl.estimators.matching import Matching
+from craftrl.estimators.learned import Partition, fit_embedded
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.finite import CONSTANT, CountingOracle, PreparedCounting, check_counting
 from craftrl.progress import shown_where
@@ -51,6 +52,9 @@ class CRAFT(Learner):
 
     Everything may be left out. Data and oracle then decide: the table in docs/choosing-bounds.md says what "auto"
     takes, `choices_` what was taken and why. `CRAFT.paper(...)` is Algorithm 2 to the letter.
+
+    Finite classes find states by Algorithm 2. Oracles that train, networks and classifiers, find them by the partition
+    of an embedding (docs/partition.md), which needs no bounds; with `stationary=False` and bounds, by Algorithm 2.
 
     Parameters
     ----------
@@ -71,29 +75,35 @@ class CRAFT(Learner):
         the paper. "chain": all steps at once, which needs a third of the data or so (docs/chain.md). "markov": a chain
         whose codes depend on nothing but the code before and the agent, as states do; it needs the least data
         (docs/markov.md). The last two need a finite class.
-    clusterer
-        How clusters are read off a spectrum of log-odds: "scan", the paper's scan over heavy bins, or "valleys" for
-        log-odds that scatter.
     relabel
         Whether the trajectories' states at h+1 are read off phi'_{h+1} once it is trained, rather than off the
         clusters. The paper does not: without it, a trajectory that falls between the clusters is lost for good.
     stationary
         True if an observation means the same at every step: then one encoder is learned for all of them, and
-        `encode(x)` needs no h.
+        `encode(x)` needs no h. "auto" takes it to be so for oracles that train: with as much data, one encoder is more
+        accurate than one for each step.
     horizon
         How many steps are learned from; None for all. "auto" takes those that enough trajectories of every agent reach:
         50 of them, or half of its trajectories where it has fewer than 100.
+    window
+        Long recordings are learned from in windows of at most so many neighbouring frames, which do not cross cuts in
+        the picture; None for trajectories as they are. "auto" cuts windows of 20 where some agent's trajectories are
+        longer than they are many. One encoder for all steps is then learned.
+    partition
+        How oracles that train divide embeddings into states; None for `Partition()`.
 
     Attributes
     ----------
     encoders_, n_states_
         phi'_h and |S_h|, indexed from h = 1.
-    encoder_, n_states_total_, matching_
-        With one encoder for all steps: the encoder, how many states it tells apart and, for oracles that train, how
-        the states of the steps were matched; `n_states_[h]` then counts those that trajectories are in at h.
+    encoder_, n_states_total_
+        With one encoder for all steps: the encoder, and how many states it tells apart; `n_states_[h]` then counts
+        those that trajectories are in at h.
+    rounds_, merges_
+        Of oracles that train: how the states were found, a tuple (change, gain in nats, number of states) for each
+        round; and with one encoder for all steps, what it would cost in nats to join states (`states_at`).
     labels_
         int (n, H): the state of every trajectory at every step, in the order given, -1 where it was left unassigned.
-        With one trained encoder for all steps, observations that their neighbours show to be misread are corrected.
     choices_
         What was left to the library: `Choice` records, each a sentence when printed.
     oracle_, bounds_
@@ -102,6 +112,8 @@ class CRAFT(Learner):
         Everything that was decided on the way; `trace_[h]` is iteration h of Line 7.
     f_
         f_1..f_{H-1} for new data, which `log_odds` reads; None where the oracle does not keep them.
+    windows_
+        Where windows were cut, int (m, 3): the trajectory of each as given, its first frame, and how many it has.
     agents_, data_
         The agents as they were called in the labels; sizes, type and fingerprint of the data.
 
@@ -116,8 +128,10 @@ class CRAFT(Learner):
     """
 
     labels_: NDArray[np.int64]
+    windows_: NDArray[np.int64]
     n_states_total_: int
-    matching_: Matching
+    rounds_: tuple[tuple[str, float, int], ...]
+    merges_: tuple[tuple[Labels, float], ...]
     choices_: tuple[Choice, ...]
     trace_: Trace
     f_: PairFunction | None
@@ -130,31 +144,27 @@ class CRAFT(Learner):
         eta: float | Auto = "auto",
         nu: float | Auto = "auto",
         coupling: Coupling | Auto = "auto",
-        clusterer: ClustererName | Auto = "auto",
         relabel: bool | Auto = "auto",
         stationary: bool | Auto = "auto",
         horizon: int | Auto | None = "auto",
+        window: Window = "auto",
+        partition: Partition | None = None,
     ) -> None:
         self.oracle = oracle
         self.alpha = alpha
         self.eta = eta
         self.nu = nu
         self.coupling = coupling
-        self.clusterer = clusterer
         self.relabel = relabel
         self.stationary = stationary
         self.horizon = horizon
+        self.window = window
+        self.partition = partition
 
     @classmethod
     def paper(cls, oracle: Oracle | str = "coordinates", *, alpha: float, eta: float, nu: float) -> Self:
         """Algorithm 2 to the letter: known bounds, each step's encoders by themselves, the scan, no relabelling."""
-        letter = {
-            "coupling": "independent",
-            "clusterer": "scan",
-            "relabel": False,
-            "stationary": False,
-            "horizon": None,
-        }
+        letter = {"coupling": "independent", "relabel": False, "stationary": False, "horizon": None, "window": None}
         return cls(oracle, alpha=alpha, eta=eta, nu=nu).set_params(**letter)
 
     def fit(self, x: Trajectories, agent: ArrayLike | None = None, *, start: Start = None) -> Self:
@@ -163,8 +173,9 @@ class CRAFT(Learner):
         x      trajectories (n, H, *obs) with the agent of each in `agent` (n,); or a list with one such array per
                agent; lists of episodes where lengths differ; a `TrajectoryDataset`, or the path of one
         agent  names or numbers, one per trajectory; left out where x says so itself
-        start  names or numbers, one per trajectory: those with one name begin in one state. "find" lets the oracle find
-               out. Left out, all begin in one, and `fit` warns where the data speaks against it (docs/starts.md)
+        start  for Algorithm 2: names or numbers, one per trajectory; those with one name begin in one state. "find"
+               lets a finite class find out. Left out, all begin in one, and `fit` warns where the data speaks against
+               it (docs/starts.md). The partition of an embedding needs none
         """
         self.check_parameters()
         return self._learn(as_dataset(x, agent), start, tested=True)
@@ -178,9 +189,16 @@ class CRAFT(Learner):
             if not isinstance(value, str):
                 check_bound(name, value)
         check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
-        check_choice("clusterer", self.clusterer, ("auto", *CLUSTERERS))
+        check_kind("partition", self.partition, (Partition, type(None)), "a Partition or None")
         if self.horizon is not None and not (isinstance(self.horizon, str) and self.horizon == "auto"):
             check_whole("horizon", self.horizon, 2, advice="or 'auto', or None for all steps")
+        if self.window is not None and not (isinstance(self.window, str) and self.window == "auto"):
+            check_whole("window", self.window, 2, advice="or 'auto', or None for trajectories as they are")
+            if self.stationary is False:
+                raise InvalidParameterError(
+                    f"Windows need one encoder for all steps; window = {self.window} and stationary = False were "
+                    "given; leave one of them out."
+                )
         for name in ("relabel", "stationary"):
             value = getattr(self, name)
             if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
@@ -188,9 +206,7 @@ class CRAFT(Learner):
 
     def _learn(self, data: Grouped, start: Start, tested: bool) -> Self:
         """`fit` on data in one form; `tested`: whether what was learned is tested, and warned of."""
-        H = data.tau.well_reached() if self.horizon == "auto" else self.horizon or data.tau.H
-        cut = () if H == data.tau.H else (Choice("horizon", H, "few trajectories of some agent are longer."),)
-        data = replace(data, tau=data.tau.first_steps(H))
+        given, data, windows, cut = data, *self._steps(data, start)
         tau = data.tau
         if tau.K > MOST_AGENTS:
             raise InvalidDataError(
@@ -200,46 +216,74 @@ class CRAFT(Learner):
         oracle, chosen = choose_oracle(self.oracle, tau)
         with shown_where(oracle.shows(), tau.H):
             prepared = oracle.prepare(tau)
-            ask = OracleCalls(remember=isinstance(prepared, PreparedLearned))
+            ask = OracleCalls()
             reading = self._reading(oracle, prepared)
             starts, found = _starts(start, data, prepared, ask)
             known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
-            how = known, reading.coupling, reading.clusterer, reading.relabel, starts, ask
-            shared, tests, one_start = None, None, None
+            how = known, reading.coupling, reading.relabel, starts, ask
+            found_states, tests, one_start = None, None, None
             if isinstance(prepared, PreparedCounting):
                 prepared = prepared if starts is None else prepared.from_any_start()
                 fitted = fit_stationary(prepared, known, ask) if reading.stationary else fit_by_step(prepared, *how)
+            elif reading.stationary or (isinstance(prepared, PreparedLearned) and not known):
+                divided = self.partition or Partition()
+                fitted, found_states = fit_embedded(prepared, known, reading.coupling, reading.stationary, ask, divided)
             else:
-                fitted, shared = fit_learned(prepared, *how, stationary=reading.stationary)
+                fitted = fit_by_step(prepared, *how)
             result, trace = fitted.result, fitted.result.trace
             if tested:
                 if isinstance(prepared, PreparedCounting):
                     tests = _state_tests(prepared, fitted, reading.coupling)
                     if starts is None and fitted.encoder is None:  # else nothing rests on one start
                         one_start = ask("start", prepared.test_start)
-                elif isinstance(prepared, PreparedLearned) and starts is None:
-                    one_start = ask("start", prepared.test_start)
                 one = fitted.encoder is not None
                 by_step = isinstance(prepared, PreparedCounting) and reading.coupling == "independent" and not one
-                trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step, one)
+                partition = None if found_states is None else Evidence(found_states.evidence, fitted.taught)
+                trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step, one, partition)
+                seen = camera_of(tau, result.labels) if isinstance(prepared, PreparedLearned) else None
+                if seen is not None and (differs := seen.finding()) is not None:
+                    trace = replace(trace, findings=(*trace.findings, differs))
         # Everything is learned: only now are earlier results replaced.
-        for name in ("encoder_", "n_states_total_", "matching_"):
+        for name in ("encoder_", "n_states_total_", "rounds_", "merges_", "windows_"):
             if hasattr(self, name):
                 delattr(self, name)
         self.oracle_, self.bounds_ = oracle, fitted.bounds
         self.agents_, self.obs_shape_, self.data_ = data.names, tau.obs_shape, data.described()
         self.labels_, self.encoders_ = data.as_given(result.labels), ByStep(result.encoders)
+        if windows is not None:
+            self.windows_ = np.column_stack([given.rows[windows.of], windows.begin, tau.lengths])
+            self.labels_ = given.as_given(windows.put_back(result.labels, given.tau, fitted.encoder))
         self.n_states_ = ByStep(result.n_states)
         if fitted.encoder is not None:
             self.encoder_, self.n_states_total_ = fitted.encoder, n_labels(fitted.codes)
-        if shared is not None:
-            self.n_states_, self.n_states_total_ = ByStep(shared.n_at.tolist()), shared.n_states
-            self.matching_ = replace(shared.matching, labels=data.as_given(shared.matching.labels))
+        if found_states is not None:
+            self.rounds_ = found_states.rounds
+            if fitted.encoder is not None:
+                self.merges_ = found_states.merges
         self.f_ = result.f
         self.trace_ = replace(trace, oracle_use=ask.use)
-        self.choices_ = (*chosen, *cut, *fitted.choices, *reading.choices, *found)
+        read = reading.choices
+        if found_states is not None:  # neither coupling nor relabelling has a part in a partition
+            read = tuple(choice for choice in read if choice.parameter == "stationary")
+        self.choices_ = (*chosen, *cut, *fitted.choices, *read, *found)
         warn(self.trace_.findings, stacklevel=3)
         return self
+
+    def _steps(self, data: Grouped, start: Start) -> tuple[Grouped, Windows | None, tuple[Choice, ...]]:
+        """The data with the steps to learn from, or in windows, and what was chosen."""
+        tau = data.tau.first_steps(self.horizon or data.tau.H) if self.horizon != "auto" else data.tau
+        may = self.stationary is not False and (start is None or self.window != "auto")
+        if (windows := cut(tau, self.window) if may else None) is not None:
+            chosen: tuple[Choice, ...] = ()
+            if self.window == "auto":
+                chosen = (Choice("window", windows.tau.H, windows.why),)
+            if windows.n_cuts:
+                why = "the whole picture changes there as it does at no other step; windows do not cross it."
+                chosen += (Choice("cuts", windows.n_cuts, why),)
+            return Grouped(windows.tau, np.arange(windows.tau.n), data.names), windows, chosen
+        H = data.tau.well_reached() if self.horizon == "auto" and tau.aligned else tau.H
+        chosen = () if H == tau.H else (Choice("horizon", H, "few trajectories of some agent are longer."),)
+        return replace(data, tau=tau.first_steps(H)), None, chosen
 
     def _reading(self, oracle: Oracle, prepared: PreparedOracle) -> _Reading:
         """How the oracle's answers are read: what the user says, else what suits the oracle and the data."""
@@ -251,7 +295,6 @@ class CRAFT(Learner):
         taken = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
         return _Reading(
             cast(Coupling, taken["coupling"]),
-            cast(ClustererName, taken["clusterer"]),
             bool(taken["relabel"]),
             bool(taken["stationary"]),
             tuple(asked.values()),
@@ -274,6 +317,61 @@ class CRAFT(Learner):
         block, there = as_block(x, len(self.encoders_), self.obs_shape_)
         block = self._as_fitted(block) if hasattr(self.encoders_[1], "trunk") else block
         return np.where(there[:, 1:, None], self.f_(block), np.nan)
+
+    def embed(self, x: ArrayLike) -> Floats:
+        """phi(x): the numbers in which states were looked for, (n, d) of observations x (n, *obs).
+
+        Of trajectories (n, H, *obs) they are (n, H, d). Networks with one encoder for all steps have such an embedding.
+        """
+        self._check_fitted()
+        phi = getattr(getattr(self, "encoder_", None), "embed", None)
+        if phi is None:
+            raise InvalidParameterError(
+                f"embed needs a network with one encoder for all steps; {type(self.oracle_).__name__} has made "
+                f"{'one encoder that has no embedding' if hasattr(self, 'encoder_') else 'an encoder for each step'}; "
+                "fit with oracle='network' and stationary=True."
+            )
+        array = as_observations(x, "x")
+        places = array.shape[: array.ndim - len(self.obs_shape_)]
+        if len(places) not in (1, 2) or array.shape[len(places) :] != self.obs_shape_:
+            wanted = ", ".join(map(str, self.obs_shape_))
+            raise InvalidDataError(
+                f"x must have shape (n, {wanted}) or (n, H, {wanted}), as in the data fitted; shape {array.shape} was "
+                "given; crop, resize or convert the observations."
+            )
+        z = phi(self._as_fitted(array.reshape(-1, *self.obs_shape_)))
+        return np.asarray(z, dtype=np.float64).reshape(*places, -1)
+
+    def states_at(self, k: int) -> Self:
+        """The same model with k states: those that differ least are one, in the order of `merges_`.
+
+        Returned is a fitted model of its own, which names states, is saved and reported as any other.
+        """
+        self._check_fitted()
+        if not hasattr(self, "merges_"):
+            raise InvalidParameterError(
+                "states_at needs a model that knows what joining states costs; this one does not; fit an oracle that "
+                "trains, such as a network, with stationary=True."
+            )
+        n = self.n_states_total_
+        check_whole("k", k, 1, n, f"{n} states were found, and none can be added afterwards")
+        model = copy(self)
+        if k == n:
+            return model
+        at = next(i for i, (state_of, _) in enumerate(self.merges_) if n_labels(state_of) == k)
+        state_of, cost = self.merges_[at]
+        first = np.unique(state_of, return_index=True)[1]  # a state of each of the new ones
+        model.labels_ = renamed(self.labels_, state_of)
+        model.encoder_ = MergedEncoder(self.encoder_, state_of)
+        model.encoders_ = ByStep([model.encoder_] * len(self.encoders_))
+        model.n_states_ = ByStep(len(np.unique(column[column >= 0])) for column in model.labels_.T)
+        model.n_states_total_ = int(k)
+        model.merges_ = tuple((further[first], nats - cost) for further, nats in self.merges_[at + 1 :])
+        model.trace_ = self.trace_.merged(state_of, model.labels_)
+        why = f"asked for afterwards; {n} were found, and joining them costs {cost:.0f} nats."
+        others = tuple(choice for choice in self.choices_ if choice.parameter != "states")
+        model.choices_ = (*others, Choice("states", int(k), why))
+        return model
 
     def diagnose(
         self,
@@ -301,7 +399,7 @@ class CRAFT(Learner):
             check_whole("n_resamples", n_resamples, 0, MOST_RESAMPLES)
         if probe is not None:
             check_counting(probe, "diagnose")
-        data = self.steps_fitted(as_dataset(x, agent))
+        data, labels = self.steps_fitted(given := as_dataset(x, agent)), self.labels_fitted()
         if (n, H) != (data.tau.n, data.tau.H) or self.obs_shape_ != data.tau.obs_shape:
             raise InvalidDataError(
                 f"The data must be that which the model was fitted to, {n} trajectories of {H} steps; {data.tau} was "
@@ -310,7 +408,7 @@ class CRAFT(Learner):
         return diagnose(
             tuple(self.encoders_),
             np.array(list(self.n_states_)),
-            data.as_grouped(self.labels_),
+            labels if hasattr(self, "windows_") else given.as_grouped(labels),
             self.trace_,
             data.tau,
             self._refit,
@@ -328,18 +426,25 @@ class CRAFT(Learner):
         return summary(self)
 
     def sizes_fitted(self) -> tuple[int, int]:
-        """How many trajectories the model was fitted to, and how many steps they have."""
+        """How many trajectories, or windows, the model was fitted to, and how many steps they have."""
         self._check_fitted()
-        return self.labels_.shape[0], self.labels_.shape[1]
+        return len(self.windows_) if hasattr(self, "windows_") else len(self.labels_), len(self.encoders_)
 
     def steps_fitted(self, data: Grouped) -> Grouped:
-        """Data with the steps that were learned from, where it has more."""
+        """Data with the steps that were learned from, where it has more; or in the windows that were."""
+        if hasattr(self, "windows_"):
+            tau = windows_again(data.tau, np.argsort(data.rows), self.windows_, self.labels_.shape)
+            return Grouped(tau, np.arange(tau.n), data.names)
         H = len(self.encoders_)
         return data if data.tau.H <= H else replace(data, tau=data.tau.first_steps(H))
 
+    def labels_fitted(self) -> Labels:
+        """`labels_` with the sizes of the data fitted: those of the windows, where these were cut."""
+        return taken(self.labels_, self.windows_, len(self.encoders_)) if hasattr(self, "windows_") else self.labels_
+
     def _refit(self, sample: TrajectoryDataset) -> CRAFT:
         """The same on other data, at the bounds and with the oracle that were used."""
-        known = {name: getattr(self.bounds_, name) for name in BOUNDS}
+        known = {} if hasattr(self, "rounds_") else {name: getattr(self.bounds_, name) for name in BOUNDS}
         again = clone(self).set_params(oracle=clone(self.oracle_), horizon=None, **known)
         # Where starts were given, those of a sample are read off.
         several = self.n_states_[1] > 1 and not hasattr(self, "encoder_")
@@ -352,7 +457,6 @@ class _Reading:
     """How an oracle's answers are read, and what of that was left to the library."""
 
     coupling: Coupling
-    clusterer: ClustererName
     relabel: bool
     stationary: bool
     choices: tuple[Choice, ...]
@@ -365,14 +469,12 @@ def _starts(
     if start is None:
         return None, ()
     if isinstance(start, str) and start == "find":
-        numbers: Labels | None = None
-        if isinstance(prepared, (PreparedCounting, PreparedLearned)):
-            numbers = ask("starts", prepared.find_starts)
-        if numbers is None:
+        if not isinstance(prepared, PreparedCounting):
             raise InvalidParameterError(
-                f"start='find' needs an oracle that can group first observations; {type(prepared).__name__} cannot; "
-                "name the starts yourself."
+                f"start='find' needs a finite class; {type(prepared).__name__} has none; leave start out, as oracles "
+                "that train need none, or name the starts yourself."
             )
+        numbers = ask("starts", prepared.find_starts)
         why = "so many groups of first observations differ in their log-odds beside any second one."
         return numbers if n_labels(numbers) > 1 else None, (Choice("start", n_labels(numbers), why),)
     array = plain_array(start)

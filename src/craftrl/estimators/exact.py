@@ -1,10 +1,11 @@
-"""Fits of finite classes: Algorithm 2 with bounds that are given or chosen, and one encoder for all steps.
+"""Fits by Algorithm 2, with bounds that are given or chosen; and finite classes with one encoder for all steps.
 
 Bounds are chosen by the encoders that come out: of the settings tried, the one whose encoders tell the agents apart
-best and leave least out (`PreparedCounting.beyond_losses`). For `stationary=True` nothing is searched: one encoder
-serves all steps, and the class is finite, so each is scored in that way, and the best one's values are the states.
+best and, for finite classes, leave least out (`PreparedCounting.beyond_losses`). For `stationary=True` nothing is
+searched: one encoder serves all steps, and the class is finite, so each is scored in that way, and the best one's
+values are the states.
 
-Paper: Algorithm 2, for finite hypothesis classes
+Paper: Algorithm 2
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.craft import Bounds, ClustererName, Result, craft
+from craftrl.core.craft import Bounds, Result, craft
 from craftrl.core.encoders import Encoder, ValueEncoder
 from craftrl.core.evidence import shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
-from craftrl.core.oracle import Coupling, OracleCalls
+from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, OracleCalls, PreparedOracle
 from craftrl.core.trace import Cluster, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
@@ -30,10 +31,11 @@ from craftrl.oracles.base import Choice
 from craftrl.oracles.finite import CONSTANT, PreparedCounting
 from craftrl.progress import tell
 
-__all__ = ["Fitted", "chain_grid", "fit_by_step", "fit_stationary"]
+__all__ = ["Fitted", "chain_grid", "fit_by_step", "fit_stationary", "recorded"]
 
 ALPHA, ETA = 0.25, 0.05  # of the grid on which encoders are compared
 PROMISING = 8  # encoders that are tested for what their values leave out
+SPAN = (5, 95)  # percentiles of the log-odds of a move that its cluster spans
 ONE_START = 5.0  # nats, and as many as the choice among all encoders may be worth by chance
 
 
@@ -46,6 +48,7 @@ class Fitted:
     choices  what was left to the library
     codes    int (n, H): what the encoders say of every trajectory, -1 where one is over
     encoder  the one for all steps, None where each step has its own
+    taught   of what log-odds say, the share that the embedding explains in which states were found; None without one
     """
 
     result: Result
@@ -53,13 +56,13 @@ class Fitted:
     choices: tuple[Choice, ...]
     codes: Labels
     encoder: Encoder | None = None
+    taught: float | None = None
 
 
 def fit_by_step(
-    prepared: PreparedCounting,
+    prepared: PreparedOracle,
     known: Mapping[str, float],
     coupling: Coupling,
-    clusterer: ClustererName,
     relabel: bool,
     start: Labels | None,
     ask: OracleCalls,
@@ -78,7 +81,7 @@ def fit_by_step(
             continue
         tell("run")
         tried += 1
-        run = craft(prepared, bounds, coupling=coupling, clusterer=clusterer, relabel=relabel, start=start, ask=ask)
+        run = craft(prepared, bounds, coupling=coupling, relabel=relabel, start=start, ask=ask)
         codes = np.empty((tau.H, tau.n), dtype=np.int32)
         for h, encoder in enumerate(run.encoders, start=1):
             codes[h - 1] = ask("reading", prepared.read, encoder, h)
@@ -89,7 +92,7 @@ def fit_by_step(
         score = round(nats, 6), _unnamed(codes, run.n_states)  # equal encoders tie, whatever their states are called
         if score < best:
             best, found = score, Fitted(run, bounds, (), codes.T)
-        chain = [run.trace.models[0].i, *(model.j for model in run.trace.models)]
+        chain = [*(model.i for model in run.trace.models[:1]), *(model.j for model in run.trace.models)]
         if score[1] == 0 and coupling != "independent" and path == chain:
             break  # these encoders are the best chain there is, and their values the states
         if len(run.trace.outcomes().get("too many states", ())) > tau.H / 2:
@@ -138,13 +141,14 @@ def fit_stationary(prepared: PreparedCounting, known: Mapping[str, float], ask: 
     bounds = settings(tau, known)[0]
     because = "with stationary=True bounds decide nothing but the grid on which log-odds are shown."
     choices = [Choice(name, getattr(bounds, name), because) for name in BOUNDS if name not in known]
-    result = _as_recorded(prepared, index, labels, bounds, encoder)
+    f = prepared.evaluated([(index, index)] * (tau.H - 1), Grid.from_bounds(bounds.alpha, bounds.eta), one_encoder=True)
+    result = recorded(f, labels, bounds, [EncoderFit(encoder, 0.0)] * tau.H, tau, one_encoder=True)
     return Fitted(result, bounds, (Choice("encoder", index, why), *choices), labels, encoder)
 
 
-def _left_out(path: Sequence[int], prepared: PreparedCounting) -> float:
-    """What codes owe beyond their losses, in nats; 0 where counting it would take too long."""
-    if prepared.affordable("markov") is not None:
+def _left_out(path: Sequence[int], prepared: PreparedOracle) -> float:
+    """What codes of a finite class owe beyond their losses, in nats; 0 where counting it would take too long."""
+    if not isinstance(prepared, PreparedCounting) or prepared.affordable("markov") is not None:
         return 0.0
     return prepared.beyond_losses(path, chain_grid(prepared.tau))
 
@@ -154,26 +158,32 @@ def chain_grid(tau: TrajectoryDataset) -> Grid:
     return Grid.from_bounds(ALPHA, eta_beside(tau, ETA))
 
 
-def _as_recorded(
-    prepared: PreparedCounting, index: int, labels: NDArray[np.int64], bounds: Bounds, encoder: Encoder
+def recorded(
+    f: LogOdds,
+    labels: NDArray[np.int64],
+    bounds: Bounds,
+    fits: Sequence[EncoderFit],
+    tau: TrajectoryDataset,
+    one_encoder: bool,
 ) -> Result:
-    """The states that an encoder's values are, in the records of Algorithm 2: every move is a cluster of its own."""
-    tau = prepared.tau
+    """States of all steps in the records of Algorithm 2: every move is a cluster of its own, from bin to bin."""
     grid = Grid.from_bounds(bounds.alpha, bounds.eta)
-    f = prepared.evaluated([(index, index)] * (tau.H - 1), grid, one_encoder=True)
-    n_states = n_labels(labels)
+    in_all = n_labels(labels)
     steps = []
     for h in range(1, tau.H):
         before, after, bins = labels[:, h - 1], labels[:, h], f.bins[:, h - 1]
-        moves = tally(paired(before, after, n_states), n_states**2)
+        n_states, n_after = (in_all, in_all) if one_encoder else (n_labels(before), max(n_labels(after), 1))
+        there = (before >= 0) & (after >= 0)
+        move = paired(before, after, n_after)
         spectra = np.zeros((n_states, tau.K - 1, grid.size), dtype=np.int64)
+        np.add.at(spectra, (before[there, None], np.arange(tau.K - 1), bins[there]), 1)
         clusters = []
-        for move in np.flatnonzero(moves):
-            s, s_next = divmod(int(move), n_states)
-            at = bins[np.argmax((before == s) & (after == s_next))]
-            spectra[s, np.arange(tau.K - 1), at] += moves[move]
-            clusters.append(Cluster(s, tuple((int(j), int(j)) for j in at), int(moves[move]), s_next))
-        n_next = int((tally(after) > 0).sum())
+        for one in np.unique(move[there]):
+            at = np.percentile(bins[there & (move == one)], SPAN, axis=0, method="nearest").astype(int)
+            s, s_next = divmod(int(one), n_after)
+            spans = tuple((int(low), int(high)) for low, high in at.T)
+            clusters.append(Cluster(s, spans, int((there & (move == one)).sum()), s_next))
+        n_next = int((tally(after[after >= 0]) > 0).sum())
         steps.append(
             StepTrace(
                 h=h,
@@ -185,13 +195,13 @@ def _as_recorded(
                 assigned=1.0,
                 outcome="ok" if n_next > 1 else "one state",
                 f_loss=float(f.loss[h - 1]),
-                encoder_loss=0.0,
-                chance=shares_loss(tau.running(h + 1)),
+                encoder_loss=fits[h].loss / max(in_all if one_encoder else n_next, 1),
+                chance=shares_loss(tau.running(h + 1)) if f.chance is None else float(f.chance[h - 1]),
                 p_value=None if f.p_value is None else float(f.p_value[h - 1]),
             )
         )
-    n_starts = int((tally(labels[:, 0]) > 0).sum())
-    return Result((encoder,) * tau.H, labels, Trace(grid, tuple(steps), f.models), f.f, n_starts)
+    n_starts = int((tally(labels[labels[:, 0] >= 0, 0]) > 0).sum())
+    return Result(tuple(fit.encoder for fit in fits), labels, Trace(grid, tuple(steps), f.models), f.f, n_starts)
 
 
 def _unnamed(codes: Labels, n_states: Sequence[int]) -> float:

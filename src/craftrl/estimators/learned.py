@@ -1,209 +1,118 @@
-"""Fits of oracles that train: a search for bounds, and one encoder for all steps.
+"""Fits of oracles that train: log-odds, embedding, partition, encoder.
 
-Learned log-odds scatter, so that no setting of the bounds is right at once. The search begins at the best of several
-settings and halves or doubles one bound at a time, while the agents are told apart better. With `stationary=True` the
-states of all steps are then matched, and one encoder is trained on them (`sharing`).
+Neither bounds nor a start are needed. With one encoder for all steps (`stationary=True`), an embedding means the same
+at every step, and so does a state. Else embeddings carry h: they are moved apart by steps, so that no state is of two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from craftrl.core.craft import Bounds, ClustererName, Result, craft
-from craftrl.core.encoders import Encoder
-from craftrl.core.labels import Labels
+from craftrl.arguments import check_flag
+from craftrl.core.grid import Grid
+from craftrl.core.labels import Labels, n_labels, renamed
 from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import Coupling, OracleCalls, PreparedOracle
+from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.errors import InvalidParameterError
-from craftrl.estimators.bounds import BOUNDS, eta_beside, settings
-from craftrl.estimators.evidence import agents_evidence, chained_evidence, pair_tables
-from craftrl.estimators.exact import Fitted
-from craftrl.estimators.parting import part_fused
-from craftrl.estimators.sharing import Shared, Turn, share_over_time
+from craftrl.data.ranks import from_first
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.estimators.bounds import BOUNDS, settings
+from craftrl.estimators.exact import Fitted, recorded
 from craftrl.oracles.base import Choice
-from craftrl.progress import tell
 
-__all__ = ["Runs", "fit_learned"]
+if TYPE_CHECKING:
+    from craftrl.estimators.states import Found
 
-SAME = 1e-12  # losses that differ by less are equal
-ALPHAS = (1.0, 0.5)  # of the settings that a search begins with
-# Beyond these a bound says nothing: alpha is cut off at 1 in Line 1, eta = 1/2 leaves a single bin.
-LIMITS = {"alpha": (0.05, 1.0), "eta": (0.005, 0.45), "nu": (0.001, 0.8)}
+__all__ = ["Partition", "fit_embedded"]
+
+OBSERVATIONS = 100_000  # that the partition looks at, at most
+SAMPLE = 50  # trajectories that are looked at to see whether anything differs
+APART = 10.0  # between the embeddings of different steps, whose deviation is at most 1
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One run of CRAFT in a search, and how badly its encoders tell the agents apart.
+class Partition(Savable):
+    """How embeddings are divided into states; each part can be switched off.
 
-    result  None for a run that was given up, its loss then being infinite
+    smooth  whether misread observations are corrected by the moves before and after them
+    drives  whether states that predict agents and moves equally well are told apart by what the agents set in motion
     """
 
-    bounds: Bounds
-    result: Result | None
-    loss: float
+    smooth: bool = True
+    drives: bool = True
+
+    def __post_init__(self) -> None:
+        check_flag("smooth", self.smooth)
+        check_flag("drives", self.drives)
 
 
-class _GivenUp(Exception):
-    """A run of CRAFT that will not be the best of its search, and ends here."""
-
-
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """All runs of one fit.
-
-    known  the bounds that are given, by name; the others are chosen
-    """
-
-    prepared: PreparedOracle
-    known: Mapping[str, float]
-    coupling: Coupling
-    clusterer: ClustererName
-    relabel: bool
-    start: Labels | None
-    ask: OracleCalls
-
-    @property
-    def tau(self) -> TrajectoryDataset:
-        return self.prepared.tau
-
-    @property
-    def free(self) -> list[str]:
-        """The bounds to choose."""
-        return [name for name in BOUNDS if name not in self.known]
-
-    def run(self, bounds: Bounds, states: Labels | None = None, watch: _Watch | None = None) -> Result:
-        """Algorithm 2; with `states`, from these."""
-        tell("run")
-        return craft(
-            self.prepared,
-            bounds,
-            coupling=self.coupling,
-            clusterer=self.clusterer,
-            relabel=self.relabel,
-            start=self.start,
-            states=states,
-            each_step=watch,
-            ask=self.ask,
-        )
-
-    def tried(self) -> list[Tried]:
-        """One run with the bounds given; where some are free, all that a search made, the best first.
-
-        From the best of the first settings, one free bound at a time is halved or doubled while that lowers the loss.
-        Larger bounds win ties: a larger bound asks more of the data, and where both explain it equally well it is the
-        better guide. Each combination is tried once.
-        """
-        firsts = settings(self.tau, self.known, ALPHAS)
-        if not self.free:
-            return [Tried(firsts[0], self.run(firsts[0]), np.nan)]
-        reached = np.full(self.tau.H - 1, np.inf)
-        tried = {bounds: self._watched(bounds, reached, np.inf) for bounds in firsts}
-        best = min(tried.values(), key=lambda run: run.loss)
-        limits = {**LIMITS, "eta": (eta_beside(self.tau, LIMITS["eta"][0]), LIMITS["eta"][1])}
-        while True:
-            before = best
-            for name in self.free:
-                low, high = limits[name]
-                for factor in (2.0, 0.5):
-                    moved = replace(best.bounds, **{name: min(max(getattr(best.bounds, name) * factor, low), high)})
-                    if moved not in tried:
-                        tried[moved] = self._watched(moved, reached, best.loss)
-                        best = tried[moved] if tried[moved].loss < best.loss - SAME else best
-            if best is before:
-                return [best, *sorted((t for t in tried.values() if t is not best), key=lambda t: t.loss)]
-
-    def _watched(self, bounds: Bounds, reached: np.ndarray, at_most: float) -> Tried:
-        """One run of the search, given up where its loss will not be `at_most`; `reached` takes note of it."""
-        watch = _Watch(self, reached, at_most)
-        try:
-            result = self.run(bounds, watch=watch)
-        except _GivenUp:
-            return Tried(bounds, None, np.inf)
-        np.minimum(reached, watch.losses, out=reached)
-        return Tried(bounds, result, chained_evidence(watch.codes, self.tau))
-
-    def shared(self, tried: Sequence[Tried]) -> Turn:
-        """One encoder for all steps. Where log-odds scatter, several runs are worth a trial, and lower bounds too.
-
-        High bounds find few states that are surely there, low ones find rare states too and some that are none; which
-        is the better beginning shows only when the steps have been compared with each other. So the best run goes on,
-        and the best of the first settings for each eta and nu.
-        """
-        if not isinstance(self.prepared, PreparedLearned):
-            raise InvalidParameterError(
-                "stationary=True needs an oracle that can train one encoder for all steps; "
-                f"{type(self.prepared).__name__} cannot; use stationary=False, or derive it from PreparedLearned."
-            )
-        firsts = settings(self.tau, self.known, ALPHAS)
-        best = {(run.bounds.eta, run.bounds.nu): run for run in reversed(tried) if run.bounds in firsts}
-        worth = {id(run): run for run in (tried[0], *best.values())}.values()
-        runs = [(run.bounds, run.result) for run in worth if run.result is not None]
-        one_start = self.start is None
-        turn = share_over_time(self.prepared, runs, self.run, self.free, one_start, self.ask)
-        return replace(turn, shared=part_fused(self.prepared, turn.shared, turn.bounds.nu, one_start, self.ask))
-
-    def why(self, tried: Sequence[Tried], used: Bounds) -> tuple[Choice, ...]:
-        """Why these bounds were taken: the best for the steps by themselves, or the best once states were shared."""
-        best = tried[0]
-        choices = []
-        for name in self.free:
-            apart = f"its encoders tell the agents apart best ({best.loss:.4f} nats per pair)"
-            if used != best.bounds:
-                alone = getattr(best.bounds, name)
-                apart = (
-                    f"these tell the agents apart best with states shared over time (step by step, {alone:.4g} is best)"
-                )
-            choices.append(Choice(name, getattr(used, name), f"of {len(tried)} combinations tried, {apart}."))
-        return tuple(choices)
-
-
-def fit_learned(
+def fit_embedded(
     prepared: PreparedOracle,
     known: Mapping[str, float],
     coupling: Coupling,
-    clusterer: ClustererName,
-    relabel: bool,
-    start: Labels | None,
-    ask: OracleCalls,
     stationary: bool,
-) -> tuple[Fitted, Shared | None]:
-    """Algorithm 2 as often as it takes, and how one encoder for all steps came about, if that was asked for."""
-    runs = Runs(prepared, known, coupling, clusterer, relabel, start, ask)
-    tried = runs.tried()
-    result, bounds = tried[0].result, tried[0].bounds
-    assert result is not None, "the best run came to its end"
+    ask: OracleCalls,
+    how: Partition,
+) -> tuple[Fitted, Found]:
+    """States of all steps at once, and one encoder of them, or one for each step."""
+    from craftrl.estimators.states import find_states  # compiles, which is dear to import
+
+    if not isinstance(prepared, PreparedLearned):
+        raise InvalidParameterError(
+            "stationary=True needs an oracle that can train one encoder for all steps; "
+            f"{type(prepared).__name__} cannot; use stationary=False, or derive it from PreparedLearned."
+        )
+    tau = prepared.tau
+    bounds = settings(tau, known)[0]
+    f = ask("log-odds", prepared.log_odds, Grid.from_bounds(bounds.alpha, bounds.eta), coupling)
+    z = ask("embedding", prepared.embed)
     if not stationary:
-        return Fitted(result, bounds, runs.why(tried, bounds), result.labels), None
-    turn = runs.shared(tried)
-    shared = turn.shared
-    result = replace(turn.result, encoders=(shared.encoder,) * prepared.tau.H, labels=shared.labels)
-    return Fitted(result, turn.bounds, runs.why(tried, turn.bounds), shared.labels, shared.encoder), shared
+        z = np.concatenate([z, np.broadcast_to(APART * np.eye(tau.H), (tau.n, tau.H, tau.H))], axis=2)
+    rows = _some(tau)
+    there = np.arange(tau.H) < tau.lengths[rows, None]
+    first = tau.rows(rows[:SAMPLE])[there[:SAMPLE]]
+    if (z[rows][there] == z[rows][there][0]).all() and (first == first[0]).all():
+        raise InvalidDataError(
+            "Observations must differ; all of these are the same; check that the frames show what they should."
+        )
+    parts = {"smooth": how.smooth, "drives": how.drives, "aligned": tau.aligned}
+    find = partial(find_states, z[rows], there, tau.agent[rows], prepared.seed, **parts)
+    found = ask("states", from_first, find)  # by the first of several ranks, so that all have the same
+    labels = np.full((tau.n, tau.H), -1)
+    labels[rows] = found.labels
+    if stationary:
+        fits = [ask("encoding", prepared.fit_encoder, labels, n_labels(labels))] * tau.H
+    else:
+        fits = []
+        for h in range(1, tau.H + 1):  # states of a step are numbered by themselves
+            names = np.unique(labels[labels[:, h - 1] >= 0, h - 1])
+            own = np.full(n_labels(labels), -1)
+            own[names] = np.arange(len(names))
+            labels[:, h - 1] = renamed(labels[:, h - 1], own)
+            fits.append(ask("encoding", prepared.encode, h, labels[:, h - 1], len(names)))
+    if len(rows) < tau.n:  # the others as the encoders read them
+        others = np.delete(np.arange(tau.n), rows)
+        for h, fit in enumerate(fits, start=1):
+            labels[others, h - 1] = ask("reading", prepared.read, fit.encoder, h)[others]
+    why = f"the coarsest partition that is sufficient, closed and complete ({found.evidence:.0f} nats of evidence)."
+    because = "bounds are for Algorithm 2; here they decide nothing but the grid on which log-odds are shown."
+    n_states = n_labels(labels) if stationary else sum(map(n_labels, labels.T))
+    free = [Choice(name, getattr(bounds, name), because) for name in BOUNDS if name not in known]
+    result = recorded(f, labels, bounds, fits, tau, stationary)
+    chosen = Choice("states", n_states, why), *free
+    return Fitted(result, bounds, chosen, labels, fits[0].encoder if stationary else None, f.taught), found
 
 
-class _Watch:
-    """Reads what the encoders of a run say, step by step, and ends the run where it has fallen behind.
-
-    A run has fallen behind if it would not be the best even if it did, at every step that is still to come, as well as
-    the best run so far did at that very step. That is no proof: it may find there what none has found before. So all
-    first settings come to their end, and only what is tried after them may be given up.
-    """
-
-    def __init__(self, runs: Runs, reached: np.ndarray, at_most: float) -> None:
-        self.runs = runs
-        self.reached = reached
-        self.at_most = at_most
-        self.codes: list[Labels] = []
-        self.losses: list[float] = []
-
-    def __call__(self, h: int, encoder: Encoder) -> None:
-        runs = self.runs
-        self.codes.append(runs.ask("reading", runs.prepared.read, encoder, h))
-        tables = pair_tables(self.codes[-2:], runs.tau)
-        self.losses.extend(float(agents_evidence(counts, runs.tau).sum()) for counts in tables)
-        n_pairs = int((runs.tau.lengths - 1).sum())
-        if (sum(self.losses) + self.reached[len(self.losses) :].sum()) / n_pairs > self.at_most + SAME:
-            raise _GivenUp
+def _some(tau: TrajectoryDataset) -> Labels:
+    """Trajectories from all over each agent's, as many as make `OBSERVATIONS` in all: more add time, not states."""
+    each = max(1, OBSERVATIONS // (tau.K * tau.H))
+    mine = [np.flatnonzero(tau.agent == k) for k in range(tau.K)]
+    return np.sort(
+        np.concatenate([r[np.unique(np.linspace(0, len(r) - 1, min(len(r), each)).astype(int))] for r in mine])
+    )

@@ -258,8 +258,18 @@ def _check(model: Learner, try_it: bool) -> None:
     if hasattr(model, "labels_"):
         labels, top = model.labels_, max([*model.n_states_, getattr(model, "n_states_total_", 0)])
         in_range = labels.dtype.kind == "i" and labels.min(initial=0) >= -1 and labels.max(initial=-1) < top
-        if not in_range or labels.shape[1:] != (len(encoders),):
+        windows = getattr(model, "windows_", None)
+        if not in_range or (windows is None and labels.shape[1:] != (len(encoders),)):
             raise ValueError(f"labels_ must name states below {top} at {len(encoders)} steps")
+        if windows is not None and (
+            windows.dtype.kind != "i"
+            or windows.shape != (len(windows), 3)
+            or windows.min() < 0
+            or windows[:, 0].max() >= len(labels)
+            or windows[:, 1:].sum(axis=1).max() > labels.shape[1]
+            or windows[:, 2].max() > len(encoders)
+        ):
+            raise ValueError("windows_ must lie within the trajectories of labels_")
     for encoder in {id(encoder): encoder for encoder in encoders}.values() if try_it else ():
         states = encoder(np.zeros((1, *shape)))
         if states.shape != (1,) or states.dtype.kind not in "iu" or states[0] < 0:

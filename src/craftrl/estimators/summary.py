@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from craftrl.core.encoders import ValueEncoder
+from craftrl.core.labels import tally
 from craftrl.estimators.choices import describe
 
 if TYPE_CHECKING:
@@ -17,31 +19,40 @@ def summary(model: CRAFT) -> str:
     """Choices, one line per step, findings, and the oracle's share of the work; see `CRAFT.summary`.
 
     The line of a step has h, how many states, which entry or function is the state (for finite classes), who has a
-    state, the loss of the log-odds that lead to h beside that of chance, what happened.
+    state, the loss of the log-odds that lead to h beside that of chance, what happened. Steps of windows mean nothing:
+    lines are then of states, with how many frames are in each.
     """
-    trace = model.trace_
     lines = [f"Chosen: {sentence}" for sentence in describe(model.choices_)]
-    lines += [""] * bool(lines) + ["   h  states  encoder  assigned    loss  chance  outcome"]
-    at_chance = trace.at_chance()
-    for h, encoder in enumerate(model.encoders_, start=1):
-        index = str(encoder.index) if isinstance(encoder, ValueEncoder) else "-"
-        assigned, loss, chance, outcome = 1.0, "-", "-", "ok"
-        if h > 1:
-            step = trace[h - 1]
-            assigned, loss, outcome = step.assigned, f"{step.f_loss:.4f}", str(step.outcome)
-            chance = "-" if step.chance is None else f"{step.chance:.4f}"
-            outcome += ", log-odds at chance" * (h - 1 in at_chance)
-        lines.append(f"{h:4d}  {model.n_states_[h]:6d}  {index:>7}  {assigned:8.1%}  {loss:>6}  {chance:>6}  {outcome}")
+    lines += [""] * bool(lines) + [*(_by_state(model) if hasattr(model, "windows_") else _by_step(model))]
     if hasattr(model, "encoder_"):
         n = model.n_states_total_
         told = f"tells {n} states apart" if n > 1 else "knows one state only"
         lines.append(f"One encoder for all steps {told}.")
+    trace = model.trace_
     lines += [f"{finding.severity.capitalize()}: {finding}" for finding in trace.findings]
     bounds = ", ".join(f"{name} = {value:.4g}" for name, value in vars(model.bounds_).items())
-    asked = [
-        f"{use.question} {use.asked - use.reused}" + f" (and {use.reused} from memory)" * (use.reused > 0)
-        for use in trace.oracle_use
-    ]
+    asked = [f"{use.question} {use.asked}" for use in trace.oracle_use]
     seconds = sum(use.seconds for use in trace.oracle_use)
     took = f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
     return "\n".join([*lines, "", f"With {bounds}.", f"Asked of the oracle: {', '.join(asked)}; {took} s."])
+
+
+def _by_step(model: CRAFT) -> Iterator[str]:
+    yield "   h  states  encoder  assigned    loss  chance  outcome"
+    at_chance = model.trace_.at_chance()
+    for h, encoder in enumerate(model.encoders_, start=1):
+        index = str(encoder.index) if isinstance(encoder, ValueEncoder) else "-"
+        assigned, loss, chance, outcome = 1.0, "-", "-", "ok"
+        if h > 1:
+            step = model.trace_[h - 1]
+            assigned, loss, outcome = step.assigned, f"{step.f_loss:.4f}", str(step.outcome)
+            chance = "-" if step.chance is None else f"{step.chance:.4f}"
+            outcome += ", log-odds at chance" * (h - 1 in at_chance)
+        yield f"{h:4d}  {model.n_states_[h]:6d}  {index:>7}  {assigned:8.1%}  {loss:>6}  {chance:>6}  {outcome}"
+
+
+def _by_state(model: CRAFT) -> Iterator[str]:
+    yield "state  frames   share"
+    visits = tally(model.labels_.ravel(), model.n_states_total_)
+    for s, n in enumerate(visits):
+        yield f"{s:5d}  {n:6d}  {n / max(int(visits.sum()), 1):6.1%}"

@@ -12,9 +12,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_flag, check_source, check_target, is_url
 from craftrl.data import DatasetWriter, TrajectoryDataset
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.importing.reading import Episode, Reading, cut_up
+from craftrl.importing.reading import Episode, Reading, cut_up, lights_of
 from craftrl.importing.recognise import Agents, PathLike, recognised
 from craftrl.importing.recordings import Cut, Recording, release
 from craftrl.progress import progress_bar
@@ -43,8 +43,8 @@ def import_data(
     resize: Sequence[int] | int | None = None,
     grey: bool = False,
     keys: Sequence[str] | str = (),
+    standardise: Literal["recording", "agent"] | None = None,
     boundaries: PathLike | None = None,
-    clip: int | None = None,
     progress: bool = False,
 ) -> TrajectoryDataset:
     """Read the recordings of several agents and write them as a dataset, the folder `out`.
@@ -61,12 +61,14 @@ def import_data(
     resize      (width, height) in pixels, or one number for both, by averaging over areas
     grey        pictures in one channel
     keys        which array, camera or columns are the observations, where the source has several
+    standardise for recordings that differ in light or colour: "recording" gives each of them the same mean and contrast
+                in each channel, those of all in the mean; "agent" all of an agent's together, which suits many short
+                ones. They are decoded twice
     boundaries  a CSV file that says where episodes begin and end: `file`, `start` and `stop` in frames, or
                 `start_seconds` and `stop_seconds`, and `agent` where one recording holds several agents
-    clip        cut every episode into pieces of this many steps, counted after `stride`; a shorter rest is dropped
     progress    show a bar
     """
-    reading = Reading(stride, crop, resize, grey, keys, clip)
+    reading = Reading(stride, crop, resize, grey, keys, standardise)
     check_flag("progress", progress)
     if not is_url(out):
         check_target("The dataset", out)
@@ -79,6 +81,11 @@ def import_data(
         )
     if table is not None:
         listed = _cut_by(table, listed)
+    if standardise and own:
+        raise InvalidParameterError("standardise reads recordings twice; episodes of your own were given; save them.")
+    lights = lights_of(listed, reading) if standardise else []
+    if lights:
+        reading.light = np.mean(lights, axis=0).tolist()
     names = list(dict.fromkeys([*(cut.agent for recording in listed for cut in recording.cuts), *own]))
     if len(names) < 2:
         raise InvalidDataError(
@@ -94,23 +101,24 @@ def import_data(
     shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
     with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:
         for i, recording in enumerate(chain(listed, *own.values())):
-            alone = clip is None and table is None and (recording.agent, recording.source, 0) in writer.done
+            alone = table is None and (recording.agent, recording.source, 0) in writer.done
             if alone or (i < len(listed) and all(i < last.get(cut.agent, -1) for cut in recording.cuts)):
                 continue
-            for episode in cut_up(recording, reading):
-                longest = max(longest, len(episode.x))
+            for episode in cut_up(recording, reading, lights[i] if lights else None):
+                longest = max(longest, 2 if episode.goes_on else len(episode.x))
                 _note(writer.notes["agents"].setdefault(episode.agent, {}), recording, episode)
                 fits = dtype is not None and np.can_cast(episode.x.dtype, dtype)
                 x = episode.x.astype(dtype, copy=False) if fits else episode.x
+                agent, source, start, goes_on = episode.agent, episode.source, episode.start, episode.goes_on
                 try:
-                    writer.append(episode.agent, x, source=episode.source, start=episode.start, actions=episode.actions)
+                    writer.append(agent, x, source=source, start=start, actions=episode.actions, goes_on=goes_on)
                 except InvalidDataError as error:
                     raise InvalidDataError(f"{recording.path}: {error}") from error
                 bar.update(int(parts * (i + episode.share)) - bar.n)
             bar.update(parts * (i + 1) - bar.n)
         missing = [name for name in names if longest < 2 or name not in writer.notes["agents"]]
         if missing:
-            long = f" of {clip or 2} steps" if clip or longest < 2 else ""
+            long = " of 2 steps" if longest < 2 else ""
             raise InvalidDataError(f"Every agent must have an episode{long}; {missing[0]} has none; leave it out.")
     release()
     return TrajectoryDataset.open(out)
@@ -124,8 +132,9 @@ def read_episodes(agents: Agents, **reading: Any) -> Iterator[Episode]:
     """
     options = Reading(**reading)
     listed, own = recognised(agents, tuple(options.keys))
-    for recording in chain(listed, *own.values()):
-        yield from cut_up(recording, options)
+    lights = lights_of(listed, options) if options.standardise else [None] * len(listed)
+    for recording, light in zip_longest(chain(listed, *own.values()), lights):
+        yield from cut_up(recording, options, light)
     release()
 
 
@@ -143,7 +152,7 @@ def _common_type(listed: list[Recording], reading: Reading) -> np.dtype[Any] | N
     first: dict[str, NDArray[Any]] = {}
     for recording in reversed({recording.agent: recording for recording in reversed(listed)}.values()):
         begin = recording._replace(cuts=(Cut(recording.agent, 0, 1),))
-        for episode in cut_up(begin, replace(reading, stride=1, clip=None)):
+        for episode in cut_up(begin, replace(reading, stride=1)):
             first[recording.path] = episode.x[0]
     for path, x in first.items():
         before, y = next(iter(first.items()))

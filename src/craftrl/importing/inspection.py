@@ -19,6 +19,7 @@ from scipy.stats import norm
 from craftrl.arguments import check_flag
 from craftrl.data import TrajectoryDataset, read_actions
 from craftrl.data.files import check_new, check_suffix, written_whole
+from craftrl.data.windows import LENGTH, longer_than_many
 from craftrl.errors import require
 
 __all__ = ["Inspection", "inspect"]
@@ -113,11 +114,14 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
                 f"{name} has episodes several times: {len(own) - len(times)} of the first {len(own)} are copies of "
                 "others. A copy adds nothing, and counts in every test as if it did; leave copies out."
             )
-    few = [f"{name} {n}" for name, n in zip(names, tau.counts) if n < FEW]
+    n_windows = np.bincount(tau.agent, np.maximum(1, tau.lengths // LENGTH)).astype(int)
+    counts = n_windows if longer_than_many(tau) else tau.counts
+    few = [f"{name} {n}" for name, n in zip(names, counts) if n < FEW]
     if few:
+        what = f"windows of {LENGTH} frames" if counts is n_windows else "episodes"
         yield (
-            f"Few episodes: {', '.join(few)}. Small worlds were learned from {FEW} to 1000 episodes of each agent, "
-            "larger ones need more; collect more, or cut long recordings at every return to the start."
+            f"Few {what}: {', '.join(few)}. Small worlds were learned from {FEW} to 1000 episodes of each agent, "
+            "larger ones need more; collect more."
         )
     # From one start, the first observation is noise, and noise knows nothing of the agents.
     differ = [both for (a, b), both in pairs.items() if (_largest_z([x[a][:, 0]], [x[b][:, 0]]) or 0) > 1]
@@ -134,13 +138,8 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
             f"{', '.join(differ)}. {loss} begin in different states, or were recorded under different conditions. "
             "Whatever differs passes for what they control; record them alike."
         )
-    clip, share = tau.notes.get("reading", {}).get("clip"), _share_at_first(x, there)
-    if clip:
-        yield (
-            f"Episodes are clips of {clip} steps, so they begin in many states; CRAFT assumes one. Fit with "
-            'start="find" and stationary=True, or cut where the agents are back at the start (docs/starts.md).'
-        )
-    elif share is not None and share > SETTLED:
+    share = _share_at_first(x, there)
+    if share is not None and share > SETTLED:
         yield (
             f"The first observation seems to vary as later ones do: no entry has less than {share:.0%} of its later "
             'variance. CRAFT assumes one start; where there are several, fit with start="find" (docs/starts.md).'

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_whole, is_whole, shown
+from craftrl.arguments import check_choice, check_flag, check_whole, is_whole, shown
 from craftrl.data.files import UNREADABLE
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.importing.recordings import Cut, Recording
 
+Light = tuple[NDArray[np.float64], NDArray[np.float64]]  # the mean and the contrast of each channel
 TOLERANCE = 1e-6  # seconds
+PART_BYTES = 16 * 2**20  # of frames that are held before they are passed on
 
 
 @dataclass
@@ -28,13 +30,14 @@ class Reading:
     resize: Any = None
     grey: bool = False
     keys: Any = ()
-    clip: int | None = None
+    standardise: str | None = None
+    light: Any = None  # the mean and the contrast of each channel that recordings are standardised to
 
     def __post_init__(self) -> None:
         check_whole("stride", self.stride, 1)
         check_flag("grey", self.grey)
-        if self.clip is not None:
-            check_whole("clip", self.clip, 2, advice="CRAFT compares neighbouring steps")
+        if self.standardise is not None:
+            check_choice("standardise", self.standardise, ("recording", "agent"))
         self.keys = [self.keys] if isinstance(self.keys, str) else self.keys
         if not isinstance(self.keys, Sequence) or not all(isinstance(key, str) for key in self.keys):
             raise InvalidParameterError(f"keys must be a name or a list of names; {shown(self.keys)} was given.")
@@ -81,12 +84,13 @@ class Reading:
 
 
 class Episode(NamedTuple):
-    """One episode, cut out of a recording.
+    """One episode, cut out of a recording, or a part of a long one.
 
     source, start  the recording, and the number of the episode's first frame there
     lossy          how it was compressed, if that has changed it
     share          how much of the recording was read when it was complete
     interval       the shortest and the longest time between two frames until then, in seconds, where it is known
+    goes_on        whether the next part of the same episode follows
     """
 
     agent: str
@@ -97,11 +101,25 @@ class Episode(NamedTuple):
     lossy: str
     share: float
     interval: tuple[float, float] | None
+    goes_on: bool = False
 
 
-def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
-    """The episodes of a recording, in one pass: frames are decoded once, and only those that are kept are converted."""
-    stride, clip, path = reading.stride, reading.clip, recording.path
+@dataclass(eq=False)
+class _Running:
+    """An episode that is being read: its first frame there, the frames that are held, and how many were passed on."""
+
+    cut: Cut
+    first: int
+    held: list[NDArray[Any]] = field(default_factory=list)
+    given: int = 0
+
+
+def cut_up(recording: Recording, reading: Reading, light: Light | None = None) -> Iterator[Episode]:
+    """The episodes of a recording, in one pass: frames are decoded once, and only those that are kept are converted.
+
+    Long ones come in parts, so that memory does not grow with them. With its own `light`, it is standardised.
+    """
+    stride, path = reading.stride, recording.path
     try:
         content = recording.read()
     except CraftError:
@@ -109,28 +127,34 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
     except UNREADABLE as error:
         raise InvalidDataError(f"{path} must be readable; it is not ({error!r}); copy it again.") from error
     frames, actions = content.frames, content.actions
+    changed = None if light is None else _towards(light, reading.light)
     if isinstance(frames, np.ndarray):
         beside = None if actions is None else actions[::stride]  # of a million short episodes, none is taken apart
         fits = len(frames) > 0 and (actions is None or len(actions) in (len(frames) - 1, len(frames)))
-        if fits and clip is None and recording.cuts == (Cut(recording.agent),) and not reading.changes_pictures:
+        plain = not reading.changes_pictures and changed is None
+        if fits and plain and recording.cuts == (Cut(recording.agent),):
             yield Episode(recording.agent, recording.source, 0, frames[::stride], beside, content.lossy, 1.0, None)
             return
         frames = ((None, partial(np.asarray, row)) for row in frames)
     waiting = sorted(recording.cuts, key=lambda cut: cut.start, reverse=True)
-    running: list[tuple[Cut, int, list[NDArray[Any]]]] = []
+    running: list[_Running] = []
     n, now, shortest, longest = 0, 0.0, inf, 0.0
 
-    def episode(cut: Cut, start: int, held: list[NDArray[Any]]) -> Episode:
+    def episode(part: _Running, goes_on: bool = False) -> Episode:
+        cut, held = part.cut, part.held
         sizes = sorted({str(frame.shape) for frame in held})
         if len(sizes) != 1:
             found = (
                 f"has {' and '.join(sizes)}; crop or resize them" if held else f"has none for {cut.line}; correct it"
             )
             raise InvalidDataError(f"An episode must have frames of one size; {path} {found}.")
+        start = part.first + part.given * stride
         aside = None if actions is None else actions[start : start + len(held) * stride : stride]
         share = min(now / content.seconds, 1.0) if content.seconds else 0.0
         x, interval = np.stack(held), (shortest, longest) if longest else None
-        return Episode(cut.agent, recording.source, start, x, aside, content.lossy, share, interval)
+        part.given += len(held)
+        held.clear()
+        return Episode(cut.agent, recording.source, part.first, x, aside, content.lossy, share, interval, goes_on)
 
     def position(cut: Cut, i: int, seconds: float | None) -> float:
         if cut.in_seconds and seconds is None:
@@ -142,22 +166,21 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
         if now > before:
             shortest, longest = min(shortest, now - before), max(longest, now - before)
         while waiting and waiting[-1].start <= position(waiting[-1], i, seconds) + TOLERANCE:
-            running.append((waiting.pop(), i, []))
-        over = [position(cut, i, seconds) >= cut.stop - TOLERANCE for cut, _, _ in running]
-        for (cut, first, held), ends in zip(running, over):
-            if ends and clip is None:
-                yield episode(cut, first, held)
-            elif not ends and (i - first) % stride == 0:
-                held.append(reading.picture(decode(), path))
-                if len(held) == clip:
-                    yield episode(cut, i - (clip - 1) * stride, held)
-                    held.clear()
-        running = [part for part, ends in zip(running, over) if not ends]
+            running.append(_Running(waiting.pop(), i))
+        for part in list(running):
+            if position(part.cut, i, seconds) >= part.cut.stop - TOLERANCE:
+                running.remove(part)
+                yield episode(part)
+            elif (i - part.first) % stride == 0:
+                if part.held and len(part.held) * part.held[0].nbytes >= PART_BYTES:
+                    yield episode(part, goes_on=True)
+                frame = reading.picture(decode(), path)
+                part.held.append(frame if changed is None else changed(frame))
         if not waiting and not running:
             return
     if n == 0:
         raise InvalidDataError(f"A recording must hold at least one frame; {path} has none; leave it out.")
-    for cut in (*waiting, *(cut for cut, _, _ in running)):
+    for cut in (*waiting, *(part.cut for part in running)):
         length = now + min(longest, shortest) if cut.in_seconds else n
         if cut.line and cut.stop > length + TOLERANCE:
             raise InvalidDataError(
@@ -169,5 +192,42 @@ def cut_up(recording: Recording, reading: Reading) -> Iterator[Episode]:
             f"Between each two steps there must be one action; {path} has {n} steps and {len(actions)} actions; "
             "correct or remove them."
         )
-    if clip is None:
-        yield from (episode(*part) for part in running)
+    yield from map(episode, running)
+
+
+def lights_of(listed: Sequence[Recording], reading: Reading) -> list[Light]:
+    """The mean and the contrast (standard deviation) of each channel over the frames of each recording that are kept;
+    or over those of all recordings of its agent, where these are standardised together."""
+    sums: dict[object, list[Any]] = {}
+    for i, recording in enumerate(listed):
+        own = sums.setdefault(recording.agent if reading.standardise == "agent" else i, [0, 0.0, 0.0])
+        frames = recording.read().frames
+        rows = ((None, partial(np.asarray, row)) for row in frames) if isinstance(frames, np.ndarray) else frames
+        for step, (_, decode) in enumerate(rows):
+            if step % reading.stride:
+                continue
+            x = reading.picture(decode(), recording.path)
+            if x.dtype != np.uint8 or x.ndim != 3:
+                raise InvalidDataError(
+                    f"What is standardised must be pictures of 8 bits, (rows, columns, channels); {recording.path} has "
+                    f"{x.shape} of {x.dtype}; leave standardise out."
+                )
+            x = x.reshape(-1, x.shape[-1]).astype(np.float64)
+            own[:] = own[0] + len(x), own[1] + x.sum(axis=0), own[2] + (x**2).sum(axis=0)
+        if not own[0]:
+            raise InvalidDataError(
+                f"A recording must hold at least one frame; {recording.path} has none; leave it out."
+            )
+    found = {
+        key: (total / n, np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)))
+        for key, (n, total, squares) in sums.items()
+    }
+    return [found[recording.agent if reading.standardise == "agent" else i] for i, recording in enumerate(listed)]
+
+
+def _towards(light: Light, wanted: Sequence[Sequence[float]]) -> Callable[[NDArray[Any]], NDArray[np.uint8]]:
+    """What gives frames with this mean and contrast the wanted ones: a table of all bytes for each channel."""
+    mean, contrast = light
+    factor = np.divide(wanted[1], contrast, out=np.ones_like(contrast), where=contrast > 0)
+    table = np.rint((np.arange(256)[:, None] - mean) * factor + wanted[0]).clip(0, 255).astype(np.uint8)
+    return lambda frame: table[frame, np.arange(len(mean))]

@@ -59,17 +59,16 @@ class Oracle(BaseEstimator, Savable, ABC):
     Parameters are stored as given and checked by `prepare`; two oracles of one class with equal parameters are equal.
     """
 
-    shares_over_time: bool = False  # whether one encoder can be trained for all steps (`PreparedLearned.share`)
+    shares_over_time: bool = False  # whether one encoder can be trained for all steps (`PreparedLearned.fit_encoder`)
 
     @abstractmethod
     def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
         """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""
 
     def suits(self) -> tuple[Choice, ...]:
-        """What to take for `coupling`, `clusterer` and `relabel` where the user says "auto", and why."""
+        """What to take for `coupling` and `relabel` where the user says "auto", and why."""
         return (
             Choice("coupling", "independent", "the paper's, which asks nothing more of an oracle."),
-            Choice("clusterer", "scan", "the paper's scan over heavy bins."),
             Choice("relabel", True, RELABEL),
         )
 

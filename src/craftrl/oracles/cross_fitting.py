@@ -28,7 +28,7 @@ from craftrl.core.saved import Savable
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.oracles.learned import stratified_folds
 
-__all__ = ["Clone", "Clones", "calibrated_by_others", "calibration", "few_threads", "linear_discriminant"]
+__all__ = ["Clone", "Clones", "calibrated_by_others", "calibration", "few_threads"]
 
 Maker = Callable[[], BaseEstimator]
 FLOOR = 1e-6  # probabilities are kept this far from 0
@@ -92,14 +92,14 @@ class Clones:
 
         return CalibratedClassifierCV(fresh, cv=LEAST)
 
-    def fit(self, x: Floats, label: Ints, make: Maker | None = None) -> Clone:
-        """A clone, or what `make` makes, fitted to rows x (m, d) and their classes; those too rare are left out."""
+    def fit(self, x: Floats, label: Ints) -> Clone:
+        """A clone fitted to rows x (m, d) and their classes; those too rare are left out."""
         names, counts = np.unique(label, return_counts=True)
         classes = names[counts >= LEAST]
         if len(classes) < 2:
             return Clone(None, classes)
         known = np.isin(label, classes)
-        return Clone(self.fitted(x[known], label[known], make or self.with_probabilities), classes)
+        return Clone(self.fitted(x[known], label[known], self.with_probabilities), classes)
 
     def fitted(self, x: Floats, label: Ints, make: Maker, ask: str = "predict_proba") -> BaseEstimator:
         """What `make` makes, fitted; or, where it fails, what takes its place. It will be asked to `ask`."""
@@ -110,7 +110,7 @@ class Clones:
                 self._tell(error, x, label)
             self.replaced += 1
         try:
-            return _fitted(x, label, linear_discriminant, ask)
+            return _fitted(x, label, _linear_discriminant, ask)
         except FAILURES:
             from sklearn.dummy import DummyClassifier  # dear to import
 
@@ -135,26 +135,24 @@ class Clones:
             stacklevel=2,
         )
 
-    def held_out(
-        self, x: Floats, label: Ints, n_classes: int, folds: int, all_rows: bool = True, make: Maker | None = None
-    ) -> tuple[Bools, Floats]:
+    def held_out(self, x: Floats, label: Ints, n_classes: int, folds: int) -> tuple[Bools, Floats]:
         """Which rows (m,), and their log-probabilities (those, n_classes) from clones that did not see them.
 
-        Unless all rows are asked for, as many folds take their turn as it takes to hear enough rows of the rarest
-        class: error rates need no more, and with many classes each fold is dear.
+        As many folds take their turn as it takes to hear enough rows of the rarest class: error rates need no more, and
+        with many classes each fold is dear.
         """
         rarest = int(np.unique(label, return_counts=True)[1].min(initial=len(label)))
-        turns = folds if all_rows else min(folds, -(-HEARD * folds // max(rarest, 1)))
+        turns = min(folds, -(-HEARD * folds // max(rarest, 1)))
         fold_of = stratified_folds(label, folds, np.random.default_rng(self.seed))
         log_p = np.empty((len(x), n_classes))
         for fold in range(turns):
             own = fold_of == fold
             if own.any():
-                log_p[own] = self.fit(x[~own], label[~own], make).log_p(x[own], n_classes)
+                log_p[own] = self.fit(x[~own], label[~own]).log_p(x[own], n_classes)
         return fold_of < turns, log_p[fold_of < turns]
 
 
-def linear_discriminant() -> BaseEstimator:
+def _linear_discriminant() -> BaseEstimator:
     """Fisher's, with a covariance that is shrunk as far as the number of rows asks for (Ledoit and Wolf)."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # dear to import
 

@@ -80,7 +80,6 @@ class CountingOracle(Oracle):
         why = "the class is finite, and codes that form a Markov chain need the least data."
         return (
             Choice("coupling", "markov", why),
-            Choice("clusterer", "scan", "the paper's scan: log-odds of a finite class take few values."),
             Choice("relabel", True, RELABEL),
         )
 

@@ -18,7 +18,6 @@ __all__ = ["SCATTERED", "check_independent", "stratified_folds", "to_bins"]
 # What suits any oracle whose log-odds are learned, and so scatter about their true values.
 SCATTERED = (
     Choice("coupling", "independent", "classifiers and networks have no list of encoders to choose a chain from."),
-    Choice("clusterer", "valleys", "learned log-odds scatter, and the paper's scan takes the scatter for states."),
     Choice("relabel", True, RELABEL),
 )
 

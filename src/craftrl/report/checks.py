@@ -15,7 +15,7 @@ __all__ = ["assumptions", "steps"]
 
 STEPS = (
     *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss"),
-    *("same count", "stable", "explained", "read", "trust", "outcome"),
+    *("same count", "stable", "explained", "trust", "outcome"),
 )
 
 
@@ -25,11 +25,10 @@ def steps(model: CRAFT, found: Diagnosis | None) -> Table:
     nothing = np.full(H, np.nan)
     trace = [None, *model.trace_]
     at_chance = {h + 1 for h in model.trace_.at_chance()}
-    checks = (nothing,) * 5
+    checks = (nothing,) * 4
     if found is not None:
-        read = nothing if found.sufficiency is None else found.sufficiency.read
         trust = found.trust if found.checked else nothing
-        checks = (found.same_count, found.stable, found.explained, read, trust)
+        checks = (found.same_count, found.stable, found.explained, trust)
     rows = []
     for h, *checked in zip(range(1, H + 1), *checks):
         step, encoder = trace[h - 1], model.encoders_[h]

@@ -15,7 +15,7 @@ from craftrl.report.entries import Entries, entries
 from craftrl.report.flow import Labelled, transitions, visits
 from craftrl.report.frames import Gallery, gallery
 from craftrl.report.guarantee import Guarantee, guarantee
-from craftrl.report.names import agent_names, pairs_of_agents, state_names
+from craftrl.report.names import agent_names, pairs_of_agents
 from craftrl.report.pictures import is_image
 from craftrl.report.sample import Sample, the_data_fitted
 from craftrl.report.spectra import clusters, comparisons, kept_predecessors, spectra
@@ -25,6 +25,7 @@ from craftrl.report.verdict import Verdict, verdict
 __all__ = ["Contents", "contents"]
 
 MOST_ROWS = 20_000  # of a table
+MOST_MERGES = 8  # of states, whose costs are told
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,10 @@ def contents(
         diagnosis = model.diagnose(x, agent, n_resamples=n_resamples)
     labelled = Labelled.of(model, sample)
     theorem = guarantee(model)
-    names = state_names(model)
     kept = kept_predecessors(model)
     pictures, described = _states(model, sample)
     tables = [steps(model, diagnosis), assumptions(model, sample), transitions(labelled), visits(labelled)]
-    tables += [spectra(model, names, kept), clusters(model, names, kept), comparisons(model, names)]
+    tables += [spectra(model, kept), clusters(model, kept), comparisons(model)]
     tables += [] if described is None else [described.table]
     return Contents(
         title=title,
@@ -96,7 +96,7 @@ def contents(
         pairs=tuple(pairs_of_agents(model)),
         thresholds=tuple(float(step.threshold) for step in model.trace_),
         bin_width=float(model.trace_.grid.xi),
-        scan=_clusterer(model) == "scan",
+        scan=any(step.threshold > 0 for step in model.trace_),
         stationary=hasattr(model, "encoder_"),
         tables={table.name: table.cut(MOST_ROWS, _weight(table)) for table in tables},
         gallery=pictures,
@@ -105,11 +105,6 @@ def contents(
         facts=tuple(_facts(model, theorem)),
         notes=(*_notes(model, sample, pictures, described), *_left_out(model, kept, tables)),
     )
-
-
-def _clusterer(model: CRAFT) -> str:
-    """What read the clusters: the one given, or the one chosen."""
-    return str({choice.parameter: choice.value for choice in model.choices_}.get("clusterer", model.clusterer))
 
 
 def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entries | None]:
@@ -123,6 +118,9 @@ def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entrie
 def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
     yield "Oracle (what learned)", repr(model.oracle_)
     yield "Encoders", "one for all steps" if hasattr(model, "encoder_") else "one for each step"
+    if merges := getattr(model, "merges_", ()):
+        costs = [f"{int(state_of.max()) + 1} for {nats:.0f} nats" for state_of, nats in merges[:MOST_MERGES]]
+        yield "What fewer states would cost", ", ".join(costs)
     known = getattr(model, "data_", None)
     if known is not None:
         counts = ", ".join(f"{name}: {n:,}" for name, n in zip(agent_names(model), known["trajectories"]))
@@ -138,7 +136,7 @@ def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
     asked = f"{power_of_ten(theorem.asked)} trajectories" if theorem.asked is not None else f"none: {theorem.why}"
     yield "Sample size of Theorem 3.1", asked
     for use in model.trace_.oracle_use:
-        yield f"Questions of {use.question}", f"{use.asked:,}, {use.reused:,} from memory, {use.seconds:.2g} s"
+        yield f"Questions of {use.question}", f"{use.asked:,}, {use.seconds:.2g} s"
 
 
 def _notes(model: CRAFT, sample: Sample | None, pictures: Gallery | None, described: Entries | None) -> Iterator[str]:

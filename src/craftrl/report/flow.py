@@ -44,7 +44,8 @@ class Labelled:
                 "A report needs states of trajectories; this model was fitted on shards and holds none; give the data "
                 "too: craftrl report MODEL DATA."
             )
-        return cls(model.labels_, np.zeros(len(model.labels_), dtype=np.int64), ("all agents",))
+        labels = model.labels_fitted()
+        return cls(labels, np.zeros(len(labels), dtype=np.int64), ("all agents",))
 
     @property
     def graph(self) -> LatentGraph:

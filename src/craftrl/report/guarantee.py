@@ -73,5 +73,6 @@ def _rarest_state(model: CRAFT) -> float:
     """nu': the least share of the trajectories that is in a state at a step; 0 where the states stayed with shards."""
     if not hasattr(model, "labels_"):
         return 0.0
-    visits = [np.bincount(labels[labels >= 0]) for labels in model.labels_.T]
-    return min((float(v[v > 0].min()) for v in visits if v.any()), default=1.0) / len(model.labels_)
+    labels = model.labels_fitted()
+    visits = [np.bincount(own[own >= 0]) for own in labels.T]
+    return min((float(v[v > 0].min()) for v in visits if v.any()), default=1.0) / len(labels)

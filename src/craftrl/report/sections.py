@@ -32,11 +32,8 @@ COLUMNS = {
     "rarest agent": "the least share of an agent in the visits to a pair of states",
     "same count": "share of the refits that find as many states",
     "stable": "how far the refits' states agree with the model's",
-    "explained": "of what observations tell of the agents, the share that the states hold; for networks, of what the "
-    "log-odds foretell of the next state",
-    "read": "networks: of the worst state, the share of observations that the log-odds tell from those of other states",
-    "trust": "stable times explained, the least so far; for networks times read, and the states' share of what the "
-    "log-odds tell of the agents",
+    "explained": "of what observations tell of the agents, the share that the states hold",
+    "trust": "stable times explained, the least so far; for networks times what their states hold of what was asked",
 }
 
 
@@ -136,23 +133,17 @@ def _spectra(contents: Contents) -> Markup:
     heavy = (
         "A bar that reaches the dashed line is heavy enough to count."
         if contents.scan
-        else "Clusters are hills with a valley between them, as is right for log-odds that scatter."
+        else "States were found for all steps at once; a cluster is all moves from one state to another."
     )
     text = (
         "For every pair of neighbouring observations, f says how much likelier one agent is than another, on a "
         "logarithmic scale (log-odds). Among pairs that begin in one state its values form clusters, one for each next "
         f"state. {heavy} Coloured bars belong to a cluster; above it stands the state that it became."
     )
-    shared = (
-        "States are called as the one encoder for all steps calls them; those that pairs begin in are recognised by "
-        "their moves. 3a and 3b would be two states of a step that it takes for one; a dropped or unnamed state is one "
-        "that it does not know."
-    )
     choices = [_select("spectra-h", "Step h "), _select("spectra-state", "From state ")]
     return join(
         [
             el("p", text),
-            el("p", shared) if contents.stationary else "",
             _controls(*choices, _select("spectra-pair", "Agents ")),
             el(
                 "div",

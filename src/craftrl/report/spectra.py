@@ -12,7 +12,7 @@ import numpy as np
 
 from craftrl.core.trace import StepTrace
 from craftrl.estimators.craft import CRAFT
-from craftrl.report.names import Names, pairs_of_agents
+from craftrl.report.names import pairs_of_agents
 from craftrl.report.tables import Table
 
 __all__ = ["clusters", "comparisons", "kept_predecessors", "spectra"]
@@ -33,11 +33,11 @@ def _commonest(step: StepTrace, most: int) -> list[int]:
     return sorted(np.argsort(-visits, kind="stable")[:most].tolist())
 
 
-def spectra(model: CRAFT, names: Names, kept: dict[int, list[int]]) -> Table:
+def spectra(model: CRAFT, kept: dict[int, list[int]]) -> Table:
     """One row for each log-odds that occurs."""
     values, pairs = model.trace_.grid.values.round(6), pairs_of_agents(model)
     rows = tuple(
-        (step.h, names.before[step.h, s], pair, float(values[j]), int(margin[j]))
+        (step.h, str(s), pair, float(values[j]), int(margin[j]))
         for step in model.trace_
         for s in kept[step.h]
         for pair, margin in zip(pairs, np.atleast_2d(step.spectra[s]))
@@ -47,21 +47,21 @@ def spectra(model: CRAFT, names: Names, kept: dict[int, list[int]]) -> Table:
     return Table("spectra", caption, ("h", "state", "agents", "log-odds", "pairs"), rows)
 
 
-def clusters(model: CRAFT, names: Names, kept: dict[int, list[int]]) -> Table:
+def clusters(model: CRAFT, kept: dict[int, list[int]]) -> Table:
     """One row for each cluster and pair of agents: which log-odds it covers, and what became of it."""
     columns = ("h", "state", "cluster", "agents", "from", "to", "mean log-odds", "pairs", "next state")
     caption = "Clusters of log-odds: successors of one state that the agents reach with like odds."
-    rows = tuple(row for step in model.trace_ for row in _clusters(model, step, names, kept[step.h]))
+    rows = tuple(row for step in model.trace_ for row in _clusters(model, step, kept[step.h]))
     return Table("clusters", caption, columns, rows)
 
 
-def _clusters(model: CRAFT, step: StepTrace, names: Names, kept: list[int]) -> Iterator[tuple[Any, ...]]:
+def _clusters(model: CRAFT, step: StepTrace, kept: list[int]) -> Iterator[tuple[Any, ...]]:
     values = model.trace_.grid.values.round(6)
     for number, cluster in enumerate(step.clusters):
         if cluster.s_pred not in kept:
             continue
         margins = np.atleast_2d(step.spectra[cluster.s_pred])
-        state, successor = names.before[step.h, cluster.s_pred], names.found[step.h + 1, cluster.state]
+        state, successor = str(cluster.s_pred), str(cluster.state)
         for pair, (first, last), margin in zip(pairs_of_agents(model), cluster.bins, margins):
             weights = margin[first : last + 1]
             mean = float(np.average(values[first : last + 1], weights=weights)) if weights.any() else None
@@ -69,10 +69,10 @@ def _clusters(model: CRAFT, step: StepTrace, names: Names, kept: list[int]) -> I
             yield step.h, state, number, pair, *ends, mean, int(cluster.size), successor
 
 
-def comparisons(model: CRAFT, names: Names) -> Table:
+def comparisons(model: CRAFT) -> Table:
     """One row for each answer of the separation oracle."""
     rows = tuple(
-        (step.h, c.cluster, names.found[step.h + 1, c.state], float(c.loss), "one state" if c.merged else "apart")
+        (step.h, c.cluster, str(c.state), float(c.loss), "one state" if c.merged else "apart")
         for step in model.trace_
         for c in step.comparisons
     )

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from craftrl.core.craft import CLUSTERERS
 from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.learned import PreparedLearned
@@ -23,7 +22,7 @@ from craftrl.testing.claims import MOST, about, check_array, check_parameters, c
 __all__ = ["check_oracle"]
 
 COARSE, FINE = Grid.from_bounds(1.0, 0.2), Grid.from_bounds(0.5, 0.05)
-LEGAL = {"coupling": get_args(Coupling), "clusterer": tuple(CLUSTERERS), "relabel": (False, True)}
+LEGAL = {"coupling": get_args(Coupling), "relabel": (False, True)}
 
 
 def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
@@ -63,11 +62,10 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
         with about("Encoders"):
             _check_encoding(prepared, oracle)
         if isinstance(prepared, PreparedLearned):
-            with about("Log-odds given states, and one encoder for all steps,"):
-                f, label = prepared.log_odds(COARSE, coupling), np.arange(tau.n) % 3 - 1
-                given = prepared.log_odds_given(1, label, f, COARSE)
-                _check_bins(given, f.bins[:, 0].shape, some.present(2), COARSE)
-                shared = prepared.share(np.add.outer(np.arange(tau.n), np.arange(tau.H)) % 3 - 1, 2, "check")
+            with about("An embedding, and one encoder for all steps,"):
+                z = prepared.embed()
+                check_array("The embedding", z, (tau.n, tau.H, z.shape[-1]), np.float64, -MOST, MOST)
+                shared = prepared.fit_encoder(np.add.outer(np.arange(tau.n), np.arange(tau.H)) % 3 - 1, 2)
                 for h in (1, tau.H):
                     _check_encoder(shared, some.at(h), 2, oracle)
         if some is tau:
@@ -164,8 +162,7 @@ def _check_order_of_asking(one: PreparedOracle, other: PreparedOracle, coupling:
             "encoding": lambda: prepared.encode(2, label, 2).encoder(x),
         }
         if isinstance(prepared, PreparedLearned):
-            f = prepared.log_odds(COARSE, coupling)
-            questions["log-odds given states"] = lambda: prepared.log_odds_given(1, label, f, COARSE)
+            questions["embedding"] = prepared.embed
         return {name: questions[name]() for name in [*questions][::order]}
 
     forwards, again, backwards = answers(one, 1), answers(one, 1), answers(other, -1)

@@ -1,4 +1,8 @@
-"""f_1..f_{H-1} of a pair network with its calibration, for trajectories that were not fitted.
+"""f_h(x_h, x_{h+1}): a network that tells agents apart by pairs of observations, and the embedding that it teaches.
+
+The features of both observations are joined and read out as logits of the agents. An embedding phi of each observation
+hangs on the same features and is taught, in the same training, what the joined features say at that moment:
+f(x, x') = g(phi(x), phi(x')). So phi holds what log-odds depend on, and little else.
 
 Paper: Line 10
 """
@@ -6,115 +10,339 @@ Paper: Line 10
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from scipy.special import log_softmax
+from torch import Tensor, nn
+from torch.nn import functional
 
+from craftrl.arrays import Floats, Ints
+from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.saved import Savable
-from craftrl.oracles.network.frames import to_input
-from craftrl.oracles.network.networks import PairNetwork
-from craftrl.oracles.network.parts import at_once
-from craftrl.oracles.network.settings import Training
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.oracles.network.frames import Frames, read_at_once, to_input
+from craftrl.oracles.network.ranks import gathered
+from craftrl.oracles.network.settings import Training, seeded
+from craftrl.oracles.network.training import minibatch_size, train
+from craftrl.oracles.network.trunks import GROUPS, FlatMap, SavableModule, Trunk, new_trunk
 
-__all__ = ["NetworkLogOdds"]
+__all__ = ["Embedding", "NetworkLogOdds", "PairFit", "PairNetwork", "calibration", "fit_pairs"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
-PAIRS = 1024  # pairs joined at once
+JOINED = 2  # a map that joins two has the width of one, divided by this
+HIDDEN = 128  # units of the layers that make the embedding and read it
+DROPOUT = 0.2  # share of what is joined that a minibatch does without: few videos are soon learned by heart
+READOUTS = 3  # linear readouts that the steps mix, beside the one that all have in common
+STEP = 8  # numbers by which g knows the step and the gap
+DRAWN = 0.01  # weight of the squared offsets of the calibration
+SEVERAL = 60_000  # feature vectors below which more than one network is trained, four at most
+
+
+class PairNetwork(SavableModule):
+    """Agent logits of pairs of observations, from one trunk for all h.
+
+    Pr(agent k | x_h, x_{h+g}) is softmax of the output; f_h is logit 0 less logit k at gap g = 1. The features of both
+    observations and their product are joined: place by place where they are maps, by a hidden layer where they are
+    vectors. What is joined is read out linearly. All steps have one readout in common; a few others are mixed with
+    weights of each step and gap, so that agents may change their habits over time without a whole readout for each.
+
+    steps  how many steps have weights of their own: H - 1, or 1 where the step means nothing
+    gaps   how many steps lie between the observations of a pair; the first one is 1
+
+    Paper: Line 10 (the function class F_h, with encoders shared over time)
+    """
+
+    def __init__(self, trunk: Trunk, steps: int, n_agents: int, gaps: Sequence[int], embedding: int) -> None:
+        super().__init__()
+        self.arguments = {"steps": steps, "n_agents": n_agents, "gaps": list(gaps), "embedding": embedding}
+        self.trunk, self.n_agents, self.gaps, self.steps = trunk, n_agents, tuple(gaps), steps
+        self.join = _join_maps(trunk.map_shape[0]) if trunk.map_shape else _join_vectors(trunk.dim)
+        size = trunk.dim * (2 // JOINED if trunk.map_shape else 2)
+        self.readouts = nn.Linear(size, (1 + READOUTS) * n_agents, bias=False)
+        self.mixture = nn.Parameter(0.3 * torch.randn(len(gaps), steps, READOUTS))
+        self.offset = nn.Parameter(torch.zeros(len(gaps), steps, n_agents))
+        self.phi = Embedding(trunk.dim, embedding)
+        self.step = nn.Parameter(torch.randn(len(gaps), steps, STEP))
+        layers = [nn.Linear(3 * embedding + STEP, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, HIDDEN), nn.SiLU()]
+        self.g = nn.Sequential(*layers, nn.Linear(HIDDEN, n_agents))
+
+    def saved(self) -> dict[str, Any]:
+        """The trunk by itself, since the encoders share it."""
+        parts = super().saved()
+        own = {name: value for name, value in parts["weights"].items() if not name.startswith("trunk.")}
+        return {**parts, "weights": own, "trunk": self.trunk}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> Self:
+        trunk = parts["trunk"]
+        weights = {f"trunk.{name}": value.cpu().numpy() for name, value in trunk.state_dict().items()}
+        return cls(trunk, **parts["arguments"]).with_weights({**weights, **parts["weights"]})
+
+    def forward(self, z_h: Tensor, z_next: Tensor, step: Tensor, gap: int = 0) -> Tensor:
+        """Logits (m, K) from the trunk's features (m, dim) of both observations; step (m,) is h - 1.
+
+        `gap` counts within `gaps`.
+        """
+        a, b, shape = z_h, z_next, self.trunk.map_shape
+        if shape is not None:
+            a, b = FlatMap.back(a, shape), FlatMap.back(b, shape)
+        read = self.readouts(self.join(torch.cat([a, b, a * b], dim=1))).unflatten(1, (1 + READOUTS, self.n_agents))
+        at = step.clamp_max(self.steps - 1)
+        mixed = (self.mixture[gap, at][..., None] * read[:, 1:]).sum(dim=1)
+        return read[:, 0] + mixed + self.offset[gap, at]
+
+    def along(self, z: Tensor, gap: int = 0) -> Tensor:
+        """Logits (n, H-g, K) of whole trajectories from the trunk's features (n, H, dim)."""
+        a, b = z[:, : -self.gaps[gap]], z[:, self.gaps[gap] :]
+        step = torch.arange(a.shape[1], device=z.device).repeat(len(a))
+        return self(a.flatten(0, 1), b.flatten(0, 1), step, gap).unflatten(0, a.shape[:2])
+
+    def taught(self, phi: Tensor, gap: int = 0) -> Tensor:
+        """The same by g from embeddings (n, H, d) alone."""
+        a, b = phi[:, : -self.gaps[gap]], phi[:, self.gaps[gap] :]
+        at = torch.arange(a.shape[1], device=phi.device).clamp_max(self.steps - 1)
+        return self.g(torch.cat([a, b, a * b, self.step[gap, at].expand(len(a), -1, -1)], dim=2))
+
+
+class Embedding(SavableModule):
+    """phi: a few numbers (..., d) of the trunk's features (..., dim), taught to hold what the log-odds need."""
+
+    def __init__(self, dim: int, embedding: int) -> None:
+        super().__init__()
+        self.arguments = {"dim": dim, "embedding": embedding}
+        self.layers = nn.Sequential(nn.Linear(dim, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, embedding))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.layers(z)
+
+
+def _join_maps(width: int) -> nn.Sequential:
+    """Three maps of this width to one of the same width, looking one place far."""
+    return nn.Sequential(
+        nn.Conv2d(3 * width, width // JOINED, 1),
+        nn.GroupNorm(GROUPS if width // JOINED % GROUPS == 0 else 1, width // JOINED),
+        nn.SiLU(),
+        nn.Conv2d(width // JOINED, 2 * width // JOINED, 3, padding=1),
+        nn.SiLU(),
+        nn.Dropout(DROPOUT),
+        FlatMap(),
+    )
+
+
+def _join_vectors(dim: int) -> nn.Sequential:
+    """Three vectors to one of twice the size."""
+    return nn.Sequential(nn.Linear(3 * dim, 2 * dim), nn.SiLU(), nn.Linear(2 * dim, 2 * dim), nn.SiLU())
+
+
+def pair_loss(network: PairNetwork, z: Tensor, agent: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """How badly the agents (n,) of trajectories are told apart, and the embedding holds what the log-odds say: the sum
+    over all pairs that are there, and how many they are. z (n, H, dim) are the trunk's features.
+
+    The embedding is taught the log-odds as they are at that moment, and teaches them nothing. On held-out trajectories
+    both are judged by how they tell the agents apart.
+    """
+    phi, total, count = network.phi(z), z.new_zeros((), dtype=torch.float32), z.new_zeros((), dtype=torch.float32)
+    for i, gap in enumerate(network.gaps):
+        there = torch.arange(gap, z.shape[1], device=z.device) < lengths[:, None]
+        logits, taught = (found[there].float() for found in (network.along(z, i), network.taught(phi, i)))
+        target = agent[:, None].expand_as(there)[there]
+        total = total + functional.cross_entropy(logits, target, reduction="sum")
+        if network.training:
+            aim, said = (logits - logits[:, :1]).detach()[:, 1:], (taught - taught[:, :1])[:, 1:]
+            total = total + functional.smooth_l1_loss(said, aim, reduction="sum") / (logits.shape[1] - 1)
+        else:
+            total = total + functional.cross_entropy(taught, target, reduction="sum")
+        count = count + there.sum()
+    return (total, count) if network.training else (total, 2 * count)
+
+
+@dataclass(frozen=True)
+class PairFit:
+    """Calibrated agent logits of every pair, and what they are worth.
+
+    logits        (n, H-1, K)
+    loss, chance  (H-1,): on pairs that were not learned from, the loss of the logits and that of chance
+    p_value       (H-1,): of the one against the other
+    networks      all that were trained, the best on held-out pairs first
+    held          the trajectories that none of them learned from
+    scale, shift  a number and (H-1, K): what calibrated the logits
+    phi           (n, H, d): embeddings by the best network, not standardised
+    taught        of the best network's logits on held-out pairs, the share that the embedding explains (R^2)
+    """
+
+    logits: Floats
+    loss: Floats
+    chance: Floats
+    p_value: Floats
+    networks: tuple[PairNetwork, ...]
+    held: Ints
+    scale: float
+    shift: Floats
+    phi: NDArray[np.float32]
+    taught: float
+
+
+def fit_pairs(
+    frames: Frames, trunk: nn.Module | None, dim: int, embedding: int, networks: int | None, gaps: Sequence[int]
+) -> PairFit:
+    """Train to tell the agents apart, on all pairs of all steps at once.
+
+    Several networks see the same trajectories, and their logits are averaged: what one of them makes of the noise,
+    another does not.
+    """
+    tau, training = frames.tau, frames.training
+    rows = tau.hold_out(training.held_out, training.rng("log-odds"))
+    several = networks or (int(np.clip(SEVERAL // (tau.n * tau.H), 1, 4)) if len(tau.obs_shape) == 1 else 1)
+    steps, chance, sample = tau.H - 1 if tau.aligned else 1, chance_loss(tau.agent), frames.sample()
+    agent, lengths = (
+        torch.from_numpy(np.asarray(a, dtype=np.int64)).to(frames.device) for a in (tau.agent, tau.lengths)
+    )
+
+    def loss(network: PairNetwork, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        index, x = batch
+        return pair_loss(network, network.trunk.features(x).unflatten(0, (-1, tau.H)), agent[index], lengths[index])
+
+    fits = []
+    for i in range(several):
+        name = f"log-odds-{i + 1}-of-{several}"
+        with seeded(training, name):
+            own = new_trunk(trunk, tau.obs_shape, dim, training.noise)
+            network = PairNetwork(own, steps, tau.K, [g for g in gaps if g < tau.H], embedding)
+        network.trunk.fit_input(sample)
+        network.to(frames.device)
+        frames.keep_prepared(network.trunk)
+
+        def batches(chunks: Sequence[Ints], learned: bool, own: Trunk = own) -> Iterator[tuple[Tensor, Tensor] | None]:
+            return (batch if len(batch[0]) else None for batch in frames.batches(chunks, own, learned))
+
+        size = minibatch_size(training, len(rows[0]), tau.H)
+        held_loss = train(network, loss, batches, rows, size, training, name, chance, tau.digest)
+        fits.append((held_loss, i, network, *_read(network, frames)))
+    fits.sort(key=lambda fit: fit[:2])
+    taught = _explained(fits[0][3], fits[0][4], tau, rows[1])
+    logits = np.mean([said for _, _, _, said, _, _ in fits], axis=0)
+    scale, shift = 1.0, np.zeros((tau.H - 1, tau.K))
+    if training.calibrate:
+        scale, shift = calibration(logits, tau, rows[1])
+    logits = logits * scale + shift
+    found = np.ones((3, tau.H - 1))  # loss, chance, p-value
+    log_p = np.asarray(log_softmax(logits[rows[1]], axis=2))
+    log_p[tau.lengths[rows[1], None] <= np.arange(1, tau.H)] = 0.0
+    for h in range(1, tau.H):
+        there = tau.lengths[rows[1]] > h
+        said, y = log_p[there, h - 1], tau.agent[rows[1][there]]
+        with np.errstate(invalid="ignore"):
+            found[0, h - 1] = -said[np.arange(len(y)), y].mean() if len(y) else np.nan
+        found[1:, h - 1] = chance_loss(y), held_out_p_value(said, y)
+    if not tau.aligned:  # the step means nothing: one test of all of them
+        found[2] = held_out_p_value(log_p.sum(axis=1), tau.agent[rows[1]])
+    of_all = tuple(fit[2] for fit in fits)
+    held = np.sort(rows[1])
+    return PairFit(logits, found[0], found[1], found[2], of_all, held, scale, shift, fits[0][5], taught)
+
+
+@torch.no_grad()
+def _read(network: PairNetwork, frames: Frames) -> tuple[Floats, Floats, NDArray[np.float32]]:
+    """Agent logits (n, H-1, K) of all pairs, the same by embeddings alone, and embeddings (n, H, d)."""
+    tau, parts = frames.tau, []
+    everyone = np.array_split(np.arange(tau.n), max(1, tau.n // frames.at_once))
+    with frames.training.precision(frames.device):
+        for index, x in frames.batches(everyone, network.trunk):
+            if len(index):
+                z = network.trunk.features(x).unflatten(0, (-1, tau.H))
+                phi = network.phi(z)
+                said = [network.along(z), network.taught(phi), phi]
+                parts.append((index, torch.cat([part.flatten(1) for part in said], dim=1).float()))
+    n_logits = (tau.H - 1) * tau.K
+    logits, taught, phi_of_all = np.split(gathered(parts, tau.n).numpy(), [n_logits, 2 * n_logits], axis=1)
+    shape = tau.n, tau.H - 1, tau.K
+    both = (said.astype(np.float64).reshape(shape) for said in (logits, taught))
+    return *both, phi_of_all.reshape(tau.n, tau.H, -1)  # type: ignore[return-value]
+
+
+def _explained(logits: Floats, taught: Floats, tau: TrajectoryDataset, held: Ints) -> float:
+    """The share of the log-odds' variance over held-out pairs that is explained by what embeddings were taught."""
+    there = tau.lengths[held, None] > np.arange(1, tau.H)
+    f, g = ((said[..., :1] - said[..., 1:])[held][there] for said in (logits, taught))
+    total = float(((f - f.mean(axis=0)) ** 2).sum()) if len(f) else 0.0
+    return 1 - float(((f - g) ** 2).sum()) / total if total > 0 else 1.0
+
+
+def calibration(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[float, Floats]:
+    """One temperature and K offsets (H-1, K) for each step, by maximum likelihood on held-out trajectories.
+
+    The same offsets for all steps where the step means nothing. Offsets are drawn to 0, a little.
+    """
+    row, step = np.nonzero(tau.lengths[held, None] > np.arange(1, tau.H))
+    target = tau.agent[held[row]]
+    if len(np.unique(target)) < tau.K:
+        return 1.0, np.zeros(logits.shape[1:])
+    x, y, h = torch.from_numpy(logits[held[row], step]), torch.from_numpy(target), torch.from_numpy(step)
+    scale = torch.ones((), dtype=x.dtype, requires_grad=True)
+    shift = torch.zeros(tau.H - 1 if tau.aligned else 1, tau.K, dtype=x.dtype, requires_grad=True)
+    optimiser = torch.optim.LBFGS([scale, shift], max_iter=50, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        said = x * scale + shift[h.clamp_max(len(shift) - 1)]
+        value = functional.cross_entropy(said, y) + DRAWN * shift.square().mean()
+        value.backward()
+        return value
+
+    optimiser.step(closure)
+    offsets = shift.detach().expand(tau.H - 1, -1).numpy().copy()
+    if float(scale.detach()) <= 0:  # the logits say nothing, or less: the agents' shares are the best there is
+        return 0.0, np.tile(np.log(np.bincount(target) / len(target)), (tau.H - 1, 1))
+    return float(scale.detach()), offsets
 
 
 class NetworkLogOdds(Savable):
-    """Agent logits of networks (`PairNetwork.along`), averaged, then scaled and shifted step by step.
+    """f_1..f_{H-1} for trajectories to come: logits of networks, averaged, then scaled and shifted step by step.
 
-    scale, shift  float (H-1,) and (H-1, K): one temperature and K offsets for each step
-    not_learned   for each network the trajectories of the data fitted that it did not learn from; () where that is not
-                  known, as in models of older versions
+    scale, shift  one temperature, and K offsets for each step (H-1, K)
+    unseen        the trajectories of the data fitted that no network learned from
+
+    Paper: Line 10
     """
 
     def __init__(
-        self,
-        networks: Sequence[PairNetwork],
-        scale: Floats,
-        shift: Floats,
-        device: torch.device,
-        not_learned: Sequence[Ints] = (),
+        self, networks: Sequence[PairNetwork], scale: float, shift: Floats, device: torch.device, unseen: Ints
     ) -> None:
         self.networks = tuple(network.to(device) for network in networks)
         self.scale, self.shift = scale, shift
         self.device = device
-        self.not_learned = tuple(np.sort(rows) for rows in not_learned)
+        self.unseen = unseen
 
+    @torch.no_grad()
     def __call__(self, x: NDArray[Any]) -> Floats:
-        return self._calibrated(np.mean([self._logits(network, x) for network in self.networks], axis=0))
-
-    @property
-    def unseen(self) -> Ints:
-        """The trajectories of the data fitted that at least one network did not learn from."""
-        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *self.not_learned]))
-
-    def of_unseen(self, x: NDArray[Any], rows: Ints) -> Floats:
-        """Log-odds (m, H-1, K-1) of trajectories `rows` of the data fitted, x being what they saw.
-
-        Each value comes from the networks that did not learn from the trajectory; NaN where all did.
-        """
-        total, answers = np.zeros((len(rows), *self.shift.shape)), np.zeros(len(rows))
-        for network, own in zip(self.networks, self.not_learned):
-            new = np.isin(rows, own)
-            total[new] += self._logits(network, x[new])
-            answers += new
-        with np.errstate(invalid="ignore"):
-            return self._calibrated(total / answers[:, None, None])
-
-    @torch.no_grad()
-    def beside(self, x: NDArray[Any], references: NDArray[Any]) -> Floats:
-        """Log-odds of every observation beside those of other trajectories, by the best network: (n, H, 2 R (K-1))."""
-        network = self.networks[0]
-        (n, H), R = x.shape[:2], len(references)
-        found = np.zeros((n, H, 2, R, network.n_agents - 1))
-        z, z_ref = self._features(network, x[:, 0]), self._features(network, references[:, 0])
-        for h in range(H - 1):  # counted from 0; the features of two steps are in memory at a time
-            after, after_ref = (self._features(network, part[:, h + 1]) for part in (x, references))
-            for r in range(R):
-                found[:, h, 0, r] = self._joined(network, z, after_ref[r].expand(n, -1), h)
-                found[:, h + 1, 1, r] = self._joined(network, z_ref[r].expand(n, -1), after, h)
-            z, z_ref = after, after_ref
-        return found.reshape(n, H, -1)
-
-    def _joined(self, network: PairNetwork, z_h: Tensor, z_next: Tensor, step: int) -> Floats:
-        """Scaled log-odds (n, K-1) of pairs of features."""
-        parts = zip(z_h.split(PAIRS), z_next.split(PAIRS))
-        at = torch.full((PAIRS,), step, device=self.device)
-        logits = torch.cat([network(a, b, at[: len(a)]).double().cpu() for a, b in parts]).numpy()
-        return np.asarray((logits[:, :1] - logits[:, 1:]) * self.scale[step])
-
-    def _features(self, network: PairNetwork, x_h: NDArray[Any]) -> Tensor:
-        """The trunk's features (n, dim) of observations (n, *obs)."""
-        return torch.cat([network.trunk(part) for part in self._inputs(x_h, at_once(x_h.shape[1:], self.device))])
-
-    @torch.no_grad()
-    def _logits(self, network: PairNetwork, x: NDArray[Any]) -> Floats:
-        """Agent logits (n, H-1, K) of whole trajectories, not calibrated."""
-        size = max(1, at_once(x.shape[2:], self.device) // x.shape[1])
-        parts = [network.along(part).double().cpu() for part in self._inputs(x, size)]
-        return torch.cat(parts).numpy() if parts else np.empty((0, *self.shift.shape))
-
-    def _inputs(self, x: NDArray[Any], size: int) -> Iterator[Tensor]:
+        logits = np.zeros((len(x), x.shape[1] - 1, self.shift.shape[1]))
+        size = max(1, read_at_once(x.shape[2:], self.device) // x.shape[1])
         for i in range(0, len(x), size):
-            yield to_input(torch.from_numpy(np.ascontiguousarray(x[i : i + size])).to(self.device))
-
-    def _calibrated(self, logits: Floats) -> Floats:
-        logits = logits * self.scale[:, None] + self.shift
+            part = x[i : i + size]
+            for network in self.networks:
+                z = self._features(network, part.reshape(-1, *x.shape[2:])).unflatten(0, part.shape[:2])
+                logits[i : i + size] += network.along(z).double().cpu().numpy() / len(self.networks)
+        steps = logits.shape[1]
+        logits = logits * self.scale + self.shift[:steps]
         return np.asarray(logits[..., :1] - logits[..., 1:])
 
+    def of_unseen(self, x: NDArray[Any], rows: Ints) -> Floats:
+        """Log-odds (m, H-1, K-1) of trajectories `rows` of the data fitted, x being what they saw; NaN where they were
+        learned from."""
+        return np.where(np.isin(rows, self.unseen)[:, None, None], self(x), np.nan)
+
+    def _features(self, network: PairNetwork, x: NDArray[Any]) -> Tensor:
+        """The trunk's features (n, dim) of observations (n, *obs)."""
+        parts = torch.from_numpy(np.ascontiguousarray(x)).split(read_at_once(x.shape[1:], self.device))
+        return torch.cat([network.trunk(to_input(part.to(self.device))).float() for part in parts])
+
     def saved(self) -> dict[str, Any]:
-        parts = {"networks": self.networks, "scale": self.scale, "shift": self.shift}
-        return {**parts, "not_learned": self.not_learned}
+        return {"networks": self.networks, "scale": self.scale, "shift": self.shift, "unseen": self.unseen}
 
     @classmethod
     def restored(cls, parts: dict[str, Any], given: Any) -> NetworkLogOdds:
         """On the GPU, if there is one."""
-        not_learned = parts.get("not_learned", ())
-        return cls(parts["networks"], parts["scale"], parts["shift"], Training().to_device(), not_learned)
+        return cls(parts["networks"], parts["scale"], parts["shift"], Training().to_device(), parts["unseen"])

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from craftrl.oracles.network.encoders import NetworkEncoder
+from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.frames import to_input
 from craftrl.oracles.network.trunks import Standardise
 

@@ -1,248 +1,230 @@
-"""One training loop for every network here: minibatches, early stopping, checkpoints, and errors that help."""
+"""The one training loop: minibatches, averaged weights, early stopping, checkpoints, and errors that help."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import io
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from craftrl._version import __version__
-from craftrl.data.ranks import Ranks, digest, speaks
-from craftrl.errors import InvalidParameterError
-from craftrl.oracles.network.averaging import WeightAverage
-from craftrl.oracles.network.checkpoints import Checkpoint
-from craftrl.oracles.network.collectives import GradientSum, take_firsts, total
-from craftrl.oracles.network.minibatches import Feed, Minibatches
-from craftrl.oracles.network.noise import with_own_noise
-from craftrl.oracles.network.parts import Part, keep_freed_memory
+from craftrl.arrays import Ints
+from craftrl.data.files import written_whole
+from craftrl.data.ranks import digest, from_first, here, speaks
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.oracles.network.ranks import add_up, descend
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
-from craftrl.oracles.network.side_by_side import Map, cores_for, gradients, may_be_apart, side_by_side
 from craftrl.progress import progress_bar, tell, watched
 
-__all__ = ["Loss", "train"]
+__all__ = ["Checkpoint", "minibatch_size", "train"]
 
-Ints = NDArray[np.integer]
-PLATEAU = 0.03  # nats below chance from which on a network has begun to learn
-ENOUGH = 0.0005  # nats by which the held-out loss must fall for an epoch to have paid
+Batch = TypeVar("Batch")
+Batches = Callable[[Sequence[Ints], bool], Iterable[Batch | None]]  # None where this rank has no rows of a minibatch
+Loss = Callable[[Any, Batch], tuple[Tensor, Tensor]]
+MOST, LEAST, EVERY = 1500, 300, 100  # minibatches: at most, before training may end, and between held-out losses
+PATIENCE = 2  # held-out losses in a row that are no better, after which training ends
+PLATEAU = 0.015  # nats below chance from which on a network has begun to learn: before, training does not end
+GAIN = 0.001  # nats by which a held-out loss must fall to be better
+WARM_UP = 60  # minibatches over which the rate rises to its full height: at once it may kill a network
+DECAY, BETAS = 1e-3, (0.9, 0.99)  # of AdamW
+RECENT = 3.0  # a minibatch's weights count in the average as its number, to this power less one
+FEWEST, SHORT, LARGE = 16, 160, 100_000  # trajectories and observations of a minibatch; of data for which it grows
 
 
-class Loss(Protocol):
-    """The mean loss of a minibatch.
+def minibatch_size(training: Training, n: int, H: int) -> int:
+    """How many of n trajectories make a minibatch."""
+    if training.batch is not None:
+        return min(training.batch, n)
+    return min(n, max(FEWEST, SHORT // H) * int(np.clip(n * H // LARGE, 1, 4)))
 
-    Where several ranks divide a minibatch, `rows` are those of this rank and `of` all of its rows: what comes back is
-    then their part of the mean over `of`, so that the parts of all ranks add up to it.
-    """
 
-    def __call__(self, rows: Tensor, of: Tensor | None = None) -> Tensor | Sequence[Part]: ...
+@dataclass(frozen=True)
+class _Stand:
+    """Where a training run stands: minibatches, the best held-out loss, and how many since were no better."""
+
+    t: int = 0
+    best: float = math.inf
+    stale: int = 0
+
+    def after(self, t: int, held: float, chance: float | None) -> _Stand:
+        best = min(self.best, held)
+        begun = chance is None or best < chance - PLATEAU
+        return _Stand(t, best, self.stale + 1 if begun and held > self.best - GAIN else 0)
 
 
 def train(
     module: nn.Module,
-    loss: Loss,
+    loss: Loss[Batch],
+    batches: Batches[Batch],
     rows: tuple[Ints, Ints],
+    size: int,
     training: Training,
     name: str,
-    per_row: int = 1,
     chance: float | None = None,
-    feed: Feed | None = None,
-    targets: Ints | None = None,
+    data: Callable[[], str] = str,
 ) -> float:
-    """Train in place, leave the best weights on held-out rows, and return their held-out loss.
+    """Train in place, leave the best averaged weights on held-out rows, and return their held-out loss.
 
-    `loss(indices)` is the mean loss of a minibatch, or the parts that add up to it; `rows` are training and held-out
-    indices; `per_row` is how many observations one row holds, so that `batch` counts observations; `chance` is the loss
-    of knowing nothing, if that is known. `feed` knows in which order rows are best asked for; None where any order will
-    do. `targets` are the labels that are learned, where another run of the same name may learn others: a checkpoint
-    goes with its targets.
+    loss     of a module and a minibatch: the sum of its losses, and over how many it is
+    batches  what the loss is given, for each of some minibatches of rows; the flag says whether they are learned from.
+             Several ranks divide each of them
+    rows     training and held-out rows
+    size     rows of a minibatch
+    chance   the loss of knowing nothing, if that is known: training does not end before it has left it
+    data     what the rows stand for, in a few letters, for checkpoints
 
-    Where several ranks work together (`feed.ranks`), each computes its share of every minibatch. They add up their
-    gradients and their held-out losses, so that all take the same steps, stop at the same epoch and end with the same
-    weights, which is checked.
+    Gradients and held-out losses are summed over ranks, so that all take the same steps and end with the same weights.
+    The average weighs minibatch t as t squared, so that it reaches over about the last third of them at any time.
     """
-    device = training.to_device()
-    module.to(device)
-    keep_freed_memory()
-    trunk = getattr(module, "trunk", module)
-    with side_by_side(cores_for(training, device, trunk)) as map_:
-        passes = _Passes(module, loss, training, device, map_ if may_be_apart(trunk) else None)
-        return _train(passes, rows, name, per_row, chance, feed or Feed(), targets)
-
-
-def _train(
-    passes: _Passes,
-    rows: tuple[Ints, Ints],
-    name: str,
-    per_row: int,
-    chance: float | None,
-    feed: Feed,
-    targets: Ints | None,
-) -> float:
-    module, training, device = passes.module, passes.training, passes.device
-    rows_train, rows_held = rows
-    size = max(2, training.batch_of(len(rows_train) * per_row) // per_row)
-    ranks = feed.ranks
-    optimiser = torch.optim.AdamW(
-        module.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=device.type == "cuda"
-    )
-    _check_divisible(module, ranks)
-    take_firsts(ranks, [*module.parameters(), *module.buffers()])
-    checkpoint = _checkpoint(module, training, name, feed, targets)
-    average = WeightAverage(module)
-    add_up_gradients = GradientSum(ranks, module.parameters())
-    own_noise = "" if ranks.rank == 0 else f"-rank-{ranks.rank}"  # that of the rows which this rank computes
-
-    def held_out() -> float:
-        return passes.mean_loss(feed.in_order(np.array_split(rows_held, math.ceil(len(rows_held) / (4 * size)))))
-
-    at = _Progress()
-    weights = copy.deepcopy(module.state_dict())
-    if saved := checkpoint.load(device):
-        module.load_state_dict(saved["module"])
-        optimiser.load_state_dict(saved["optimiser"])
-        average.load_state_dict(saved["average"])
-        at, weights = _Progress(**saved["progress"]), saved["weights"]
-    else:
-        at = _Progress(best=held_out())
-    bar = _bar(training, name, at.epoch)
-    patience = training.patience_of(len(rows_train) * per_row)
-    tell(f"training {name}")
-    while not at.done(training.epochs, patience):
-        module.train()
-        chunks = feed.shuffled(rows_train, size, training.rng(name, at.epoch))
-        with seeded(training, f"{name}-{at.epoch}{own_noise}", device):
-            for i, chunk in enumerate(chunks):
-                risen = min(1.0, (at.epoch * len(chunks) + i + 1) / (training.warm_up + 1))
-                optimiser.param_groups[0]["lr"] = training.lr * risen
-                optimiser.zero_grad(set_to_none=True)
-                passes.backward(chunk, chunks.whole(i))
-                add_up_gradients()
-                optimiser.step()
-                average.update(window=len(chunks) / 2)
-        with average.in_place():
-            held = held_out()
-            if not math.isfinite(held):
-                mixed = ", or set amp=False" if training.amp and device.type == "cuda" else ""
-                raise TrainingError(
-                    f"The loss of '{name}' is no longer finite after epoch {at.epoch + 1}; lower lr (now "
-                    f"{training.lr:g}){mixed}."
-                )
-            if held < at.best:
-                weights = copy.deepcopy(module.state_dict())
-        at = at.after(held, chance, training)
-        state = {"module": module.state_dict(), "optimiser": optimiser.state_dict(), "weights": weights}
-        checkpoint.save({**state, "average": average.state_dict(), "progress": asdict(at)})
-        stands = f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else "")
-        tell(f"{name}, epoch {at.epoch} of at most {training.epochs + at.at_chance}, {stands}")
-        if bar is not None:
-            bar.set_postfix_str(stands)
-            bar.update()
-    if bar is not None:
-        bar.close()
-    module.load_state_dict(weights)
-    module.eval()
-    if ranks.world > 1:
-        ranks.agree(f"weights after training '{name}'", at, *(w.cpu().float().numpy() for w in weights.values()))
-    return at.best
-
-
-def _checkpoint(module: nn.Module, training: Training, name: str, feed: Feed, targets: Ints | None) -> Checkpoint:
-    """Where this run is saved: for this data, these settings and layers, and this version of the library. A run with
-    other targets, or one that began with other weights, is another run."""
-    if training.checkpoints is None:
-        return Checkpoint(None, name, "")
-    run = repr((__version__, training.told(), feed.data(), digest(module)))
-    began = digest(targets, *(weight.detach().cpu().float().numpy() for weight in module.parameters()))
-    return Checkpoint(training.checkpoints, name, run, began, feed.ranks)
-
-
-def _check_divisible(module: nn.Module, ranks: Ranks) -> None:
-    """Raise where a layer looks at the whole minibatch, of which a rank has a part alone."""
-    if ranks.world > 1 and any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in module.modules()):
+    device, (learned, held_out) = training.to_device(), rows
+    if here()[1] > 1 and any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in module.modules()):
         raise InvalidParameterError(
             "A trunk that several ranks train must treat each observation by itself; this one has batch "
             "normalisation; use nn.GroupNorm instead."
         )
+    module.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions work in it
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(parameters, training.lr, BETAS, weight_decay=DECAY, fused=True)
+    average = copy.deepcopy(module)
+    best, at = copy.deepcopy(module.state_dict()), _Stand()
+    per_epoch = max(1, len(learned) // size)
+    most = per_epoch * (max(2, round(MOST / per_epoch)) if training.epochs is None else training.epochs)
+    checkpoint = Checkpoint(training.checkpoints, name, lambda: _run(module, training, data))
+    if saved := checkpoint.load(device):
+        module.load_state_dict(saved["module"])
+        average.load_state_dict(saved["average"])
+        optimiser.load_state_dict(saved["optimiser"])
+        best, at = saved["best"], _Stand(**saved["stand"])
+    chunks_held = np.array_split(held_out, max(1, math.ceil(len(held_out) / (4 * size))))
+    tell(f"training {name}")
+    bar = _bar(training, name, most, at.t)
+    while at.t < most and not (at.stale >= PATIENCE and at.t >= LEAST):
+        t, until = at.t, min(at.t + EVERY, most)
+        chunks: list[Ints] = []
+        for epoch in range(t // per_epoch, (until - 1) // per_epoch + 1):
+            chunks += np.array_split(training.rng(name, epoch).permutation(learned), per_epoch)
+        first = t // per_epoch * per_epoch
+        module.train()
+        own_noise = f"-rank-{here()[0]}" if here()[0] else ""
+        with seeded(training, f"{name}-{t}{own_noise}", device), _enough_memory():
+            for batch in batches(chunks[t - first : until - first], True):
+                t += 1
+                optimiser.param_groups[0]["lr"] = training.lr * min(1.0, t / WARM_UP)
+                optimiser.zero_grad(set_to_none=True)
+                with training.precision(device):
+                    summed, count = (None, 0.0) if batch is None else loss(module, batch)
+                descend(summed, count, parameters)
+                optimiser.step()
+                with torch.no_grad():
+                    for a, b in zip(average.parameters(), module.parameters()):
+                        a.lerp_(b, RECENT / (t + RECENT - 1))
+            for own, buffer in zip(average.buffers(), module.buffers()):
+                own.copy_(buffer)
+            held = _mean_loss(average.eval(), loss, batches(chunks_held, False), training.precision(device))
+        if not math.isfinite(held):
+            mixed = ", or set amp=False" if training.amp and device.type == "cuda" else ""
+            raise TrainingError(
+                f"The loss of '{name}' is no longer finite after {t} minibatches; lower lr (now "
+                f"{training.lr:g}){mixed}."
+            )
+        if held < at.best:
+            best = copy.deepcopy(average.state_dict())
+        at = at.after(t, held, chance)
+        parts = {"module": module.state_dict(), "average": average.state_dict(), "optimiser": optimiser.state_dict()}
+        checkpoint.save({**parts, "best": best, "stand": asdict(at)})
+        stands = f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else "")
+        tell(f"{name}, minibatch {t} of at most {most}, {stands}")
+        if bar is not None:
+            bar.set_postfix_str(stands)
+            bar.update(t - bar.n)
+    if bar is not None:
+        bar.close()
+    module.load_state_dict(best)
+    module.eval()
+    return at.best
 
 
-@dataclass(frozen=True)
-class _Progress:
-    """Where a training run stands: epochs in all, those of them at chance, best held-out loss, epochs since."""
-
-    epoch: int = 0
-    at_chance: int = 0
-    best: float = math.inf
-    stale: int = 0
-
-    def done(self, epochs: int, patience: int) -> bool:
-        return self.stale >= patience or self.epoch - self.at_chance >= epochs
-
-    def after(self, held: float, chance: float | None, training: Training) -> _Progress:
-        """After one more epoch with this held-out loss."""
-        best = min(self.best, held)
-        if chance is not None and best > chance - PLATEAU and self.at_chance < training.plateau:
-            return _Progress(self.epoch + 1, self.at_chance + 1, best)
-        stale = 0 if held < self.best - ENOUGH else self.stale + 1
-        return _Progress(self.epoch + 1, self.at_chance, best, stale)
+@torch.no_grad()
+def _mean_loss(module: nn.Module, loss: Loss[Batch], batches: Iterable[Batch | None], precision: Any) -> float:
+    """Over all of some minibatches, those of the other ranks among them."""
+    total = torch.zeros(2, dtype=torch.float64)
+    with precision:
+        for batch in batches:
+            if batch is not None:
+                total += torch.stack([value.double() for value in loss(module, batch)]).cpu()
+    total = add_up(total)
+    return float(total[0] / total[1].clamp_min(1.0))
 
 
-@dataclass(frozen=True)
-class _Passes:
-    """The loss of a module over minibatches, forward and backward.
+class Checkpoint:
+    """One file per training run, replaced in one move, so that a kill leaves the last whole one.
 
-    `map_` computes the parts of a minibatch side by side; None where they may not be.
+    settings  gives how is trained and from what data, in words; a file with others is refused
+
+    The first rank writes, and reads for all. The state is that of the whole training, so that another number of ranks
+    can go on with it.
     """
 
-    module: nn.Module
-    loss: Loss
-    training: Training
-    device: torch.device
-    map_: Map | None
+    def __init__(self, folder: str | Path | None, name: str, settings: Callable[[], str]) -> None:
+        self.path = None if folder is None else Path(folder) / f"{name}.pt"
+        self.settings = "" if folder is None else settings()
 
-    def backward(self, rows: Tensor, of: Tensor | None) -> None:
-        """Add the gradients of a minibatch to those of the parameters."""
-        with _enough_memory():
-            parts = self._parts(rows, of)
-            if self.map_ is not None and len(parts) > 1:
-                gradients(with_own_noise(parts), list(self.module.parameters()), self.map_)
-            else:
-                for part in parts:
-                    part().backward()
+    def load(self, device: torch.device) -> dict[str, Any] | None:
+        """What was saved, if anything was."""
+        path = self.path
+        if path is None:
+            return None
+        unreadable = InvalidDataError(
+            f"The checkpoint {path} cannot be read; it may come from elsewhere or be damaged; delete that one file to "
+            "train this part again."
+        )
+        try:
+            found = from_first(lambda: path.read_bytes() if path.exists() else None)
+            if found is None:
+                return None
+            seal, content = found[:32], found[32:]
+            if hashlib.sha256(content).digest() != seal:
+                raise ValueError("its checksum does not fit")
+            saved: dict[str, Any] = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
+            settings = saved["settings"]
+        except Exception as error:
+            raise unreadable from error
+        if settings != self.settings:
+            raise InvalidDataError(
+                f"The checkpoint {path} belongs to other settings or data, or to another version of craftrl; use "
+                "those again, or give an empty folder."
+            )
+        return saved
 
-    def mean_loss(self, chunks: Minibatches) -> float:
-        """Over all rows, by the module as it is used."""
-        self.module.eval()
-        summed, n = 0.0, 0
-        value = torch.no_grad()(lambda part: part())
-        with torch.no_grad(), _enough_memory():
-            for i, chunk in enumerate(chunks):
-                size = len(chunks.chunks[i])
-                parts = self._parts(chunk, chunks.whole(i))
-                summed += float(sum((self.map_ or map)(value, parts))) * size
-                n += size
-        return total(chunks.ranks, summed) / n
+    def save(self, state: dict[str, Any]) -> None:
+        """Write, if there is a folder."""
+        path = self.path
+        if path is None:
+            return
+        content = io.BytesIO()
+        torch.save({**state, "settings": self.settings}, content)
 
-    def _parts(self, rows: Tensor, of: Tensor | None) -> Sequence[Part]:
-        """The parts of one loss, under mixed precision."""
-        if not len(rows):  # other ranks have this minibatch to themselves
-            return []
-        where = [rows] if of is None else [rows, of]
-        with self.training.precision(self.device):
-            found = self.loss(*(index.to(self.device) for index in where))
-        return [lambda: found] if isinstance(found, Tensor) else [partial(self._computed, part) for part in found]
+        def write() -> None:
+            with written_whole(path, "checkpoint") as temporary:
+                temporary.write_bytes(hashlib.sha256(content.getbuffer()).digest() + content.getvalue())
 
-    def _computed(self, part: Part) -> Tensor:
-        with self.training.precision(self.device):
-            return part()
+        from_first(write)
+
+
+def _run(module: nn.Module, training: Training, data: Callable[[], str]) -> str:
+    """What a training run depends on, in words: version, settings, data, layers and the weights that it begins with."""
+    weights = digest(*(weight.detach().cpu().float().numpy() for weight in module.parameters()))
+    return repr((__version__, training.told(), from_first(data), digest(module), weights))
 
 
 @contextmanager
@@ -254,8 +236,8 @@ def _enough_memory() -> Iterator[None]:
         raise TrainingError("The GPU ran out of memory; lower Training(batch=...), or the trunk's width.") from error
 
 
-def _bar(training: Training, name: str, start: int) -> Any:
+def _bar(training: Training, name: str, total: int, start: int) -> Any:
     unseen = training.progress is None and not sys.stderr.isatty()
     if training.progress is False or unseen or watched() or not speaks():  # a fit shows one bar over all of them
         return None
-    return progress_bar(total=training.epochs, initial=start, desc=name, leave=False)
+    return progress_bar(total=total, initial=start, desc=name, leave=False)

@@ -1,7 +1,9 @@
-"""Trunks: from observations to features, the part that all steps and all heads share.
+"""Trunks: from observations to features, the part that log-odds, embedding and encoder share.
 
-An image stays a map of features, about one place for every cell of what is seen: what an agent does is local, and a
-network that squeezes a frame into one vector before it compares two of them never finds it (docs/pixels.md).
+A trunk *prepares* its input by what it learned from a sample before training (scale, correlations of neighbours), which
+never changes afterwards; only then come layers that are trained. An image stays a map of features, about one place for
+every cell of what is seen: what an agent does is local, and a network that squeezes a frame into one vector before it
+compares two of them never finds it (docs/video.md).
 """
 
 from __future__ import annotations
@@ -12,26 +14,27 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from craftrl.core.saved import Savable
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.network.noise import noise_like
 
 __all__ = [
     "Decorrelate",
+    "FlatMap",
     "MapTrunk",
     "OwnTrunk",
     "SavableModule",
     "Standardise",
     "Trunk",
     "VectorTrunk",
-    "channels_last",
     "new_trunk",
 ]
 
 GROUPS = 8  # of the group normalisation
-LARGEST_MAP = 20  # places along the longer side of a map, at most
-IMAGE_NOISE = 0.7  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
+LARGEST_MAP = 14  # places along the longer side of a map, at most
+WINDOW, PATCHES, RIDGE = 5, 50_000, 0.03  # of the whitening: pixels, neighbourhoods looked at, and the least variance
+IMAGE_NOISE = 1.2  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
 VECTOR_NOISE = 0.1  # the same for features, each of which may be a measurement
 VECTOR_LAYERS, DROPOUT = 3, 0.2  # layers for features, and the share of their units that a minibatch does without
 FLOOR, ROWS_PER_FEATURE = 1e-3, 8  # of the decorrelation: least variance, and rows that it wants for each feature
@@ -57,14 +60,13 @@ class SavableModule(nn.Module, Savable):
 
 
 class Standardise(nn.Module):
-    """Each entry less its mean over the data, divided by its deviation plus a little; while training, with noise.
+    """Each entry less its mean over the data, divided by its deviation plus a little.
 
     Where most of an image is constant, a small dim figure would otherwise never be noticed.
     """
 
-    def __init__(self, shape: tuple[int, ...], noise: float = 0.0) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
-        self.noise = noise
         self.mean: Tensor
         self.scale: Tensor
         self.register_buffer("mean", torch.zeros(shape))
@@ -77,8 +79,7 @@ class Standardise(nn.Module):
         self.scale = deviation + 0.1 * deviation.mean() + 1e-6
 
     def forward(self, x: Tensor) -> Tensor:
-        z = (x - self.mean) / self.scale
-        return z + self.noise * noise_like(z) if self.training and self.noise else z
+        return (x - self.mean) / self.scale
 
 
 class Decorrelate(nn.Module):
@@ -86,12 +87,11 @@ class Decorrelate(nn.Module):
 
     Features may be measured in any unit and be mixtures of what matters: what is small or lies along a narrow direction
     counts as much as the rest. Of all ways to decorrelate this one changes the entries least (ZCA). Directions with
-    less than `FLOOR` of an entry's variance are left small: they may be rounding alone. While training, with noise.
+    less than `FLOOR` of an entry's variance are left small: they may be rounding alone.
     """
 
-    def __init__(self, n_features: int, noise: float = 0.0) -> None:
+    def __init__(self, n_features: int) -> None:
         super().__init__()
-        self.noise = noise
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("turn", torch.eye(n_features))
 
@@ -109,22 +109,89 @@ class Decorrelate(nn.Module):
         self.mean, self.turn = mean.float(), (turn / unit[:, None]).float()
 
     def forward(self, x: Tensor) -> Tensor:
-        z = (x - self.mean) @ self.turn
-        return z + self.noise * noise_like(z) if self.training and self.noise else z
+        return (x - self.mean) @ self.turn
+
+
+class Whiten(nn.Module):
+    """Images whose neighbouring pixels are no longer correlated, each place scaled to deviation 1.
+
+    Light and texture are shared by many pixels, and would otherwise be all that a network sees for long: in rooms of
+    81 cells it stays at chance without this (docs/video.md). One fixed convolution of 5 x 5 pixels does it.
+    """
+
+    def __init__(self, image: tuple[int, int, int]) -> None:
+        super().__init__()
+        kernel = torch.zeros(image[0], image[0], WINDOW, WINDOW)
+        kernel[range(image[0]), range(image[0]), WINDOW // 2, WINDOW // 2] = 1.0
+        self.register_buffer("kernel", kernel)
+        self.register_buffer("scale", torch.ones(image))
+
+    def fit(self, x: Tensor) -> None:
+        """Learn the correlations within neighbourhoods of standardised images (n, C, rows, columns)."""
+        c, area = x.shape[1], WINDOW**2
+        if min(x.shape[2:]) >= 2 * WINDOW and len(x) > 1:
+            apart = max(1, int((len(x) * x.shape[2] * x.shape[3] / PATCHES) ** 0.5))
+            parts = [image[..., i % apart :, i // apart % apart :] for i, image in enumerate(x.split(20))]
+            found = [functional.unfold(part, WINDOW, stride=apart).transpose(1, 2).flatten(0, 1) for part in parts]
+            patches = torch.cat(found).double()
+            variance, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
+            turn = axes @ ((variance.clamp_min(0) + RIDGE * variance.mean() + 1e-9).rsqrt()[:, None] * axes.T)
+            self.kernel = turn[torch.arange(c) * area + area // 2].view(c, c, WINDOW, WINDOW).float()
+            deviation = torch.cat([self._white(part) for part in x.split(512)]).std(dim=0)
+            self.scale = deviation + 0.1 * deviation.mean() + 1e-6
+
+    def _white(self, x: Tensor) -> Tensor:
+        return functional.conv2d(x, self.kernel, padding=WINDOW // 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._white(x) / self.scale
+
+
+class FlatMap(nn.Module):
+    """Maps (n, channels, rows, columns) as rows (n, rows * columns * channels), the order in which they lie in memory:
+    convolutions keep the channels of a place side by side, since that is quickest."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.permute(0, 2, 3, 1).flatten(1)
+
+    @staticmethod
+    def back(z: Tensor, shape: tuple[int, int, int]) -> Tensor:
+        """The map again."""
+        channels, rows, columns = shape
+        return z.reshape(-1, rows, columns, channels).permute(0, 3, 1, 2)
 
 
 class Trunk(SavableModule):
-    """From inputs (n, *input) to features (n, dim).
+    """From inputs (n, *input) to features (n, dim): `layers` of what `prepare` makes of the input.
 
     dim        number of features
-    map_shape  (channels, rows, columns) if the features are a map, flattened; else None
+    map_shape  (channels, rows, columns) if the features are a map, flattened (`FlatMap`); else None
+    prepares   whether `prepare` does anything
+    noise      deviation of the noise that is added to what is prepared, while training
     """
 
     dim: int
     map_shape: tuple[int, int, int] | None = None
+    prepares = True
+    noise = 0.0
+    layers: nn.Module
 
     def fit_input(self, x: Tensor) -> None:
         """Learn the scale of the inputs (n, *input), before any training."""
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """What is done to inputs before anything that is trained."""
+        return x
+
+    def features(self, prepared: Tensor) -> Tensor:
+        """Features (n, dim) of inputs that are prepared."""
+        if self.training and self.noise:  # drawn in one row, which is four times as quick for images on a CPU
+            noise = torch.randn(prepared.numel(), device=prepared.device)
+            prepared = torch.add(prepared, torch.as_strided(noise, prepared.shape, prepared.stride()), alpha=self.noise)
+        return self.layers(prepared)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.features(self.prepare(x))
 
 
 class MapTrunk(Trunk):
@@ -144,14 +211,19 @@ class MapTrunk(Trunk):
     def __init__(self, image: tuple[int, int, int], width: int = 32, vector: int | None = None) -> None:
         super().__init__()
         self.arguments = {"image": list(image), "width": width, "vector": vector}
+        self.noise = IMAGE_NOISE
         rows, columns, channels = image
-        self.standardise = Standardise((channels, rows, columns), IMAGE_NOISE)
+        self.standardise = Standardise((channels, rows, columns))
+        self.whiten = Whiten((channels, rows, columns))
+        shorter = min(rows, columns)
+        stride = 4 if shorter >= 24 else 3 if shorter >= 15 else 2 if shorter >= 8 else 1
         layers: list[nn.Module] = []
         n_in = channels
-        for _ in range(_halvings(rows, columns)):
-            layers += [nn.Conv2d(n_in, width, 4, 2, padding=1), nn.GroupNorm(GROUPS, width), nn.SiLU()]
-            rows, columns, n_in = rows // 2, columns // 2, width
-        layers += [nn.Conv2d(n_in, width, 3, padding=1), nn.Flatten(), nn.SiLU()]
+        while stride > 1:
+            layers += [nn.Conv2d(n_in, width, stride + 2, stride, padding=1), nn.GroupNorm(GROUPS, width), nn.SiLU()]
+            rows, columns, n_in = rows // stride, columns // stride, width
+            stride = 2 if max(rows, columns) > LARGEST_MAP and min(rows, columns) >= 8 else 1
+        layers += [nn.Conv2d(n_in, width, 3, padding=1), nn.SiLU(), FlatMap()]
         self.dim = width * rows * columns
         if vector is None:
             self.map_shape = (width, rows, columns)
@@ -162,25 +234,11 @@ class MapTrunk(Trunk):
 
     def fit_input(self, x: Tensor) -> None:
         self.standardise.fit(x)
+        with torch.no_grad():
+            self.whiten.fit(self.standardise(x))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layers(channels_last(self.standardise(x)))
-
-
-def channels_last(x: Tensor) -> Tensor:
-    """The same images or maps, on a CPU with the channels of each place side by side in memory.
-
-    That is the order in which convolutions work there: they take two thirds of the time, group normalisation more.
-    """
-    return x.contiguous(memory_format=torch.channels_last) if x.device.type == "cpu" else x
-
-
-def _halvings(rows: int, columns: int) -> int:
-    """How often a map is halved: to a quarter of the resolution, less for tiny images, more for large ones."""
-    times = 0
-    while min(rows, columns) >= 8 and (times < 2 or max(rows, columns) > LARGEST_MAP):
-        rows, columns, times = rows // 2, columns // 2, times + 1
-    return times
+    def prepare(self, x: Tensor) -> Tensor:
+        return self.whiten(self.standardise(x)).contiguous(memory_format=torch.channels_last)
 
 
 class VectorTrunk(Trunk):
@@ -189,7 +247,7 @@ class VectorTrunk(Trunk):
     Log-odds are the same for all observations of a state, and jump where one state ends and another begins. So the last
     layer's units compete in groups (softmax): each group is a code of `LETTERS` values, learned with the rest, flat
     inside a region and steep at its border. What tells agents apart is weak, and a few thousand trajectories are soon
-    learned by heart; dropout is against that. docs/models.md has what each is worth.
+    learned by heart; dropout is against that.
     """
 
     def __init__(self, n_features: int, dim: int = 128) -> None:
@@ -197,7 +255,8 @@ class VectorTrunk(Trunk):
         if dim < 2:
             raise InvalidParameterError(f"dim must be at least 2 for feature vectors; {dim} was given.")
         self.arguments = {"n_features": n_features, "dim": dim}
-        self.decorrelate = Decorrelate(n_features, VECTOR_NOISE)
+        self.noise = VECTOR_NOISE
+        self.decorrelate = Decorrelate(n_features)
         layers: list[nn.Module] = []
         for n_in in [n_features] + [dim] * (VECTOR_LAYERS - 1):
             layers += [nn.Linear(n_in, dim), nn.Dropout(DROPOUT), nn.SiLU()]
@@ -207,13 +266,18 @@ class VectorTrunk(Trunk):
     def fit_input(self, x: Tensor) -> None:
         self.decorrelate.fit(x)
 
-    def forward(self, x: Tensor) -> Tensor:
-        codes = self.layers(self.decorrelate(x)).tensor_split(max(1, self.dim // LETTERS), dim=1)
+    def prepare(self, x: Tensor) -> Tensor:
+        return self.decorrelate(x)
+
+    def features(self, prepared: Tensor) -> Tensor:
+        codes = super().features(prepared).tensor_split(max(1, self.dim // LETTERS), dim=1)
         return CODE_SCALE * torch.cat([code.softmax(dim=1) for code in codes], dim=1)
 
 
 class OwnTrunk(Trunk):
     """A trunk of the user's own: no file holds its code, so that a saved model is loaded with it."""
+
+    prepares = False
 
     def __init__(self, module: nn.Module, output: tuple[int, ...]) -> None:
         super().__init__()
@@ -222,8 +286,9 @@ class OwnTrunk(Trunk):
         self.dim = int(np.prod(output))
         self.map_shape = (output[0], output[1], output[2]) if len(output) == 3 else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.module(x).flatten(1)
+    def features(self, prepared: Tensor) -> Tensor:
+        made = self.module(prepared.contiguous())
+        return FlatMap()(made) if self.map_shape else made
 
     @classmethod
     def restored(cls, parts: dict[str, Any], given: Any) -> Self:
@@ -236,22 +301,27 @@ class OwnTrunk(Trunk):
         return cls(copy.deepcopy(module), tuple(parts["arguments"]["output"])).with_weights(parts["weights"])
 
 
-def new_trunk(trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int, *, maps: bool = True) -> Trunk:
+def new_trunk(
+    trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int, noise: float | None = None, *, maps: bool = True
+) -> Trunk:
     """A fresh trunk: a copy of the one given, the user's in `OwnTrunk`, or the default for the observations.
 
     `dim` is the number of a vector's features, and four times that of a place's in a map; without `maps` images become
-    vectors too.
+    vectors too. `noise` is added to prepared inputs while training; None for what suits the observations.
     """
     if isinstance(trunk, Trunk):
         return copy.deepcopy(trunk)
     if trunk is not None:
         own = copy.deepcopy(trunk).cpu()
         return OwnTrunk(own, _output_shape(own, obs_shape))
+    made: Trunk
     if len(obs_shape) == 1:
-        return VectorTrunk(obs_shape[0], dim)
-    rows, columns, channels = obs_shape
-    width = max(GROUPS, dim // 4 // GROUPS * GROUPS)
-    return MapTrunk((rows, columns, channels), width, None if maps else dim)
+        made = VectorTrunk(obs_shape[0], dim)
+    else:
+        rows, columns, channels = obs_shape
+        made = MapTrunk((rows, columns, channels), max(GROUPS, dim // 4 // GROUPS * GROUPS), None if maps else dim)
+    made.noise = made.noise if noise is None else noise
+    return made
 
 
 def _output_shape(trunk: nn.Module, obs_shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,172 @@
+"""Does a single frame give the agent away? Then the recordings differ, and the camera may pass for what is controlled.
+
+Agents visit states more or less often, so that any frame tells something of the agent. But two frames of one state
+should not: what else is in them, noise, knows nothing of the agents (Section 2.1). Where light, colour, contrast or
+place of the camera differ between agents' recordings, frames of *every* state do tell. Two questions follow.
+
+within  of two frames of one state, one of each agent: how often does a linear rule that learned from other
+        trajectories tell whose is whose, by the coarse picture, its contrast and its edges? By chance in half of all.
+apart   how many frames are of states that one agent alone visits? Where the camera has been learned as a state, there
+        are no two frames to compare, and nearly all are.
+
+A rule that holds in some states only speaks against these states (they are fused), not against the camera.
+
+Paper: Sections 2.1 and 2.3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arrays import Floats
+from craftrl.core.findings import Finding
+from craftrl.core.labels import Labels
+from craftrl.data.dataset import Ints, TrajectoryDataset
+
+__all__ = ["Camera", "camera", "camera_of"]
+
+FRAMES = 4000  # that are looked at, of all agents together
+GRID = 12  # rows and columns of the coarse picture
+ENOUGH = 15  # frames of each agent in a state, to compare them there
+FOREIGN = 0.05  # the share of other agents in a state that counts as one agent's; some frames are misread
+TOLD, ERRORS = 0.7, 4.0  # `within` from which the camera differs, and by how many standard errors more than chance
+MOST = 0.75  # of the frames that must be of states in which it is told, or of states of one agent
+LEAST = 10  # trajectories of each agent, for anything to be said
+
+
+@dataclass(frozen=True)
+class Camera:
+    """What single frames tell of the agents beside the states.
+
+    within  of pairs of frames of one state, one of each agent, the share told right; of the agent best told from the
+            others; 0.5 is chance, NaN where no state has frames of two agents
+    error   the standard error of it, if nothing is to be told
+    states  the share of frames that are of states in which the agent is told: `within` is above 0.6 there, or one agent
+            alone visits it
+    apart   the share of frames that are of states which one agent alone visits
+    heat    float (rows, columns) or (features,): how far the agents' mean frames of one state differ, in units of what
+            one agent's frames differ by
+    """
+
+    within: float
+    error: float
+    states: float
+    apart: float
+    heat: Floats
+
+    def finding(self) -> Finding | None:
+        """What is wrong, if anything is."""
+        if self.apart > MOST:
+            return Finding("agents apart", (), {"apart": self.apart})
+        if self.within > max(TOLD, 0.5 + ERRORS * self.error) and self.states > MOST:
+            return Finding("camera differs", (), {"within": self.within, "states": self.states})
+        return None
+
+
+def camera_of(tau: TrajectoryDataset, labels: Labels, seed: int = 0) -> Camera | None:
+    """The same for frames from all over a dataset, whose states are `labels` (n, H); None where there are too few."""
+    if tau.counts.min() < LEAST:
+        return None
+    rng = np.random.default_rng(seed)
+    each = FRAMES // tau.K
+    row, h = (np.concatenate(part) for part in zip(*(_some(labels, tau.agent == k, each, rng) for k in range(tau.K))))
+    x = tau.frames.pick(tau.file[row], tau.first[row] + h)
+    group = np.arange(tau.n) if tau.aligned else np.arange(tau.n) // 8  # neighbouring windows are of one kind
+    return camera(x, tau.agent[row], labels[row, h], group[row])
+
+
+def _some(labels: Labels, mine: NDArray[np.bool_], most: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    row, h = np.nonzero((labels >= 0) & mine[:, None])
+    chosen = np.sort(rng.permutation(len(row))[:most])
+    return row[chosen], h[chosen]
+
+
+def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels) -> Camera:
+    """What frames x (m, *obs) tell of their agents (m,) beside their states `labels` (m,).
+
+    group  (m,): the trajectory, or stretch of time, that each is of; a rule is tried on others than it was learned from
+    """
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # dear to import
+
+    K, S = int(agent.max()) + 1, int(labels.max()) + 1
+    visits = np.zeros((S, K))
+    np.add.at(visits, (labels, agent), 1)
+    share = visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
+    alone = 1 - share.max(axis=1) < FOREIGN
+    z = _described(x)
+    fold = np.unique(group, return_inverse=True)[1] % 2
+    best, states = np.nan, 0.0
+    for k in range(K if K > 2 else 1):
+        own = agent == k
+        score = np.zeros(len(z))
+        for one in (0, 1):
+            learned = fold != one
+            r = z - _middle(z[learned], own[learned], labels[learned], S)[labels]
+            both = np.isfinite(r).all(axis=1)
+            if len(np.unique(own[learned & both])) < 2:
+                continue
+            rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=[0.5, 0.5])
+            rule.fit(r[learned & both], own[learned & both])
+            score[fold == one] = rule.decision_function(np.nan_to_num(r[fold == one]))
+        told, weight = _told(score, own, labels, fold, S)
+        if weight.sum() and not (np.average(told, weights=weight) <= best):
+            best = float(np.average(told, weights=weight))
+            states = float((alone | ((told > 0.6) & (weight > 0)))[labels].mean())
+    n = [len(np.unique(group[agent == k])) for k in range(K)]
+    error = float(np.sqrt(np.sum(1 / np.sort(n)[:2]) / 12))
+    return Camera(best, error, states, float(alone[labels].mean()), _heat(x, agent, labels, S))
+
+
+def _described(x: NDArray[np.generic]) -> Floats:
+    """Frames (m, *obs) in a few hundred numbers: coarse pictures, contrast and edges of each channel; or features."""
+    f = x.astype(np.float32)
+    if f.ndim != 4:
+        z = f.reshape(len(f), -1)
+    else:
+        rows, columns = (np.array_split(np.arange(n), min(GRID, n)) for n in f.shape[1:3])
+        pooled = np.stack([f[:, r].mean(axis=1) for r in rows], axis=1)
+        pooled = np.stack([pooled[:, :, c].mean(axis=2) for c in columns], axis=2)
+        edges = [np.abs(np.diff(f, axis=axis)).mean(axis=(1, 2)) for axis in (1, 2) if f.shape[axis] > 1]
+        z = np.concatenate([pooled.reshape(len(f), -1), f.std(axis=(1, 2)), *edges], axis=1)
+    scale = z.std(axis=0)
+    return np.asarray((z[:, scale > 0] - z[:, scale > 0].mean(axis=0)) / scale[scale > 0], dtype=np.float64)
+
+
+def _middle(z: Floats, own: NDArray[np.bool_], labels: Labels, S: int) -> Floats:
+    """(S, d): half-way between the two agents' mean frames of each state; NaN where it has not enough of both."""
+    out = np.full((S, z.shape[1]), np.nan)
+    for s in range(S):
+        a, b = z[own & (labels == s)], z[~own & (labels == s)]
+        if min(len(a), len(b)) >= ENOUGH:
+            out[s] = (a.mean(axis=0) + b.mean(axis=0)) / 2
+    return out
+
+
+def _told(score: Floats, own: NDArray[np.bool_], labels: Labels, fold: Labels, S: int) -> tuple[Floats, Floats]:
+    """For each state and half of the data, the share of pairs of frames told right, and how much it weighs."""
+    told, weight = np.full((S, 2), 0.5), np.zeros((S, 2))
+    for s in range(S):
+        for one in (0, 1):
+            here = (labels == s) & (fold == one)
+            a, b = score[here & own], np.sort(score[here & ~own])
+            if min(len(a), len(b)) >= ENOUGH:
+                below = np.searchsorted(b, a, side="left") + np.searchsorted(b, a, side="right")
+                told[s, one], weight[s, one] = below.mean() / (2 * len(b)), len(a) * len(b) / (len(a) + len(b))
+    return np.average(told, axis=1, weights=weight + 1e-12), weight.sum(axis=1)
+
+
+def _heat(x: NDArray[np.generic], agent: Labels, labels: Labels, S: int) -> Floats:
+    """How far the first agent's mean frames of one state are from the others', in deviations of one agent's frames."""
+    difference, variance, total = np.zeros(x.shape[1:]), np.zeros(x.shape[1:]), 0
+    for s in range(S):
+        a, b = x[(labels == s) & (agent == 0)], x[(labels == s) & (agent > 0)]
+        n = min(len(a), len(b))
+        if n >= ENOUGH:
+            difference += n * (a.mean(axis=0, dtype=np.float64) - b.mean(axis=0, dtype=np.float64))
+            variance += n * (a.var(axis=0, dtype=np.float64) + b.var(axis=0, dtype=np.float64)) / 2
+            total += n
+    heat = np.abs(difference) / np.sqrt(np.maximum(variance * total, 1e-12) + total**2)  # a deviation of 1 at least
+    return np.asarray(heat.max(axis=-1) if heat.ndim == 3 else heat)

@@ -1,0 +1,136 @@
+"""phi': the one encoder, from observations by way of their embedding to states.
+
+States are functions of the embedding already, so that nothing is trained: a new observation has the state of those
+whose embeddings are nearest.
+
+Paper: Line 46
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from craftrl.arrays import Ints
+from craftrl.core.saved import Savable
+from craftrl.oracles.network.frames import read_at_once, to_input
+from craftrl.oracles.network.log_odds import Embedding
+from craftrl.oracles.network.settings import Training
+from craftrl.oracles.network.trunks import SavableModule, Standardise, Trunk
+
+__all__ = ["NetworkEncoder", "StateHead", "fit_head", "inputs_of"]
+
+PROTOTYPES = 8000  # embeddings that states are read by, at most
+FEW = 16  # of each state at least, where there are as many
+SHARP = 8.0  # one at twice the distance says 2 ** -16 as much: what counts are the few nearest, at any density
+CORE = 0.5  # of the usual distance between neighbours: below it, distances make no difference
+NEIGHBOUR = 5  # which neighbour's distance is the usual one
+FAR = 1e3  # where the prototype of a state lies that was never seen
+
+
+class StateHead(SavableModule):
+    """State logits (n, n_states) of the trunk's features (n, dim): what the nearest prototypes in the standardised
+    embedding say, each weighted by a power of its distance.
+
+    counts  how many prototypes each state has; they are in the order of the states
+    """
+
+    def __init__(self, dim: int, embedding: int, counts: Sequence[int]) -> None:
+        super().__init__()
+        self.arguments = {"dim": dim, "embedding": embedding, "counts": list(counts)}
+        self.counts = [int(count) for count in counts]
+        self.phi = Embedding(dim, embedding)
+        self.scale = Standardise((embedding,))
+        self.prototypes: Tensor
+        self.core: Tensor
+        self.register_buffer("prototypes", torch.randn(sum(self.counts), embedding))
+        self.register_buffer("core", torch.ones(()))
+
+    def embed(self, z: Tensor) -> Tensor:
+        """Standardised embeddings (n, d)."""
+        return self.scale(self.phi(z))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.read(self.embed(z))
+
+    def read(self, phi: Tensor) -> Tensor:
+        """Logits (n, n_states) of standardised embeddings (n, d)."""
+        said = self.said(phi).split(self.counts, dim=1)
+        return torch.cat([part.logsumexp(dim=1, keepdim=True) for part in said], dim=1)
+
+    def said(self, phi: Tensor) -> Tensor:
+        """How much each prototype counts for each of some embeddings, as logarithms (n, prototypes)."""
+        there = self.prototypes
+        squares = (phi.square().sum(1, keepdim=True) - 2 * phi @ there.T + there.square().sum(1)).clamp_min(0)
+        return -SHARP * torch.log1p(squares / self.core.square())
+
+
+def fit_head(
+    phi: Embedding, scale: Standardise, z: Tensor, row: Ints, state: Ints, n_states: int, rng: np.random.Generator
+) -> tuple[StateHead, float]:
+    """A readout of standardised embeddings z (m, d) with these states (m,), and its loss.
+
+    The loss is the error of each state, summed, on prototypes that are read without those of their own trajectory,
+    `row` (m,).
+    """
+    order = rng.permutation(len(state))
+    order = order[np.argsort(state[order], kind="stable")]
+    turn = np.arange(len(order)) - np.searchsorted(state[order], state[order])  # how many of its state came before
+    chosen = order[np.lexsort((rng.random(len(order)), turn >= FEW))][:PROTOTYPES]
+    chosen = chosen[np.argsort(state[chosen], kind="stable")]
+    own, points = state[chosen], z[torch.from_numpy(chosen)]
+    unseen = np.setdiff1d(np.arange(n_states), own)
+    places = np.searchsorted(own, unseen)
+    there = np.insert(points.numpy(), places, FAR, axis=0)
+    head = StateHead(phi.layers[0].in_features, z.shape[1], np.maximum(np.bincount(own, minlength=n_states), 1))  # type: ignore[arg-type]
+    head.phi, head.scale, head.prototypes = copy.deepcopy(phi).cpu(), scale, torch.from_numpy(there)
+    near = cKDTree(points).query(points, min(NEIGHBOUR + 1, len(points)))[0].reshape(len(points), -1)[:, -1]
+    head.core = torch.tensor(CORE * float(np.median(near)) + 1e-3, dtype=torch.float32)
+    wrong = []
+    with torch.no_grad():
+        for part in np.array_split(np.arange(len(chosen)), max(1, len(chosen) // 1000)):
+            said = head.said(points[torch.from_numpy(part)])
+            same = np.insert(row[chosen], places, -1)[None] == row[chosen[part], None]
+            said = said.masked_fill(torch.from_numpy(same), -torch.inf).split(head.counts, dim=1)
+            wrong.append(torch.stack([s.logsumexp(dim=1) for s in said], dim=1).argmax(dim=1).numpy() != own[part])
+    rates = [np.concatenate(wrong)[own == s].mean() for s in np.unique(own)]
+    return head.eval(), float(np.sum(rates))
+
+
+def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:
+    """Network inputs for observations (n, *obs), some at a time."""
+    for part in np.array_split(x, max(1, -(-len(x) // read_at_once(x.shape[1:], device)))):
+        yield to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device))
+
+
+class NetworkEncoder(Savable):
+    """phi': the most likely state by a trunk and its head."""
+
+    def __init__(self, trunk: Trunk, head: StateHead, device: torch.device) -> None:
+        self.trunk, self.head, self.device = trunk.to(device), head.to(device), device
+
+    @torch.no_grad()
+    def __call__(self, x: NDArray[Any]) -> Ints:
+        """States of observations (n, *obs)."""
+        parts = [self.head(self.trunk(part).float()).argmax(dim=1).cpu() for part in inputs_of(x, self.device)]
+        return np.asarray(torch.cat(parts).numpy(), dtype=np.int64)
+
+    @torch.no_grad()
+    def embed(self, x: NDArray[Any]) -> NDArray[np.floating]:
+        """phi: standardised embeddings (n, d) of observations (n, *obs)."""
+        return torch.cat([self.head.embed(self.trunk(p).float()).cpu() for p in inputs_of(x, self.device)]).numpy()
+
+    def saved(self) -> dict[str, Any]:
+        return {"trunk": self.trunk, "head": self.head}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any], given: Any) -> NetworkEncoder:
+        """On the GPU, if there is one."""
+        return cls(parts["trunk"], parts["head"], Training().to_device())

@@ -1,0 +1,1 @@
+"""What each part of the way from video to states buys."""

@@ -1,0 +1,99 @@
+"""Whether single frames give the agents away: other cameras do; agents that act otherwise, and fused states, do not."""
+
+import numpy as np
+import pytest
+
+from craftrl import CRAFT, AssumptionWarning, NeuralOracle, Training, TrajectoryDataset
+from craftrl.diagnostics.camera import camera, camera_of
+from craftrl.envs import PixelsExBMDP, collect
+
+
+@pytest.fixture(scope="module")
+def pixels():
+    """Frames (n, H, ...) of the pixel world, agents and true states."""
+    world = PixelsExBMDP(horizon=6, size=3, n_walkers=2, seed=0)
+    found = collect(world, world.policies(2, 0.6, 0), 200, seed=0)
+    return found.tau.rows(np.arange(found.tau.n)), found.tau.agent, np.asarray(found.truth.states)
+
+
+def filmed(x, agent, how):
+    """The second agent's frames by another camera."""
+    other = x[agent == 1].astype(np.float64)
+    other = {
+        "alike": lambda: other,
+        "brighter": lambda: other + 15,
+        "darker in the corner": lambda: other - 12 * (np.indices(x.shape[2:4]).sum(axis=0) < 8)[..., None],
+        "flatter": lambda: 128 + 0.8 * (other - 128),
+        "tinted": lambda: other * [1.08, 1.0, 0.92],
+        "moved": lambda: np.roll(other, 2, axis=3),
+    }[how]()
+    return TrajectoryDataset.from_arrays([x[agent == 0], other.round().clip(0, 255).astype(np.uint8)])
+
+
+@pytest.mark.parametrize("how", ["brighter", "darker in the corner", "flatter", "tinted", "moved"])
+def test_cameras_that_differ_are_noticed(pixels, how):
+    x, agent, states = pixels
+    found = camera_of(filmed(x, agent, how), states)
+    assert found.within > 0.95
+    assert found.finding().kind == "camera differs"
+    assert "of two frames of one state, one of each agent, " in str(found.finding())
+
+
+def test_agents_that_differ_are_not(pixels):
+    x, agent, states = pixels
+    found = camera_of(filmed(x, agent, "alike"), states)
+    assert found.within == pytest.approx(0.5, abs=0.06)
+    assert found.finding() is None
+
+
+@pytest.mark.parametrize("fused", [lambda s: np.where(s < 3, 0, s), lambda s: s // 2])
+def test_states_that_are_fused_are_not(pixels, fused):
+    x, agent, states = pixels
+    assert camera_of(filmed(x, agent, "alike"), fused(states)).finding() is None
+
+
+def test_the_camera_as_a_state(pixels):
+    """Where states are the camera, no state has frames of two agents; a few misread ones change nothing."""
+    x, agent, states = pixels
+    labels = np.repeat(agent[:, None], states.shape[1], axis=1)
+    labels[::40, 0] = 1 - labels[::40, 0]
+    found = camera_of(filmed(x, agent, "brighter"), labels)
+    assert found.apart == 1.0
+    assert found.finding().kind == "agents apart"
+    assert "100% of the frames are of states that one of them alone visits" in str(found.finding())
+
+
+def test_the_pixels_that_tell(pixels):
+    x, agent, states = pixels
+    heat = camera_of(filmed(x, agent, "darker in the corner"), states).heat
+    corner = np.indices(heat.shape).sum(axis=0) < 8
+    assert heat.shape == x.shape[2:4]
+    assert np.median(heat[corner]) > 3 * np.median(heat[~corner])
+
+
+def test_three_agents_and_features():
+    """One agent of three whose features are shifted; trajectories are the groups."""
+    rng = np.random.default_rng(0)
+    agent, labels = rng.integers(0, 3, 1500), rng.integers(0, 4, 1500)
+    x, group = rng.normal(size=(1500, 6)) + labels[:, None], rng.integers(0, 120, 1500) * 3 + agent
+    assert camera(x, agent, labels, group).finding() is None
+    x[agent == 2, 4] += 3
+    assert camera(x, agent, labels, group).finding().kind == "camera differs"
+    assert camera(x, agent, labels, group).heat.shape == (6,)
+
+
+def test_fit_says_so(pixels):
+    x, agent, _ = pixels
+    tau = filmed(x, agent, "brighter")
+    model = CRAFT(NeuralOracle(training=Training(epochs=4)))
+    with pytest.warns(AssumptionWarning, match="record all agents alike, or standardise each recording by itself"):
+        model.fit(tau)
+    found = model.diagnose(tau)
+    assert found.camera.heat.shape == x.shape[2:4]
+    assert found.verdict != "trust"
+
+
+def test_too_few_trajectories_say_nothing(pixels):
+    x, agent, states = pixels
+    few = np.concatenate([np.arange(5), 200 + np.arange(5)])
+    assert camera_of(filmed(x[few], agent[few], "brighter"), states[few]) is None
