@@ -202,7 +202,7 @@ def _settle(data: _Data, label: Labels) -> _Settled:
     votes = np.zeros((len(label), label.max() + 1), dtype=np.int32)
     for column in data.near.T:
         votes[np.arange(len(label)), label[column]] += 1
-    label = tidy(votes.argmax(axis=1))
+    label = _in_order(votes.argmax(axis=1))
     code = np.zeros(len(label), dtype=np.int64)
     owner: list[int] = []
     S = int(label.max()) + 1
@@ -217,6 +217,12 @@ def _settle(data: _Data, label: Labels) -> _Settled:
         owner += [b] * (int(group.max()) + 1)
     moves, places = data.moves_of(code, len(owner))
     return _Settled(data.placed(label), np.array(owner), places, moves)
+
+
+def _in_order(label: Labels) -> Labels:
+    """The same states (m,), numbered as they appear: the first observation is in state 0."""
+    _, first, number = np.unique(label, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]
 
 
 def _chains(data: _Data, label: Labels) -> Labels:
