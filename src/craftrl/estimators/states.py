@@ -42,7 +42,8 @@ from craftrl.progress import tell
 __all__ = ["Found", "find_states"]
 
 FINE, IN_FINE = 1000, 25  # fine cells, which the chains emit: at most, and observations in each on average
-FIRST = 100  # cells of the first partition
+FIRST = 100  # cells of a first partition
+GRAINS = (1.0, 0.7, 1.5)  # times as many of them: which cells are cut decides where a climb ends
 IN_STATE, LEAST = 8, 4  # cells on which states are scored: for each state on average, and at least
 SLIP = 0.01  # the probability that an observation is read as any other
 STEPS = 5  # of expectation-maximisation: many drift where moves remember more than the state
@@ -170,7 +171,10 @@ def find_states(
 
 
 def _firsts(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Labels]:
-    """First partitions of the fine cells: cuts of one tree over their places, climbed from where a score is best."""
+    """First partitions of the fine cells: cuts of one tree over their places, climbed from where a score is best.
+
+    Climbs end in different places. From a few states they are short, and several are made, each on other cells.
+    """
     tree, M = linkage(data.centres, "ward"), len(data.centres)
     cuts = [
         tidy(fcluster(tree, B, "maxclust"))
@@ -179,16 +183,19 @@ def _firsts(data: _Data, drives: bool, rng: np.random.Generator) -> Iterator[Lab
     moves, _ = data.moves(np.arange(M))
     told, open_ = np.transpose([score(moves, with_start(cut), int(cut.max()) + 2).sum(axis=1) for cut in cuts])
 
-    def climbed(cut: Labels) -> Labels:
-        group = tidy(fcluster(tree, max(min(M, FIRST), IN_STATE * (int(cut.max()) + 1)), "maxclust"))
+    def climbed(cut: Labels, grain: float = 1.0) -> Labels:
+        cells = max(FIRST * grain, IN_STATE * (int(cut.max()) + 1))
+        group = tidy(fcluster(tree, min(M, round(cells)), "maxclust"))
         coarse, places = data.moves(group)
         first = np.zeros(len(places), dtype=np.int64)
         first[group] = cut  # cuts of one tree: groups lie inside
         return np.asarray(climb(coarse, first, rng, places, drives)[0][group])
 
-    part = climbed(cuts[int(np.argmax(told - SOFT * open_))])
-    yield part
-    above = [cut for cut in cuts if cut.max() > ABOVE * (part.max() + 1)]
+    start = cuts[int(np.argmax(told - SOFT * open_))]
+    parts = [climbed(start, grain) for grain in GRAINS if grain == 1.0 or IN_STATE * (start.max() + 1) < FIRST * grain]
+    yield from parts
+    most = max(int(part.max()) + 1 for part in parts)
+    above = [cut for cut in cuts if cut.max() > ABOVE * most]
     yield from map(climbed, above[:1])
     if M <= FIRST and len(above) > 1:
         yield climbed(above[-1])

@@ -113,7 +113,8 @@ class Embedding(SavableModule):
     def __init__(self, dim: int, embedding: int) -> None:
         super().__init__()
         self.arguments = {"dim": dim, "embedding": embedding}
-        self.layers = nn.Sequential(nn.Linear(dim, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, embedding))
+        layers = [nn.Linear(dim, HIDDEN), nn.LayerNorm(HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, embedding)]
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, z: Tensor) -> Tensor:
         return self.layers(z)
@@ -209,7 +210,7 @@ def fit_pairs(
     for i in range(several):
         name = f"log-odds-{i + 1}-of-{several}"
         with seeded(training, name):
-            own = new_trunk(trunk, tau.obs_shape, dim, training.noise)
+            own = new_trunk(trunk, tau.obs_shape, dim, training.noise, int(tau.lengths.sum()))
             network = PairNetwork(own, steps, tau.K, [g for g in gaps if g < tau.H], embedding)
         network.trunk.fit_input(sample)
         network.to(frames.device)

@@ -37,8 +37,9 @@ class Training(Savable):
                  to four times as many where there is much data
     lr           of AdamW; it stays as it is, and what counts are the weights averaged over about the last third
     held_out     share of the trajectories kept for early stopping and calibration
-    noise        deviation of the noise that is added to standardised inputs while training; None for 1.2 in images and
-                 0.1 in feature vectors, 0 for none
+    noise        deviation of the noise that is added to standardised inputs while training; None for 0.1 in
+                 feature vectors and 1.2 in images, less from 10,000 observations on (by the fourth root of their
+                 number); 0 for none
     augment      a function that changes a minibatch of frames (b, H, channels, rows, columns), floats on the device,
                  while training; None for none
     calibrate    whether log-odds are calibrated on held-out trajectories

@@ -35,6 +35,7 @@ GROUPS = 8  # of the group normalisation
 LARGEST_MAP = 14  # places along the longer side of a map, at most
 WINDOW, PATCHES, RIDGE = 5, 50_000, 0.03  # of the whitening: pixels, neighbourhoods looked at, and the least variance
 IMAGE_NOISE = 1.2  # noise added to standardised pixels while training: grain is never the same twice, and means nothing
+FEW, FADING = 10_000, 0.25  # observations from which on less noise is needed, and the power of their number by which
 VECTOR_NOISE = 0.1  # the same for features, each of which may be a measurement
 VECTOR_LAYERS, DROPOUT = 3, 0.2  # layers for features, and the share of their units that a minibatch does without
 FLOOR, ROWS_PER_FEATURE = 1e-3, 8  # of the decorrelation: least variance, and rows that it wants for each feature
@@ -302,12 +303,19 @@ class OwnTrunk(Trunk):
 
 
 def new_trunk(
-    trunk: nn.Module | None, obs_shape: tuple[int, ...], dim: int, noise: float | None = None, *, maps: bool = True
+    trunk: nn.Module | None,
+    obs_shape: tuple[int, ...],
+    dim: int,
+    noise: float | None = None,
+    observations: int = FEW,
+    *,
+    maps: bool = True,
 ) -> Trunk:
     """A fresh trunk: a copy of the one given, the user's in `OwnTrunk`, or the default for the observations.
 
     `dim` is the number of a vector's features, and four times that of a place's in a map; without `maps` images become
-    vectors too. `noise` is added to prepared inputs while training; None for what suits the observations.
+    vectors too. `noise` is added to prepared inputs while training; None for what suits so many observations: noise
+    keeps few images from being learned by heart, and hides faint figures in many.
     """
     if isinstance(trunk, Trunk):
         return copy.deepcopy(trunk)
@@ -320,6 +328,7 @@ def new_trunk(
     else:
         rows, columns, channels = obs_shape
         made = MapTrunk((rows, columns, channels), max(GROUPS, dim // 4 // GROUPS * GROUPS), None if maps else dim)
+        made.noise *= min(1.0, (FEW / observations) ** FADING)
     made.noise = made.noise if noise is None else noise
     return made
 
