@@ -32,7 +32,6 @@ MODULES = (
     "craftrl.deploy",
     "craftrl.report",
     "craftrl.planning",
-    "craftrl.plots.spectra",
     "craftrl.states.accuracy",
     "craftrl.states.agreement",
     "craftrl.states.graph",

@@ -31,7 +31,7 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     **{(f"craftrl.paper.{name}.fit", "agent"): lambda b: b.tau.agent for name in baselines.__all__},
     ("craftrl.paper.DRAFT.fit", "x"): lambda b: b.x[:, :2],
     ("craftrl.paper.SingleObservation.encode", "h"): lambda b: 2,
-    ("craftrl.plots.spectra.draw_schematic", "path"): lambda b: b.new(".png"),
+    ("craftrl.report.draw_schematic", "path"): lambda b: b.new(".png"),
     ("craftrl.planning.Curve.at", "steps"): lambda b: [5, 15],
     ("craftrl.planning.Curve.of", "rows"): lambda b: [(10, 0.1), (20, 0.5)],
     ("craftrl.planning.Curve.smoothed", "window"): lambda b: 2,

@@ -29,7 +29,6 @@ PARTS = {
     ],
     "planning": ["craftrl.planning"],
     "deploy": ["craftrl.deploy", "craftrl.report"],
-    "plots": ["craftrl.plots.spectra"],
     "envs": ["craftrl.envs"],
     "paper": ["craftrl.paper"],
     "testing": ["craftrl.testing"],

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from craftrl.figures import COLOURS, INK, chance_line, picture
 from craftrl.paper.sweep import Row
 from craftrl.paper.table1 import CHANCE, toy_chance
-from craftrl.plots.style import COLOURS, INK, chance_line, picture
 from studies.agents.report import Cell, cells
 from studies.agents.spec import KINDS
 from studies.statistics import half_of

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from craftrl.figures import BLUE, GREY, RED, chance_line, picture
 from craftrl.paper.sweep import Row
 from craftrl.paper.table1 import CHANCE, toy_chance
-from craftrl.plots.style import BLUE, GREY, RED, chance_line, picture
 from studies.bounds.report import Cell, cells
 from studies.bounds.spec import COUPLINGS
 from studies.statistics import half_of

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from craftrl.figures import BLUE, INK, ORANGE, PURPLE, RED, chance_line, picture
 from craftrl.paper.sweep import Row
 from craftrl.paper.table1 import CHANCE, PUBLISHED
-from craftrl.plots.style import BLUE, INK, ORANGE, PURPLE, RED, chance_line, picture
 from studies.efficiency.report import Curve, chance_of_worlds, curves
 from studies.efficiency.spec import EXCESS, WORLDS
 

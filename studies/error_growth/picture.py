@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from craftrl.figures import BLUE, GREY, INK, RED, picture
 from craftrl.paper.sweep import Row
-from craftrl.plots.style import BLUE, GREY, INK, RED, picture
 from studies.error_growth.report import Curve, curves
 from studies.error_growth.spec import GROWTH, LEARNERS, SCENARIOS
 

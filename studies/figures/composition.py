@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from craftrl.envs import BitsExBMDP, Collection, collect
+from craftrl.figures import BLUE, GREY, INK, ORANGE, RED, picture
 from craftrl.oracles import CoordinateOracle
 from craftrl.paper import DRAFT
-from craftrl.plots.style import BLUE, GREY, INK, ORANGE, RED, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

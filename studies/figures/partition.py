@@ -21,7 +21,7 @@ from craftrl import CRAFT
 from craftrl.core.partition import count_moves, score, tidy, with_start
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import PixelsExBMDP, collect
-from craftrl.plots.style import BLUE, GREY, INK, ORANGE, RED, picture
+from craftrl.figures import BLUE, GREY, INK, ORANGE, RED, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

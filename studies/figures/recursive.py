@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.figures import BLUE, GREY, INK, ORANGE, picture
 from craftrl.oracles import CoordinateOracle
 from craftrl.paper import RecursiveDRAFT
-from craftrl.plots.style import BLUE, GREY, INK, ORANGE, picture
 from craftrl.states.visits import count_visits
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from craftrl.core.trace import Trace
 from craftrl.envs import LockExBMDP, collect
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import population_assumptions
-from craftrl.plots.spectra import MOST_STATES, draw_schematic
+from craftrl.report.schematic import MOST_STATES, draw_schematic
 
 __all__ = ["draw_spectrum", "run_for_spectrum"]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import craftrl
 from craftrl import CRAFT
+from craftrl.figures import BLUE, GREY, INK, picture
 from craftrl.oracles.network.saliency import deciding
-from craftrl.plots.style import BLUE, GREY, INK, picture
 from craftrl.states.visits import count_visits
 from studies.games.run import FRAMES
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
 from craftrl import CRAFT
+from craftrl.figures import BLUE, GREY, picture
 from craftrl.oracles.network.saliency import saliency
-from craftrl.plots.style import BLUE, GREY, picture
 from craftrl.states.visits import count_visits
 from studies.pixels.run import data_of, fitted
 from studies.pixels.spec import Run

@@ -8,8 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from craftrl.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 from craftrl.paper.sweep import Row
-from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 from studies.cells import ONE_STATE, cells
 from studies.pixels.report import SETTINGS
 from studies.pixels.spec import NAMES, Run

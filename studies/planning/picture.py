@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from craftrl.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, chance_line, picture
 from craftrl.paper.sweep import Row
-from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, chance_line, picture
 from studies.planning.report import CHANCE, cells, curves_of
 
 __all__ = ["draw", "draw_curves"]

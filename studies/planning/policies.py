@@ -19,8 +19,8 @@ from craftrl import CRAFT, FiniteOracle
 from craftrl.deploy import StateObservation
 from craftrl.envs import PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
+from craftrl.figures import BLUE, GREEN, ORANGE, PURPLE, RED, picture
 from craftrl.planning import Curve, ReachState, TabularQ, success_rate
-from craftrl.plots.style import BLUE, GREEN, ORANGE, PURPLE, RED, picture
 from studies.planning.opponents import ppo_from_pixels, q_from_pixels
 
 __all__ = ["GOALS", "LEARNERS", "ROWS", "draw", "run", "table"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from craftrl.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 from craftrl.paper.sweep import Row
-from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 from studies.robustness.notice import DIAGNOSTICS, Prediction, predictions
 from studies.robustness.report import Cell, cells
 from studies.robustness.spec import CLEAN

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from craftrl.deploy.canvas import Bytes, in_colour
 from craftrl.deploy.layout import in_layers, in_the_plane, turned
+from craftrl.figures import BLUE, GREEN, ORANGE
 from craftrl.planning.moves import Moves
-from craftrl.plots.style import BLUE, GREEN, ORANGE
 
 __all__ = ["BLUE", "GREEN", "INKS", "ORANGE", "PAPER", "RED", "TEXT", "GraphPicture", "Highlights"]
 

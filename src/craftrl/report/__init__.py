@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from craftrl.report.schematic import draw_schematic
+
 if TYPE_CHECKING:
     from craftrl.estimators.craft import CRAFT
 
-__all__ = ["check_report", "write_report"]
+__all__ = ["check_report", "draw_schematic", "write_report"]
 
 
 def write_report(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from craftrl.arguments import check_kind, check_whole
 from craftrl.core.trace import StepTrace, Trace
 from craftrl.errors import InvalidParameterError
-from craftrl.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
+from craftrl.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ import pytest
 from craftrl.core.grid import Grid
 from craftrl.core.trace import Cluster, Comparison, StepTrace, Trace
 from craftrl.errors import InvalidParameterError
-from craftrl.plots.spectra import draw_schematic
-from craftrl.plots.style import picture
+from craftrl.figures import picture
+from craftrl.report import draw_schematic
 
 GRID = Grid.from_bounds(alpha=1.0, eta=0.1)
 

@@ -1,1 +1,0 @@
-"""Figures, drawn from numbers already computed."""
