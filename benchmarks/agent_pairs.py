@@ -27,7 +27,7 @@ from craftrl import CRAFT, TrajectoryDataset
 from craftrl.data.files import write_json
 from craftrl.diagnostics import compare_agents
 from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, SwitchingPolicy, collect
-from craftrl.states.accuracy import encoder_accuracy
+from craftrl.evaluation import encoder_accuracy
 
 OUT = RESULTS / "agent_pairs.json"
 FRESH = 1000

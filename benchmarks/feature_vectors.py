@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from craftrl import CRAFT
 from craftrl.envs.collection import collect
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.states.accuracy import encoder_accuracy, state_accuracies_by_step, state_summary
+from craftrl.evaluation import encoder_accuracy, state_accuracies_by_step, state_summary
 
 OUT = Path(__file__).parent / "results" / "feature_vectors.json"
 NOISE = 1 / 8

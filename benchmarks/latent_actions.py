@@ -30,9 +30,8 @@ from scipy.optimize import linear_sum_assignment
 from craftrl.envs import LockExBMDP
 from craftrl.envs.moves import grid_moves
 from craftrl.envs.multimaze import NEXT_CELL
-from craftrl.states.agreement import accuracy_by_group, agreement
-from craftrl.states.latent_actions import LatentActions, find_latent_actions
-from craftrl.states.visits import count_visits
+from craftrl.evaluation import count_visits
+from craftrl.planning.latent import LatentActions, accuracy_by_group, agreement, find_latent_actions
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ from measuring import write_rows
 from craftrl import CRAFT
 from craftrl.envs import collect
 from craftrl.envs.pixels import PixelsExBMDP
+from craftrl.evaluation import encoder_accuracy
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.states.accuracy import encoder_accuracy
 
 WORLDS: dict[str, dict[str, Any]] = {
     "small": {"horizon": 6, "size": 3, "n_walkers": 2, "layout": "open", "n": 3000},

@@ -33,7 +33,7 @@ from craftrl.envs.collection import Collection, collect
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.estimators.base import ByStep
-from craftrl.states.accuracy import accuracy, state_accuracies
+from craftrl.evaluation import accuracy, state_accuracies
 from studies.rivals import cut
 
 Ints = NDArray[np.integer]

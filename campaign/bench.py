@@ -11,7 +11,7 @@ import numpy as np
 
 from campaign.formats import fitted, recorded_bits, stacked
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
-from craftrl.states.graph import LatentGraph
+from craftrl.planning import StateGraph
 
 __all__ = ["Bench"]
 
@@ -62,8 +62,8 @@ class Bench:
         return self.model.transform(self.tau)
 
     @cached_property
-    def graph(self) -> LatentGraph:
-        return LatentGraph.from_labels(self.labels, self.tau.agent)
+    def graph(self) -> StateGraph:
+        return StateGraph.from_states(self.labels, self.tau.agent)
 
     @cached_property
     def stored(self) -> Path:
@@ -103,26 +103,26 @@ class Bench:
 
     @cached_property
     def moves(self) -> Any:
-        from craftrl.planning import Moves
+        from craftrl.planning import StateGraph
 
-        return Moves.from_model(self.model, self.tau)
+        return StateGraph.from_model(self.model, self.tau)
 
     def grounding(self) -> Any:
         """What is known of actions after a little exploring; every call has one of its own, since it learns."""
         from craftrl.envs.gym import ExBMDPEnv
         from craftrl.planning import Grounding, explore
 
-        grounding = Grounding(self.moves, self.world.n_actions)
+        grounding = Grounding(self.graph, self.world.n_actions)
         explore(ExBMDPEnv(self.world), self.model, grounding, steps=30)
         return grounding
 
     @cached_property
     def played(self) -> tuple[Any, Any]:
         """The moves in images, and an episode in which one of them was planned and made."""
-        from craftrl.planning import Episode, Moves, Plan
+        from craftrl.planning import Episode, Plan, StateGraph
 
         model, tau = self.network
-        moves = Moves.from_model(model, tau, min_share=0.0)
+        moves = StateGraph.from_model(model, tau, min_share=0.0)
         s, t = (int(node) for node in moves.edges[0])
         plan = Plan(frozenset({t}), (s, t), (0,), 1.0)
         return moves, Episode((s, t), (0,), (plan,), (), True, "reached", (tau.at(1)[0], tau.at(2)[0]), (s, t))

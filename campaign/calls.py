@@ -32,11 +32,7 @@ MODULES = (
     "craftrl.deploy",
     "craftrl.report",
     "craftrl.planning",
-    "craftrl.states.accuracy",
-    "craftrl.states.agreement",
-    "craftrl.states.graph",
-    "craftrl.states.latent_actions",
-    "craftrl.states.visits",
+    "craftrl.evaluation",
 )
 
 

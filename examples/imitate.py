@@ -14,7 +14,7 @@ import numpy as np
 from craftrl import CRAFT, FiniteOracle
 from craftrl.envs import MarkovPolicy, PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Grounding, Imitator, Moves, agent_scores, read_policy
+from craftrl.planning import Grounding, Imitator, StateGraph, agent_scores, read_policy
 
 world = PixelsExBMDP(horizon=8, size=3, n_walkers=2)
 cells, corner = world.plan.cells, world.plan.n_cells - 1
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> dict[int, list[float]]:
     recorded = collect(world, agents(), args.videos, seed=0)
     tau, truth, frames = recorded.tau, recorded.truth, recorded.tau.at
     model = CRAFT(FiniteOracle(figures, n_values=world.plan.n_cells), stationary=True).fit(tau)
-    moves = Moves.from_model(model, tau)
+    moves = StateGraph.from_model(model, tau)
     start, goal = (int(model.encode(frames(world.H)[truth.states[:, -1] == s][:1])[0]) for s in (0, corner))
     scores = agent_scores(moves, goal, start=start, horizon=world.H - 1)
     print(f"reach the corner, by the videos: agent 0 {100 * scores[0]:.0f}%, agent 1 {100 * scores[1]:.0f}%")

@@ -23,11 +23,10 @@ from craftrl.data import TrajectoryDataset
 from craftrl.envs.collection import Collection, GroundTruth
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.base import Learner
+from craftrl.evaluation import accuracy, count_visits, encoder_accuracy, state_accuracies
 from craftrl.oracles.network import Training
 from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.settings import TrainingError
-from craftrl.states.accuracy import accuracy, encoder_accuracy, state_accuracies
-from craftrl.states.visits import count_visits
 from studies import objectives
 from studies.latent_action import LatentAction
 from studies.probe import linear_probe

@@ -10,7 +10,7 @@ import numpy as np
 from craftrl.envs import ExBMDP, collect, contrasting_policies
 from craftrl.envs.exbmdp import reachable_states
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Moves
+from craftrl.planning import StateGraph
 
 
 class ExactModel:
@@ -42,13 +42,13 @@ class TrueLatentActions:
     consistent: np.ndarray
 
     @classmethod
-    def of(cls, world: ExBMDP, moves: Moves, names: Any) -> TrueLatentActions:
+    def of(cls, world: ExBMDP, moves: StateGraph, names: Any) -> TrueLatentActions:
         share = np.zeros((len(moves.edges), world.n_actions))
         for row, (s, t) in zip(share, moves.edges):
-            h, state = moves.nodes.name(int(s))
+            h, state = moves.name(int(s))
             after = world.T(world.H - 1 if h is None else h)[state]
-            row[:] = [moves.nodes.number(int(after[a]), None if h is None else h + 1) == t for a in names]
-        return cls(world.n_actions, moves.edges, share, np.zeros(moves.nodes.n, dtype=np.int64))
+            row[:] = [moves.node(int(after[a]), None if h is None else h + 1) == t for a in names]
+        return cls(world.n_actions, moves.edges, share, np.zeros(moves.n, dtype=np.int64))
 
 
 class Slipping(ExBMDPEnv):
@@ -62,9 +62,11 @@ class Slipping(ExBMDPEnv):
         return super().step(int(self.rng.integers(self.world.n_actions)) if self.rng.random() < self.slip else action)
 
 
-def watched(world: ExBMDP, model: Any, n: int = 500, seed: int = 0, **options: Any) -> Moves:
+def watched(world: ExBMDP, model: Any, n: int = 500, seed: int = 0, **options: Any) -> StateGraph:
     """The moves that a model reads off n videos of each of two agents."""
-    return Moves.from_model(model, collect(world, contrasting_policies(world, alpha=0.7), n, seed=seed).tau, **options)
+    return StateGraph.from_model(
+        model, collect(world, contrasting_policies(world, alpha=0.7), n, seed=seed).tau, **options
+    )
 
 
 def random_goals(world: ExBMDP, n: int, seed: int = 0) -> list[tuple[int, int]]:
@@ -79,8 +81,8 @@ def success(planner: Any, env: ExBMDPEnv, goals: list[tuple[int, int]]) -> float
 
     Where steps share their states a goal may be reached at any step.
     """
-    nodes, right = planner.grounding.nodes, 0
+    graph, right = planner.grounding.graph, 0
     for i, (h, state) in enumerate(goals):
-        episode = planner.run(env, state if nodes.shared else f"{h}:{state}", seed=i)
-        right += episode.reached and int(env._s[0]) == state and (nodes.shared or env.h == h)
+        episode = planner.run(env, state if graph.shared else f"{h}:{state}", seed=i)
+        right += episode.reached and int(env._s[0]) == state and (graph.shared or env.h == h)
     return right / len(goals)

@@ -60,7 +60,7 @@ def tensor(x: Any) -> Any:
 
 
 def latent() -> Any:
-    from craftrl.states.latent_actions import find_latent_actions
+    from craftrl.planning.latent import find_latent_actions
 
     return find_latent_actions(ring())
 

@@ -98,7 +98,7 @@ VALUES: dict[str, Callable[[Bench], Any]] = {
     "threshold": lambda b: 1.0,
     "grounding": lambda b: b.grounding(),
     "n_actions": lambda b: 2,
-    "nodes": lambda b: b.moves.nodes,
+    "nodes": lambda b: b.moves,
     "node": lambda b: 0,
     "successor": lambda b: int(b.moves.edges[0, 1]),
     "action": lambda b: 0,

@@ -12,9 +12,9 @@ from scipy.special import expit
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect, turn_taking_policies
 from craftrl.estimators.craft import Auto
+from craftrl.evaluation import population_summary
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import population_summary
 from studies.agents.spec import Run
 
 __all__ = ["agents_of", "run_one"]

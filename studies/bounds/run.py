@@ -10,10 +10,10 @@ from craftrl import CRAFT, CoordinateOracle
 from craftrl.core.craft import Bounds, Result, craft
 from craftrl.data import TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.evaluation import population_summary
 from craftrl.oracles.base import Coupling
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import population_summary
 from studies.bounds.spec import AGENTS, COUPLINGS, GRID, Run, grid_name
 
 __all__ = ["Trial", "run_one"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from craftrl.envs import AdaptivePolicy, BitsExBMDP, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
 from craftrl.envs.collection import sample_latent_paths
-from craftrl.states.visits import count_visits
+from craftrl.evaluation import count_visits
 
 __all__ = ["COLLECTORS", "markov_twin"]
 

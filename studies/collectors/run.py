@@ -8,9 +8,9 @@ from typing import Any
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import AssumptionWarning
+from craftrl.evaluation import population_accuracy, population_state_accuracies, state_summary
 from craftrl.paper import empirical_assumptions
 from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import population_accuracy, population_state_accuracies, state_summary
 from studies.collectors.agents import COLLECTORS, markov_twin
 from studies.collectors.spec import Run
 from studies.loud.run import told

@@ -19,9 +19,9 @@ from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
 from craftrl.core.oracle import Coupling
 from craftrl.envs import collect
+from craftrl.evaluation import confusion
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import confusion
 from studies.efficiency.scores import by_measure, of_fit, of_samples
 from studies.efficiency.spec import EXCESS, Run
 from studies.efficiency.worlds import make_agents, make_world

@@ -13,9 +13,9 @@ from craftrl.core.craft import Bounds
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, Encoder
 from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
+from craftrl.evaluation import population_summary
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import population_summary
 from studies.efficiency.excess import run_excess
 from studies.efficiency.others import run_other
 from studies.efficiency.references import PairLosses

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from craftrl import CRAFT
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.states.accuracy import accuracy_by_step, state_accuracies_by_step, state_summary
+from craftrl.evaluation import accuracy_by_step, state_accuracies_by_step, state_summary
 
 __all__ = ["by_measure", "of_fit", "of_samples"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, Collection, MarkovPolicy, collect
+from craftrl.evaluation import accuracy_by_step
 from craftrl.paper import RecursiveDRAFT, population_assumptions
 from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import accuracy_by_step
 from studies.error_growth.spec import FIRST_SHARE, GROWTH, SCENARIOS, Run
 from studies.error_growth.world import CreepingExBMDP, collect_corrupted
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.evaluation import count_visits
 from craftrl.figures import BLUE, GREY, INK, ORANGE, picture
 from craftrl.oracles import CoordinateOracle
 from craftrl.paper import RecursiveDRAFT
-from craftrl.states.visits import count_visits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 import craftrl
 from craftrl import CRAFT
+from craftrl.evaluation import count_visits
 from craftrl.figures import BLUE, GREY, INK, picture
 from craftrl.oracles.network.saliency import deciding
-from craftrl.states.visits import count_visits
 from studies.games.run import FRAMES
 
 __all__ = ["draw_episode", "order_of_states"]

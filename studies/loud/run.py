@@ -12,8 +12,8 @@ from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import Collection
 from craftrl.errors import AssumptionWarning
+from craftrl.evaluation import confusion
 from craftrl.paper import population_assumptions
-from craftrl.states.accuracy import confusion
 from studies.loud.cases import CLEAN, Case, draw_case
 from studies.loud.spec import Run
 

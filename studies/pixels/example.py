@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
 from craftrl import CRAFT
+from craftrl.evaluation import count_visits
 from craftrl.figures import BLUE, GREY, picture
 from craftrl.oracles.network.saliency import saliency
-from craftrl.states.visits import count_visits
 from studies.pixels.run import data_of, fitted
 from studies.pixels.spec import Run
 from studies.rivals import Data

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import Encoder
 from craftrl.data import TrajectoryDataset
+from craftrl.evaluation import accuracy
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.states.accuracy import accuracy
 from studies.planning.arenas import Arena
 from studies.planning.spec import Run
 from studies.rivals import best_rate

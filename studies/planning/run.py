@@ -10,9 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from craftrl.paper.sweep import seed_of
-from craftrl.planning import Grounding, Moves
-from craftrl.states.agreement import accuracy_by_group, agreement
-from craftrl.states.latent_actions import LatentActions, find_latent_actions
+from craftrl.planning import Grounding, LatentActions, StateGraph, accuracy_by_group, agreement, find_latent_actions
 from studies.latent_action import LatentAction
 from studies.planning.arenas import Arena, Goals, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
@@ -51,7 +49,7 @@ def _of_the_world(arena: Arena) -> dict[str, Any]:
     return {"n_moves": len(moves.edges), "n_states_true": len(np.unique(moves.edges))}
 
 
-def _true_moves(arena: Arena) -> Moves:
+def _true_moves(arena: Arena) -> StateGraph:
     return moves_of(OneEncoder(TrueStates(), (1,)), arena.told())[0]
 
 
@@ -76,7 +74,7 @@ def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> di
         **success,
         "stopped_there": stopped_there,
         "accuracy": accuracy_of(model, arena),
-        "n_states": int(moves.nodes.n),
+        "n_states": int(moves.n),
         "n_moves_found": len(moves.edges),
         **_named_actions(model, latent, at, arena),
         "seconds_fit": round(seconds, 1),

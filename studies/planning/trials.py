@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.encoders import encode_dataset
-from craftrl.planning import Grounding, Moves, Planner, explore
-from craftrl.planning.moves import nodes_of
+from craftrl.planning import Grounding, Planner, StateGraph, explore
 from studies.planning.arenas import Arena, Goals, Watched
 
 __all__ = ["DRAWS", "Scores", "curves", "drawn_labels", "moves_of", "random_success", "score"]
@@ -29,12 +28,12 @@ DRAWS = 5  # sets of labels in a cell
 MEASURES = ("success", "stopped_there", "labels")
 
 
-def moves_of(model: Any, arena: Arena) -> tuple[Moves, NDArray[np.int64]]:
+def moves_of(model: Any, arena: Arena) -> tuple[StateGraph, NDArray[np.int64]]:
     """The moves that the videos show, and the node of every frame, (n, H)."""
     tau = arena.data.train.tau
     states = encode_dataset([partial(model.encode, h=h) for h in range(1, tau.H + 1)], tau)
-    moves = Moves.from_states(states, tau.agent, nodes_of(model, states))
-    return moves, moves.nodes.numbers(states)
+    moves = StateGraph.from_model(model, tau, states=states)
+    return moves, moves.nodes(states)
 
 
 def curves(
@@ -110,7 +109,7 @@ def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[
     """`success`: the share of goals reached; `stopped_there`: of those in which the planner said so, and was right."""
     reached, stopped_there = [], []
     for state, x, seed in zip(goals.states, goals.observations, goals.seeds):
-        kept = deepcopy(grounding, {id(grounding.moves): grounding.moves})
+        kept = deepcopy(grounding, {id(grounding.graph): grounding.graph})
         nodes = _goal_nodes(model, grounding, x)
         said = bool(nodes) and Planner(model, kept).run(env, nodes, seed=int(seed), max_steps=env.world.H - 1).reached
         if not nodes:
@@ -128,8 +127,8 @@ def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[
 
 def _goal_nodes(model: Any, grounding: Grounding, x: NDArray[Any]) -> set[int]:
     """The nodes that an observation of the goal means, at whatever step it is seen; none where it has no name."""
-    steps = range(1, len(grounding.nodes.sizes) + 1)
-    return {grounding.nodes.number(int(model.encode(x[None], h)[0]), h) for h in steps} - {-1}
+    steps = range(1, len(grounding.graph.sizes) + 1)
+    return {grounding.graph.node(int(model.encode(x[None], h)[0]), h) for h in steps} - {-1}
 
 
 def go_on_at_random(env: Watched, seed: int) -> None:

@@ -15,10 +15,7 @@ from craftrl.diagnostics import Diagnosis
 from craftrl.envs import BitsExBMDP, Collection, LockExBMDP, collect
 from craftrl.envs.violations import VIOLATIONS, Violation, collect_alike
 from craftrl.errors import AssumptionWarning
-from craftrl.oracles.finite import CountingOracle
-from craftrl.paper import chance_accuracy, population_assumptions
-from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import (
+from craftrl.evaluation import (
     accuracy_by_step,
     encoder_accuracy,
     population_accuracy,
@@ -26,6 +23,9 @@ from craftrl.states.accuracy import (
     state_accuracies,
     state_summary,
 )
+from craftrl.oracles.finite import CountingOracle
+from craftrl.paper import chance_accuracy, population_assumptions
+from craftrl.paper.sweep import seed_of
 from studies.loud.run import told
 from studies.robustness.hidden import HiddenBitsExBMDP
 from studies.robustness.spec import CLEAN, LEARNERS, Run

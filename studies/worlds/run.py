@@ -9,10 +9,10 @@ import numpy as np
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
 from craftrl.envs import LockExBMDP, MultiMazeExBMDP, collect
+from craftrl.evaluation import accuracy_by_step, state_accuracies_by_step, state_summary
 from craftrl.paper import chance_accuracy, population_assumptions
 from craftrl.paper.sweep import seed_of
-from craftrl.states.accuracy import accuracy_by_step, state_accuracies_by_step, state_summary
-from craftrl.states.graph import LatentGraph, compare_graphs, match_to_truth
+from studies.worlds.graphs import match_to_truth, recovery, tables_of
 from studies.worlds.spec import Run
 
 __all__ = ["HELD_OUT", "run_one"]
@@ -38,12 +38,11 @@ def run_one(run: Run) -> dict[str, Any]:
         FiniteOracle(world.encoders, world.n_values), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling, relabel=False
     ).fit(data.tau)
     fresh = collect(world, policies, HELD_OUT, seed=_seed(run, "held out"))
-    true_graph = LatentGraph.from_world(world)
     encoded, read = (encode_dataset(model.encoders_, of.tau) for of in (data, fresh))
     by_encoders, by_labels = (
-        compare_graphs(
-            LatentGraph.from_labels(labels, data.tau.agent),
-            true_graph,
+        recovery(
+            tables_of(labels, data.tau.agent),
+            world.reachable_pairs(),
             match_to_truth(labels, data.truth.states),
             min_share=nu / 2,
         )
@@ -56,10 +55,10 @@ def run_one(run: Run) -> dict[str, Any]:
         **state_summary(state_accuracies_by_step(read, fresh.truth.states, FEWEST)),
         "chance": float(chance_accuracy(world, policies).mean()),
         "steps_with_right_state_count": float((found == true).mean()),
-        "graph_precision": by_encoders.precision,
-        "graph_recall": by_encoders.recall,
-        "label_graph_precision": by_labels.precision,
-        "label_graph_recall": by_labels.recall,
+        "graph_precision": by_encoders[0],
+        "graph_recall": by_encoders[1],
+        "label_graph_precision": by_labels[0],
+        "label_graph_recall": by_labels[1],
         "assigned_at_end": model.trace_.steps[-1].assigned,
         "eta": eta,
         "nu": nu,

@@ -21,7 +21,7 @@ from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import CraftError
 from craftrl.oracles.network.encoder import NetworkEncoder
-from craftrl.states.graph import LatentGraph
+from craftrl.planning import StateGraph
 from shipped import BOUNDS, data, fitted, network, random_head, rows_of
 
 WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
@@ -283,17 +283,18 @@ def test_episodes_longer_than_those_fitted_and_other_shapes_are_refused(bits):
 
 def test_the_latent_graph_as_a_networkx_graph(bits):
     tau = collect(WORLD, WORLD.paper_policies(), 500, seed=0).tau
-    latent = LatentGraph.from_model(bits, tau)
+    latent = StateGraph.from_model(bits, tau, min_share=0)
     graph = latent.to_networkx()
     assert isinstance(graph, networkx.DiGraph)
-    assert graph.number_of_nodes() == sum(latent.n_states(h) for h in range(1, 5))
+    assert graph.number_of_nodes() == latent.n
     assert graph.nodes[(2, 1)] == {"h": 2, "state": 1}
     for h in range(1, 4):
         edges = [(u, v, d) for u, v, d in graph.edges(data=True) if u[0] == h]
         assert sum(d["count"] for *_, d in edges) == tau.n
-        assert all(v[0] == h + 1 and d["counts"] == latent.counts[h - 1][:, u[1], v[1]].tolist() for u, v, d in edges)
+        assert all(v[0] == h + 1 and sum(d["counts"]) == d["count"] for u, v, d in edges)
     assert networkx.is_directed_acyclic_graph(graph)
-    assert latent.to_networkx(min_share=1.0).number_of_edges() < graph.number_of_edges()
+    s, t = latent.node(0, 1), latent.node(1, 2)
+    assert graph.edges[(1, 0), (2, 1)]["counts"] == [int(table[s, t]) for table in latent.counts]
 
 
 def test_everything_is_exported_by_its_name():

@@ -12,7 +12,7 @@ from craftrl.deploy import write_plan
 from craftrl.deploy.plan_graph import BLUE, GREEN, ORANGE, RED, GraphPicture, Highlights
 from craftrl.deploy.plan_video import plan_frames, portraits
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.planning import Grounding, Moves, Planner, explore
+from craftrl.planning import Grounding, Planner, StateGraph, explore
 
 SIDE = 288  # where the graph begins
 
@@ -21,7 +21,7 @@ SIDE = 288  # where the graph begins
 def played():
     """Moves, portraits and an episode from the centre to the lower right corner."""
     model, (tau, _) = ExactModel(), videos()
-    moves = Moves.from_model(model, tau)
+    moves = StateGraph.from_model(model, tau)
     grounding = Grounding(moves, 4)
     explore(Grid(), model, grounding, steps=300)
     return moves, portraits(model, tau, moves), Planner(model, grounding).run(Grid(), 8, seed=0, keep=True)
@@ -102,7 +102,7 @@ def test_what_cannot_be_drawn_is_said(played, tmp_path):
         write_plan(tmp_path / "plan.gif", flat, moves)
     with pytest.raises(InvalidParameterError, match="seconds must be a number above 0"):
         write_plan(tmp_path / "plan.gif", episode, moves, seconds=0)
-    with pytest.raises(InvalidParameterError, match="moves must be Moves"):
+    with pytest.raises(InvalidParameterError, match="moves must be a StateGraph"):
         write_plan(tmp_path / "plan.gif", episode, None)
     with pytest.raises(InvalidParameterError, match=r"\.mp4, \.mkv, \.gif"):
         write_plan(tmp_path / "plan.png", episode, moves)

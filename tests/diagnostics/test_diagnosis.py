@@ -23,7 +23,7 @@ from craftrl.diagnostics.stability import Stability
 from craftrl.diagnostics.tests import StateTests
 from craftrl.envs import BitsExBMDP, Collection, collect, make_world, turn_taking_policies
 from craftrl.envs.violations import collect_leaky
-from craftrl.states.accuracy import accuracy_by_step
+from craftrl.evaluation import accuracy_by_step
 
 WORLD = BitsExBMDP(6, 16, seed=3)
 BOUNDS = {"alpha": math.log(3), "eta": 0.2, "nu": 5 / 32}

@@ -5,8 +5,8 @@ import pytest
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, collect, turn_taking_policies
+from craftrl.evaluation import encoder_accuracy
 from craftrl.paper import population_assumptions
-from craftrl.states.accuracy import encoder_accuracy
 
 
 def mean_accuracy(n_agents: int, total: int) -> float:

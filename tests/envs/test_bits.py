@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
-from craftrl.states.accuracy import state_accuracies
+from craftrl.evaluation import state_accuracies
 
 
 @given(horizon=st.integers(2, 7), n_features=st.integers(2, 20), seed=st.integers(0, 1000))

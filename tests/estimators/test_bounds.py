@@ -11,7 +11,7 @@ from craftrl.envs import BitsExBMDP, LockExBMDP, collect
 from craftrl.estimators import exact
 from craftrl.estimators.bounds import settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence
-from craftrl.states.accuracy import accuracy_by_step, population_accuracy
+from craftrl.evaluation import accuracy_by_step, population_accuracy
 from shipped import fitted
 
 NAMES = ("alpha", "eta", "nu")

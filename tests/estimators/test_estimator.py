@@ -17,8 +17,8 @@ from craftrl import (
     TrajectoryDataset,
 )
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.evaluation import accuracy_by_step, encoder_accuracy
 from craftrl.progress import watched_by
-from craftrl.states.accuracy import accuracy_by_step, encoder_accuracy
 
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}
 

@@ -12,7 +12,7 @@ from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle
 from craftrl.core.starts import StartTest
 from craftrl.envs import BitsExBMDP
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.states.accuracy import accuracy_by_step
+from craftrl.evaluation import accuracy_by_step
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.05}
 # Pr(next cell | cell) of two agents on four cells in a ring: ahead, back or stay, in an order of each cell's own.

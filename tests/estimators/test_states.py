@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from craftrl.estimators.states import find_states
-from craftrl.states.accuracy import accuracy
+from craftrl.evaluation import accuracy
 
 
 def embedded(seed=0, n=250, side=3, H=8, misread=0.0, shortest=None):

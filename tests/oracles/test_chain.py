@@ -14,8 +14,8 @@ from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
 from craftrl.engine import counting
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.evaluation import population_accuracy
 from craftrl.oracles.couplings import shortest_path
-from craftrl.states.accuracy import population_accuracy
 
 GRID = Grid.from_bounds(1.0, 0.1)
 

@@ -23,11 +23,11 @@ from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
+from craftrl.evaluation import accuracy, encoder_accuracy
 from craftrl.oracles import classifier
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.cross_fitting import Clones, few_threads
 from craftrl.oracles.learned import to_bins
-from craftrl.states.accuracy import accuracy, encoder_accuracy
 
 GRID = Grid.from_bounds(1.0, 0.02)
 TREE = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)

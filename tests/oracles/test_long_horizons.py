@@ -11,8 +11,8 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.grid import Grid
+from craftrl.evaluation import accuracy_by_step
 from craftrl.oracles.classifier import ClassifierOracle
-from craftrl.states.accuracy import accuracy_by_step
 
 PRODUCTS = make_pipeline(PolynomialFeatures(2, interaction_only=True), LogisticRegression())
 

@@ -10,7 +10,7 @@ from rank_runs import TRAINING  # noqa: E402
 
 import craftrl  # noqa: E402
 from craftrl.data.ranks import agree, every, from_first, here, speaks  # noqa: E402
-from craftrl.states.accuracy import accuracy  # noqa: E402
+from craftrl.evaluation import accuracy  # noqa: E402
 from torchrun import torchrun  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")

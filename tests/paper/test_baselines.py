@@ -6,8 +6,8 @@ from scipy.stats import entropy
 
 from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.evaluation import accuracy_by_step
 from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation, baselines
-from craftrl.states.accuracy import accuracy_by_step
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidDataError, InvalidParameterError
 from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Grounding, Moves, Nodes, Planner, explore
+from craftrl.planning import Grounding, Planner, StateGraph, explore
 from exact_models import ExactModel, Slipping, random_goals, success, watched
 
 BITS = BitsExBMDP(horizon=5, n_features=6, seed=0)
@@ -33,14 +33,14 @@ def prepared(world, shared=False, error=0.0, **options):
 def test_every_goal_is_reached_with_exact_states_and_few_labels(name):
     world = WORLDS[name]
     planner, env = prepared(world)
-    assert planner.grounding.n_labels <= 5 * len(planner.grounding.moves.edges)
+    assert planner.grounding.n_labels <= 5 * len(planner.grounding.graph.edges)
     assert success(planner, env, random_goals(world, 60)) == 1
 
 
 def test_every_goal_is_reached_where_steps_share_their_states():
     world = PixelsExBMDP(horizon=12, size=5, layout="rooms")
     planner, env = prepared(world, shared=True)
-    assert planner.grounding.n_labels <= 3 * len(planner.grounding.moves.edges)
+    assert planner.grounding.n_labels <= 3 * len(planner.grounding.graph.edges)
     assert success(planner, env, random_goals(world, 60)) == 1
 
 
@@ -56,7 +56,7 @@ def test_misread_frames_do_little_harm(name, error, least):
 def test_a_fitted_model_with_an_encoder_for_each_step_reaches_every_goal():
     tau = collect(BITS, BITS.paper_policies(), 2000, seed=0).tau
     model = CRAFT(CoordinateOracle(2), alpha=0.5, eta=0.2, nu=0.1).fit(tau)
-    grounding, env = Grounding(Moves.from_model(model, tau), 2), ExBMDPEnv(BITS)
+    grounding, env = Grounding(StateGraph.from_model(model, tau), 2), ExBMDPEnv(BITS)
     exploration = explore(env, model, grounding, steps=200)
     assert exploration.finished
     assert exploration.missing == ()
@@ -100,7 +100,7 @@ def ring_videos(n, H=5):
 def test_a_fitted_model_with_one_encoder_reaches_every_goal():
     x, agent = ring_videos(3000)
     model = CRAFT(CoordinateOracle(4), alpha=0.5, eta=0.1, nu=0.02, stationary=True).fit(x, agent)
-    grounding = Grounding(Moves.from_states(model.transform(x), agent, Nodes.from_model(model)), 3)
+    grounding = Grounding(StateGraph.from_states(model.transform(x), agent, shared=True), 3)
     env = Ring()
     assert explore(env, model, grounding, steps=100).missing == ()
     planner, cells = Planner(model, grounding), {}
@@ -134,7 +134,7 @@ def test_a_wrong_label_is_a_surprise_and_is_planned_around():
     explore(env, model, grounding, steps=500)
     start, goal = 0, 8
     plan = Planner(model, grounding).run(env, goal).plans[0]
-    swapped = Grounding(grounding.moves, 4)
+    swapped = Grounding(grounding.graph, 4)
     for s, actions in grounding._seen.items():
         for a, outcomes in actions.items():
             for t, n in outcomes.items():
@@ -157,7 +157,7 @@ def test_without_labels_it_tries_and_learns():
     assert grounding.n_labels == len(first.actions) > 4
     again = [planner.run(env, 8, seed=i) for i in range(5)]
     assert all(episode.reached and len(episode.actions) <= 5 for episode in again[1:])
-    forgetful = Planner(model, Grounding(grounding.moves, 4), learn=False).run(env, 8, seed=0, max_steps=10)
+    forgetful = Planner(model, Grounding(grounding.graph, 4), learn=False).run(env, 8, seed=0, max_steps=10)
     assert forgetful.stopped == "time is up"
     assert "in the" in forgetful.message
 
@@ -196,13 +196,13 @@ def test_slipping_actions_are_planned_with_and_otherwise_named():
 
 def test_goals_are_states_texts_observations_or_nodes():
     planner, env = prepared(WORLDS["pixels"])
-    nodes = planner.grounding.nodes
-    assert planner.goal_nodes("3:2") == {nodes.number(2, 3)}
-    assert planner.goal_nodes(8) == planner.goal_nodes("8") == {nodes.number(8, h) for h in range(2, 7)}
+    nodes = planner.grounding.graph
+    assert planner.goal_nodes("3:2") == {nodes.node(2, 3)}
+    assert planner.goal_nodes(8) == planner.goal_nodes("8") == {nodes.node(8, h) for h in range(2, 7)}
     assert planner.goal_nodes({3, 4}) == {3, 4}
     env.reset(seed=0)
     x = env.step(0)[0]
-    assert planner.goal_nodes((2, x)) == {nodes.number(int(env._s[0]), 2)}
+    assert planner.goal_nodes((2, x)) == {nodes.node(int(env._s[0]), 2)}
     for goal, message in {
         9: r"one of the states 0..8 of the model; 9 was given",
         "9:0": "at a step from 1 to 6; '9:0' is none",

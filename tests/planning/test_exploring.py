@@ -14,7 +14,7 @@ PIXELS = PixelsExBMDP(horizon=6, size=3)
 
 def steps_at_random(env, model, grounding, seed, most=4000):
     """Actions drawn at random until every move is grounded."""
-    rng, steps, number = np.random.default_rng(seed), 0, grounding.nodes.number
+    rng, steps, number = np.random.default_rng(seed), 0, grounding.graph.node
     while steps < most and not grounding.grounded.all():
         x, over, h = env.reset(seed=int(rng.integers(2**31)))[0], False, 1
         here = number(int(model.encode(x[None], 1)[0]), 1)
@@ -40,9 +40,9 @@ def test_exploring_grounds_every_move_in_fewer_steps_than_chance(world, shared):
         assert grounding.n_labels == exploration.steps
         assert exploration.steps < 0.7 * steps_at_random(env, model, Grounding(moves, world.n_actions), seed)
         right = [
-            world.T(world.H - 1 if h is None else h)[state, a] == moves.nodes.name(t)[1]
+            world.T(world.H - 1 if h is None else h)[state, a] == moves.name(t)[1]
             for s, t, a in zip(*(part.tolist() for part in _moves(grounding)))
-            for h, state in [moves.nodes.name(s)]
+            for h, state in [moves.name(s)]
         ]
         assert all(right)
 
@@ -68,7 +68,7 @@ def test_each_action_is_tried_a_few_times_at_most_on_its_own_account():
     model, env = ExactModel(PIXELS, shared=True), ExBMDPEnv(PIXELS)
     grounding = Grounding(watched(PIXELS, model), 4)
     explore(env, model, grounding, steps=4000)
-    assert grounding.n_labels < 2 * grounding.nodes.n * 4
+    assert grounding.n_labels < 2 * grounding.graph.n * 4
     assert (grounding.counts.toarray() == 0).any()  # what the videos do not ask for is not tried
     explore(env, model, grounding, steps=4000, every_action=True)
     assert (grounding.counts.toarray() > 0).all()

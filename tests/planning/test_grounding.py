@@ -9,12 +9,14 @@ import pytest
 from craftrl import InvalidDataError, InvalidParameterError
 from craftrl.envs import LockExBMDP, PixelsExBMDP, collect, contrasting_policies
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Grounding, Moves, Nodes, Planner
+from craftrl.planning import Grounding, Planner, StateGraph
 from craftrl.planning.beliefs import covering
-from craftrl.planning.grounding_files import save_grounding
+from craftrl.planning.files import save_grounding
 from exact_models import ExactModel, TrueLatentActions, random_goals, success, watched
 
-STAR = Moves.from_states(np.repeat([[0, 1], [0, 2], [0, 3]], 50, axis=0), np.zeros(150, int), Nodes((4,), True))
+STAR = StateGraph.from_states(
+    np.repeat([[0, 1], [0, 2], [0, 3]], 50, axis=0), np.zeros(150, int), sizes=(4,), shared=True
+)
 
 
 def grounding(n_actions=3, **options):
@@ -39,13 +41,13 @@ def test_many_actions_neither_overflow_nor_cancel():
     assert p == pytest.approx(1 / 60)
     g = grounding(n_actions=1000)
     g.add(0, 4, 2)
-    assert np.isfinite(g.action_of(g.moves.edges)).all()
+    assert np.isfinite(g.action_of(g.graph.edges)).all()
 
 
 def test_nothing_is_known_without_labels():
     g = grounding()
     assert g.n_labels == 0
-    assert np.isnan(g.action_of(g.moves.edges)).all()
+    assert np.isnan(g.action_of(g.graph.edges)).all()
     assert not g.grounded.any()
     assert len(g.missing()) == 3
     assert len(g.reliability(0, 1)[0]) == 0
@@ -140,10 +142,10 @@ def test_true_latent_actions_ground_all_moves_with_a_label_for_each_action(share
     moves = watched(world, model)
     latent = TrueLatentActions.of(world, moves, names=[2, 0, 3, 1])
     alone, together = Grounding(moves, 4), Grounding(moves, 4, latent)
-    inside = max(range(moves.nodes.n), key=lambda node: moves.out_degree[node])
-    h, state = moves.nodes.name(inside)
+    inside = max(range(moves.n), key=lambda node: moves.out_degree[node])
+    h, state = moves.name(inside)
     for a in range(3):  # the fourth is what is left
-        after = moves.nodes.number(int(world.T(world.H - 1 if h is None else h)[state, a]), h and h + 1)
+        after = moves.node(int(world.T(world.H - 1 if h is None else h)[state, a]), h and h + 1)
         alone.add(inside, a, after)
         together.add(inside, a, after)
     assert alone.grounded.sum() < 10
@@ -166,7 +168,7 @@ def test_own_labels_overrule_wrong_latent_actions():
 def test_a_latent_action_of_which_nothing_is_known_here_is_not_ruled_out_by_a_label_here():
     """In state 0 it is known what latent action 0 does, and not what 1 does; in state 3 both are known."""
     states = np.repeat([[0, 1], [0, 2], [3, 4], [3, 5]], 50, axis=0)
-    moves = Moves.from_states(states, np.zeros(200, int), Nodes((6,), True))
+    moves = StateGraph.from_states(states, np.zeros(200, int), sizes=(6,), shared=True)
     share = np.array([[1.0, 0], [0, 0], [1, 0], [0, 1]])
     g = Grounding(moves, 2, SimpleNamespace(n=2, edges=moves.edges, share=share, consistent=np.zeros(6, dtype=int)))
     g.add(0, 1, 2)  # not latent action 0, so it is latent action 1
@@ -176,7 +178,7 @@ def test_a_latent_action_of_which_nothing_is_known_here_is_not_ruled_out_by_a_la
 
 def test_groups_with_names_of_their_own_learn_alone():
     states = np.repeat([[0, 1], [0, 2], [3, 4], [3, 5]], 50, axis=0)
-    moves = Moves.from_states(states, np.zeros(200, int), Nodes((6,), True))
+    moves = StateGraph.from_states(states, np.zeros(200, int), sizes=(6,), shared=True)
     share = np.tile(np.eye(2), (2, 1))
     for groups, known in (([0] * 6, 4), ([0, 0, 0, 1, 1, 1], 2), ([0, 0, 0, -1, -1, -1], 2)):
         latent = SimpleNamespace(n=2, edges=moves.edges, share=share, consistent=np.array(groups))
@@ -195,14 +197,14 @@ def test_labels_come_from_observations():
     actions = data.truth.actions.copy()
     actions[:, 2] = -1
     assert g.add_labels(model, x, actions) == actions.shape[0] * (actions.shape[1] - 1)
-    at = {h: g.counts.toarray()[[g.nodes.number(s, h) for s in range(world.n_states(h))]].sum() for h in (2, 3)}
+    at = {h: g.counts.toarray()[[g.graph.node(s, h) for s in range(world.n_states(h))]].sum() for h in (2, 3)}
     assert at == {2: len(x), 3: 0}
-    for (s, t), chances in zip(g.moves.edges, g.action_of(g.moves.edges)):
-        h, state = g.nodes.name(int(s))
-        makes = world.T(h)[state] == g.nodes.name(int(t))[1]
+    for (s, t), chances in zip(g.graph.edges, g.action_of(g.graph.edges)):
+        h, state = g.graph.name(int(s))
+        makes = world.T(h)[state] == g.graph.name(int(t))[1]
         tried = g.counts.toarray()[s] > 2
         assert np.array_equal(chances[tried] > 0.5, makes[tried])
-    pairs = Grounding(g.moves, world.n_actions)
+    pairs = Grounding(g.graph, world.n_actions)
     assert pairs.add_labels(model, x[:, 2:4], data.truth.actions[:, 2], h=3) == len(x)
 
 
@@ -220,14 +222,14 @@ def test_labels_that_cannot_be_are_refused():
     with pytest.raises(InvalidParameterError, match="successor must be"):
         g.add(0, 0, 99)
     with pytest.raises(InvalidDataError, match="next step; state 0 at h = 1 and state 0 at h = 3 were given"):
-        g.add(0, 0, g.nodes.number(0, 3))
-    with pytest.raises(InvalidParameterError, match="moves must be Moves"):
+        g.add(0, 0, g.graph.node(0, 3))
+    with pytest.raises(InvalidParameterError, match="moves must be a StateGraph"):
         Grounding(None, 4)
     with pytest.raises(InvalidParameterError, match="it has no edges"):
-        Grounding(g.moves, 4, SimpleNamespace(n=4))
+        Grounding(g.graph, 4, SimpleNamespace(n=4))
     latent = SimpleNamespace(n=1, edges=np.zeros((0, 2)), share=np.zeros((0, 1)), consistent=np.zeros(3))
     with pytest.raises(InvalidParameterError, match="of the same 9 states"):
-        Grounding(g.moves, 4, latent)
+        Grounding(g.graph, 4, latent)
 
 
 def test_a_grounding_replaces_nothing_but_a_grounding(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.planning import Grounding, Imitator, Moves, Nodes, agent_scores, better_agent, read_policy
+from craftrl.planning import Grounding, Imitator, StateGraph, agent_scores, better_agent, read_policy
 
 LEFT, RIGHT = 0, 1
 N = 4
@@ -47,7 +47,7 @@ def walks(share_right, n=400, H=7, seed=0):
 
 @pytest.fixture
 def moves():
-    return Moves.from_states(*walks([0.2, 0.8]), Nodes((N,), True))
+    return StateGraph.from_states(*walks([0.2, 0.8]), sizes=(N,), shared=True)
 
 
 def grounding_of(moves, *labels):
@@ -70,7 +70,7 @@ def test_a_policy_is_what_the_agent_did(moves):
 
 def test_rows_of_states_that_an_agent_never_left_are_empty():
     states = np.array([[0, 1, 2], [0, 0, 0]])
-    table = read_policy(Moves.from_states(states, [0, 1], Nodes((3,), True)), 1)
+    table = read_policy(StateGraph.from_states(states, [0, 1], sizes=(3,), shared=True), 1)
     assert table.toarray().sum(axis=1).tolist() == [1, 0, 0]
 
 
@@ -96,8 +96,8 @@ def test_scores_are_the_probabilities_of_a_walk(moves):
 def test_layers_need_no_start():
     cells, agent = walks([0.2, 0.8], H=4)
     states = np.where(np.arange(4) == 0, 0, cells)
-    layered = Moves.from_states(states, agent, Nodes((1, N, N, N), False))
-    last = layered.nodes.number(3, 4)
+    layered = StateGraph.from_states(states, agent, sizes=(1, N, N, N))
+    last = layered.node(3, 4)
     assert better_agent(layered, last) == 1
     # the last cell at h = 4: right three times, or right, right and then bumping into the wall
     assert agent_scores(layered, last)[1] == pytest.approx(0.8**3, abs=0.06)
@@ -161,7 +161,7 @@ def test_without_labels_and_without_learning_it_acts_at_random(moves):
 
 def test_where_the_agent_never_was_it_does_what_the_others_did():
     cells, agent = walks([0.0, 1.0], n=20)
-    moves = Moves.from_states(cells, agent, Nodes((N,), True))
+    moves = StateGraph.from_states(cells, agent, sizes=(N,), shared=True)
     assert not read_policy(moves, 1).toarray()[0].any()  # who always goes right never sees the first cell
     imitator = Imitator(Sees(), grounding_of(moves, *ALL), read_policy(moves, 1))
     assert imitator.choose(0) == (0, LEFT)

@@ -5,21 +5,23 @@ from itertools import pairwise
 import networkx
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from craftrl import InvalidDataError, InvalidParameterError
-from craftrl.planning import Grounding, Moves, Nodes, UnreachableGoal, distances, plan_path
+from craftrl.planning import Grounding, StateGraph, UnreachableGoal, distances, plan_path
 
 
 def graph(pairs, n, sizes=None):
     """Moves of a graph, each seen fifty times."""
-    nodes = Nodes((n,), True) if sizes is None else Nodes(sizes, False)
-    states = np.repeat([[nodes.name(node)[1] for node in pair] for pair in pairs], 50, axis=0)
+    pairs = np.repeat(pairs, 50, axis=0)
     if sizes is None:
-        return Moves.from_states(states, np.zeros(len(states), int), nodes)
-    rows = np.full((len(states), len(sizes)), -1)
-    for i, (s, t) in enumerate(np.repeat(pairs, 50, axis=0)):
-        rows[i, nodes.steps_of(int(s)) - 1], rows[i, nodes.steps_of(int(t)) - 1] = nodes.name(s)[1], nodes.name(t)[1]
-    return Moves.from_states(rows, np.zeros(len(rows), int), nodes)
+        return StateGraph.from_states(pairs, np.zeros(len(pairs), int), sizes=(n,), shared=True)
+    names = StateGraph(sizes, False, (csr_array((n, n)),))
+    rows = np.full((len(pairs), len(sizes)), -1)
+    for row, pair in zip(rows, pairs.tolist()):
+        for h, state in map(names.name, pair):
+            row[h - 1] = state
+    return StateGraph.from_states(rows, np.zeros(len(rows), int), sizes=sizes)
 
 
 def grounded(moves, n_actions, chances=None):
@@ -104,8 +106,8 @@ def test_the_most_reliable_path_within_a_number_of_moves_is_the_best_of_all_such
 def test_a_goal_in_layers_is_reached_at_its_step():
     moves = graph([(0, 1), (0, 2), (1, 3), (2, 3), (2, 4)], 5, sizes=(1, 2, 2))
     g = grounded(moves, 2)
-    assert plan_path(g, 0, {g.nodes.number(1, 3)}).nodes == (0, 2, 4)
-    at_any_step = {g.nodes.number(1, 2), g.nodes.number(1, 3)}
+    assert plan_path(g, 0, {g.graph.node(1, 3)}).nodes == (0, 2, 4)
+    at_any_step = {g.graph.node(1, 2), g.graph.node(1, 3)}
     assert plan_path(g, 0, at_any_step).nodes == (0, 2)
     with pytest.raises(UnreachableGoal, match="none leads from state 0 at h = 2 to state 1 at h = 3"):
         plan_path(g, 1, {4})

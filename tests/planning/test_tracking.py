@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from craftrl.planning import Grounding, Moves, Nodes
+from craftrl.planning import Grounding, StateGraph
 from craftrl.planning.tracking import Tracker
 
 LINE = np.repeat([[0, 1, 2, 3], [0, 4, 5, 6]], 100, axis=0)  # two ways from 0, by action 0 and by action 1
@@ -10,7 +10,7 @@ LINE = np.repeat([[0, 1, 2, 3], [0, 4, 5, 6]], 100, axis=0)  # two ways from 0, 
 
 def tracked(labels, deterministic=True):
     """After so many labels of each move."""
-    moves = Moves.from_states(LINE, np.zeros(len(LINE), int), Nodes((7,), True))
+    moves = StateGraph.from_states(LINE, np.zeros(len(LINE), int), sizes=(7,), shared=True)
     grounding = Grounding(moves, 2, deterministic=deterministic)
     for s, a, t in [(0, 0, 1), (0, 1, 4), *((s, a, s + 1) for s in (1, 2, 4, 5) for a in (0, 1))]:
         for _ in range(labels):
@@ -41,7 +41,7 @@ def test_being_pushed_back_again_and_again_is_believed():
     """Up and down a ladder: a well-tested step up that ends one rung lower is a push, as in a collision."""
     rng = np.random.default_rng(0)
     rungs = np.clip(np.cumsum(np.pad(rng.choice([-1, 0, 1], (400, 11)), ((0, 0), (1, 0))), axis=1), 0, 10)
-    grounding = Grounding(Moves.from_states(rungs, np.zeros(400, int), Nodes((11,), True)), 3)
+    grounding = Grounding(StateGraph.from_states(rungs, np.zeros(400, int), sizes=(11,), shared=True), 3)
     for rung in range(6):
         for _ in range(6):
             grounding.add(rung, 1, rung + 1)

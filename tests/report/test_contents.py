@@ -13,6 +13,7 @@ from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterE
 from craftrl.diagnostics.findings import of_checks
 from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.paper import SingleObservation, sample_size
+from craftrl.planning import StateGraph
 from craftrl.report import sample as sampling
 from craftrl.report import spectra as spectra_module
 from craftrl.report.checks import steps
@@ -24,7 +25,6 @@ from craftrl.report.portraits import examples_of, groups
 from craftrl.report.sample import Sample, the_data_fitted
 from craftrl.report.tables import Table, plain, power_of_ten, shown
 from craftrl.report.verdict import verdict
-from craftrl.states.graph import LatentGraph
 from shipped import ORACLES, data, fitted, rows_of
 
 
@@ -134,13 +134,13 @@ def test_the_theorem_stands_beside_the_number_given():
 
 def test_moves_are_those_of_the_graph(told):
     model, tau = bits()
-    graph = LatentGraph.from_model(model, tau)
+    graph = StateGraph.from_model(model, tau, min_share=0)
     rows = records(told.tables["transitions"])
     assert sum(row["moves of agent 0"] + row["moves of agent 1"] for row in rows) == 1000 * 4
     for row in rows:
-        h, s, t = row["h"], row["state"], row["next state"]
-        assert row["moves of agent 1"] == graph.counts[h - 1][1, s, t]
-        assert row["share of agent 0"] == graph.pi_emp(h)[0, s, t]
+        s, t = graph.node(row["state"], row["h"]), graph.node(row["next state"], row["h"] + 1)
+        assert row["moves of agent 1"] == graph.counts[1][s, t]
+        assert row["share of agent 0"] == graph.policy(0)[s, t]
     codes = model.transform(tau)
     for row in records(told.tables["visits"]):
         assert row["visits of agent 0"] == (codes[tau.agent == 0, row["h"] - 1] == row["state"]).sum()

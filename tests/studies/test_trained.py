@@ -9,9 +9,9 @@ pytest.importorskip("sklearn")
 from craftrl.envs import collect  # noqa: E402
 from craftrl.envs.pixels import PixelsExBMDP  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError  # noqa: E402
+from craftrl.evaluation import accuracy  # noqa: E402
 from craftrl.oracles.network import Training  # noqa: E402
-from craftrl.states.accuracy import accuracy  # noqa: E402
-from craftrl.states.agreement import accuracy_by_group  # noqa: E402
+from craftrl.planning.latent import accuracy_by_group  # noqa: E402
 from studies import latent_action, objectives  # noqa: E402
 from studies.latent_action import _LatentActions  # noqa: E402
 from studies.objectives import _MultiStepInverse  # noqa: E402

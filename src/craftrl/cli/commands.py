@@ -117,8 +117,7 @@ def evaluate(
 
     from craftrl import TrajectoryDataset, load
     from craftrl.data import read_true_states
-    from craftrl.states.accuracy import accuracy_by_step, state_accuracies_by_step, state_summary
-    from craftrl.states.visits import count_visits
+    from craftrl.evaluation import accuracy_by_step, count_visits, state_accuracies_by_step, state_summary
 
     states = load(model).transform(TrajectoryDataset.open(data))
     if not truth:
@@ -280,15 +279,13 @@ def actions(
     from craftrl import TrajectoryDataset, load
     from craftrl.deploy.action_tables import latent_action_columns
     from craftrl.deploy.tables import check_table, write_table
-    from craftrl.planning import Moves
-    from craftrl.planning.moves import nodes_of
-    from craftrl.states.latent_actions import find_latent_actions
+    from craftrl.planning import StateGraph, find_latent_actions
 
     if out is not None:
         check_table(out, force)
     learned, tau = load(model), TrajectoryDataset.open(data)
     states = learned.transform(tau)
-    moves = Moves.from_states(states, tau.agent, nodes_of(learned, states))
+    moves = StateGraph.from_model(learned, tau, states=states)
     latent = find_latent_actions(moves.counts, n=n or "auto", deterministic=not stochastic, seed=seed)
     print(in_options(str(latent)))
     if out is not None:

@@ -19,8 +19,8 @@ from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, Inva
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from craftrl.planning import Episode, Grounding, Moves
-    from craftrl.states.latent_actions import LatentActions
+    from craftrl.planning import Episode, Grounding, StateGraph
+    from craftrl.planning.latent import LatentActions
 
 Latent = Literal["auto", "yes", "no"]
 NAMED, LONGEST = 6, 24  # moves that a line names, and moves of an episode that are written out
@@ -74,10 +74,9 @@ def plan(
     from craftrl import TrajectoryDataset, load
     from craftrl.data.files import check_new
     from craftrl.deploy.canvas import check_images, check_video
-    from craftrl.planning import Grounding, Moves, Planner, UnreachableGoal, plan_path
+    from craftrl.planning import Grounding, Planner, StateGraph, UnreachableGoal, plan_path
     from craftrl.planning import explore as try_actions
-    from craftrl.planning.grounding_files import load_grounding, model_fingerprint, save_grounding
-    from craftrl.planning.label_files import read_labels
+    from craftrl.planning.files import load_grounding, model_fingerprint, read_labels, save_grounding
 
     names = tuple(name.strip() for name in action_names.split(",")) if action_names else ()
     kept = grounding if grounding is not None and Path(grounding).exists() else None
@@ -104,7 +103,7 @@ def plan(
     if out is not None:
         check_images(learned.obs_shape_, "leave out --out")
     wanted = [_goal(text, learned.obs_shape_) for text in goal]
-    moves = Moves.from_model(learned, tau)
+    moves = StateGraph.from_model(learned, tau)
 
     shared = None if latent == "no" else _latent(moves, n, stochastic, seed, latent == "auto")
     if kept is not None:
@@ -127,7 +126,7 @@ def plan(
         found = try_actions(environment, learned, known, steps=explore, seed=seed)
         tried, end = found.steps, "nothing is left to try" if found.finished else "the budget is used up"
         print(f"Explored: {tried} steps in {found.episodes} episodes; {end}.", flush=True)
-    missing, shown = known.missing(), len(known.moves.edges)
+    missing, shown = known.missing(), len(known.graph.edges)
     grounded = f"{shown - len(missing)} of {_count(shown, 'move')} that the videos show"
     print(f"Grounded: {grounded}, by {_count(known.n_labels, 'label')}.")
     if missing:
@@ -138,7 +137,7 @@ def plan(
         save_grounding(grounding, known, model_fingerprint(model))
 
     first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the commonest first state of the videos
-    start = moves.nodes.number(int(np.bincount(first[first >= 0]).argmax()), 1)
+    start = moves.node(int(np.bincount(first[first >= 0]).argmax()), 1)
     ran: list[Episode] = []
     for one in goals:
         try:
@@ -181,11 +180,11 @@ def plan(
         print(f"Written to {out}")
 
 
-def _latent(moves: Moves, n: int | None, stochastic: bool, seed: int, only_if_sure: bool) -> LatentActions | None:
+def _latent(moves: StateGraph, n: int | None, stochastic: bool, seed: int, only_if_sure: bool) -> LatentActions | None:
     """Latent actions, where they are asked for, or where nothing that they rest on fails."""
     import numpy as np
 
-    from craftrl.states.latent_actions import find_latent_actions
+    from craftrl.planning.latent import find_latent_actions
 
     if stochastic and n is None:
         return None
@@ -288,11 +287,11 @@ class _Line:
     """Plans and episodes as lines of text; numbers stand for actions without a name."""
 
     def __init__(self, grounding: Grounding, names: Sequence[str]) -> None:
-        self.nodes, self.names = grounding.nodes, names
+        self.graph, self.names = grounding.graph, names
 
     def state(self, node: int) -> str:
         """A state as short as it can be: 3, or 4:3 for state 3 at step 4."""
-        h, state = self.nodes.name(node) if node >= 0 else (None, "?")
+        h, state = self.graph.name(node) if node >= 0 else (None, "?")
         return str(state) if h is None else f"{h}:{state}"
 
     def path(self, nodes: Sequence[int], actions: Sequence[int], surprises: Sequence[int] = ()) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from craftrl.deploy.canvas import Bytes, in_colour
 from craftrl.deploy.layout import in_layers, in_the_plane, turned
 from craftrl.figures import BLUE, GREEN, ORANGE
-from craftrl.planning.moves import Moves
+from craftrl.planning.graph import StateGraph
 
 __all__ = ["BLUE", "GREEN", "INKS", "ORANGE", "PAPER", "RED", "TEXT", "GraphPicture", "Highlights"]
 
@@ -60,18 +60,18 @@ class GraphPicture:
 
     def __init__(
         self,
-        moves: Moves,
+        moves: StateGraph,
         width: int,
         height: int,
         portraits: NDArray[Any] | None = None,
         grounded: NDArray[np.bool_] | None = None,
         needed: Sequence[int] = (),
     ) -> None:
-        self.width, self.height, self.two_ways = width, height, moves.nodes.shared
+        self.width, self.height, self.two_ways = width, height, moves.shared
         edges = moves.edges
         self.numbers = np.union1d(np.unique(edges), np.asarray(needed, dtype=np.int64))
-        self.names = {int(node): str(moves.nodes.name(int(node))[1]) for node in self.numbers}
-        self.at = self._placed(_layout(moves, self.numbers, portraits), moves.nodes.shared)
+        self.names = {int(node): str(moves.name(int(node))[1]) for node in self.numbers}
+        self.at = self._placed(_layout(moves, self.numbers, portraits), moves.shared)
         self.half = self._half_side()
         self.pictures = self._pictures(portraits)
         known = np.ones(len(edges), dtype=bool) if grounded is None else grounded
@@ -198,11 +198,11 @@ class GraphPicture:
         )
 
 
-def _layout(moves: Moves, nodes: NDArray[np.int64], portraits: NDArray[Any] | None) -> Floats:
+def _layout(moves: StateGraph, nodes: NDArray[np.int64], portraits: NDArray[Any] | None) -> Floats:
     """Where the drawn nodes are, without a scale."""
     edges = np.searchsorted(nodes, moves.edges)
-    if not moves.nodes.shared:
-        layer = [moves.nodes.steps_of(int(node)) or 1 for node in nodes]
+    if not moves.shared:
+        layer = [moves.step(int(node)) or 1 for node in nodes]
         return in_layers(layer, edges)
     flat = in_the_plane(edges, len(nodes))
     return flat if portraits is None else turned(flat, anchors(portraits[nodes]))

@@ -18,8 +18,8 @@ from craftrl.deploy.canvas import Bytes, check_images, check_video, enlarged, ev
 from craftrl.deploy.plan_graph import BLUE, GREEN, INKS, ORANGE, PAPER, RED, TEXT, GraphPicture, Highlights
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.acting import Episode
-from craftrl.planning.moves import Moves
-from craftrl.planning.paths import Plan
+from craftrl.planning.graph import StateGraph
+from craftrl.planning.plan import Plan
 
 __all__ = ["plan_frames", "portraits", "write_plan"]
 
@@ -35,7 +35,7 @@ SAMPLE = 500  # trajectories that portraits are made from
 def write_plan(
     path: str | os.PathLike[str],
     episodes: Episode | Sequence[Episode],
-    moves: Moves,
+    moves: StateGraph,
     *,
     goals: Sequence[frozenset[int]] = (),
     portraits: NDArray[Any] | None = None,
@@ -63,7 +63,7 @@ def write_plan(
 
 def plan_frames(
     episodes: Episode | Sequence[Episode],
-    moves: Moves,
+    moves: StateGraph,
     goals: Sequence[frozenset[int]] = (),
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
@@ -71,7 +71,7 @@ def plan_frames(
     seconds: float = 1.0,
 ) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
-    check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
+    check_kind("moves", moves, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
     check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
     played = [episodes] if isinstance(episodes, Episode) else _listed("episodes", episodes, Episode)
     if not played:
@@ -85,9 +85,9 @@ def plan_frames(
     aims = _listed("goals", goals, (set, frozenset))
     if portraits is not None:
         shape = _shape("portraits", portraits)
-        if len(shape) != 4 or shape[0] != moves.nodes.n or shape[-1] not in (1, 3):
+        if len(shape) != 4 or shape[0] != moves.n or shape[-1] not in (1, 3):
             raise InvalidDataError(
-                f"portraits must be one image for each of {moves.nodes.n} states; shape {shape} was given; make them "
+                f"portraits must be one image for each of {moves.n} states; shape {shape} was given; make them "
                 "with craftrl.deploy.plan_video.portraits."
             )
     if grounded is not None and _shape("grounded", grounded) != (len(moves.edges),):
@@ -112,19 +112,19 @@ def _listed(name: str, values: Any, kind: type | tuple[type, ...]) -> list[Any]:
     return list(values)
 
 
-def portraits(model: Any, tau: TrajectoryDataset, moves: Moves, n: int = SAMPLE) -> NDArray[np.float64]:
+def portraits(model: Any, tau: TrajectoryDataset, moves: StateGraph, n: int = SAMPLE) -> NDArray[np.float64]:
     """The mean frame of every state, (N, *observation), NaN where none was seen: from up to n trajectories.
 
     What the state decides is sharp in it, and what it does not is blurred.
     """
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
-    total, count = np.zeros((moves.nodes.n, *tau.obs_shape)), np.zeros(moves.nodes.n)
+    total, count = np.zeros((moves.n, *tau.obs_shape)), np.zeros(moves.n)
     for h, k in product(range(1, tau.H + 1), range(tau.K)):
         rows = tau.agent_slice(k)
         stop = min(rows.stop, rows.start + -(-n // tau.K))
         there = tau.lengths[rows.start : stop] >= h
         x = tau.at(h, slice(rows.start, stop))[there]
-        nodes = np.array([moves.nodes.number(state, h) for state in model.encode(x, h).tolist()] if len(x) else [], int)
+        nodes = np.array([moves.node(state, h) for state in model.encode(x, h).tolist()] if len(x) else [], int)
         np.add.at(total, nodes[nodes >= 0], x[nodes >= 0])
         count += np.bincount(nodes[nodes >= 0], minlength=len(count))
     return total / np.where(count > 0, count, np.nan).reshape(-1, *(1,) * len(tau.obs_shape))
@@ -154,7 +154,7 @@ class Moment:
 
 def _drawn(
     episodes: Sequence[Episode],
-    moves: Moves,
+    moves: StateGraph,
     goals: Sequence[frozenset[int]],
     pictures: NDArray[Any] | None,
     grounded: NDArray[np.bool_] | None,
@@ -225,11 +225,13 @@ def _moments(episode: Episode, goal: frozenset[int] | None) -> Iterator[Moment]:
         done += 1
 
 
-def _text(moves: Moves, step: int, now: Moment, names: Sequence[str], ended: Episode | None) -> list[tuple[str, str]]:
+def _text(
+    moves: StateGraph, step: int, now: Moment, names: Sequence[str], ended: Episode | None
+) -> list[tuple[str, str]]:
     """The line below, in parts of one colour each."""
 
     def name(node: int) -> str:
-        return str(moves.nodes.name(node)[1])
+        return str(moves.name(node)[1])
 
     misread = "" if now.read in (now.node, -1) else f" (read as {name(now.read)})"
     parts = [(f"step {step}", TEXT), (f"state {name(now.node) if now.node >= 0 else '?'}{misread}", BLUE)]

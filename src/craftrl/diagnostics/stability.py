@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.states.accuracy import accuracy_by_step
+from craftrl.evaluation import accuracy_by_step
 
 __all__ = ["Fitted", "Stability", "refits"]
 

@@ -21,7 +21,7 @@ from craftrl.data.labels import as_array, as_labels
 from craftrl.envs.exbmdp import ExBMDP, check_tables, reachable_states
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.states.visits import count_visits
+from craftrl.evaluation import count_visits
 
 __all__ = ["Assumptions", "Attained", "empirical_assumptions", "population_assumptions"]
 

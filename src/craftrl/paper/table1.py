@@ -23,12 +23,12 @@ from craftrl.arguments import check_target
 from craftrl.data.files import check_writable, told_plainly, write_json, write_text
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import AssumptionWarning, InvalidParameterError
+from craftrl.evaluation import population_accuracy, population_state_accuracies, state_summary
 from craftrl.figures import BLUE, GREEN, INK, RED, chance_line, picture
 from craftrl.paper.baselines import PairedObservation, SingleObservation
 from craftrl.paper.sweep import FEWEST, Row, estimate, seed_of
 from craftrl.paper.theorem import chance_accuracy
 from craftrl.progress import progress_bar
-from craftrl.states.accuracy import population_accuracy, population_state_accuracies, state_summary
 
 __all__ = ["CHANCE", "NAMES", "PUBLISHED", "Run", "report", "reproduce_table1", "run_one", "table_of", "toy_chance"]
 

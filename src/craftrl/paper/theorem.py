@@ -22,8 +22,8 @@ from craftrl.core.grid import Grid, check_bound
 from craftrl.envs.exbmdp import ExBMDP, check_tables
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
+from craftrl.evaluation import KnowsFeatureAccuracy
 from craftrl.paper.assumptions import population_visits
-from craftrl.states.accuracy import KnowsFeatureAccuracy
 
 __all__ = ["SampleSize", "chance_accuracy", "guaranteed_epsilon", "sample_size"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from craftrl.planning.grounding import Grounding
-from craftrl.planning.paths import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
+from craftrl.planning.plan import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
 from craftrl.planning.reading import Reader
 
 __all__ = ["Episode", "Planner"]
@@ -66,9 +66,9 @@ class Planner:
 
         A state's number; a text "h:state" for a model with an encoder for each step, for which a number alone means
         that state at any step; an observation of it, or a pair (h, observation) for such a model; or a set of numbers
-        of `grounding.nodes`.
+        of `grounding.graph`.
         """
-        nodes = self.grounding.nodes
+        nodes = self.grounding.graph
         if isinstance(goal, (set, frozenset)):
             return check_goals(self.grounding, goal)
         if isinstance(goal, tuple) and len(goal) == 2 and is_whole(goal[0]):
@@ -82,7 +82,7 @@ class Planner:
                 f'A goal must be a state, a text "h:state", an observation or a set of nodes; {shown(goal)} was given.'
             )
         steps = range(1, len(nodes.sizes) + 1)
-        found = {nodes.number(int(goal), h) for h in steps} - {-1}
+        found = {nodes.node(int(goal), h) for h in steps} - {-1}
         if not found:
             raise InvalidDataError(
                 f"The goal must be one of the states 0..{max(nodes.sizes) - 1} of the model; {shown(goal)} was given."
@@ -95,23 +95,23 @@ class Planner:
             raise InvalidParameterError(
                 f'A goal must be a state as "3" or "h:state" as "4:3"; {shown(goal)} was given.'
             )
-        if len(parts) == 1 or self.grounding.nodes.shared:
+        if len(parts) == 1 or self.grounding.graph.shared:
             return self.goal_nodes(int(parts[-1]))
         h, state = (int(part) for part in parts)
-        H = self.grounding.nodes.H
-        node = self.grounding.nodes.number(state, h) if H is not None and 1 <= h <= H else -1
+        H = self.grounding.graph.H
+        node = self.grounding.graph.node(state, h) if H is not None and 1 <= h <= H else -1
         if node < 0:
             raise InvalidDataError(f"The goal must be a state of the model at a step from 1 to {H}; {goal!r} is none.")
         return frozenset({node})
 
     def _of_observation(self, x: Any, h: int | None) -> frozenset[int]:
-        nodes = self.grounding.nodes
+        nodes = self.grounding.graph
         if h is None and not nodes.shared:
             raise InvalidParameterError(
                 "A goal given as an observation must come with its step, (h, observation): this model has an encoder "
                 "for each step; none was given."
             )
-        node = nodes.number(int(self.model.encode(np.asarray(x)[None], h)[0]), h)
+        node = nodes.node(int(self.model.encode(np.asarray(x)[None], h)[0]), h)
         if node < 0:
             raise InvalidDataError(
                 "The goal must be an observation of a state that the videos show; the model names none for this one; "
@@ -141,8 +141,8 @@ class Planner:
 
 
 def _most_steps(grounding: Grounding, max_steps: int | None) -> int:
-    H = grounding.nodes.H
-    most = PATIENCE * grounding.nodes.n if H is None else H - 1
+    H = grounding.graph.H
+    most = PATIENCE * grounding.graph.n if H is None else H - 1
     return most if max_steps is None else max_steps if H is None else min(max_steps, most)
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from scipy.stats import binom
 
 from craftrl.planning.beliefs import STRAY
-from craftrl.planning.moves import Moves
+from craftrl.planning.graph import StateGraph
 
 __all__ = ["contradictions"]
 
 RARER = 1e-3  # how rarely misread frames alone may make as many contradictions as were seen
 
 
-def contradictions(seen: Mapping[int, Mapping[int, Mapping[int, int]]], moves: Moves) -> tuple[str, ...]:
+def contradictions(seen: Mapping[int, Mapping[int, Mapping[int, int]]], moves: StateGraph) -> tuple[str, ...]:
     """A sentence where labels disagree more often than misread frames explain; `seen[state][action][successor]`.
 
     Counted are labels other than their state's and action's most frequent one that lead where the videos lead as
@@ -37,7 +37,7 @@ def contradictions(seen: Mapping[int, Mapping[int, Mapping[int, int]]], moves: M
     _, s, a, t, other = worst
     return (
         f"With deterministic=True one action must have one successor in each state; {against} of {labels} labels say "
-        f"otherwise (action {a} led from {moves.nodes.text(s)} to {moves.nodes.text(t)} and to "
-        f"{moves.nodes.text(other)}), more than misread frames explain. From now on several are expected; pass "
+        f"otherwise (action {a} led from {moves.text(s)} to {moves.text(t)} and to "
+        f"{moves.text(other)}), more than misread frames explain. From now on several are expected; pass "
         "deterministic=False, or fit a model with more states.",
     )

@@ -13,7 +13,7 @@ from craftrl.arguments import check_flag, check_kind, check_method, check_whole
 from craftrl.errors import InvalidParameterError
 from craftrl.planning.acting import warn_of_violations
 from craftrl.planning.grounding import Grounding
-from craftrl.planning.paths import plan_path
+from craftrl.planning.plan import plan_path
 from craftrl.planning.reading import Reader
 
 __all__ = ["Exploration", "explore"]
@@ -85,7 +85,7 @@ def explore(
 def _to_try(grounding: Grounding, node: int, every_action: bool) -> bool:
     """Whether something is left to try in a state."""
     here = grounding.outcomes(node)
-    if grounding.nodes.H is not None and grounding.nodes.steps_of(node) == grounding.nodes.H:
+    if grounding.graph.H is not None and grounding.graph.step(node) == grounding.graph.H:
         return False  # no action follows
     if every_action and not here.tried.all():
         return True
@@ -109,7 +109,7 @@ def _ways_to_try(grounding: Grounding, start: int, every_action: bool) -> list[i
     """The states with something to try that known moves lead to."""
     if start < 0:
         return [0]
-    known, n = grounding.known_moves(), grounding.nodes.n
+    known, n = grounding.known_moves(), grounding.graph.n
     graph = csr_array((np.ones(len(known.s)), (known.s, known.t)), shape=(n, n))
     reached = np.flatnonzero(np.isfinite(dijkstra(graph, indices=start, unweighted=True)))
     return [int(node) for node in reached if _to_try(grounding, int(node), every_action)]

@@ -14,7 +14,7 @@ from craftrl.data.dataset import as_observations
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError
 from craftrl.planning.contradictions import contradictions
-from craftrl.planning.moves import Moves
+from craftrl.planning.graph import StateGraph
 from craftrl.planning.outcomes import Outcomes, expected_outcomes
 from craftrl.planning.sharing import KnowsLatentActions, SharedLabels
 
@@ -44,19 +44,19 @@ class Grounding:
 
     moves          the graph of the videos
     n_actions      how many actions there are, numbered from 0
-    latent         latent actions of these moves, as `craftrl.states.latent_actions.find_latent_actions` finds them
+    latent         latent actions of these moves, as `craftrl.planning.latent.find_latent_actions` finds them
     deterministic  whether an action has one successor in each state; if not, it has a distribution over them. Where it
                    is said to be so and labels contradict one another more often than misread frames explain, a
                    distribution is expected all the same (`slips`), and whoever acts is warned
     """
 
     def __init__(
-        self, moves: Moves, n_actions: int, latent: KnowsLatentActions | None = None, deterministic: bool = True
+        self, moves: StateGraph, n_actions: int, latent: KnowsLatentActions | None = None, deterministic: bool = True
     ) -> None:
-        check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
+        check_kind("moves", moves, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
         check_whole("n_actions", n_actions, 1, MOST_ACTIONS)
         check_flag("deterministic", deterministic)
-        self.moves, self.nodes = moves, moves.nodes
+        self.graph = moves
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)
         self.n_labels = 0
         self.slips = not self.deterministic
@@ -71,8 +71,8 @@ class Grounding:
 
     def add(self, node: int, action: int, successor: int) -> None:
         """One label: in `node`, `action` was followed by `successor`."""
-        check_whole("node", node, 0, self.nodes.n - 1)
-        check_whole("successor", successor, 0, self.nodes.n - 1)
+        check_whole("node", node, 0, self.graph.n - 1)
+        check_whole("successor", successor, 0, self.graph.n - 1)
         check_whole("action", action, 0, self.n_actions - 1, "say how many actions there are in n_actions")
         node, action, successor = int(node), int(action), int(successor)
         self._check_steps(node, successor)
@@ -89,11 +89,11 @@ class Grounding:
             self._outcomes.pop(other, None)
 
     def _check_steps(self, node: int, successor: int) -> None:
-        h, after = self.nodes.steps_of(node), self.nodes.steps_of(successor)
+        h, after = self.graph.step(node), self.graph.step(successor)
         if h is not None and after != h + 1:
             raise InvalidDataError(
                 "The state after an action must be one of the next step; "
-                f"{self.nodes.text(node)} and {self.nodes.text(successor)} were given."
+                f"{self.graph.text(node)} and {self.graph.text(successor)} were given."
             )
 
     def add_labels(self, model: Any, x: ArrayLike, actions: ArrayLike, h: int = 1) -> int:
@@ -103,7 +103,7 @@ class Grounding:
         each step asks for. Returned is how many labels were added: those whose two states the model could name.
         """
         check_method("model", model, "encode", "a fitted model")
-        check_whole("h", h, 1, self.nodes.H)
+        check_whole("h", h, 1, self.graph.H)
         array, a = as_observations(x, "the labels"), as_labels("actions", actions)
         a = a[:, None] if a.ndim == 1 else a
         if array.ndim < 2 or a.ndim != 2 or a.shape != (len(array), array.shape[1] - 1):
@@ -128,7 +128,7 @@ class Grounding:
         known = np.pad(a >= 0, ((0, 0), (1, 1)))
         for j, beside in enumerate((known[:, 1:] | known[:, :-1]).T):
             if beside.any():
-                at[beside, j] = [self.nodes.number(s, h + j) for s in model.encode(x[beside, j], h + j).tolist()]
+                at[beside, j] = [self.graph.node(s, h + j) for s in model.encode(x[beside, j], h + j).tolist()]
         return at
 
     @property
@@ -146,16 +146,16 @@ class Grounding:
         """How often each action was tried in each state, (n, n_actions)."""
         tries = [(s, a, sum(o.values())) for s, actions in self._seen.items() for a, o in actions.items()]
         s, a, n = np.array(tries, dtype=np.int64).reshape(-1, 3).T
-        return csr_array((n, (s, a)), shape=(self.nodes.n, self.n_actions))
+        return csr_array((n, (s, a)), shape=(self.graph.n, self.n_actions))
 
     # -- what they say -------------------------------------------------------------------------------------------
 
     def outcomes(self, node: int) -> Outcomes:
         """What is expected of each action in one state."""
-        check_whole("node", node, 0, self.nodes.n - 1)
+        check_whole("node", node, 0, self.graph.n - 1)
         node = int(node)
         if node not in self._outcomes:
-            videos = self.moves.successors(node)
+            videos = self.graph.successors(node)
             told = None if self._shared is None else self._shared.predicted(node, videos)
             seen = self._seen.get(node, {})
             self._outcomes[node] = expected_outcomes(seen, videos, self.n_actions, not self.slips, told)
@@ -184,7 +184,7 @@ class Grounding:
     def known_moves(self) -> KnownMoves:
         """All moves that some action is known to make, each with the action that does so most reliably."""
         if self._known is None:
-            told = [s for s in range(self.nodes.n) if self.moves.out_degree[s] or s in self._seen]
+            told = [s for s in range(self.graph.n) if self.graph.out_degree[s] or s in self._seen]
             best = [self.outcomes(s).best for s in told]
             s = np.repeat(np.array(told, dtype=np.int64), [len(t) for t, _, _ in best])
             empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
@@ -194,14 +194,14 @@ class Grounding:
     @property
     def grounded(self) -> NDArray[np.bool_]:
         """(E,): which of `moves.edges` some action is known to make."""
-        known, n = self.known_moves(), self.nodes.n
-        return np.isin(self.moves.edges @ [n, 1], known.s * n + known.t)
+        known, n = self.known_moves(), self.graph.n
+        return np.isin(self.graph.edges @ [n, 1], known.s * n + known.t)
 
     def missing(self) -> list[tuple[int, int]]:
         """The moves that are not grounded yet, most frequent in the videos first."""
         left = np.flatnonzero(~self.grounded)
-        order = np.argsort(-self.moves.total.data[left], kind="stable")
-        return [(int(s), int(t)) for s, t in self.moves.edges[left[order]]]
+        order = np.argsort(-self.graph.total.data[left], kind="stable")
+        return [(int(s), int(t)) for s, t in self.graph.edges[left[order]]]
 
     def next_trial(self, node: int) -> int:
         """What to try next here: the least tried action that could make a move which is not grounded."""
@@ -210,4 +210,4 @@ class Grounding:
     @property
     def violations(self) -> tuple[str, ...]:
         """Where the world is said to be deterministic and labels speak against it, a sentence; none otherwise."""
-        return contradictions(self._seen, self.moves) if self.deterministic else ()
+        return contradictions(self._seen, self.graph) if self.deterministic else ()

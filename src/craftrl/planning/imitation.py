@@ -17,9 +17,9 @@ from craftrl.arguments import check_flag, check_kind, check_method, check_whole,
 from craftrl.data.labels import as_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.acting import PATIENCE, Episode, warn_of_violations
+from craftrl.planning.graph import StateGraph
 from craftrl.planning.grounding import Grounding
-from craftrl.planning.moves import Moves
-from craftrl.planning.paths import check_goals
+from craftrl.planning.plan import check_goals
 from craftrl.planning.reading import Reader
 
 __all__ = ["Imitator", "agent_scores", "better_agent", "read_policy"]
@@ -27,14 +27,14 @@ __all__ = ["Imitator", "agent_scores", "better_agent", "read_policy"]
 Floats = NDArray[np.float64]
 
 
-def read_policy(moves: Moves, agent: int) -> csr_array:
+def read_policy(moves: StateGraph, agent: int) -> csr_array:
     """Pr(successor | state) of one agent, numbered from 0: (n, n), with an empty row where it was never seen."""
-    check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
+    check_kind("moves", moves, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
     check_whole("agent", agent, 0, len(moves.counts) - 1, "agents are numbered from 0")
     return _shares(moves.counts[int(agent)])
 
 
-def agent_scores(moves: Moves, aim: Any, *, start: int | None = None, horizon: int | None = None) -> Floats:
+def agent_scores(moves: StateGraph, aim: Any, *, start: int | None = None, horizon: int | None = None) -> Floats:
     """How well each agent does, (K,), by its own habits as the videos show them.
 
     aim      a goal, as a state or a set of states: the score is the probability to get there. Or an array with the
@@ -44,12 +44,12 @@ def agent_scores(moves: Moves, aim: Any, *, start: int | None = None, horizon: i
 
     What an agent does in a state where it was never seen is not known, and scores nothing.
     """
-    check_kind("moves", moves, Moves, "Moves, as Moves.from_model gives them")
+    check_kind("moves", moves, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
     begin, most = _start(moves, start), _horizon(moves, horizon)
     goal, value = _aim(moves, aim)
     scores = []
     for agent in range(len(moves.counts)):
-        after, at, score = read_policy(moves, agent), np.eye(1, moves.nodes.n, begin)[0], 0.0
+        after, at, score = read_policy(moves, agent), np.eye(1, moves.n, begin)[0], 0.0
         for _ in range(most):
             at[goal] = 0.0  # who is there has arrived
             at = after.T @ at
@@ -58,7 +58,7 @@ def agent_scores(moves: Moves, aim: Any, *, start: int | None = None, horizon: i
     return np.array(scores)
 
 
-def better_agent(moves: Moves, aim: Any, *, start: int | None = None, horizon: int | None = None) -> int:
+def better_agent(moves: StateGraph, aim: Any, *, start: int | None = None, horizon: int | None = None) -> int:
     """The agent with the largest of `agent_scores`; of equals, the first."""
     return int(agent_scores(moves, aim, start=start, horizon=horizon).argmax())
 
@@ -83,13 +83,13 @@ class Imitator:
         check_flag("learn", learn)
         check_whole("seed", seed)
         self.model, self.grounding, self.learn = model, grounding, learn
-        self.policy = _check_policy(policy, grounding.nodes.n)
-        self._together = _shares(grounding.moves.total)
+        self.policy = _check_policy(policy, grounding.graph.n)
+        self._together = _shares(grounding.graph.total)
         self._rng = np.random.default_rng(seed)
 
     def choose(self, node: int) -> tuple[int, int]:
         """The successor drawn in a state, -1 where no agent was ever seen to go on, and the action to take."""
-        check_whole("node", node, 0, self.grounding.nodes.n - 1)
+        check_whole("node", node, 0, self.grounding.graph.n - 1)
         row = self.policy[[node], :]
         row = row if row.nnz else self._together[[node], :]
         if not row.nnz:
@@ -126,7 +126,7 @@ class Imitator:
         Where another state was read than the one drawn, that step is among the `surprises`; there are no plans.
         """
         goals = frozenset[int]() if goal is None else check_goals(self.grounding, goal)
-        most = PATIENCE * self.grounding.nodes.n if max_steps is None else max_steps
+        most = PATIENCE * self.grounding.graph.n if max_steps is None else max_steps
         check_whole("max_steps", most, 0)
         check_flag("keep", keep)
         reader = Reader(env, self.model, self.grounding)
@@ -157,8 +157,8 @@ def _shares(counts: csr_array) -> csr_array:
     return out
 
 
-def _start(moves: Moves, start: int | None) -> int:
-    nodes = moves.nodes
+def _start(moves: StateGraph, start: int | None) -> int:
+    nodes = moves
     if start is None:
         if nodes.shared or nodes.sizes[0] != 1:
             raise InvalidParameterError(
@@ -170,16 +170,16 @@ def _start(moves: Moves, start: int | None) -> int:
     return int(start)
 
 
-def _horizon(moves: Moves, horizon: int | None) -> int:
+def _horizon(moves: StateGraph, horizon: int | None) -> int:
     if horizon is None:
-        return moves.nodes.n if moves.nodes.H is None else moves.nodes.H - 1
+        return moves.n if moves.H is None else moves.H - 1
     check_whole("horizon", horizon, 0)
     return int(horizon)
 
 
-def _aim(moves: Moves, aim: Any) -> tuple[list[int], Floats]:
+def _aim(moves: StateGraph, aim: Any) -> tuple[list[int], Floats]:
     """The states that end an episode, and what entering each state is worth."""
-    n = moves.nodes.n
+    n = moves.n
     if is_whole(aim) or isinstance(aim, (set, frozenset)):
         goal = [aim] if is_whole(aim) else list(aim)
         for state in goal:

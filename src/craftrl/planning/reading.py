@@ -18,7 +18,7 @@ __all__ = ["Reader"]
 class Reader:
     """Steps an environment and names every state by the model.
 
-    node      the state last read, as a number of `grounding.nodes`; -1 where the model names none
+    node      the state last read, as a number of `grounding.graph`; -1 where the model names none
     believed  the likeliest state, given all that was read and done in this episode; -1 where there is none
     h         its step, counted from 1
     over      whether the episode is over, or the model has no encoder for a further step
@@ -40,7 +40,7 @@ class Reader:
                 f"env must have the {grounding.n_actions} actions that moves are grounded in, numbered from 0; its are "
                 f"{shown(space)}; make Grounding with its number of actions."
             )
-        self.env, self.model, self.grounding, self.nodes = env, model, grounding, grounding.nodes
+        self.env, self.model, self.grounding, self.graph = env, model, grounding, grounding.graph
         self.node, self.h, self.over, self.steps = -1, 0, True, 0
         self._tracker = Tracker(grounding)
 
@@ -81,6 +81,6 @@ class Reader:
                 f"have shape {array.shape}; wrap it as the data was recorded."
             )
         self.h = h
-        self.node = self.nodes.number(int(self.model.encode(array[None], h)[0]), h)
-        self.over = over or (self.nodes.H is not None and h >= self.nodes.H)
+        self.node = self.graph.node(int(self.model.encode(array[None], h)[0]), h)
+        self.over = over or (self.graph.H is not None and h >= self.graph.H)
         return array

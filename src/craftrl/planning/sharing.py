@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from craftrl.errors import InvalidParameterError
 from craftrl.planning.beliefs import STRAY, SURE, assign
-from craftrl.planning.moves import Moves
+from craftrl.planning.graph import StateGraph
 
 __all__ = ["KnowsLatentActions", "SharedLabels"]
 
@@ -19,7 +19,7 @@ NEWS = 0.01  # a change of probability that other states are told of
 
 
 class KnowsLatentActions(Protocol):
-    """What is used of `craftrl.states.latent_actions.LatentActions`."""
+    """What is used of `craftrl.planning.latent.LatentActions`."""
 
     @property
     def n(self) -> int:
@@ -49,22 +49,22 @@ class SharedLabels:
     label, so that a few wrong ones do no harm.
     """
 
-    def __init__(self, latent: KnowsLatentActions, moves: Moves, n_actions: int) -> None:
+    def __init__(self, latent: KnowsLatentActions, moves: StateGraph, n_actions: int) -> None:
         for name in ("n", "edges", "share", "consistent"):
             if getattr(latent, name, None) is None:
                 raise InvalidParameterError(
                     f"latent must be LatentActions with n, edges, share and consistent; it has no {name}."
                 )
         self.group = np.asarray(latent.consistent)
-        if self.group.shape != (moves.nodes.n,):
+        if self.group.shape != (moves.n,):
             raise InvalidParameterError(
-                f"latent must be of the same {moves.nodes.n} states as moves; it is of {self.group.size}; find latent "
+                f"latent must be of the same {moves.n} states as moves; it is of {self.group.size}; find latent "
                 "actions from moves.counts."
             )
         self.n, self.n_actions = int(latent.n), n_actions
         edges, share = np.asarray(latent.edges).astype(np.int64), np.nan_to_num(np.asarray(latent.share, dtype=float))
         self._share = _by_move(edges, share)
-        self._likely = _by_move(edges, _with_unknown(edges, share, moves.nodes.n))
+        self._likely = _by_move(edges, _with_unknown(edges, share, moves.n))
         self._evidence: dict[int, Floats] = {}
         self._belief: dict[int, Floats] = {}
 

@@ -62,11 +62,11 @@ class Tracker:
         Mostly it is one that the videos show, by another action: two cells on, say, is a misread frame; the next cell
         back may be a collision.
         """
-        moves = self.grounding.moves
+        moves = self.grounding.graph
         ways = [p / moves.out_degree[s] for s, p in self.belief.items() if read in moves.successors(s)]
         return (1 - UNSEEN) * float(sum(ways)) + UNSEEN / others
 
     def _others(self, node: int) -> int:
         """How many states of its step a frame may be misread as."""
-        nodes, h = self.grounding.nodes, self.grounding.nodes.steps_of(node)
+        nodes, h = self.grounding.graph, self.grounding.graph.step(node)
         return max(1, nodes.sizes[0 if h is None else h - 1] - 1)

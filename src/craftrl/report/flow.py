@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.craft import CRAFT
+from craftrl.evaluation import count_visits
+from craftrl.planning.graph import StateGraph
 from craftrl.report.names import agent_names
 from craftrl.report.sample import Sample
 from craftrl.report.tables import Table
-from craftrl.states.graph import LatentGraph
-from craftrl.states.visits import count_visits
 
 __all__ = ["Labelled", "transitions", "visits"]
 
@@ -48,8 +48,9 @@ class Labelled:
         return cls(labels, np.zeros(len(labels), dtype=np.int64), ("all agents",))
 
     @property
-    def graph(self) -> LatentGraph:
-        return LatentGraph.from_labels(self.states, self.agent)
+    def graph(self) -> StateGraph:
+        """States of different steps apart, whether or not one encoder serves them all."""
+        return StateGraph.from_states(self.states, self.agent, min_share=0)
 
 
 def visits(given: Labelled) -> Table:
@@ -67,10 +68,11 @@ def transitions(given: Labelled) -> Table:
     graph, counted = given.graph, ("moves of", "share of")
     columns = ("h", "state", "next state", *(f"{what} {name}" for what in counted for name in given.who))
     rows: list[tuple[Any, ...]] = []
-    for h in range(1, graph.H):
-        shares = graph.pi_emp(h)
-        for s, t in zip(*np.nonzero(graph.edges(h))):
-            share = [None if np.isnan(p) else float(p) for p in shares[:, s, t]]
-            rows.append((h, int(s), int(t), *(int(c) for c in graph.counts[h - 1][:, s, t]), *share))
+    left = [counts.sum(axis=1) for counts in graph.counts]
+    for s, t in graph.edges:
+        (h, state), (_, after) = graph.name(s), graph.name(t)
+        made = [int(counts[s, t]) for counts in graph.counts]
+        share = [n / int(visits[s]) if visits[s] else None for n, visits in zip(made, left)]
+        rows.append((h, state, after, *made, *share))
     caption = "Moves from state to state: how often they were made, and in what share of the visits to the state."
     return Table("transitions", caption, columns, tuple(rows))

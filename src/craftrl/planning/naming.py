@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from craftrl.states.ties import Move
+from craftrl.planning.ties import Move
 
 __all__ = ["Names", "name_moves", "with_stay"]
 

@@ -1,4 +1,4 @@
-"""Accuracy up to relabelling."""
+"""Accuracy up to relabelling, and counts of visits against a loop over trajectories."""
 
 import numpy as np
 import pytest
@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 from craftrl import CoordinateOracle, InvalidDataError
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.paper import PairedObservation, SingleObservation
-from craftrl.states.accuracy import (
+from craftrl.evaluation import (
     accuracy,
     accuracy_by_step,
     confusion,
+    count_visits,
     population_accuracy,
     population_state_accuracies,
     state_accuracies,
     state_accuracies_by_step,
     state_summary,
 )
+from craftrl.paper import PairedObservation, SingleObservation
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.permutations(range(5)))
@@ -99,3 +100,52 @@ def test_two_encoders_of_a_step_are_averaged_state_by_state():
     of_steps = population_state_accuracies(lambda h: model.candidates_[h], world)
     # No feature of this world is better in one state than in the other.
     assert [of_states.mean() for of_states in of_steps] == pytest.approx(overall)
+
+
+# -- visits ------------------------------------------------------------------------------------------------------
+
+
+def literal_visits(agent, s_h, s_next, shape, times):
+    """|D_k(s_h, s_{h+1})|, one trajectory at a time."""
+    counts = np.zeros(shape)
+    for k, s, t, weight in zip(agent, s_h, s_next, times):
+        if s >= 0 and t >= 0:
+            counts[k, s, t] += weight
+    return counts
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 50))
+def test_visits_are_those_of_a_loop(seed, n):
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(size) for size in rng.integers(1, 5, size=3))
+    agent = rng.integers(shape[0], size=n)
+    s_h, s_next = (rng.integers(-1, size, size=n) for size in shape[1:])
+    counts = count_visits(agent, s_h, s_next, sizes=shape)
+    assert counts.dtype.kind == "i"
+    np.testing.assert_array_equal(counts, literal_visits(agent, s_h, s_next, shape, np.ones(n)))
+    times = rng.integers(4, size=n)
+    weighted = count_visits(agent, s_h, s_next, sizes=shape, times=times)
+    np.testing.assert_array_equal(weighted, literal_visits(agent, s_h, s_next, shape, times))
+
+
+def test_without_sizes_the_table_ends_at_the_largest_label():
+    assert count_visits([0, 0, 1], [2, -1, 0]).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert count_visits([-1, -1]).shape == (0,)
+    assert count_visits([2, 0, 2]).tolist() == [1, 0, 2]
+
+
+def test_labels_of_small_types_do_not_overflow():
+    s = np.full(3, 100, dtype=np.int8)
+    assert count_visits(s, s, s)[100, 100, 100] == 3
+
+
+def test_a_label_beyond_its_size_is_refused():
+    with pytest.raises(InvalidDataError, match=r"one more than the largest label at least, \[2, 3\]; \(2, 2\) given"):
+        count_visits([0, 1], [0, 2], sizes=(2, 2))
+
+
+def test_labels_and_weights_that_cannot_be_counted():
+    with pytest.raises(InvalidDataError, match="must count from 0 without large gaps"):
+        count_visits([0, 2**40], [0, 2**40])
+    with pytest.raises(InvalidDataError, match="times must be 2 numbers, none below 0"):
+        count_visits([0, 1], times=[1, -1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from craftrl.states.factoring import factor, rank_above_noise, scatter
+from craftrl.planning.factoring import factor, rank_above_noise, scatter
 
 EFFECTS = np.array([[0.8, 0.1, 0.05, 0.05], [0.1, 0.8, 0.05, 0.05], [0.05, 0.05, 0.8, 0.1]])
 

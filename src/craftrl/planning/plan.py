@@ -65,24 +65,24 @@ class UnreachableGoal(InvalidDataError):
 def plan_path(
     grounding: Grounding, start: int, goals: Collection[int], *, by: By = "shortest", horizon: int | None = None
 ) -> Plan:
-    """The best path from `start` to the nearest of `goals`, all numbers of `grounding.nodes`.
+    """The best path from `start` to the nearest of `goals`, all numbers of `grounding.graph`.
 
     by       "shortest": fewest moves; "reliable": the path most likely to succeed
     horizon  the most moves that it may have; None for any number
     """
     check_kind("grounding", grounding, Grounding, "a Grounding")
-    check_whole("start", start, 0, grounding.nodes.n - 1)
+    check_whole("start", start, 0, grounding.graph.n - 1)
     goal = check_goals(grounding, goals)
     check_by(by)
     if horizon is not None:
         check_whole("horizon", horizon, 0)
     known, at = grounding.known_moves(), sorted(goal)
     cost = _costs(known, by)
-    distance, before = dijkstra(_graph(known, cost, grounding.nodes.n), indices=int(start), return_predecessors=True)
+    distance, before = dijkstra(_graph(known, cost, grounding.graph.n), indices=int(start), return_predecessors=True)
     end = at[int(np.argmin(distance[at]))]
     path = _back(before, int(start), end) if np.isfinite(distance[end]) else None
     if path is not None and horizon is not None and len(path) - 1 > horizon:
-        path = _within(known, cost, int(start), at, horizon, grounding.nodes.n)
+        path = _within(known, cost, int(start), at, horizon, grounding.graph.n)
     if path is None:
         raise _unreachable(grounding, known, int(start), goal, horizon)
     return _as_plan(known, goal, path)
@@ -92,7 +92,7 @@ def distances(grounding: Grounding, goals: Collection[int]) -> Floats:
     """How many moves the goal is away from each state, by grounded moves alone; inf where none lead there."""
     check_kind("grounding", grounding, Grounding, "a Grounding")
     known = grounding.known_moves()
-    return _to_goal(known.s, known.t, check_goals(grounding, goals), grounding.nodes.n)
+    return _to_goal(known.s, known.t, check_goals(grounding, goals), grounding.graph.n)
 
 
 def check_by(by: Any) -> None:
@@ -103,14 +103,14 @@ def check_by(by: Any) -> None:
 
 def check_goals(grounding: Grounding, goals: Collection[int]) -> frozenset[int]:
     """Goals as a set of numbers of states, one or more."""
-    n = grounding.nodes.n
+    n = grounding.graph.n
     try:
         given = list(goals)
     except TypeError:
         given = []
     if not given or not all(is_whole(goal) and 0 <= goal < n for goal in given):
         raise InvalidParameterError(
-            f"Goals must be one or more states, numbered 0..{n - 1}; {shown(goals)} was given; see grounding.nodes."
+            f"Goals must be one or more states, numbered 0..{n - 1}; {shown(goals)} was given; see grounding.graph."
         )
     return frozenset(int(goal) for goal in given)
 
@@ -166,10 +166,10 @@ def _unreachable(
     grounding: Grounding, known: KnownMoves, start: int, goal: frozenset[int], horizon: int | None
 ) -> UnreachableGoal:
     """Whether the videos show no way, or which moves of one are not grounded; and how near a plan comes."""
-    n, edges = grounding.nodes.n, grounding.moves.edges
+    n, edges = grounding.graph.n, grounding.graph.edges
     s, t = (np.concatenate(pair) for pair in ((edges[:, 0], known.s), (edges[:, 1], known.t)))
     away = _to_goal(s, t, goal, n)
-    here, there = grounding.nodes.text(start), _texts(grounding, goal)
+    here, there = grounding.graph.text(start), _texts(grounding, goal)
     most = np.inf if horizon is None else horizon
     if not (np.isfinite(away[start]) and away[start] <= most):
         too_far = bool(np.isfinite(away[start]))
@@ -183,7 +183,7 @@ def _unreachable(
     in_time = np.isfinite(reached) & (reached + away <= most)
     nearest = int(np.lexsort((reached, np.where(in_time, away, np.inf)))[0])
     missing = _not_grounded(grounding, known, away, nearest)
-    named = ", ".join(grounding.moves.text(move) for move in missing[:NAMED])
+    named = ", ".join(grounding.graph.text(*move) for move in missing[:NAMED])
     more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
     return UnreachableGoal(
         f"Every move on the way must be grounded in an action; from {here} to {there} these are not: {named}{more}; "
@@ -197,7 +197,7 @@ def _not_grounded(grounding: Grounding, known: KnownMoves, away: Floats, start: 
     """The moves of a shortest way in the videos that are not grounded."""
     made, node, missing = set(zip(known.s.tolist(), known.t.tolist())), start, []
     while away[node] > 0:
-        ahead = np.union1d(grounding.moves.successors(node), known.t[known.s == node])
+        ahead = np.union1d(grounding.graph.successors(node), known.t[known.s == node])
         after = int(ahead[np.argmin(away[ahead])])
         if (node, after) not in made:
             missing.append((node, after))
@@ -206,5 +206,5 @@ def _not_grounded(grounding: Grounding, known: KnownMoves, away: Floats, start: 
 
 
 def _texts(grounding: Grounding, goal: frozenset[int]) -> str:
-    texts = [grounding.nodes.text(node) for node in sorted(goal)]
+    texts = [grounding.graph.text(node) for node in sorted(goal)]
     return " or ".join(texts[:NAMED]) + (" or others" if len(texts) > NAMED else "")

@@ -8,8 +8,7 @@ from craftrl.envs.moves import grid_moves
 from craftrl.envs.multimaze import CELLS as MAZE
 from craftrl.envs.multimaze import NEXT_CELL
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.states.agreement import accuracy_by_group, agreement, ceiling
-from craftrl.states.latent_actions import find_latent_actions
+from craftrl.planning.latent import accuracy_by_group, agreement, ceiling, find_latent_actions
 
 CELLS = np.argwhere(np.ones((4, 4)))
 GRID = grid_moves(CELLS)

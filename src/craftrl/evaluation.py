@@ -1,4 +1,6 @@
-"""How well learned states match true ones, which is known only in simulated worlds.
+"""How well learned states match true ones, which only simulated worlds know, and how often states are visited.
+
+States are names without meaning: every accuracy here is taken under the one-to-one relabelling that fits best.
 
 Paper: Appendix D (experiment details)
 """
@@ -6,22 +8,24 @@ Paper: Appendix D (experiment details)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_function, check_kind, check_method, check_whole, shown
+from craftrl.arrays import Floats, Ints, Observations
 from craftrl.core.encoders import CoordinateEncoder, Encoder
 from craftrl.core.relabelling import best_matching
 from craftrl.data.labels import as_array, as_labels, as_labels_by_step
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.states.visits import count_visits
 
 __all__ = [
     "accuracy",
     "accuracy_by_step",
     "confusion",
+    "count_visits",
     "encoder_accuracy",
     "population_accuracy",
     "population_state_accuracies",
@@ -31,8 +35,44 @@ __all__ = [
     "state_summary",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
+MOST_COUNTS = 2**28  # entries of a table of counts, 2 GiB: labels that ask for more do not count from 0
+
+
+def count_visits(
+    *labels: ArrayLike, sizes: Sequence[int] | None = None, times: ArrayLike | None = None
+) -> NDArray[Any]:
+    """How many trajectories have each combination of labels: `count_visits(agent, s_h, s_next)[k, s, t]`.
+
+    labels  integers (n,) each, one per trajectory: agents, states at h, states at h+1, or any other numbers. A label
+            below 0 is unknown, and its trajectory counts nowhere
+    sizes   how many values each kind of label has, which is the shape returned; by default up to the largest that
+            occurs
+    times   (n,) how often each trajectory counts; by default once, and the counts are integers. With weights
+            they are floats
+
+    Paper: Section 2.3 (D_k and its subsets)
+    """
+    columns = [as_labels("labels", label, 1) for label in labels]
+    if len({len(column) for column in columns}) != 1:
+        lengths = ", ".join(str(len(column)) for column in columns) or "none"
+        raise InvalidDataError(f"There must be one label of each kind per trajectory; {lengths} were given.")
+    shape = [int(column.max(initial=-1)) + 1 for column in columns]
+    if sizes is not None:
+        largest, shape = shape, as_labels("sizes", sizes, 1).tolist()
+        if len(shape) != len(columns) or any(size < most for size, most in zip(shape, largest)):
+            raise InvalidDataError(f"sizes must be one more than the largest label at least, {largest}; {sizes} given.")
+    if prod(shape) > MOST_COUNTS:
+        raise InvalidDataError(
+            f"Labels must count from 0 without large gaps; up to {max(shape) - 1} was given, which asks for "
+            f"{prod(shape):.3g} counts; number them again."
+        )
+    known = np.logical_and.reduce([column >= 0 for column in columns])
+    index = np.ravel_multi_index([column[known] for column in columns], shape) if known.any() else np.zeros(0, np.int64)
+    weights = None if times is None else as_array("times", times)
+    if weights is not None and (weights.shape != known.shape or (weights < 0).any()):
+        raise InvalidDataError(f"times must be {len(known)} numbers, none below 0; {shown(times)} was given.")
+    counted = np.bincount(index, None if weights is None else weights[known], minlength=prod(shape))
+    return counted.reshape(shape)
 
 
 def confusion(labels: ArrayLike, states: ArrayLike) -> NDArray[np.int64]:
@@ -101,16 +141,15 @@ def state_summary(by_step: Sequence[Floats]) -> dict[str, float]:
 class Encodes(Protocol):
     """Anything that was fitted: it names the state of observations (n, *obs) at step h."""
 
-    def encode(self, x: NDArray[Any], h: int) -> Ints: ...
+    def encode(self, x: Observations, h: int) -> Ints: ...
 
 
-def encoder_accuracy(learner: Encodes, x_at: Callable[[int], NDArray[Any]], states: Ints) -> Floats:
+def encoder_accuracy(learner: Encodes, x_at: Callable[[int], Observations], states: ArrayLike) -> Floats:
     """Accuracy of phi'_h on observations x_at(h) whose true states are states[:, h-1]; shape (H,)."""
     true = as_labels("states", states, 2)
-    H = true.shape[1]
     check_method("learner", learner, "encode", "a fitted model")
     check_function("x_at", x_at, "a function of h, such as tau.at")
-    return np.array([accuracy(learner.encode(x_at(h), h), true[:, h - 1]) for h in range(1, H + 1)])
+    return np.array([accuracy(learner.encode(x_at(h), h), true_h) for h, true_h in enumerate(true.T, start=1)])
 
 
 @runtime_checkable
@@ -133,9 +172,7 @@ def population_accuracy(encoders: Callable[[int], Sequence[Encoder]], world: Kno
 
     Paper: Appendix D
     """
-    _check_population(encoders, world)
-    steps = range(1, world.H + 1)
-    return np.array([np.mean([_population(phi, world.feature_accuracy, h) for phi in _at(encoders, h)]) for h in steps])
+    return np.array([float(shares) for shares in _population(encoders, world, "feature_accuracy")])
 
 
 def population_state_accuracies(
@@ -145,11 +182,7 @@ def population_state_accuracies(
 
     Paper: Theorem 3.1
     """
-    _check_population(encoders, world)
-    return [
-        np.atleast_1d(np.mean([_population(phi, world.feature_state_accuracy, h) for phi in _at(encoders, h)], axis=0))
-        for h in range(1, world.H + 1)
-    ]
+    return [np.atleast_1d(shares) for shares in _population(encoders, world, "feature_state_accuracy")]
 
 
 def population_summary(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> dict[str, float]:
@@ -158,25 +191,21 @@ def population_summary(encoders: Callable[[int], Sequence[Encoder]], world: Know
     return {"accuracy": overall, **state_summary(population_state_accuracies(encoders, world))}
 
 
-def _check_population(encoders: Any, world: Any) -> None:
+def _population(encoders: Callable[[int], Sequence[Encoder]], world: Any, of_features: str) -> list[Any]:
+    """At each step the mean over its encoders of what the world says of the coordinate that each reads."""
     check_function("encoders", encoders, "a function that lists the encoders of step h")
     if isinstance(world, type) or not isinstance(world, KnowsFeatureAccuracy):
         raise InvalidParameterError(
             f"world must know how accurate its coordinates are, as BitsExBMDP does; {shown(world)} was given."
         )
-
-
-def _at(encoders: Callable[[int], Sequence[Encoder]], h: int) -> Sequence[Encoder]:
-    found = encoders(h)
-    if not isinstance(found, (list, tuple)) or not found:
-        raise InvalidParameterError(f"encoders(h) must list the encoders of step h; at h = {h} it gave {shown(found)}.")
-    return found
-
-
-def _population(phi: Encoder, accuracy_at: Callable[[int], NDArray[np.floating]], h: int) -> Any:
-    """Of one encoder at h: a number, or one for each state, whichever `accuracy_at` gives of each coordinate."""
-    if isinstance(phi, CoordinateEncoder):
-        return accuracy_at(h)[..., phi.feature]
-    if h > 1:
-        raise InvalidDataError(f"Population accuracy needs coordinate encoders; that at h = {h} is {phi!r}.")
-    return 1.0
+    shares = []
+    for h in range(1, world.H + 1):
+        found = encoders(h)
+        if not isinstance(found, (list, tuple)) or not found:
+            raise InvalidParameterError(f"encoders(h) must list the encoders of step {h}; it gave {shown(found)}.")
+        if wrong := [phi for phi in found if h > 1 and not isinstance(phi, CoordinateEncoder)]:
+            raise InvalidDataError(f"Population accuracy needs coordinate encoders; that at h = {h} is {wrong[0]!r}.")
+        known = getattr(world, of_features)(h)
+        of_each = [known[..., phi.feature] if isinstance(phi, CoordinateEncoder) else 1.0 for phi in found]
+        shares.append(np.mean(of_each, axis=0))
+    return shares

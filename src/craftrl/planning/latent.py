@@ -1,9 +1,9 @@
 """Latent actions: numbers that moves of different states share, from how often each agent makes each move.
 
 A move is a pair of states, one following the other. Where the world is deterministic, the successor names the action
-within a state; where actions slip, the agents' different habits tell their effects apart (`craftrl.states.factoring`).
+within a state; where actions slip, the agents' different habits tell their effects apart (see factoring.py).
 Which moves of different states are one action is another question, and the counts alone cannot answer it
-(`craftrl.states.ties`). So names come with groups: within a group one relabelling makes all names right, between
+(`craftrl.planning.ties`). So names come with groups: within a group one relabelling makes all names right, between
 groups nothing is claimed. What the answer rests on is in `conditions`.
 """
 
@@ -18,17 +18,28 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from craftrl.arguments import check_flag, check_kind, check_whole, shown
+from craftrl.core.relabelling import best_matching
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.states.effects import Condition, Effects, deterministic_effects, factored_effects
-from craftrl.states.naming import Names, name_moves, with_stay
-from craftrl.states.ties import by_commuting, by_vectors
+from craftrl.evaluation import count_visits
+from craftrl.planning.effects import Condition, Effects, deterministic_effects, factored_effects
+from craftrl.planning.naming import Names, name_moves, with_stay
+from craftrl.planning.ties import by_commuting, by_vectors
 
-__all__ = ["Condition", "LatentActions", "find_latent_actions"]
+__all__ = [
+    "Agreement",
+    "Condition",
+    "LatentActions",
+    "accuracy_by_group",
+    "agreement",
+    "ceiling",
+    "find_latent_actions",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ACTIONS = 1000
+CLEAR = 0.9  # how likely one latent action must be for a move to be clearly its
 MOST_COUNTED = 2**53  # up to there floats are exact
 
 
@@ -234,3 +245,80 @@ def _edges(tables: list[csr_array]) -> tuple[Ints, Floats]:
         return edges, np.zeros((len(tables), 0))
     by_agent = [np.asarray(table[edges[:, 0], edges[:, 1]], dtype=float).ravel() for table in tables]
     return edges, np.stack(by_agent)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Shares of transitions whose latent action is the true one.
+
+    by_group  up to one relabelling in each group of states whose names are said to agree
+    overall   up to one relabelling for all states
+    by_state  up to one relabelling in each state: what names within states are worth. More than by_group where
+              names were said to agree and do not
+    ceiling   the most that any function of state and successor could reach: a move that two actions make is
+              right for one of them at best
+    clear     as by_group, of those transitions alone whose move one latent action makes (`CLEAR`), so that bumps, which
+              several may make, do not blur it: are names that are claimed right?
+    clear_share  how many transitions those are
+    largest   the share of transitions that leave states of the largest group
+    """
+
+    by_group: float
+    overall: float
+    by_state: float
+    ceiling: float
+    clear: float
+    clear_share: float
+    largest: float
+
+
+def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> Agreement:
+    """Of transitions s -> t (m,) with true actions (m,); those with an unknown action, -1, are left out.
+
+    Transitions that have no latent action count as wrong.
+    """
+    check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives")
+    start, end, action = _transitions(s, t, true_actions)
+    known = action >= 0
+    start, end, action = start[known], end[known], action[known]
+    code = latent.of_moves(start, end)
+    inside = (start >= 0) & (start < latent.n_states)
+    group = np.where(inside, latent.consistent[np.where(inside, start, 0)], -1)
+    clear = latent.certainty(start, end) >= CLEAR
+    return Agreement(
+        by_group=accuracy_by_group(code, action, group),
+        overall=accuracy_by_group(code, action, np.zeros_like(start)),
+        by_state=accuracy_by_group(code, action, start),
+        ceiling=ceiling(start, end, action),
+        clear=accuracy_by_group(code[clear], action[clear], group[clear]),
+        clear_share=float(clear.mean()) if len(clear) else 0.0,
+        largest=float((group == 0).mean()) if len(group) else 0.0,
+    )
+
+
+def accuracy_by_group(codes: ArrayLike, truth: ArrayLike, group: ArrayLike) -> float:
+    """Share of codes (m,) that are right under the best one-to-one relabelling of each group (m,); -1 is wrong."""
+    code, true, g = as_labels("codes", codes, 1), as_labels("truth", truth, 1), as_labels("group", group, 1)
+    tables = count_visits(g, code, true)
+    hits = sum(int(table[r, c]) for table in tables for r, c in best_matching(table).items())
+    return hits / max(len(true), 1)
+
+
+def ceiling(s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> float:
+    """The share that the most frequent action of each move s -> t makes up."""
+    start, end, action = _transitions(s, t, true_actions)
+    _, move = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
+    return float(count_visits(move.ravel(), action).max(axis=1, initial=0).sum() / max(len(action), 1))
+
+
+def _transitions(s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> tuple[Ints, Ints, Ints]:
+    """States, successors and actions, one of each per transition."""
+    start, end, action = (
+        as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions))
+    )
+    if not start.shape == end.shape == action.shape:
+        raise InvalidDataError(
+            f"There must be one s, one t and one action per transition; {start.size}, {end.size} and {action.size} "
+            "were given."
+        )
+    return start, end, action

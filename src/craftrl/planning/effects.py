@@ -1,7 +1,7 @@
 """What the actions of each state do, state by state and before names are compared: moves, effects and habits.
 
 In a deterministic world the effects are the moves themselves. Where actions slip they are found by factoring
-(`craftrl.states.factoring`), with its conditions checked.
+(`craftrl.planning.factoring`), with its conditions checked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.states.factoring import Factors, factor, read_as_moves
+from craftrl.planning.factoring import Factors, factor, read_as_moves
 
 __all__ = ["Condition", "Effects", "StateEffects", "deterministic_effects", "factored_effects"]
 

@@ -1,0 +1,282 @@
+"""The graph of learned states: which state follows which in the videos, and how often for each agent.
+
+Paper: Section 2.2 (T), Section 2.4 (empirical policies)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+from scipy.stats import poisson
+
+from craftrl.arguments import (
+    check_flag,
+    check_kind,
+    check_method,
+    check_number,
+    check_room_in_memory,
+    check_whole,
+    is_whole,
+    shown,
+)
+from craftrl.core.encoders import encode_dataset
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.labels import as_labels
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
+
+__all__ = ["StateGraph"]
+
+RARE = 0.02
+"""The share of moves that misread frames are taken to make, unless told otherwise.
+
+An encoder that misreads one frame in a hundred makes two in a hundred transitions wrong, since each has two frames.
+"""
+CHANCE = 0.05  # a move stays if misread frames alone would rarely, less often than this, make as many sightings of it
+LEAST_MISREAD = 0.01  # no encoder is taken to misread fewer frames
+MOST_AGENTS = 10**6
+BYTES = 128  # that a graph needs for a state, before any move
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """The states of a model, and the moves between them that videos show.
+
+    A *node* is a number from 0 to n-1. Where one encoder serves all steps (stationary=True) it is a state. Else each
+    step h has states of its own, and a node is a pair (h, state), counted step by step. A *move* is a pair of nodes,
+    one following the other.
+
+    sizes    how many states there are at each step; one entry where one encoder serves all steps
+    shared   whether one encoder serves all steps
+    counts   for each agent how often each node followed each, (n, n)
+    misread  the share of frames that the model is taken to misread, as the moves tell that were left out as too rare
+    """
+
+    sizes: tuple[int, ...]
+    shared: bool
+    counts: tuple[csr_array, ...]
+    misread: float = LEAST_MISREAD
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.sizes, self.shared)
+        check_kind("counts", self.counts, tuple, "a tuple with one sparse matrix of counts for each agent")
+        if not self.counts or any(not issparse(table) or table.shape != (self.n, self.n) for table in self.counts):
+            raise InvalidDataError(
+                f"counts must be between all {self.n} states in a sparse matrix, for one agent or more; "
+                f"{shown(self.counts)} was given; call StateGraph.from_model."
+            )
+
+    @classmethod
+    def from_model(
+        cls, model: Any, tau: TrajectoryDataset, min_share: float = RARE, states: ArrayLike | None = None
+    ) -> StateGraph:
+        """What a fitted model reads off videos.
+
+        min_share  the share of moves that misread frames are taken to make: twice the encoder's error. A move is
+                   dropped that makes up less of all moves out of its state, or that is seen no more often than if
+                   such frames were taken for a state at random. 0 keeps all moves
+        states     (n, H), if they were read already
+        """
+        check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
+        check_method("model", model, "encode", "a fitted model")
+        if states is None:
+            states = encode_dataset([partial(model.encode, h=h) for h in range(1, tau.H + 1)], tau)
+        total = getattr(model, "n_states_total_", None)
+        shared = total is not None or hasattr(model, "encoder_")
+        found = total if shared else getattr(model, "n_states_", None)
+        claimed = None if found is None else tuple(int(n) for n in (found if not shared else (found,)))
+        seen = _sizes(as_labels("states", states, 2), shared)  # an encoder may have values beyond the states found
+        sizes = seen if claimed is None else tuple(max(pair) for pair in zip(claimed, seen))
+        return cls.from_states(states, tau.agent, sizes=sizes, shared=shared, min_share=min_share)
+
+    @classmethod
+    def from_states(
+        cls,
+        states: ArrayLike,
+        agent: ArrayLike,
+        *,
+        sizes: tuple[int, ...] | None = None,
+        shared: bool = False,
+        min_share: float = RARE,
+    ) -> StateGraph:
+        """From states (n, H) that were read already, -1 for none, and the agent of each row, numbered from 0.
+
+        sizes   how many states there are; by default those that occur
+        shared  whether a number means the same state at every step
+        """
+        check_number("min_share", min_share, "a number from 0 up to 1", lambda share: 0 <= share < 1)
+        given, k = as_labels("states", states, 2), as_labels("agent", agent, 1)
+        if len(k) != len(given) or not len(k) or k.min() < 0 or k.max() >= MOST_AGENTS:
+            range_ = f" from {k.min()} to {k.max()}" if len(k) else ""
+            raise InvalidDataError(
+                f"There must be an agent, numbered from 0 and below {MOST_AGENTS}, for each of {len(given)} "
+                f"trajectories; {len(k)}{range_} were given."
+            )
+        sizes = _sizes(given, shared) if sizes is None else sizes
+        _check_sizes(sizes, shared)
+        n, at = sum(sizes), _numbered(given, sizes, shared)
+        s, t, by = at[:, :-1].ravel(), at[:, 1:].ravel(), np.repeat(k, at.shape[1] - 1)
+        known = (s >= 0) & (t >= 0)
+        counts = []
+        for agent_k in range(int(k.max()) + 1):
+            mine = known & (by == agent_k)
+            table = csr_array((np.ones(mine.sum(), dtype=np.int64), (s[mine], t[mine])), shape=(n, n))
+            table.sum_duplicates()
+            counts.append(table)
+        kept, misread = _without_strays(counts, sizes, float(min_share))
+        return cls(sizes, shared, kept, misread)
+
+    @property
+    def n(self) -> int:
+        """How many nodes there are."""
+        return sum(self.sizes)
+
+    @property
+    def H(self) -> int | None:
+        """The number of steps; None where steps share their states, and episodes may be of any length."""
+        return None if self.shared else len(self.sizes)
+
+    # -- nodes and their names -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """The first node of each step, and the number of all."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    def node(self, state: int, h: int | None = None) -> int:
+        """The node of a state at step h, counted from 1; -1 for state -1 and for one that there is not."""
+        if not is_whole(state):
+            raise InvalidParameterError(f"state must be a whole number; {shown(state)} was given.")
+        if self.shared:
+            return int(state) if 0 <= state < self.n else -1
+        check_whole("h", h, 1, len(self.sizes), "each step has its own states")
+        assert h is not None
+        return int(self._first[h - 1] + state) if 0 <= state < self.sizes[h - 1] else -1
+
+    def nodes(self, states: ArrayLike) -> NDArray[np.int64]:
+        """The nodes (n, H) of trajectories of states, as `model.transform` gives them; -1 stays -1."""
+        return _numbered(as_labels("states", states, 2), self.sizes, self.shared)
+
+    def step(self, node: int) -> int | None:
+        """The step h of a node; None where steps share their states."""
+        check_whole("node", node, 0, self.n - 1)
+        return None if self.shared else int(np.searchsorted(self._first, node, side="right"))
+
+    def name(self, node: int) -> tuple[int | None, int]:
+        """The pair (h, state) of a node; h is None where steps share their states."""
+        h = self.step(node)
+        return (None, int(node)) if h is None else (h, int(node - self._first[h - 1]))
+
+    def text(self, *nodes: int) -> str:
+        """Nodes in a sentence: a state, or a move from one to another."""
+        named = (self.name(node) for node in nodes)
+        return " -> ".join(f"state {state}" if h is None else f"state {state} at h = {h}" for h, state in named)
+
+    # -- moves ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def total(self) -> csr_array:
+        """The counts of all agents together, (n, n)."""
+        out = csr_array(sum(self.counts[1:], start=self.counts[0].copy()))
+        out.eliminate_zeros()
+        out.sort_indices()
+        return out
+
+    @cached_property
+    def edges(self) -> NDArray[np.int64]:
+        """The moves (E, 2), each a pair node -> successor, sorted."""
+        return np.stack([np.repeat(np.arange(self.n), self.out_degree), self.total.indices], axis=1).astype(np.int64)
+
+    @cached_property
+    def out_degree(self) -> NDArray[np.int64]:
+        """How many moves lead out of each node, (n,)."""
+        return np.diff(self.total.indptr).astype(np.int64)
+
+    def successors(self, node: int) -> NDArray[np.int64]:
+        """The nodes that were seen to follow this one, sorted."""
+        check_whole("node", node, 0, self.n - 1)
+        start, stop = self.total.indptr[int(node) : int(node) + 2].tolist()
+        return self.total.indices[start:stop].astype(np.int64)
+
+    def policy(self, agent: int) -> csr_array:
+        """pi^emp_k(successor | state) of one agent, (n, n), with an empty row where it was never seen to go on.
+
+        Paper: Equation 3 (empirical policies)
+        """
+        check_whole("agent", agent, 0, len(self.counts) - 1, "agents are numbered from 0")
+        out = csr_array(self.counts[int(agent)], dtype=float, copy=True)
+        out.eliminate_zeros()
+        out.data /= np.repeat(np.asarray(out.sum(axis=1)).ravel(), np.diff(out.indptr))
+        return out
+
+    def to_networkx(self) -> Any:
+        """A `networkx.DiGraph` of the states and moves; nodes are pairs (h, state), or states where steps share them.
+
+        Nodes have `h` and `state`; edges have `count`, and `counts`, a list with one entry per agent.
+        """
+        graph = require("networkx", "graphs").DiGraph()
+        names = [self.name(node) for node in range(self.n)]
+        keys = [state if h is None else (h, state) for h, state in names]
+        graph.add_nodes_from((key, {"h": h, "state": state}) for key, (h, state) in zip(keys, names))
+        rows, columns = self.edges.T
+        by_agent = np.stack([np.asarray(table[rows, columns]).ravel() for table in self.counts], axis=1)
+        for s, t, counts in zip(rows, columns, by_agent.tolist()):
+            graph.add_edge(keys[s], keys[t], count=sum(counts), counts=counts)
+        return graph
+
+
+def _check_sizes(sizes: tuple[int, ...], shared: bool) -> None:
+    check_flag("shared", shared)
+    check_kind("sizes", sizes, tuple, "a tuple with the number of states of each step")
+    counted = all(is_whole(n) and n >= 0 for n in sizes)
+    if not sizes or (shared and len(sizes) != 1) or not counted:
+        raise InvalidParameterError(
+            "sizes must hold the number of states of each step, and a single one where steps share their states; "
+            f"{shown(sizes)} was given with shared={shared}."
+        )
+    n = sum(sizes)
+    check_room_in_memory(f"A graph of {n} states", BYTES * n, "number the states from 0, without gaps")
+
+
+def _numbered(states: NDArray[np.int64], sizes: tuple[int, ...], shared: bool) -> NDArray[np.int64]:
+    """The nodes of states (n, H), -1 for those that there are not."""
+    if not shared and states.shape[1] > len(sizes):
+        raise InvalidDataError(
+            f"Trajectories must have at most {len(sizes)} steps, each of which has its own states; "
+            f"{states.shape[1]} were given; cut them, or fit with stationary=True."
+        )
+    here = np.array(sizes if shared else sizes[: states.shape[1]])
+    first = 0 if shared else np.cumsum(here) - here
+    return np.where((states >= 0) & (states < here), states + first, -1)
+
+
+def _sizes(states: NDArray[np.int64], shared: bool) -> tuple[int, ...]:
+    """As many states as occur, one at least."""
+    if shared:
+        return (max(1, int(states.max(initial=-1)) + 1),)
+    return tuple(np.maximum(states.max(axis=0, initial=-1) + 1, 1).tolist())
+
+
+def _without_strays(
+    counts: list[csr_array], sizes: tuple[int, ...], min_share: float
+) -> tuple[tuple[csr_array, ...], float]:
+    """Counts without the moves that misread frames explain, and how many frames are misread if they do.
+
+    If the frame after is misread, most often as one and the same other state, the move has a small share of those out
+    of its state. If the frame before is misread, its state may be a rare one, of whose moves a single wrong one is a
+    large share; then arrivals at the successor are many, and one of so many states that they may seem to come from.
+    """
+    total = csr_array(sum(counts[1:], start=counts[0]))
+    total.sum_duplicates()
+    s, t = np.repeat(np.arange(len(total.indptr) - 1), np.diff(total.indptr)), total.indices
+    out, into = (np.asarray(total.sum(axis=axis)).ravel() for axis in (1, 0))
+    by_chance = min_share * into[t] / np.repeat(sizes, sizes)[s]
+    kept = csr_array(total, dtype=bool, copy=True)
+    kept.data = (total.data >= min_share * out[s]) & (poisson.sf(total.data - 1, by_chance) < CHANCE)
+    left_out = float(total.data[~kept.data].sum()) / max(int(total.sum()), 1)
+    kept.eliminate_zeros()
+    return tuple(csr_array(table.multiply(kept)) for table in counts), max(LEAST_MISREAD, left_out / 2)

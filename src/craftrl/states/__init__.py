@@ -1,1 +1,0 @@
-"""What can be said of states, learned or true: visits, graph, accuracy."""

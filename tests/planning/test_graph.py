@@ -1,0 +1,158 @@
+"""The graph of states: nodes and their names, what videos say of which follows which, and what is left out."""
+
+from fractions import Fraction
+
+import networkx
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError
+from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, collect, contrasting_policies
+from craftrl.paper import SingleObservation
+from craftrl.planning import StateGraph
+from exact_models import ExactModel, watched
+
+SIZES = (1, 3, 2)
+STATES = [[0, 1, 0], [0, 1, 1], [0, 2, -1], [0, 1, 0]]
+LAYERED = StateGraph.from_states(STATES, [0, 0, 1, 1], sizes=SIZES, min_share=0)
+
+
+def true_moves(world, graph):
+    pairs = enumerate(world.reachable_pairs(), start=1)
+    return {(graph.node(s, h), graph.node(t, h + 1)) for h, table in pairs for s, t in zip(*np.nonzero(table))}
+
+
+def found(graph):
+    return set(map(tuple, graph.edges.tolist()))
+
+
+def test_nodes_count_step_by_step_and_back():
+    named = [LAYERED.name(node) for node in range(LAYERED.n)]
+    assert named == [(1, 0), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1)]
+    assert [LAYERED.node(state, h) for h, state in named] == list(range(6))
+    assert [LAYERED.step(node) for node in range(6)] == [1, 2, 2, 2, 3, 3]
+    assert LAYERED.nodes([[0, 2, 1], [0, -1, 7]]).tolist() == [[0, 3, 5], [0, -1, -1]]
+    assert (LAYERED.node(-1, 2), LAYERED.node(3, 2)) == (-1, -1)
+    assert LAYERED.text(3) == "state 2 at h = 2"
+    assert LAYERED.text(0, 2) == "state 0 at h = 1 -> state 1 at h = 2"
+
+
+def test_where_steps_share_their_states_a_node_is_a_state():
+    graph = StateGraph.from_states([[0, 1]], [0], sizes=(4,), shared=True)
+    assert (graph.n, graph.H, graph.node(3, 99), graph.node(4)) == (4, None, 3, -1)
+    assert graph.nodes([[0, 3, -1, -5, 4]]).tolist() == [[0, 3, -1, -1, -1]]
+    assert (graph.name(2), graph.text(2), graph.step(2)) == ((None, 2), "state 2", None)
+
+
+def test_moves_are_counted_by_agent():
+    assert [table.toarray()[0, 2] for table in LAYERED.counts] == [2, 1]
+    assert LAYERED.edges.tolist() == [[0, 2], [0, 3], [2, 4], [2, 5]]
+    assert LAYERED.total.toarray()[2, 4] == 2
+    assert LAYERED.out_degree.tolist() == [2, 0, 2, 0, 0, 0]
+    assert LAYERED.successors(2).tolist() == [4, 5]
+    by_default = StateGraph.from_states(STATES, [0, 0, 1, 1])
+    assert (by_default.sizes, by_default.shared) == (SIZES, False)
+    shared = StateGraph.from_states(STATES, [0, 0, 1, 1], shared=True, min_share=0)
+    assert shared.total.toarray().tolist() == [[0, 3, 1], [2, 1, 0], [0, 0, 0]]
+
+
+def test_policies_are_shares_of_what_an_agent_did():
+    assert LAYERED.policy(1).toarray()[0].tolist() == [0, 0, 0.5, 0.5, 0, 0]
+    assert LAYERED.policy(0).toarray().sum(axis=1).tolist() == [1, 0, 1, 0, 0, 0]  # empty where it never was
+    with pytest.raises(InvalidParameterError, match="agent must be an integer from 0 to 1; 2 was given"):
+        LAYERED.policy(2)
+
+
+def test_as_a_networkx_graph():
+    graph = LAYERED.to_networkx()
+    assert isinstance(graph, networkx.DiGraph)
+    assert graph.nodes[(2, 1)] == {"h": 2, "state": 1}
+    assert graph.edges[(1, 0), (2, 1)] == {"count": 3, "counts": [2, 1]}
+    assert (graph.number_of_nodes(), graph.number_of_edges()) == (6, 4)
+    shared = StateGraph.from_states([[0, 1, 0]], [0], shared=True, min_share=0).to_networkx()
+    assert set(shared.edges) == {(0, 1), (1, 0)}
+    assert shared.nodes[1] == {"h": None, "state": 1}
+
+
+def test_a_models_states_are_those_that_it_claims_and_those_that_it_reads():
+    world = PixelsExBMDP(horizon=3, size=2)
+    tau = collect(world, world.policies(), 50, seed=0).tau
+    assert StateGraph.from_model(ExactModel(world), tau).sizes == (1, 4, 4)
+    shared = StateGraph.from_model(ExactModel(world, shared=True), tau)
+    assert (shared.sizes, shared.shared) == ((4,), True)
+    modest = ExactModel(world)
+    modest.n_states_ = [1, 1, 9]
+    states = np.array([[0, 3, 2]] * tau.n)
+    assert StateGraph.from_model(modest, tau, states=states).sizes == (1, 4, 9)
+    del modest.n_states_
+    assert StateGraph.from_model(modest, tau, states=states).sizes == (1, 4, 3)
+
+
+def test_a_baseline_that_does_not_count_its_states_has_moves_as_well():
+    world = BitsExBMDP(horizon=4, n_features=4)
+    tau = collect(world, world.paper_policies(), 300, seed=0).tau
+    graph = StateGraph.from_model(SingleObservation(CoordinateOracle(2)).fit(tau), tau)
+    assert (graph.sizes, graph.shared, len(graph.edges)) == ((1, 2, 2, 2), False, 2 + 4 + 4)
+
+
+@pytest.mark.parametrize("world", [LockExBMDP(), MultiMazeExBMDP(), PixelsExBMDP()])
+def test_misread_frames_make_few_moves_and_hide_none(world):
+    """One frame in a hundred misread: without the rule, every fifth move or more is one that does not exist."""
+    tau = collect(world, contrasting_policies(world, alpha=0.7), 500, seed=0).tau
+    states = {}
+    for error in (0, 0.01):
+        model = ExactModel(world, error=error)
+        states[error] = np.stack([model.encode(tau.at(h), h) for h in range(1, tau.H + 1)], axis=1)
+    exact = StateGraph.from_model(ExactModel(world), tau, 0, states[0])
+    true = true_moves(world, exact)
+    every = found(StateGraph.from_model(ExactModel(world), tau, 0, states[0.01]))
+    kept = found(StateGraph.from_model(ExactModel(world), tau, states=states[0.01]))
+    assert found(exact) == true
+    assert len(every - true) > 0.2 * len(true)
+    assert len(kept - true) < 0.03 * len(true)
+    assert len(true - kept) < 0.01 * len(true)
+
+
+def test_steps_share_their_moves_with_a_shared_model():
+    world = PixelsExBMDP(size=3)
+    graph = watched(world, ExactModel(world, shared=True))
+    assert found(graph) == {(s, int(t)) for s, row in enumerate(world.T(world.H - 1)) for t in row}
+
+
+@pytest.mark.parametrize("error", [0.03, 0.06])
+def test_the_moves_left_out_tell_how_often_frames_are_misread(error):
+    world = PixelsExBMDP(horizon=12, size=4)
+    graph = watched(world, ExactModel(world, shared=True, error=error), min_share=2 * error)
+    assert graph.misread == pytest.approx(error, rel=0.35)
+    assert watched(world, ExactModel(world, shared=True)).misread == 0.01  # never taken to be better than that
+
+
+def test_shares_may_be_fractions():
+    states = np.array([[0, 1], [0, 1], [0, 0]])
+    half, third = (StateGraph.from_states(states, [0, 1, 1], min_share=share) for share in (Fraction(1, 2), 0.5))
+    assert half.edges.tolist() == third.edges.tolist()
+
+
+def test_what_cannot_be_counted_is_refused():
+    counts = (csr_array((3, 3)),)
+    with pytest.raises(InvalidParameterError, match="sizes must hold"):
+        StateGraph((1, 2), True, counts)
+    with pytest.raises(InvalidParameterError, match=r"\(-1,\) was given"):
+        StateGraph((-1,), False, counts)
+    with pytest.raises(InvalidDataError, match="between all 3 states"):
+        StateGraph((1, 2), False, (csr_array((2, 2)),))
+    with pytest.raises(InvalidDataError, match="at most 3 steps"):
+        LAYERED.nodes([[0, 0, 0, 0]])
+    with pytest.raises(InvalidParameterError, match="h must be an integer from 1 to 3"):
+        LAYERED.node(0, 4)
+    with pytest.raises(InvalidParameterError, match="min_share must be"):
+        StateGraph.from_states([[0, 1, 1]], [0], min_share=1)
+    with pytest.raises(InvalidDataError, match="an agent, numbered from 0"):
+        StateGraph.from_states([[0, 1, 1]], [0, 1])
+    with pytest.raises(InvalidDataError, match=r"below 1000000, .* from 0 to 1099511627776 were given"):
+        StateGraph.from_states([[0, 1], [0, 1]], [0, 2**40])
+    with pytest.raises(InvalidParameterError, match="must fit into memory"):
+        StateGraph.from_states(np.full((4, 2), 2**62), np.zeros(4, int))
+    with pytest.raises(InvalidParameterError, match="tau must be a TrajectoryDataset"):
+        StateGraph.from_model(ExactModel(PixelsExBMDP()), [[0]])
