@@ -1,6 +1,6 @@
 """Does `craftrl inspect --pairs` say the right thing? Agents that differ, act alike, part, learn, or are hardly seen.
 
-    python benchmarks/agent_pairs.py verdicts --seeds 5
+    PYTHONPATH=. python benchmarks/agent_pairs.py verdicts --seeds 5
     python benchmarks/agent_pairs.py ranking --seeds 10
 
 `verdicts` counts, for each kind of agents in each world, how often each verdict was given; agents that act alike are
@@ -26,8 +26,11 @@ from scipy.stats import spearmanr
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.data.files import write_json
 from craftrl.diagnostics import compare_agents
-from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, SwitchingPolicy, collect
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.evaluation import encoder_accuracy
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
+from studies.worlds.policies import SwitchingPolicy
 
 OUT = RESULTS / "agent_pairs.json"
 FRESH = 1000

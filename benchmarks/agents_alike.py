@@ -1,6 +1,6 @@
 """Three agents of whom two act alike: how right is the model, and what does `diagnose` say of it?
 
-    python benchmarks/agents_alike.py     # about ten minutes on one core; rows are kept as they come
+    PYTHONPATH=. python benchmarks/agents_alike.py     # about ten minutes on one core; rows are kept as they come
 
 The same trajectories are fitted twice: with three names, and with the two agents that act alike joined into one.
 Log-odds are taken against the first agent; in the lock both orders of the three are tried. Every model chooses its
@@ -20,10 +20,12 @@ import numpy as np
 from measuring import RESULTS
 
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle
-from craftrl.envs import BitsExBMDP, ExBMDP, LockExBMDP, MarkovPolicy, MultiMazeExBMDP, collect
+from craftrl.envs import BitsExBMDP, ExBMDP, MarkovPolicy, collect
 from craftrl.oracles.finite import CountingOracle
 from studies.loud.run import worst_state
 from studies.loud.world import TabularExBMDP, random_agents
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
 
 ROWS = RESULTS / "agents_alike.jsonl"
 RIGHT = 0.95

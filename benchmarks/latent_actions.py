@@ -1,6 +1,6 @@
 """Are latent actions right? Exact states of small worlds, scored with the true actions, for docs/latent-actions.md.
 
-    OMP_NUM_THREADS=1 python benchmarks/latent_actions.py    # less than a minute on one core
+    OMP_NUM_THREADS=1 PYTHONPATH=. python benchmarks/latent_actions.py    # less than a minute on one core
 
 Three questions, a table of rows each:
 
@@ -27,11 +27,11 @@ from measuring import write_rows
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from craftrl.envs import LockExBMDP
 from craftrl.envs.moves import grid_moves
-from craftrl.envs.multimaze import NEXT_CELL
 from craftrl.evaluation import count_visits
 from craftrl.planning.latent import LatentActions, accuracy_by_group, agreement, find_latent_actions
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import NEXT_CELL
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -27,7 +27,6 @@ MODULES = (
     "craftrl.diagnostics",
     "craftrl.envs",
     "craftrl.envs.gym",
-    "craftrl.envs.violations",
     "craftrl.importing",
     "craftrl.deploy",
     "craftrl.report",

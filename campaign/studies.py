@@ -56,13 +56,13 @@ def study_words(name: str, bench: Bench) -> Words:
 @cache
 def _played(bench: Bench) -> Path:
     """A folder with a few episodes of MiniGrid, as the study of games keeps them."""
-    from craftrl.envs import collect, make_world
-    from studies.games.data import file_of, write
+    from craftrl.envs import collect
+    from studies.games.data import file_of, world_of, write
 
     folder = bench.new()
     folder.mkdir()
-    world, agents = make_world("minigrid", seed=0)
-    write(file_of(str(folder), "minigrid"), collect(world, agents, EPISODES, 0))
+    world = world_of("minigrid")
+    write(file_of(str(folder), "minigrid"), collect(world, world.agents, EPISODES, 0))
     return folder
 
 

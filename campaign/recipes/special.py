@@ -18,7 +18,7 @@ from campaign.recipes.small import (
     task,
     tensor,
 )
-from craftrl.envs import MarkovPolicy, violations
+from craftrl.envs import MarkovPolicy
 from craftrl.paper import baselines
 
 __all__ = ["SPECIAL"]
@@ -89,13 +89,12 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.envs.record", "path"): lambda b: b.new(),
     ("craftrl.envs.record", "n"): lambda b: 10,
     ("craftrl.envs.collect", "n"): lambda b: 10,
+    ("craftrl.envs.MarkovPolicy.look_back", "past"): lambda b: np.zeros((3, 4), dtype=int),
     ("craftrl.envs.GymWorld", "make"): lambda b: environment,
     ("craftrl.envs.GymWorld", "state"): lambda b: lambda env: 0,
     ("craftrl.envs.GymWorld", "n_states"): lambda b: 2,
     ("craftrl.envs.GymWorld", "actions"): lambda b: [0, 1],
     ("craftrl.envs.GymWorld", "agents"): lambda b: (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2,
-    **{("craftrl.envs.violations." + name, "n"): lambda b: 10 for name in violations.__all__},
-    **{("craftrl.envs.violations." + name, "size"): lambda b: 0.3 for name in violations.__all__},
     ("craftrl.envs.gym.ExBMDPEnv", "render_mode"): lambda b: "rgb_array",
     ("craftrl.envs.gym.NumberedActions", "world"): lambda b: gym_world(),
     ("craftrl.envs.gym.make_env", "world"): lambda b: "craftrl.envs.bits:BitsExBMDP",

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.special import expit
 
 from craftrl import CRAFT, CoordinateOracle
-from craftrl.envs import BitsExBMDP, MarkovPolicy, collect, turn_taking_policies
+from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
 from craftrl.estimators.craft import Auto
 from craftrl.evaluation import population_summary
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
 from studies.agents.spec import Run
+from studies.worlds.turn_taking import turn_taking_policies
 
 __all__ = ["agents_of", "run_one"]
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.envs import AdaptivePolicy, BitsExBMDP, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
+from craftrl.envs import BitsExBMDP, MarkovPolicy, Policy
 from craftrl.envs.collection import sample_latent_paths
 from craftrl.evaluation import count_visits
+from studies.worlds.policies import AdaptivePolicy, HistoryPolicy, SwitchingPolicy
 
 __all__ = ["COLLECTORS", "markov_twin"]
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle
 from craftrl.core.encoders import encode_dataset
-from craftrl.envs import Collection, LockExBMDP, collect
-from craftrl.envs.violations import collect_leaky
+from craftrl.envs import Collection, collect
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import seed_of
 from studies.efficiency.scores import by_measure, of_fit, of_samples
 from studies.efficiency.spec import LEARNERS, Run
 from studies.efficiency.worlds import make_agents, make_world
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.violations import collect_leaky
 
 __all__ = ["run_other"]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from craftrl.envs import BitsExBMDP, LockExBMDP, MarkovPolicy, turn_taking_policies
+from craftrl.envs import BitsExBMDP, MarkovPolicy
 from studies.efficiency.population import balanced_agents, sticky_agents
 from studies.efficiency.spec import EXCESS, FRESH, Run
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.turn_taking import turn_taking_policies
 
 __all__ = ["make_agents", "make_world"]
 

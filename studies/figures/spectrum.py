@@ -9,10 +9,11 @@ from pathlib import Path
 
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.trace import Trace
-from craftrl.envs import LockExBMDP, collect
+from craftrl.envs import collect
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import population_assumptions
 from craftrl.report.schematic import MOST_STATES, draw_schematic
+from studies.worlds.lock import LockExBMDP
 
 __all__ = ["draw_spectrum", "run_for_spectrum"]
 

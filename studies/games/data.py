@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_path
 from craftrl.data.files import written_whole
 from craftrl.data.inputs import as_dataset
-from craftrl.envs.collection import Collection, GroundTruth, collect
+from craftrl.envs import Collection, GroundTruth, GymWorld, collect
 from craftrl.errors import InvalidDataError
 from studies.games.spec import WORLDS
 
-__all__ = ["HELD_OUT", "collect_missing", "read", "write"]
+__all__ = ["HELD_OUT", "collect_missing", "read", "world_of", "write"]
 
 EPISODES, HELD_OUT = 7000, 1000  # of each agent: all, and the last of them, which no technique is trained on
 SAMPLE = 2000  # trajectories whose pixels make the middle frame
@@ -38,11 +38,24 @@ def collect_missing(folder: str, worlds: Sequence[str], workers: int = 1, progre
         path = file_of(folder, name)
         if path.exists():
             continue
-        from craftrl.envs import make_world
-
         path.parent.mkdir(parents=True, exist_ok=True)
-        world, agents = make_world(name, seed=0)
-        write(path, collect(world, agents, EPISODES, 0, workers=workers, progress=progress))
+        world = world_of(name)
+        write(path, collect(world, world.agents, EPISODES, 0, workers=workers, progress=progress))
+
+
+def world_of(name: str) -> GymWorld:
+    """One of `WORLDS`, with its agents; each needs the package of its own game alone."""
+    if name == "minigrid":
+        from studies.worlds.minigrid import minigrid_world
+
+        return minigrid_world()
+    if name == "doom":
+        from studies.worlds.doom import doom_world
+
+        return doom_world()
+    from studies.worlds import atari
+
+    return atari.freeway() if name == "freeway" else atari.seaquest()
 
 
 def file_of(folder: str, world: str) -> Path:

@@ -72,7 +72,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "--data",
         default=Run.data,
         metavar="DIR",
-        help="recordings, one file for each world; what is missing is collected first, which needs the extra worlds "
+        help="recordings, one file for each world; what is missing is collected first, which needs the extra studies "
         "(default: %(default)s)",
     )
     parser.add_argument("--models", default="", metavar="DIR", help="keep CRAFT's models and some frames, to be drawn")

@@ -15,8 +15,8 @@ import numpy as np
 from craftrl import CoordinateOracle, FiniteOracle
 from craftrl.envs import BitsExBMDP, Collection, collect
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.envs.violations import VIOLATIONS
 from studies.loud.world import TabularExBMDP, random_agents
+from studies.worlds.violations import VIOLATIONS
 
 __all__ = ["CLEAN", "Case", "draw_case"]
 
@@ -33,7 +33,7 @@ class Case:
 
     kind       of world
     sizes      trajectories of each agent
-    violation  what is broken, by how much (`craftrl.envs.violations`)
+    violation  what is broken, by how much (`studies.worlds.violations`)
     """
 
     kind: str

@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.data.inputs import as_dataset
-from craftrl.envs import GymWorld, MultiMazeExBMDP, PixelsExBMDP, collect, make_world
+from craftrl.envs import GymWorld, PixelsExBMDP, collect
 from craftrl.envs.collection import Collection, GroundTruth
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import require
 from craftrl.paper.sweep import seed_of
-from studies.games.data import read
+from studies.games.data import read, world_of
 from studies.planning.spec import GAMES, Run
 from studies.rivals import Data
+from studies.worlds.multimaze import MultiMazeExBMDP
 
 gymnasium = require("gymnasium", "envs")
 
@@ -151,7 +152,7 @@ def arena_of(run: Run) -> Arena:
 @lru_cache(maxsize=1)
 def _arena(run: Run) -> Arena:
     if run.world in GAMES:
-        world, _ = make_world(run.world, seed=0)
+        world = world_of(run.world)
         train, test = read(run.data, run.world, run.n)
         return Arena(world, Data(train, test, train), lambda: Watched(world))
     world = _world(run)

@@ -1,7 +1,7 @@
 """A toy world that cannot be decoded everywhere: at some steps the controllable bit is not shown.
 
 The class of coordinates then holds no right encoder, and what comes closest may be a distractor. The other
-violations are in `craftrl.envs.violations`.
+violations are in `studies.worlds.violations`.
 
 Paper: Section 2.2 (the block assumption), Section 2.5 (realizability)
 """

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.encoders import Encoder
 from craftrl.diagnostics import Diagnosis
-from craftrl.envs import BitsExBMDP, Collection, LockExBMDP, collect
-from craftrl.envs.violations import VIOLATIONS, Violation, collect_alike
+from craftrl.envs import BitsExBMDP, Collection, collect
 from craftrl.errors import AssumptionWarning
 from craftrl.evaluation import (
     accuracy_by_step,
@@ -29,6 +28,8 @@ from craftrl.paper.sweep import seed_of
 from studies.loud.run import told
 from studies.robustness.hidden import HiddenBitsExBMDP
 from studies.robustness.spec import CLEAN, LEARNERS, Run
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.violations import VIOLATIONS, Violation, collect_alike
 
 __all__ = ["BROKEN", "run_one"]
 

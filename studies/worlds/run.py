@@ -8,11 +8,13 @@ import numpy as np
 
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import encode_dataset
-from craftrl.envs import LockExBMDP, MultiMazeExBMDP, collect
+from craftrl.envs import collect
 from craftrl.evaluation import accuracy_by_step, state_accuracies_by_step, state_summary
 from craftrl.paper import chance_accuracy, population_assumptions
 from craftrl.paper.sweep import seed_of
 from studies.worlds.graphs import match_to_truth, recovery, tables_of
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
 from studies.worlds.spec import Run
 
 __all__ = ["HELD_OUT", "run_one"]

@@ -45,15 +45,6 @@ def test_collect_goes_on_and_finds_its_work_done(tmp_path: Path, capsys: pytest.
     assert "data exists already; remove it, or choose another name" in complaint(capsys, *line, "60")
 
 
-def test_worlds_that_others_made_are_collected_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("minigrid")
-    world = "--world minigrid --layout MiniGrid-Empty-5x5-v0 --walkers 1 --horizon 3 --n 4"
-    assert main(["collect", *world.split(), "--out", str(tmp_path / "grid")]) == 0
-    tau = TrajectoryDataset.open(tmp_path / "grid")
-    assert (tau.n, tau.H, tau.obs_shape) == (8, 3, (30, 30, 3))
-    complaint(capsys, "theory", "assumptions", "--world", "minigrid")
-
-
 def test_inspect_draws_and_says_which_agents_to_compare(here: Path) -> None:
     out = craftrl("inspect", "data", "--pairs", "--seed", "1", cwd=here)
     assert "2 agents, 3000 episodes" in out

@@ -15,8 +15,6 @@ from PIL import Image
 import craftrl
 from cli.gridworld import CENTRE, ExactModel, frame, moved, videos
 from craftrl.cli import main
-from craftrl.cli.options import World
-from craftrl.cli.plan import _environment
 from craftrl.data import DatasetWriter
 
 NAMES = ["up", "down", "left", "right"]
@@ -248,14 +246,6 @@ def test_complaints_are_one_sentence(here, capsys, argv, sentence):
     np.savez("short.npz", actions=np.zeros((3, 7), int))
     assert sentence in complaint(capsys, *argv)
     assert not list(Path().glob("plan.*"))
-
-
-def test_a_world_that_others_made_has_numbered_actions_and_an_end():
-    env = _environment(None, (), World("minigrid", horizon=3))
-    assert env.action_space.n == len(env.world.actions)
-    env.reset(seed=0)
-    ends = [env.step(action)[3] for action in (0, 1)]
-    assert ends == [False, True]
 
 
 def test_a_missing_package_is_named_with_its_command(here, capsys, monkeypatch):

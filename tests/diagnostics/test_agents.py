@@ -5,8 +5,9 @@ import pytest
 
 from craftrl.diagnostics import AgentPairs, compare_agents
 from craftrl.diagnostics.agents import as_points, least_visible
-from craftrl.envs import BitsExBMDP, PixelsExBMDP, SwitchingPolicy, collect
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
+from studies.worlds.policies import SwitchingPolicy
 
 
 def bits(stay, n, seed=0, horizon=8, features=16):

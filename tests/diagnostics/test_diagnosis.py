@@ -21,9 +21,10 @@ from craftrl import (
 from craftrl.diagnostics import Diagnosis, Finding
 from craftrl.diagnostics.stability import Stability
 from craftrl.diagnostics.tests import StateTests
-from craftrl.envs import BitsExBMDP, Collection, collect, make_world, turn_taking_policies
-from craftrl.envs.violations import collect_leaky
+from craftrl.envs import BitsExBMDP, Collection, collect, make_world
 from craftrl.evaluation import accuracy_by_step
+from studies.worlds.turn_taking import turn_taking_policies
+from studies.worlds.violations import collect_leaky
 
 WORLD = BitsExBMDP(6, 16, seed=3)
 BOUNDS = {"alpha": math.log(3), "eta": 0.2, "nu": 5 / 32}

@@ -6,13 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from craftrl.envs import BitsExBMDP, LockExBMDP
+from craftrl.envs import BitsExBMDP
 from craftrl.envs.catalogue import WORLDS
 from craftrl.envs.registration import register_worlds
 from craftrl.errors import InvalidParameterError
+from studies.worlds.lock import LockExBMDP
 
 gymnasium = pytest.importorskip("gymnasium")
-WORLD_IDS = [entry.gym_id for entry in WORLDS.values() if entry.gym_id is not None]
+WORLD_IDS = [entry.gym_id for entry in WORLDS.values()]
 
 
 @pytest.mark.parametrize("world_id", WORLD_IDS)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from craftrl.data import TrajectoryDataset, read_true_states
-from craftrl.envs import AdaptivePolicy, GymWorld, HistoryPolicy, collect, contrasting_habits, record
+from craftrl.envs import GymWorld, collect, contrasting_habits, record
 from craftrl.envs.habits import _visits
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
+from studies.worlds.policies import AdaptivePolicy, HistoryPolicy
 
 gymnasium = pytest.importorskip("gymnasium")
 MOVES = np.clip(np.arange(5)[:, None] + np.array([-1, 0, 1]), 0, 4)
@@ -113,7 +114,7 @@ def test_what_cannot_be_collected_is_refused() -> None:
     with pytest.raises(InvalidDataError, match=r"integer in 0\.\.4; 7 was read"):
         collect(wrong, WORLD.policies(), 2)
     adaptive = AdaptivePolicy(lambda past: WORLD.agents[0], batch=2)
-    with pytest.raises(InvalidParameterError, match="an AdaptivePolicy was given"):
+    with pytest.raises(InvalidParameterError, match="one with a batch was given"):
         collect(WORLD, [adaptive, adaptive], 2)
     with pytest.raises(InvalidParameterError, match="workers must be an integer from 1 to 1024; 0 was given"):
         collect(WORLD, WORLD.policies(), 2, workers=0)

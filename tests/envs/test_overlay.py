@@ -36,7 +36,7 @@ def masks(env: Any, actions: list[int], seed: int) -> Any:
 
 @pytest.mark.parametrize("shape", [(30, 20), (30, 20, 1), (30, 20, 3)])
 def test_figures_move_by_themselves(shape: tuple[int, ...]) -> None:
-    from craftrl.envs.others.overlay import MovingFigures
+    from craftrl.envs.overlay import MovingFigures
 
     env = MovingFigures(Dark(shape), 3, seed=1)
     seen = masks(env, [0] * 8, seed=4)
@@ -49,7 +49,7 @@ def test_figures_move_by_themselves(shape: tuple[int, ...]) -> None:
 
 
 def test_figures_without_turns_bounce() -> None:
-    from craftrl.envs.others.overlay import MovingFigures
+    from craftrl.envs.overlay import MovingFigures
 
     env = MovingFigures(Dark(), 5, turn=0.0, speeds=(3, 6), seed=0)
     env.reset(seed=0)
@@ -62,7 +62,7 @@ def test_figures_without_turns_bounce() -> None:
 
 
 def test_an_episode_after_the_seeded_one_differs() -> None:
-    from craftrl.envs.others.overlay import MovingFigures
+    from craftrl.envs.overlay import MovingFigures
 
     env = MovingFigures(Dark(), 2)
     env.reset(seed=0)
@@ -73,7 +73,7 @@ def test_an_episode_after_the_seeded_one_differs() -> None:
 
 
 def test_what_is_under_a_figure_shows_through() -> None:
-    from craftrl.envs.others.overlay import MovingFigures
+    from craftrl.envs.overlay import MovingFigures
 
     class Lit(Dark):
         """The same with one row alight."""
@@ -92,7 +92,7 @@ def test_what_is_under_a_figure_shows_through() -> None:
 
 
 def test_figures_need_images_and_sense() -> None:
-    from craftrl.envs.others.overlay import MovingFigures
+    from craftrl.envs.overlay import MovingFigures
 
     with pytest.raises(InvalidParameterError, match="draws on images of dtype uint8"):
         MovingFigures(Dark((30, 20), np.float32))
@@ -105,7 +105,7 @@ def test_figures_need_images_and_sense() -> None:
 
 
 def test_small_images_are_means_over_blocks() -> None:
-    from craftrl.envs.others.images import SmallImages, area_average
+    from studies.worlds.images import SmallImages, area_average
 
     image = np.arange(24, dtype=np.uint8).reshape(4, 6, 1)
     assert area_average(image, (2, 3))[..., 0].tolist() == [[4, 7], [16, 19]]

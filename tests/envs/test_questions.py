@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from craftrl.envs import BitsExBMDP, GymWorld, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, violations
+from craftrl.envs import BitsExBMDP, GymWorld, PixelsExBMDP
 from craftrl.envs.gym import ExBMDPEnv, NumberedActions, make_env
 from craftrl.errors import CraftError
+from studies.worlds import violations
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
 
 WORLDS = [BitsExBMDP(4, 6), LockExBMDP(4, 6), MultiMazeExBMDP(4), PixelsExBMDP(4, 2, 1)]
 N = 3

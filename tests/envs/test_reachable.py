@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from craftrl.envs import LockExBMDP, MultiMazeExBMDP
 from craftrl.envs.exbmdp import reachable_states
 from craftrl.envs.policies import tilted
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
 
 
 class RandomDynamics(LockExBMDP):

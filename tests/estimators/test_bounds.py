@@ -7,12 +7,13 @@ import pytest
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.craft import Bounds
-from craftrl.envs import BitsExBMDP, LockExBMDP, collect
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.estimators import exact
 from craftrl.estimators.bounds import settings
 from craftrl.estimators.evidence import agents_evidence, chained_evidence
 from craftrl.evaluation import accuracy_by_step, population_accuracy
 from shipped import fitted
+from studies.worlds.lock import LockExBMDP
 
 NAMES = ("alpha", "eta", "nu")
 

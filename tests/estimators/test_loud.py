@@ -9,9 +9,10 @@ import craftrl
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.encoders import named_states
 from craftrl.diagnostics.tests import run_tests
-from craftrl.envs import BitsExBMDP, HistoryPolicy, collect
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.report.guarantee import guarantee
 from craftrl.report.verdict import verdict
+from studies.worlds.policies import HistoryPolicy
 
 WORLD = BitsExBMDP(6, 12, seed=0)
 

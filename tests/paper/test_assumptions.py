@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from craftrl.envs import BitsExBMDP, HistoryPolicy, MarkovPolicy, collect
+from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.paper import Assumptions, empirical_assumptions, population_assumptions
+from studies.worlds.policies import HistoryPolicy
 
 
 def values(assumptions: Assumptions) -> dict[str, float]:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from craftrl import InvalidParameterError
-from craftrl.envs import BitsExBMDP, LockExBMDP, collect
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.paper import chance_accuracy
+from studies.worlds.lock import LockExBMDP
 
 
 def test_in_the_papers_world_chance_is_a_random_feature() -> None:

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidDataError, InvalidParameterError
-from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, collect
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.planning import Grounding, Planner, StateGraph, explore
 from exact_models import ExactModel, Slipping, random_goals, success, watched
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
 
 BITS = BitsExBMDP(horizon=5, n_features=6, seed=0)
 WORLDS = {

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from craftrl import InvalidParameterError
-from craftrl.envs import LockExBMDP, PixelsExBMDP
+from craftrl.envs import PixelsExBMDP
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.planning import Grounding, explore
 from exact_models import ExactModel, Slipping, TrueLatentActions, watched
+from studies.worlds.lock import LockExBMDP
 
 PIXELS = PixelsExBMDP(horizon=6, size=3)
 

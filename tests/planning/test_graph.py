@@ -8,10 +8,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError
-from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, PixelsExBMDP, collect, contrasting_policies
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, contrasting_policies
 from craftrl.paper import SingleObservation
 from craftrl.planning import StateGraph
 from exact_models import ExactModel, watched
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
 
 SIZES = (1, 3, 2)
 STATES = [[0, 1, 0], [0, 1, 1], [0, 2, -1], [0, 1, 0]]

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from craftrl import InvalidDataError, InvalidParameterError
-from craftrl.envs import LockExBMDP, PixelsExBMDP, collect, contrasting_policies
+from craftrl.envs import PixelsExBMDP, collect, contrasting_policies
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.planning import Grounding, Planner, StateGraph
 from craftrl.planning.beliefs import covering
 from craftrl.planning.files import save_grounding
 from exact_models import ExactModel, TrueLatentActions, random_goals, success, watched
+from studies.worlds.lock import LockExBMDP
 
 STAR = StateGraph.from_states(
     np.repeat([[0, 1], [0, 2], [0, 3]], 50, axis=0), np.zeros(150, int), sizes=(4,), shared=True

@@ -5,10 +5,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from craftrl.envs.moves import grid_moves
-from craftrl.envs.multimaze import CELLS as MAZE
-from craftrl.envs.multimaze import NEXT_CELL
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.latent import accuracy_by_group, agreement, ceiling, find_latent_actions
+from studies.worlds.multimaze import CELLS as MAZE
+from studies.worlds.multimaze import NEXT_CELL
 
 CELLS = np.argwhere(np.ones((4, 4)))
 GRID = grid_moves(CELLS)

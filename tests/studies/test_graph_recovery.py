@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from craftrl.envs import BitsExBMDP, LockExBMDP, MultiMazeExBMDP, collect
+from craftrl.envs import BitsExBMDP, collect
 from studies.worlds.graphs import match_to_truth, recovery, tables_of
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
 
 LOCK = LockExBMDP(horizon=5, n_features=6, seed=2)
 

@@ -125,16 +125,15 @@ class World:
 
     world: Annotated[
         str | None,
-        opt("bits (the paper's), lock, multimaze or pixels; made by others: freeway, seaquest, minigrid, doom"),
+        opt("bits (the paper's) or pixels"),
     ] = None
     horizon: Annotated[Positive | None, opt("steps per trajectory")] = None
-    n_features: Annotated[Positive | None, opt("bits, lock: observed bits", name="--features")] = None
-    size: Annotated[Positive | None, opt("pixels: cells per side; doom: directions")] = None
-    n_walkers: Annotated[Count | None, opt("pixels, minigrid, doom: distractors", name="--walkers")] = None
-    layout: Annotated[str | None, opt("minigrid: such as MiniGrid-FourRooms-v0")] = None
+    n_features: Annotated[Positive | None, opt("bits: observed bits", name="--features")] = None
+    size: Annotated[Positive | None, opt("pixels: cells per side")] = None
+    n_walkers: Annotated[Count | None, opt("pixels: distractors", name="--walkers")] = None
     world_seed: Annotated[Count, opt("of the world itself")] = 0
 
-    def given(self) -> dict[str, int | str]:
+    def given(self) -> dict[str, int]:
         """The options that were given, as `make_world` calls them."""
         return {name: value for name, value in vars(self).items() if value is not None and "world" not in name}
 

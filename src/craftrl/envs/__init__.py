@@ -1,4 +1,4 @@
-"""Worlds: Ex-BMDPs and environments that others made, with policies, collection and a Gymnasium shell.
+"""Worlds: the paper's Ex-BMDPs and any Gymnasium environment, with policies, collection and a Gymnasium shell.
 
 Importing this package makes the worlds known to Gymnasium, where that is installed, as `craftrl/Bits-v0` and so
 on; the shell itself, `craftrl.envs.gym.ExBMDPEnv`, is imported when it is first used.
@@ -11,31 +11,23 @@ from craftrl.envs.contrast import contrasting_policies, coverage_policy
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.habits import contrasting_habits
-from craftrl.envs.lock import LockExBMDP
-from craftrl.envs.multimaze import MultiMazeExBMDP
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.envs.policies import AdaptivePolicy, HistoryPolicy, MarkovPolicy, Policy, SwitchingPolicy
+from craftrl.envs.policies import MarkovPolicy, Policy
 from craftrl.envs.recording import record
 from craftrl.envs.registration import register_worlds
-from craftrl.envs.turn_taking import turn_taking_policies
 
 register_worlds()
 
 __all__ = [
     "WORLDS",
-    "AdaptivePolicy",
     "BitsExBMDP",
     "Collection",
     "ExBMDP",
     "GroundTruth",
     "GymWorld",
-    "HistoryPolicy",
-    "LockExBMDP",
     "MarkovPolicy",
-    "MultiMazeExBMDP",
     "PixelsExBMDP",
     "Policy",
-    "SwitchingPolicy",
     "collect",
     "contrasting_habits",
     "contrasting_policies",
@@ -43,5 +35,4 @@ __all__ = [
     "make_world",
     "record",
     "register_worlds",
-    "turn_taking_policies",
 ]

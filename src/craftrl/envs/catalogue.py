@@ -8,7 +8,6 @@ from typing import Any
 
 from craftrl.arguments import shown
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.numbers import check_seed
 from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import CraftError, InvalidParameterError
@@ -20,43 +19,32 @@ __all__ = ["WORLDS", "CatalogueEntry", "class_at", "make_world"]
 class CatalogueEntry:
     """One world of the catalogue.
 
-    path      where its class lives, "module:class"; it is imported only when the world is made. A function that makes
-              a world will do as well
+    path      where its class lives, "module:class"; it is imported only when the world is made
     policies  the method of the world that gives its agents
     options   parameters of the class that `make_world` takes beside `seed`
-    gym_id    its name in Gymnasium's registry; None for worlds that others made, which have ids of their own
+    gym_id    its name in Gymnasium's registry
     """
 
     path: str
     policies: str
     options: tuple[str, ...]
-    gym_id: str | None = None
+    gym_id: str
 
 
 WORLDS = {
     "bits": CatalogueEntry(
         "craftrl.envs.bits:BitsExBMDP", "paper_policies", ("horizon", "n_features"), "craftrl/Bits-v0"
     ),
-    "lock": CatalogueEntry("craftrl.envs.lock:LockExBMDP", "policies", ("horizon", "n_features"), "craftrl/Lock-v0"),
-    "multimaze": CatalogueEntry(
-        "craftrl.envs.multimaze:MultiMazeExBMDP", "policies", ("horizon",), "craftrl/MultiMaze-v0"
-    ),
     "pixels": CatalogueEntry(
         "craftrl.envs.pixels:PixelsExBMDP", "policies", ("horizon", "size", "n_walkers"), "craftrl/PixelGrid-v0"
     ),
-    "freeway": CatalogueEntry("craftrl.envs.others.atari:freeway", "policies", ("horizon",)),
-    "seaquest": CatalogueEntry("craftrl.envs.others.atari:seaquest", "policies", ("horizon",)),
-    "minigrid": CatalogueEntry(
-        "craftrl.envs.others.minigrids:minigrid_world", "policies", ("horizon", "layout", "n_walkers")
-    ),
-    "doom": CatalogueEntry("craftrl.envs.others.doom:doom_world", "policies", ("horizon", "size", "n_walkers")),
 }
 
 
-def make_world(name: str, *, seed: int = 0, **options: int | str) -> tuple[ExBMDP | GymWorld, tuple[MarkovPolicy, ...]]:
+def make_world(name: str, *, seed: int = 0, **options: int) -> tuple[ExBMDP, tuple[MarkovPolicy, ...]]:
     """A world of the catalogue, and the agents that come with it.
 
-    name     one of `WORLDS`: "bits" is the paper's; those that others made are `GymWorld`s and need the extra `worlds`
+    name     one of `WORLDS`: "bits" is the paper's
     seed     what is drawn at random in the world itself, such as which coordinates are whose, or its agents' habits
     options  what its class takes, such as `horizon`; what is left out has the class's default
     """

@@ -18,7 +18,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.numbers import check_recording, check_seed
-from craftrl.envs.policies import AdaptivePolicy, Policy, sample_actions
+from craftrl.envs.policies import Policy, sample_actions
 from craftrl.envs.stepping import step_episodes
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 
@@ -161,11 +161,11 @@ def sample_latent_paths(
     states = np.zeros((n, world.H), dtype=np.int64)
     states[:, 0] = s_1
     actions = np.zeros((n, world.H - 1), dtype=np.int64)
-    batch = policy.batch if isinstance(policy, AdaptivePolicy) else n
+    batch = policy.batch or n
     for start in range(0, n, batch):
         rows = slice(start, min(start + batch, n))
-        if isinstance(policy, AdaptivePolicy):
-            policy.current = policy.choose(states[:start])
+        if policy.batch:
+            policy.look_back(states[:start])
         episode = np.arange(rows.start, rows.stop)
         for h in range(1, world.H):
             s_h = states[rows, h - 1]

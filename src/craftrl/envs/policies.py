@@ -9,24 +9,21 @@ Paper: Section 2.4, Equation 1 (the noise-free policy property)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_function, check_kind, check_whole, is_whole, shown
-from craftrl.data.labels import as_array, as_labels
+from craftrl.arguments import check_kind, is_whole, shown
+from craftrl.data.labels import as_array
 from craftrl.errors import InvalidParameterError
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
 __all__ = [
-    "AdaptivePolicy",
-    "HistoryPolicy",
     "MarkovPolicy",
     "Policy",
-    "SwitchingPolicy",
     "choose_actions",
     "sample_actions",
     "tilted",
@@ -34,7 +31,13 @@ __all__ = [
 
 
 class Policy(ABC):
-    """Action probabilities of many trajectories at once."""
+    """Action probabilities of many trajectories at once.
+
+    A policy that learns from its earlier episodes sets `batch`: before each batch of so many episodes, `collect` calls
+    `look_back` with the latent states of those before.
+    """
+
+    batch: int | None = None
 
     @abstractmethod
     def probabilities(self, history: Ints, episode: Ints) -> Floats:
@@ -43,6 +46,9 @@ class Policy(ABC):
         `history` has shape (n, h): the latent states so far, so h is its width. `episode` has shape (n,):
         which episode of the agent's this is, for policies that change over time.
         """
+
+    def look_back(self, past: Ints) -> None:  # noqa: B027
+        """Take note of the agent's earlier episodes, latent states of shape (m, H)."""
 
 
 class MarkovPolicy(Policy):
@@ -77,57 +83,6 @@ class MarkovPolicy(Policy):
                 "reached; build it for this world."
             )
         return table[s_h]
-
-
-class HistoryPolicy(Policy):
-    """A non-Markovian policy: any function from latent histories (n, h) to probabilities (n, |A|)."""
-
-    def __init__(self, function: Callable[[Ints], Floats]) -> None:
-        check_function("function", function, "a function from histories (n, h) to probabilities (n, |A|)")
-        self.function = function
-
-    def probabilities(self, history: Ints, episode: Ints) -> Floats:
-        return self.function(history)
-
-
-class SwitchingPolicy(Policy):
-    """A policy that changes from episode to episode by a fixed schedule: episode i uses schedule[i % len]."""
-
-    def __init__(self, policies: Sequence[Policy], schedule: Sequence[int]) -> None:
-        if not isinstance(policies, (list, tuple)) or not all(isinstance(policy, Policy) for policy in policies):
-            raise InvalidParameterError(f"policies must be a list of policies; {shown(policies)} was given.")
-        self.policies = list(policies)
-        self.schedule = as_labels("schedule", schedule, 1)
-        if not len(self.schedule) or self.schedule.min() < 0 or self.schedule.max() >= len(policies):
-            raise InvalidParameterError(
-                f"schedule must hold numbers of policies, 0..{len(policies) - 1}; {shown(schedule)} was given."
-            )
-
-    def probabilities(self, history: Ints, episode: Ints) -> Floats:
-        chosen = self.schedule[episode % len(self.schedule)]
-        options = np.stack([policy.probabilities(history, episode) for policy in self.policies])
-        return options[chosen, np.arange(len(history))]
-
-
-class AdaptivePolicy(Policy):
-    """A collector that learns: before each batch of episodes, `choose(past)` names the policy to use.
-
-    `past` holds the latent states of all the agent's earlier episodes, shape (m, H), so that the collector
-    may, say, seek out what it has visited least. It sees no noise. `collect` runs it batch by batch.
-    """
-
-    def __init__(self, choose: Callable[[Ints], Policy], batch: int) -> None:
-        check_function("choose", choose, "a function from past states (m, H) to a policy")
-        check_whole("batch", batch, 1)
-        self.choose = choose
-        self.batch = batch
-        self.current: Policy | None = None
-
-    def probabilities(self, history: Ints, episode: Ints) -> Floats:
-        if self.current is None:
-            raise InvalidParameterError("An AdaptivePolicy acts inside `collect` only.")
-        check_kind("choose(past)", self.current, Policy, "a policy")
-        return self.current.probabilities(history, episode)
 
 
 def tilted(base: Floats, tilt: Floats) -> NDArray[np.float64]:

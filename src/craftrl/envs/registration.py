@@ -14,5 +14,5 @@ def register_worlds() -> None:
     except ImportError:
         return
     for entry in WORLDS.values():
-        if entry.gym_id is not None and entry.gym_id not in registry:
+        if entry.gym_id not in registry:
             register(entry.gym_id, entry_point="craftrl.envs.gym:make_env", kwargs={"world": entry.path})

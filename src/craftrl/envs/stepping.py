@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import is_whole
 from craftrl.arguments import shown as text
 from craftrl.envs.gymworld import GymWorld
-from craftrl.envs.policies import AdaptivePolicy, Policy, choose_actions
+from craftrl.envs.policies import Policy, choose_actions
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.progress import progress_bar
 
@@ -114,10 +114,10 @@ def _joined(parts: Iterable[Episodes]) -> Episodes:
 
 
 def _check(policies: Sequence[Policy]) -> None:
-    if any(isinstance(policy, AdaptivePolicy) for policy in policies):
+    if any(policy.batch for policy in policies):
         raise InvalidParameterError(
-            "Agents of a GymWorld may not learn from their earlier episodes, which may run in other processes; an "
-            "AdaptivePolicy was given; use another policy."
+            "Agents of a GymWorld may not learn from their earlier episodes, which may run in other processes; one "
+            "with a batch was given; use another policy."
         )
 
 

@@ -6,9 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from craftrl.envs import BitsExBMDP, MultiMazeExBMDP, turn_taking_policies
+from craftrl.envs import BitsExBMDP
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import population_assumptions
+from studies.worlds.multimaze import MultiMazeExBMDP
+from studies.worlds.turn_taking import turn_taking_policies
 
 WORLD = BitsExBMDP(horizon=8, n_features=4)
 

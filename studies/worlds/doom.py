@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.habits import contrasting_habits
-from craftrl.envs.others.images import SmallImages
-from craftrl.envs.others.overlay import MovingFigures
+from craftrl.envs.overlay import MovingFigures
 from craftrl.errors import InvalidParameterError, require
+from studies.worlds.images import SmallImages
 
-gymnasium = require("gymnasium", "worlds")
+gymnasium = require("gymnasium", "studies")
 
 __all__ = ["DoomTurning", "doom_env", "doom_world"]
 
@@ -41,7 +41,7 @@ def doom_world(
     """
     if size < 3 or 360 % size:
         raise InvalidParameterError(f"The directions must divide 360 degrees, at least 3 of them; {size} were given.")
-    require("vizdoom", "worlds")
+    require("vizdoom", "studies")
     moves = (np.arange(size)[:, None] + np.array(TURNS)) % size
     agents = contrasting_habits(moves, horizon, alpha=alpha, seed=seed)
     return GymWorld(partial(doom_env, size, n_walkers, seed), _state, size, (0, 1, 2), horizon, agents)
@@ -63,7 +63,7 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
     tics = 4
 
     def __init__(self, size: int = 12) -> None:
-        vizdoom = require("vizdoom", "worlds")
+        vizdoom = require("vizdoom", "studies")
         self.size = size
         self.observation_space = gymnasium.spaces.Box(0, 255, (120, 160, 3), np.uint8)
         self.action_space = gymnasium.spaces.Discrete(len(TURNS))

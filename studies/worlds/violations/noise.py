@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from craftrl.envs.collection import Collection, episodes_per_agent, observe, sample_latent_paths
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import Policy
-from craftrl.envs.violations.stream import Seed, check_broken, stream
+from studies.worlds.violations.stream import Seed, check_broken, stream
 
 __all__ = ["collect_held_noise"]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from craftrl.envs.collection import Collection
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.violations.agents import agree_at_steps, agree_somewhere, collect_agreeing, collect_alike
-from craftrl.envs.violations.moves import collect_leaky, collect_scattered, collect_slippery
-from craftrl.envs.violations.noise import collect_held_noise
-from craftrl.envs.violations.recordings import collect_corrupted, collect_mislabelled, corrupt, mislabel
-from craftrl.envs.violations.stream import Seed
+from studies.worlds.violations.agents import agree_at_steps, agree_somewhere, collect_agreeing, collect_alike
+from studies.worlds.violations.moves import collect_leaky, collect_scattered, collect_slippery
+from studies.worlds.violations.noise import collect_held_noise
+from studies.worlds.violations.recordings import collect_corrupted, collect_mislabelled, corrupt, mislabel
+from studies.worlds.violations.stream import Seed
 
 Violation = Callable[[ExBMDP, Sequence[Any], int | Sequence[int], float, Seed], Collection]
 

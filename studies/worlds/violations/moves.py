@@ -25,9 +25,9 @@ from craftrl.envs.collection import (
     sample_noise_path,
 )
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import AdaptivePolicy, Policy
-from craftrl.envs.violations.stream import Seed, check_broken, stream
+from craftrl.envs.policies import Policy
 from craftrl.errors import InvalidParameterError
+from studies.worlds.violations.stream import Seed, check_broken, stream
 
 Noise = Callable[[], list[NDArray[Any]]]  # e_1..e_H of all trajectories, drawn if somebody asks
 
@@ -107,7 +107,7 @@ def collect_scattered(
         elsewhere = rng.random(m) < size
         return np.where(elsewhere, rng.integers(1, world.n_states(2), size=m), 0)
 
-    anywhere = [_from_anywhere(policy) for policy in policies]
+    anywhere = [_FromAnywhere(policy) for policy in policies]
     return _collect_with(world, anywhere, n, seed, lambda k, rows, noise: transition, start)
 
 
@@ -143,6 +143,10 @@ class _FromAnywhere(Policy):
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        self.batch = policy.batch
+
+    def look_back(self, past: Ints) -> None:
+        self.policy.look_back(past)
 
     def probabilities(self, history: Ints, episode: Ints) -> NDArray[np.floating]:
         if history.shape[1] > 1:
@@ -150,9 +154,3 @@ class _FromAnywhere(Policy):
         usual = self.policy.probabilities(np.zeros_like(history), episode)
         elsewhere = self.policy.probabilities(np.repeat(history, 2, axis=1), episode)
         return np.where(history > 0, elsewhere, usual)
-
-
-def _from_anywhere(policy: Policy) -> Policy:
-    if isinstance(policy, AdaptivePolicy):  # `collect` has to see what it is, to run it batch by batch
-        return AdaptivePolicy(lambda past: _FromAnywhere(policy.choose(past)), policy.batch)
-    return _FromAnywhere(policy)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from craftrl.errors import InvalidParameterError, require
 
-gymnasium = require("gymnasium", "worlds")
+gymnasium = require("gymnasium", "envs")
 
 __all__ = ["MovingFigures"]
 

@@ -12,7 +12,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs.collection import Collection, GroundTruth, collect
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import Policy
-from craftrl.envs.violations.stream import Seed, stream
+from studies.worlds.violations.stream import Seed, stream
 
 __all__ = ["collect_corrupted", "collect_mislabelled", "corrupt", "mislabel"]
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from craftrl.envs import LockExBMDP, collect
+from craftrl.envs import collect
 from craftrl.envs.exbmdp import reachable_states
-from craftrl.envs.lock import TwoBits
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import population_assumptions
+from studies.worlds.lock import LockExBMDP, TwoBits
 
 
 @pytest.mark.parametrize("seed", range(5))

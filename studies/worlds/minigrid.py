@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.habits import contrasting_habits
-from craftrl.envs.others.overlay import MovingFigures
+from craftrl.envs.overlay import MovingFigures
 from craftrl.errors import InvalidParameterError, require
 
-gymnasium = require("gymnasium", "worlds")
+gymnasium = require("gymnasium", "studies")
 
 __all__ = ["FixedLayout", "TopView", "minigrid_env", "minigrid_world"]
 
@@ -51,7 +51,7 @@ def minigrid_world(
 
 def minigrid_env(layout: str, n_walkers: int, pixels: int, seed: int) -> Any:
     """The layout as a Gymnasium environment of RGB images, (rows * pixels, columns * pixels, 3)."""
-    require("minigrid", "worlds")
+    require("minigrid", "studies")
     if not (layout.startswith("MiniGrid-") and layout in gymnasium.registry):
         raise InvalidParameterError(
             f"The layout must be a registered id of MiniGrid, such as MiniGrid-FourRooms-v0; {layout!r} was given."

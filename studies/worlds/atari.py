@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.habits import contrasting_habits
-from craftrl.envs.others.atari_games import FREEWAY, SEAQUEST, AtariGame
-from craftrl.envs.others.images import SmallImages
 from craftrl.errors import InvalidDataError, require
+from studies.worlds.atari_games import FREEWAY, SEAQUEST, AtariGame
+from studies.worlds.images import SmallImages
 
-gymnasium = require("gymnasium", "worlds")
+gymnasium = require("gymnasium", "studies")
 
 __all__ = ["RandomPhase", "atari_env", "atari_world", "freeway", "seaquest"]
 
@@ -37,7 +37,7 @@ def seaquest(horizon: int = SEAQUEST.horizon, *, seed: int = 0) -> GymWorld:
 
 def atari_world(game: AtariGame, horizon: int | None = None, *, alpha: float = ALPHA, seed: int = 0) -> GymWorld:
     """The world of one game; `seed` draws its two agents' habits."""
-    require("ale_py", "worlds")
+    require("ale_py", "studies")
     H = game.horizon if horizon is None else horizon
     agents = contrasting_habits(game.moves(), H, chances=game.chances, alpha=alpha, seed=seed)
     return GymWorld(partial(atari_env, game), partial(_state, game), game.n_states, range(len(game.actions)), H, agents)
@@ -45,7 +45,7 @@ def atari_world(game: AtariGame, horizon: int | None = None, *, alpha: float = A
 
 def atari_env(game: AtariGame) -> Any:
     """The game as a Gymnasium environment; action i is the i-th of `game.actions`, held for `game.frames` frames."""
-    ale_py = require("ale_py", "worlds")
+    ale_py = require("ale_py", "studies")
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     gymnasium.register_envs(ale_py)
     env = gymnasium.make(

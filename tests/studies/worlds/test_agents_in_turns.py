@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from craftrl import CRAFT, CoordinateOracle
-from craftrl.envs import BitsExBMDP, collect, turn_taking_policies
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import encoder_accuracy
 from craftrl.paper import population_assumptions
+from studies.worlds.turn_taking import turn_taking_policies
 
 
 def mean_accuracy(n_agents: int, total: int) -> float:

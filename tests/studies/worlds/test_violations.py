@@ -6,18 +6,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from craftrl.envs import (
-    AdaptivePolicy,
-    BitsExBMDP,
-    HistoryPolicy,
-    LockExBMDP,
-    MultiMazeExBMDP,
-    collect,
-    turn_taking_policies,
-)
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.envs.collection import Collection
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.envs.violations import (
+from craftrl.errors import InvalidParameterError
+from studies.worlds.lock import LockExBMDP
+from studies.worlds.multimaze import MultiMazeExBMDP
+from studies.worlds.policies import AdaptivePolicy, HistoryPolicy
+from studies.worlds.turn_taking import turn_taking_policies
+from studies.worlds.violations import (
     VIOLATIONS,
     agree_at_steps,
     agree_somewhere,
@@ -28,7 +25,6 @@ from craftrl.envs.violations import (
     corrupt,
     mislabel,
 )
-from craftrl.errors import InvalidParameterError
 
 LOCK = LockExBMDP(horizon=6, n_features=6, seed=1)
 WORLDS = {

@@ -13,7 +13,7 @@ from craftrl.arguments import check_whole
 from craftrl.envs.collection import Collection, check_policies, collect
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.policies import MarkovPolicy
-from craftrl.envs.violations.stream import Seed, stream
+from studies.worlds.violations.stream import Seed, stream
 
 __all__ = ["agree_at_steps", "agree_somewhere", "collect_agreeing", "collect_alike"]
 

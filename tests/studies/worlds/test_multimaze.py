@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from craftrl.envs import MultiMazeExBMDP, collect
-from craftrl.envs.multimaze import CELLS, NEXT_CELL
+from craftrl.envs import collect
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import population_assumptions
+from studies.worlds.multimaze import CELLS, NEXT_CELL, MultiMazeExBMDP
 
 
 def test_four_rooms_and_four_doors() -> None:
