@@ -6,7 +6,7 @@ BASE   := $(VENV)/.ready-base
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: help install test lint reproduce reproduce-full gpu-studies bench bench-disk campaign docs docs-serve figures clean
+.PHONY: help install test test-all lint reproduce reproduce-full gpu-studies bench bench-disk campaign docs docs-serve figures clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -25,14 +25,17 @@ $(READY): $(BASE) constraints.txt
 
 install: $(READY)  ## create .venv with everything for the tests
 
-test: $(READY) lint  ## lint, types, import contract and all tests
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+test: lint  ## rules, types, import contract and the tests that are not slow; four minutes on two cores
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-lint: $(READY)  ## ruff: rules and format
+test-all: lint  ## the same with the slow tests: site, browser, games, campaign, long fits
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m ''
+
+lint: $(READY)  ## ruff, mypy and the import contract
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 reproduce: $(BASE)  ## the paper's table on 12 seeds, beside the paper's numbers; under two minutes
 	$(BIN)/craftrl reproduce table1 --seeds 12 --workers $(WORKERS) --out results/table1
