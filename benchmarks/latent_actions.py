@@ -27,7 +27,7 @@ from measuring import write_rows
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from craftrl.envs.moves import grid_moves
+from craftrl.envs.pixels import grid_moves
 from craftrl.evaluation import count_visits
 from craftrl.planning.latent import LatentActions, accuracy_by_group, agreement, find_latent_actions
 from studies.worlds.lock import LockExBMDP

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 import craftrl
 from craftrl import CRAFT, AssumptionWarning, NeuralOracle, Training
 from craftrl.core.encoders import encode_dataset
+from craftrl.envs.agents import MarkovPolicy
 from craftrl.envs.collection import Collection, collect
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.envs.policies import MarkovPolicy
 from craftrl.estimators.base import ByStep
 from craftrl.evaluation import accuracy, state_accuracies
 from studies.rivals import cut

@@ -14,7 +14,7 @@ import numpy as np
 
 from craftrl import CoordinateOracle, FiniteOracle
 from craftrl.envs import BitsExBMDP, Collection, collect
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.envs.agents import MarkovPolicy
 from studies.loud.world import TabularExBMDP, random_agents
 from studies.worlds.violations import VIOLATIONS
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.envs.agents import MarkovPolicy, tilted
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import MarkovPolicy, tilted
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["TabularExBMDP", "random_agents"]

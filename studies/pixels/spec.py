@@ -23,7 +23,7 @@ class Run:
     n           trajectories per agent
     rates       learning rates that a rival is trained with; none for CRAFT, which takes the default
     cut         what is learned from: "whole" trajectories, "clips" from anywhere, "unequal" lengths
-    style       of the agents' policies, see `craftrl.envs.pixels_policies`
+    style       of the agents' policies, see `PixelsExBMDP.policies`
     """
 
     technique: str

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.envs.gymworld import GymWorld
-from craftrl.envs.habits import contrasting_habits
 from craftrl.errors import InvalidDataError, require
 from studies.worlds.atari_games import FREEWAY, SEAQUEST, AtariGame
+from studies.worlds.habits import contrasting_habits
 from studies.worlds.images import SmallImages
 
 gymnasium = require("gymnasium", "studies")

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.envs.gymworld import GymWorld
-from craftrl.envs.habits import contrasting_habits
 from craftrl.envs.overlay import MovingFigures
 from craftrl.errors import InvalidParameterError, require
+from studies.worlds.habits import contrasting_habits
 from studies.worlds.images import SmallImages
 
 gymnasium = require("gymnasium", "studies")

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_number, check_room_in_memory
-from craftrl.envs.contrast import contrasting_policies
-from craftrl.envs.exbmdp import ExBMDP, Ints
-from craftrl.envs.numbers import check_seed, check_sizes
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.arguments import check_number, check_room_in_memory, check_whole
+from craftrl.envs.agents import MarkovPolicy, contrasting_policies
+from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
 
 __all__ = ["LockExBMDP", "TwoBits"]
 
@@ -49,14 +47,14 @@ class LockExBMDP(ExBMDP):
     """
 
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
-    noise_high = 1
     n_values = 3
 
     def __init__(
         self, horizon: int = 10, n_features: int = 16, n_actions: int = 4, flip: float = 0.1, seed: int = 0
     ) -> None:
-        least = {"horizon": 2, "n_features": 3, "n_actions": 3}
-        check_sizes(least, horizon=horizon, n_features=n_features, n_actions=n_actions)
+        check_whole("horizon", horizon, 2, MOST_STEPS)
+        check_whole("n_features", n_features, 3, 2**31 - 1)
+        check_whole("n_actions", n_actions, 3, 2**31 - 1)
         check_number("flip", flip, "a number from 0 to 1", lambda share: 0 <= share <= 1)
         check_seed(seed)
         check_room_in_memory("The tables of all steps", 8 * horizon * (n_features + n_actions), "take fewer features")
@@ -89,10 +87,6 @@ class LockExBMDP(ExBMDP):
 
     def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[np.uint8]:
         return x_h[:, np.argsort(self.permutation[h - 1])[2:]]
-
-    def noise_marginal(self, h: int) -> NDArray[np.floating]:
-        """Pr(e^i_h = 1) = 1/2 for every bit and step."""
-        return np.full(self.M - 2, 0.5)
 
     def controllable_features(self, h: int) -> tuple[int, int]:
         """Where the two latent bits lie within x_h: (trapped, arm)."""

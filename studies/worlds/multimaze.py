@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.envs.contrast import contrasting_policies
-from craftrl.envs.exbmdp import ExBMDP, Ints
-from craftrl.envs.moves import grid_moves
-from craftrl.envs.numbers import check_seed, check_sizes
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.arguments import check_whole
+from craftrl.envs.agents import MarkovPolicy, contrasting_policies
+from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
+from craftrl.envs.pixels import grid_moves
 
 __all__ = ["CellInMaze", "MultiMazeExBMDP"]
 
@@ -69,11 +68,10 @@ class MultiMazeExBMDP(ExBMDP):
     n_actions = 4
     obs_shape = (3 * SIDE, 3 * SIDE)
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
-    noise_high = len(CELLS) - 1
     n_values = len(CELLS)
 
     def __init__(self, horizon: int = 8, seed: int = 0) -> None:
-        check_sizes({"horizon": 2}, horizon=horizon)
+        check_whole("horizon", horizon, 2, MOST_STEPS)
         check_seed(seed)
         self.H = int(horizon)
         self.order = np.random.default_rng(seed).permutation(9)  # the agent's maze, then the walkers'
@@ -119,10 +117,6 @@ class MultiMazeExBMDP(ExBMDP):
 
     def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[np.int64]:
         return np.stack([CellInMaze(int(maze))(x_h) for maze in self.order[1:]], axis=1)
-
-    def noise_marginal(self, h: int) -> NDArray[np.floating]:
-        """Pr(walker i stands in cell c), shape (8, 68): uniform for ever, as moves and their reverses are."""
-        return np.full((8, len(CELLS)), 1 / len(CELLS))
 
     def encoders(self, h: int) -> list[Callable[[NDArray[Any]], Ints]]:
         """Phi_h for a FiniteOracle with n_values = 68: one encoder for each maze, and at h = 1 the constant one.

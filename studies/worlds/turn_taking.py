@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_whole
-from craftrl.envs.contrast import successor_ranks
+from craftrl.envs.agents import MarkovPolicy, check_contrast, successor_ranks, tilted
 from craftrl.envs.exbmdp import ExBMDP, check_tables
-from craftrl.envs.numbers import check_contrast
-from craftrl.envs.policies import MarkovPolicy, tilted
 
 __all__ = ["turn_taking_policies"]
 

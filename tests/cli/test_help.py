@@ -12,7 +12,6 @@ import pytest
 from command_line import ENVIRONMENT, craftrl
 from craftrl.cli import main
 from craftrl.cli.reproduce import available_studies
-from craftrl.envs import WORLDS
 
 COMMANDS = (
     *("import", "inspect", "collect", "fit", "evaluate", "encode", "render", "actions", "plan", "export", "report"),
@@ -59,7 +58,6 @@ def test_the_help_names_every_world(capsys: pytest.CaptureFixture[str]) -> None:
     main(["collect", "--help"])
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert "bits (the paper's) or pixels" in text
-    assert list(WORLDS) == ["bits", "pixels"]
 
 
 def test_the_usage_of_a_report_says_that_data_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,7 @@ def test_what_the_machine_lacks_is_told(
     def lacking(*given: object, **more: object) -> None:
         raise error
 
-    monkeypatch.setattr("craftrl.envs.make_world", lacking)
+    monkeypatch.setattr("craftrl.envs.BitsExBMDP", lacking)
     assert main([*COLLECT, "--out", str(tmp_path / "x")]) == 2
     assert said in capsys.readouterr().err
 

@@ -75,7 +75,7 @@ REFUSED = [
     (f"{FIT} --store new", "--store is for recordings that are imported; data is a dataset already"),
     (f"{FIT} --oracle classifier --ray local", "--ray is for coordinates, which are counted; leave it out"),
     (f"{FIT} --device nonsense", "device must be 'auto', 'cpu' or 'cuda'; 'nonsense' was given"),
-    ("collect --n 5 --out new", "The world must be one of bits, pixels"),
+    ("collect --n 5 --out new", "An environment must be named by --env or by --world; none was given"),
     ("collect --world chess --n 5 --out new", "must be one of bits, pixels; 'chess'"),
     (f"{COLLECT} --walkers 2", "The world bits takes horizon, n_features and seed; n_walkers was given; leave it out"),
     (f"{COLLECT} --features 2000000000", "must fit into memory; that needs"),

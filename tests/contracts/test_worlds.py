@@ -92,10 +92,6 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "forgets noise": ({"phi_e": lambda self, x_h, h: 1 - BitsExBMDP.phi_e(self, x_h, h)}, "phi_e must recover"),
     "the noise knows": ({"step": remember, "sample_noise": rolled}, "must not depend on states or actions"),
-    "boasts of noise": (
-        {"noise_marginal": lambda self, h: np.clip(BitsExBMDP.noise_marginal(self, h) + 0.2, 0, 1)},
-        r"marginals that noise_marginal\(1\) claims",
-    ),
     "never the same": (
         {"sample_noise": lambda self, n, rng: BitsExBMDP.sample_noise(self, n, np.random.default_rng())},
         "same data twice",
@@ -158,7 +154,7 @@ def test_what_is_wrong_is_told(fault: str, told: str) -> None:
 
 
 def test_states_out_of_range_and_other_things() -> None:
-    with pytest.raises(AssertionError, match=r"integers in 0\.\.1; 2 was read"):
+    with pytest.raises(AssertionError, match=r"integer in 0..1; 2 was read"):
         check_gym_world(GymWorld(Steps, lambda env: env.n + 2, 2, (0, 1), 5))
     with pytest.raises(AssertionError, match="must be a GymWorld; BitsExBMDP is none"):
         check_gym_world(BitsExBMDP(4, 4))  # type: ignore[arg-type]

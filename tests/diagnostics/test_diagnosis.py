@@ -21,7 +21,7 @@ from craftrl import (
 from craftrl.diagnostics import Diagnosis, Finding
 from craftrl.diagnostics.stability import Stability
 from craftrl.diagnostics.tests import StateTests
-from craftrl.envs import BitsExBMDP, Collection, collect, make_world
+from craftrl.envs import BitsExBMDP, Collection, collect
 from craftrl.evaluation import accuracy_by_step
 from studies.worlds.turn_taking import turn_taking_policies
 from studies.worlds.violations import collect_leaky
@@ -104,7 +104,8 @@ def test_without_refits_and_probes_nothing_was_checked() -> None:
 
 def test_probes_alone_give_no_trust() -> None:
     """A wrong model that explains the data it was found from: nothing but other data can speak against it."""
-    world, agents = make_world("bits", horizon=4, n_features=10)
+    world = BitsExBMDP(4, 10)
+    agents = world.paper_policies()
     data = collect(world, agents, 100, seed=1)
     model = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain").fit(data.tau)
     assert accuracy_by_step(model.transform(data.tau), data.truth.states).min() < 0.9

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from craftrl.envs import BitsExBMDP, MarkovPolicy, contrasting_policies, coverage_policy
-from craftrl.envs.contrast import successor_ranks
+from craftrl.envs import BitsExBMDP, MarkovPolicy, contrasting_policies
+from craftrl.envs.agents import coverage_policy, successor_ranks, tilted
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import tilted
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import population_assumptions
 from studies.worlds.lock import LockExBMDP

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from craftrl.envs import BitsExBMDP
-from craftrl.envs.catalogue import WORLDS
-from craftrl.envs.registration import register_worlds
 from craftrl.errors import InvalidParameterError
 from studies.worlds.lock import LockExBMDP
 
 gymnasium = pytest.importorskip("gymnasium")
-WORLD_IDS = [entry.gym_id for entry in WORLDS.values()]
+WORLD_IDS = ["craftrl/Bits-v0", "craftrl/PixelGrid-v0"]
 
 
 @pytest.mark.parametrize("world_id", WORLD_IDS)
@@ -76,11 +74,6 @@ def test_an_unknown_render_mode_is_refused() -> None:
 
     with pytest.raises(InvalidParameterError, match="'human' was given"):
         ExBMDPEnv(BitsExBMDP(2, 4), render_mode="human")
-
-
-def test_registering_twice_does_no_harm() -> None:
-    register_worlds()
-    assert all(world_id in gymnasium.registry for world_id in WORLD_IDS)
 
 
 def test_worlds_work_without_gymnasium() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from craftrl.data import TrajectoryDataset, read_true_states
-from craftrl.envs import GymWorld, collect, contrasting_habits, record
-from craftrl.envs.habits import _visits
+from craftrl.envs import GymWorld, collect, record
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
+from studies.worlds.habits import _visits, contrasting_habits
 from studies.worlds.policies import AdaptivePolicy, HistoryPolicy
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -120,8 +120,6 @@ def test_what_cannot_be_collected_is_refused() -> None:
         collect(WORLD, WORLD.policies(), 2, workers=0)
     with pytest.raises(InvalidParameterError, match=r"H must be .*; 1 was given; an episode has at least two steps"):
         GymWorld(Line, place, 5, (0, 1, 2), 1)
-    with pytest.raises(InvalidParameterError, match="actions must list what `step` is given, one at least"):
-        GymWorld(Line, place, 5, (), 3)
 
 
 def test_observations_that_are_no_arrays_are_refused() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from craftrl.envs.moves import grid_moves
+from craftrl.envs.pixels import grid_moves
 
 
 def literal_moves(cells):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from craftrl.envs.agents import tilted
 from craftrl.envs.exbmdp import reachable_states
-from craftrl.envs.policies import tilted
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.multimaze import MultiMazeExBMDP
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from craftrl.data import DatasetWriter, TrajectoryDataset, read_actions, read_true_states
-from craftrl.envs import collect, make_world, record
+from craftrl.envs import BitsExBMDP, collect, record
 from craftrl.errors import InvalidParameterError
 
-WORLD, POLICIES = make_world("bits", horizon=4, n_features=5)
+WORLD = BitsExBMDP(4, 5)
+POLICIES = WORLD.paper_policies()
 
 
 def test_what_is_on_disk_is_what_was_collected(tmp_path: Path) -> None:

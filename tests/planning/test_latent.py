@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from craftrl.envs.moves import grid_moves
+from craftrl.envs.pixels import grid_moves
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.latent import accuracy_by_group, agreement, ceiling, find_latent_actions
 from studies.worlds.multimaze import CELLS as MAZE

@@ -6,7 +6,19 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-from craftrl.cli.options import Count, Data, Force, Model, Number, Positive, Recordings, World, in_options, opt
+from craftrl.cli.options import (
+    Count,
+    Data,
+    Environment,
+    Force,
+    Model,
+    Number,
+    Positive,
+    Recordings,
+    World,
+    in_options,
+    opt,
+)
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
 if TYPE_CHECKING:
@@ -80,21 +92,26 @@ def collect(
     n: Annotated[Positive, opt("trajectories per agent")],
     out: Annotated[str, opt("the dataset, a new folder")],
     seed: Annotated[Count, opt("of the trajectories")] = 0,
-    workers: Annotated[Positive, opt("processes, for worlds made by others")] = 1,
-    world: World = World(),
+    workers: Annotated[Positive, opt("processes, with --env")] = 1,
+    where: Environment = Environment(),
 ) -> None:
-    """Sample action-free trajectories of several agents in a world.
+    """Sample action-free trajectories of several agents, in a world of this library or in a Gymnasium environment.
 
     Latent states and actions, which no learner may see, lie in files of their own beside the frames. Stopped at any
     point, the same command goes on.
 
+    The environment of --env must have discrete actions. Two agents act in it, each with preferences that are the
+    other's turned round, and episodes have 10 steps unless --horizon says otherwise. Where FUNCTION returns a
+    craftrl.envs.GymWorld instead, the agents, the horizon and the true states are the world's own.
+
     examples:
       craftrl collect --world bits --n 1000 --out data
       craftrl collect --world pixels --size 3 --walkers 2 --horizon 6 --n 2000 --out frames
+      craftrl collect --env my_module:make_env --horizon 12 --n 500 --out frames
     """
     from craftrl.envs import record
 
-    print(f"{record(*world.made(), n, out, seed, workers=workers, progress=True).tau}\nWritten to {out}")
+    print(f"{record(*where.made(), n, out, seed, workers=workers, progress=True).tau}\nWritten to {out}")
 
 
 def evaluate(

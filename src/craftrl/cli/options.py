@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from craftrl.errors import InvalidParameterError
+from craftrl.arguments import shown
+from craftrl.errors import CraftError, InvalidParameterError, require
 
 if TYPE_CHECKING:
     from craftrl.envs import MarkovPolicy
@@ -20,6 +26,7 @@ __all__ = [
     "Bound",
     "Count",
     "Data",
+    "Environment",
     "Force",
     "Model",
     "Number",
@@ -121,24 +128,133 @@ class Recordings:
 @Parameter(name="*", group="World")
 @dataclass(frozen=True)
 class World:
-    """A world of the catalogue, and what it is made with."""
+    """A world of this library, and what it is made with."""
 
-    world: Annotated[
-        str | None,
-        opt("bits (the paper's) or pixels"),
-    ] = None
+    world: Annotated[str | None, opt("bits (the paper's) or pixels")] = None
     horizon: Annotated[Positive | None, opt("steps per trajectory")] = None
     n_features: Annotated[Positive | None, opt("bits: observed bits", name="--features")] = None
     size: Annotated[Positive | None, opt("pixels: cells per side")] = None
     n_walkers: Annotated[Count | None, opt("pixels: distractors", name="--walkers")] = None
-    world_seed: Annotated[Count, opt("of the world itself")] = 0
+    world_seed: Annotated[Count, opt("of the world itself, or of the habits of agents in an environment")] = 0
 
     def given(self) -> dict[str, int]:
-        """The options that were given, as `make_world` calls them."""
-        return {name: value for name, value in vars(self).items() if value is not None and "world" not in name}
+        """The options that were given, as the classes of the worlds call them."""
+        options = ("horizon", "n_features", "size", "n_walkers")
+        return {name: getattr(self, name) for name in options if getattr(self, name) is not None}
 
     def made(self) -> tuple[Any, tuple[MarkovPolicy, ...]]:
         """The world and its agents."""
-        from craftrl.envs import make_world
+        from craftrl import envs
 
-        return make_world(self.world or "", seed=self.world_seed, **self.given())
+        known = {
+            "bits": (envs.BitsExBMDP, "paper_policies", ("horizon", "n_features")),
+            "pixels": (envs.PixelsExBMDP, "policies", ("horizon", "size", "n_walkers")),
+        }
+        refuse((self.world not in known, f"The world must be one of {', '.join(known)}; {self.world!r} was given."))
+        kind, agents, takes = known[self.world or ""]
+        for name in self.given():
+            sentence = f"The world {self.world} takes {', '.join(takes)} and seed; {name} was given; leave it out or "
+            refuse((name not in takes, f"{sentence}choose another world."))
+        world = kind(**self.given(), seed=self.world_seed)
+        return world, getattr(world, agents)()
+
+
+@Parameter(name="*", group="World")
+@dataclass(frozen=True)
+class Environment(World):
+    """A world of this library or a Gymnasium environment, and what it is made with."""
+
+    env: Annotated[
+        str | None,
+        opt("instead of a world: an id of Gymnasium's, or MODULE:FUNCTION; MODULE may lie in this folder"),
+    ] = None
+    env_arg: Annotated[tuple[str, ...], opt("what it is made with, NAME=VALUE such as size=3; repeat it")] = ()
+
+    def made(self) -> tuple[Any, tuple[MarkovPolicy, ...]]:
+        """What `collect` takes: the world, or the environment as one, and its agents."""
+        make = self._maker()
+        if make is None:
+            return super().made()
+        from craftrl.envs import GymWorld
+
+        world, given = make(), self.given()
+        refuse(*_strange(given, {"horizon"}))
+        if not isinstance(world, GymWorld):
+            world.close()
+            world = GymWorld(make, H=given.get("horizon", 10))
+        longer = given.get("horizon", world.H) != world.H
+        refuse((longer, f"Episodes of {self.env} have {world.H} steps; leave --horizon out."))
+        return world, world.policies(seed=self.world_seed)
+
+    def environment(self) -> Any:
+        """A Gymnasium environment, to act in."""
+        make = self._maker()
+        require("gymnasium", "envs")
+        from craftrl.envs import ExBMDP, GymWorld
+        from craftrl.envs.gym import ExBMDPEnv, NumberedActions
+
+        if make is not None:
+            refuse(*_strange(self.given(), set()))
+        found = super().made()[0] if make is None else make()
+        if isinstance(found, ExBMDP):
+            return ExBMDPEnv(found)
+        return NumberedActions(found) if isinstance(found, GymWorld) else found
+
+    def _maker(self) -> Callable[[], Any] | None:
+        """What makes the environment that --env names; None where --world names a world."""
+        which = "none" if self.env is None else "both"
+        refuse(
+            (
+                (self.env is None) == (self.world is None),
+                f"An environment must be named by --env or by --world; {which} was given.",
+            ),
+            (
+                self.env is None and self.env_arg,
+                "--env-arg goes with --env; give --size and so on with --world, as to craftrl collect.",
+            ),
+        )
+        if self.env is None:
+            return None
+        gymnasium = require("gymnasium", "envs")
+        parameters: dict[str, Any] = {}
+        for text in self.env_arg:
+            key, equals, parameters[key] = text.partition("=")
+            refuse((not equals or not key.isidentifier(), f"--env-arg must be NAME=VALUE; {text!r} was given."))
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):  # else it is text
+                parameters[key] = ast.literal_eval(parameters[key])
+        return partial(_make, gymnasium.make, self.env, parameters)
+
+
+def _make(make_id: Callable[..., Any], name: str, parameters: dict[str, Any]) -> Any:
+    """The environment or `GymWorld` that a name of --env stands for."""
+    from craftrl.envs import GymWorld
+
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    module, _, function = name.partition(":")
+    try:
+        make = getattr(import_module(module), function, None) if function.isidentifier() else None
+        found = make(**parameters) if callable(make) else make_id(name, **parameters)
+    except CraftError:
+        raise
+    except Exception as error:  # an environment of others may fail at anything
+        text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
+        raise InvalidParameterError(
+            f"--env must be an id that Gymnasium knows, or MODULE:FUNCTION, that makes an environment; {name} does not "
+            f"({text}); check the name and --env-arg, and put the package that registers an id before a colon."
+        ) from error
+    can = all(callable(getattr(found, method, None)) for method in ("reset", "step", "close"))
+    refuse(
+        (
+            not (isinstance(found, GymWorld) or can),
+            f"--env must name what makes a Gymnasium environment, or a craftrl.envs.GymWorld; {name} gives "
+            f"{shown(found)}; have the function return one.",
+        )
+    )
+    return found
+
+
+def _strange(given: dict[str, int], known: set[str]) -> list[tuple[object, str]]:
+    """A case for `refuse` of every option of a world that an environment does not take."""
+    sentence = "Options of a world go with --world; with --env write --env-arg"
+    return [(True, f"{sentence} {name}={value}.") for name, value in given.items() if name not in known]

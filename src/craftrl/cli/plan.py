@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-import os
 import re
-import sys
 import warnings
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from craftrl.arguments import check_source, check_whole, is_whole
-from craftrl.cli.options import Count, Data, Force, Model, Positive, World, opt, refuse
-from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, InvalidParameterError, require
+from craftrl.cli.options import Count, Data, Environment, Force, Model, Positive, opt, refuse
+from craftrl.errors import AssumptionWarning, InvalidDataError, require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,9 +51,7 @@ def plan(
     dry_run: Annotated[bool, opt("plan only, without an environment")] = False,
     out: Annotated[str | None, opt("the episodes as NAME.gif, NAME.mp4 or NAME.mkv")] = None,
     force: Force = False,
-    env: Annotated[str | None, opt("an id of Gymnasium's, or MODULE:FUNCTION; MODULE may lie in this folder")] = None,
-    env_arg: Annotated[tuple[str, ...], opt("what it is made with, NAME=VALUE such as size=3; repeat it")] = (),
-    world: World = World(),
+    where: Environment = Environment(),
 ) -> None:
     """Reach a goal: which action makes which move, a plan, and a video of it.
 
@@ -96,7 +90,7 @@ def plan(
     if out is not None:
         check_video(out)
         check_new(out, "video", force)
-    environment = None if dry_run else _environment(env, env_arg, world)
+    environment = None if dry_run else where.environment()
     learned, tau = load(model), TrajectoryDataset.open(data)
     n = None if environment is None else _n_actions(environment, learned.obs_shape_)
     refuse((n and len(names) > n, f"--action-names must name the environment's {n} actions; {len(names)} were given."))
@@ -221,51 +215,6 @@ def _goal(text: str, shape: tuple[int, ...]) -> str | NDArray[Any] | tuple[int, 
     wanted = f"The goal must be an observation of shape {shape}, as the model was fitted to"
     refuse((x.shape != shape, f"{wanted}; {path} has {x.shape}; cut and scale it as the data was."))
     return (int(step[1]), x) if step else x
-
-
-def _environment(name: str | None, given: Sequence[str], world: World) -> Any:
-    """The environment that the options name: --env with --env-arg, or --world with its own."""
-    which, others = "none" if name is None else "both", world.given()
-    option, value = next(iter(others.items()), ("", ""))
-    refuse(
-        (
-            (name is None) == (world.world is None),
-            f"An environment must be named by --env or by --world; {which} was given; --dry-run plans without one.",
-        ),
-        (
-            name is None and given,
-            "--env-arg goes with --env; give --size and so on with --world, as to craftrl collect.",
-        ),
-        (name and others, f"Options of a world go with --world; with --env write --env-arg {option}={value}."),
-    )
-    gymnasium = require("gymnasium", "envs")
-    if name is None:
-        from craftrl.envs import ExBMDP
-        from craftrl.envs.gym import ExBMDPEnv, NumberedActions
-
-        made, _ = world.made()
-        return ExBMDPEnv(made) if isinstance(made, ExBMDP) else NumberedActions(made)
-    parameters: dict[str, Any] = {}
-    for text in given:
-        key, equals, parameters[key] = text.partition("=")
-        refuse((not equals or not key.isidentifier(), f"--env-arg must be NAME=VALUE; {text!r} was given."))
-        try:
-            parameters[key] = ast.literal_eval(parameters[key])
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue  # it is text
-    sys.path.insert(0, os.getcwd())
-    module, _, function = name.partition(":")
-    try:
-        make = getattr(import_module(module), function, None) if function.isidentifier() else None
-        return make(**parameters) if callable(make) else gymnasium.make(name, **parameters)
-    except CraftError:
-        raise
-    except Exception as error:  # an environment of others may fail at anything
-        text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
-        raise InvalidParameterError(
-            f"--env must be an id that Gymnasium knows, or MODULE:FUNCTION, that makes an environment; {name} does not "
-            f"({text}); check the name and --env-arg, and put the package that registers an id before a colon."
-        ) from error
 
 
 def _n_actions(env: Any, shape: tuple[int, ...]) -> int:

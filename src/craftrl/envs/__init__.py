@@ -1,25 +1,20 @@
-"""Worlds: the paper's Ex-BMDPs and any Gymnasium environment, with policies, collection and a Gymnasium shell.
+"""Worlds: the paper's Ex-BMDPs and any Gymnasium environment, with agents and collection.
 
-Importing this package makes the worlds known to Gymnasium, where that is installed, as `craftrl/Bits-v0` and so
-on; the shell itself, `craftrl.envs.gym.ExBMDPEnv`, is imported when it is first used.
+Where Gymnasium is installed, importing this package makes `craftrl/Bits-v0` and `craftrl/PixelGrid-v0` known to it.
+`craftrl.envs.gym.ExBMDPEnv` makes any Ex-BMDP a Gymnasium environment, `craftrl.envs.overlay.MovingFigures` draws
+distractors over images.
 """
 
+from contextlib import suppress
+
+from craftrl.envs.agents import MarkovPolicy, Policy, contrasting_policies
 from craftrl.envs.bits import BitsExBMDP
-from craftrl.envs.catalogue import WORLDS, make_world
-from craftrl.envs.collection import Collection, GroundTruth, collect
-from craftrl.envs.contrast import contrasting_policies, coverage_policy
+from craftrl.envs.collection import Collection, GroundTruth, collect, record
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
-from craftrl.envs.habits import contrasting_habits
 from craftrl.envs.pixels import PixelsExBMDP
-from craftrl.envs.policies import MarkovPolicy, Policy
-from craftrl.envs.recording import record
-from craftrl.envs.registration import register_worlds
-
-register_worlds()
 
 __all__ = [
-    "WORLDS",
     "BitsExBMDP",
     "Collection",
     "ExBMDP",
@@ -29,10 +24,13 @@ __all__ = [
     "PixelsExBMDP",
     "Policy",
     "collect",
-    "contrasting_habits",
     "contrasting_policies",
-    "coverage_policy",
-    "make_world",
     "record",
-    "register_worlds",
 ]
+
+with suppress(ImportError):
+    from gymnasium.envs.registration import register, registry
+
+    for _id, _maker in (("craftrl/Bits-v0", "make_bits"), ("craftrl/PixelGrid-v0", "make_pixels")):
+        if _id not in registry:
+            register(_id, entry_point=f"craftrl.envs.gym:{_maker}")

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_number, check_room_in_memory
-from craftrl.envs.exbmdp import ExBMDP, Ints
-from craftrl.envs.numbers import check_seed, check_sizes
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.arguments import check_flag, check_number, check_room_in_memory, check_whole
+from craftrl.envs.agents import MarkovPolicy
+from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
 
 __all__ = ["BitsExBMDP"]
 
@@ -37,10 +36,10 @@ class BitsExBMDP(ExBMDP):
 
     n_actions = 2
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
-    noise_high = 1
 
     def __init__(self, horizon: int = 30, n_features: int = 128, seed: int = 0, *, entangled: bool = True) -> None:
-        check_sizes({"horizon": 2, "n_features": 2}, horizon=horizon, n_features=n_features)
+        check_whole("horizon", horizon, 2, MOST_STEPS)
+        check_whole("n_features", n_features, 2, 2**31 - 1)
         check_seed(seed)
         check_flag("entangled", entangled)
         check_room_in_memory("The permutations of all steps", 8 * horizon * n_features, "lower n_features")

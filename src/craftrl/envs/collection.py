@@ -5,38 +5,41 @@ Paper: Sections 2.3, 2.4
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_flag, check_kind, check_whole, is_whole, shown
+from craftrl.arguments import (
+    check_flag,
+    check_kind,
+    check_room_in_memory,
+    check_target,
+    check_whole,
+    is_url,
+    is_whole,
+    shown,
+)
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.gymworld import GymWorld
-from craftrl.envs.numbers import check_recording, check_seed
-from craftrl.envs.policies import Policy, sample_actions
-from craftrl.envs.stepping import step_episodes
+from craftrl.data.files import check_writable
+from craftrl.data.store import DatasetWriter, is_dataset
+from craftrl.envs.agents import Policy, check_policies, choose_actions
+from craftrl.envs.exbmdp import ExBMDP, Ints, check_seed
+from craftrl.envs.gymworld import GymWorld, play_episodes
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 
-Ints = NDArray[np.integer]
 LatentPaths = tuple[Ints, Ints]  # states (n, H) and actions (n, H-1)
 Transition = Callable[[int, Ints, Ints, Ints], tuple[Ints, Ints]]  # h, episode, s_h, a_h -> a_h, s_{h+1}
 NoisePath = Callable[[ExBMDP, int, np.random.Generator], Iterator[NDArray[Any]]]  # e_1..e_H of so many trajectories
 
 __all__ = [
-    "Collection",
-    "GroundTruth",
-    "check_policies",
-    "collect",
-    "episodes_per_agent",
-    "observe",
-    "sample_latent_paths",
-    "sample_noise_path",
-    "sample_observations",
+    *("Collection", "GroundTruth", "collect", "episodes_per_agent", "observe", "record"),
+    *("sample_latent_paths", "sample_noise_path", "sample_observations"),
 ]
 MOST_EPISODES = 10**9
 MOST_WORKERS = 1024
@@ -44,7 +47,8 @@ MOST_WORKERS = 1024
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """What the learner never sees: latent states (n, H) and actions (n, H-1), rows as in the dataset."""
+    """What the learner never sees: latent states (n, H) and actions (n, H-1), rows as in the dataset; -1 where unknown
+    and where an episode is over."""
 
     states: Ints
     actions: Ints
@@ -76,48 +80,60 @@ def collect(
 
     Paper: Equation 1 (the noise-free policy property)
     """
-    _check(world, policies, seed, workers, progress)
-    counts = episodes_per_agent(n, len(policies))
-    if isinstance(world, GymWorld):
-        return _stepped(world, policies, counts, seed, workers, progress)
-    check_recording(sum(counts), world.H, world.obs_shape, world.obs_dtype)
-    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
-    paths = [sample_latent_paths(world, policy, m, latent_rng) for policy, m in zip(policies, counts)]
-    return observe(world, paths, noise_rng)
-
-
-def _check(world: Any, policies: Any, seed: Any, workers: Any, progress: Any) -> None:
     check_kind("world", world, (ExBMDP, GymWorld), "a world, such as BitsExBMDP() or a GymWorld")
     check_policies(policies)
     check_seed(seed)
     check_whole("workers", workers, 1, MOST_WORKERS)
     check_flag("progress", progress)
+    counts = episodes_per_agent(n, len(policies))
+    if isinstance(world, GymWorld):
+        x, lengths, states, actions = play_episodes(world, policies, counts, seed, workers, progress)
+        starts = len(np.unique(states[:, 0]))
+        if starts > 1:
+            warnings.warn(
+                f"Every episode should start in one true state, as CRAFT assumes; these start in {starts}; fix the "
+                "start in `make`, or expect poor results.",
+                AssumptionWarning,
+                stacklevel=2,
+            )
+        tau = TrajectoryDataset.from_arrays(np.split(x, np.cumsum(counts)[:-1]), lengths)
+        return Collection(tau, GroundTruth(states, actions))
+    needed = sum(counts) * world.H * prod(world.obs_shape) * np.dtype(world.obs_dtype).itemsize
+    check_room_in_memory(f"{sum(counts)} trajectories", needed, "collect fewer, or shorter ones")
+    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
+    paths = [sample_latent_paths(world, policy, m, latent_rng) for policy, m in zip(policies, counts)]
+    return observe(world, paths, noise_rng)
 
 
-def check_policies(policies: Any, kind: type[Policy] = Policy) -> None:
-    """A list with the policy of each agent, all of this kind."""
-    listed = isinstance(policies, (list, tuple)) and len(policies) > 0
-    if not listed or not all(isinstance(policy, kind) for policy in policies):
-        what = "policy" if kind is Policy else kind.__name__
-        raise InvalidParameterError(
-            f"policies must be a list with the {what} of each agent; {shown(policies)} was given."
-        )
-
-
-def _stepped(
-    world: GymWorld, policies: Sequence[Policy], counts: list[int], seed: Any, workers: int, progress: bool
+def record(
+    world: ExBMDP | GymWorld,
+    policies: Sequence[Policy],
+    n: int | Sequence[int],
+    path: str | os.PathLike[str],
+    seed: int | None = None,
+    *,
+    workers: int = 1,
+    progress: bool = False,
 ) -> Collection:
-    episodes = step_episodes(world, policies, counts, seed, workers, progress)
-    starts = np.unique(episodes.states[:, 0])
-    if len(starts) > 1:
-        warnings.warn(
-            f"Every episode should start in one true state, as CRAFT assumes; these start in {len(starts)}; fix the "
-            "start in `make`, or expect poor results.",
-            AssumptionWarning,
-            stacklevel=3,
-        )
-    tau = TrajectoryDataset.from_arrays(np.split(episodes.x, np.cumsum(counts)[:-1]), episodes.lengths)
-    return Collection(tau, GroundTruth(episodes.states, episodes.actions))
+    """`collect`, and write a dataset to `path`, true states and actions beside the frames, where no learner looks.
+
+    Nothing is overwritten. If it was interrupted, the same call writes what is missing.
+    """
+    if not is_url(path):
+        check_writable(check_target("The dataset", path).parent)
+    if is_dataset(path) and "collected" not in TrajectoryDataset.open(path).notes:
+        raise InvalidParameterError(f"{os.fspath(path)} exists already; remove it, or choose another name.")
+    collection = collect(world, policies, n, seed, workers=workers, progress=progress)
+    tau, truth = collection.tau, collection.truth
+    known = bool((truth.states[:, 0] >= 0).all())
+    with DatasetWriter(path, run=f"collect {tau.digest()}", notes={"collected": True}) as writer:
+        for i in range(tau.n):
+            length = int(tau.lengths[i])
+            actions, states = truth.actions[i, : length - 1], truth.states[i, :length] if known else None
+            writer.append(
+                tau.names[tau.agent[i]], tau.episode(i), source="collect", start=i, actions=actions, states=states
+            )
+    return collection
 
 
 def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
@@ -169,7 +185,8 @@ def sample_latent_paths(
         episode = np.arange(rows.start, rows.stop)
         for h in range(1, world.H):
             s_h = states[rows, h - 1]
-            a_h = sample_actions(_probabilities(policy, states[rows, :h], episode, world.n_actions), rng)
+            p = _probabilities(policy, states[rows, :h], episode, world.n_actions)
+            a_h = choose_actions(p, rng.random(len(p)))
             if transition is None:
                 actions[rows, h - 1], states[rows, h] = a_h, world.step(s_h, a_h, h)
             else:

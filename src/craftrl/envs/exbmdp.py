@@ -6,27 +6,27 @@ Paper: Section 2.2
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind
-from craftrl.envs.questions import check_questions, checked
+from craftrl.arguments import check_kind, check_whole, shown
+from craftrl.errors import InvalidParameterError
 
 Ints = NDArray[np.integer]
 
-__all__ = ["ExBMDP", "check_tables", "reachable_states"]
+__all__ = ["MOST_STEPS", "ExBMDP", "check_seed", "check_tables", "reachable_states"]
+
+MOST_STEPS = 10**6
 
 
 class ExBMDP(ABC):
     """M = <H, A, X, S*, E, Q, T, T^e, s*_1, P^e_1>, every part vectorised over n trajectories.
 
-    Latent states at h are the integers 0..n_states(h)-1; s*_1 = 0 is the only one at h = 1. A subclass gives
-    the latent dynamics as tables, the exogenous chain as a sampler, the emission and its two inverses. It
-    keeps no episode: the Gymnasium shell and `collect` do. What its methods are given is checked before they are
-    called (`craftrl.envs.questions`).
+    Latent states at h are the integers 0..n_states(h)-1; s*_1 = 0 is the only one at h = 1. A subclass gives six
+    methods: the latent dynamics as tables, the exogenous chain as a sampler, the emission and its two inverses. It
+    keeps no episode: `collect` and the Gymnasium environment do. `craftrl.testing.check_world` tests a world.
 
     Paper: Section 2.2
     """
@@ -36,15 +36,6 @@ class ExBMDP(ABC):
     obs_shape: tuple[int, ...]
     obs_dtype: np.dtype[Any]
     obs_high: float = 1.0  # observations lie in [0, obs_high]
-    noise_high: Any = None  # entries of e_h are integers in 0..noise_high, a number or one for each; None: not known
-
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
-        check_questions(cls)
-
-    @abstractmethod
-    def n_states(self, h: int) -> int:
-        """|S*_h|."""
 
     @abstractmethod
     def T(self, h: int) -> Ints:
@@ -70,20 +61,10 @@ class ExBMDP(ABC):
     def phi_e(self, x_h: NDArray[Any], h: int) -> NDArray[Any]:
         """phi^e_h(x_h) = e_h: the other inverse, shape (n, ...)."""
 
-    @abstractmethod
-    def noise_marginal(self, h: int) -> NDArray[np.floating]:
-        """P^e_h, one entry of e_h at a time.
+    def n_states(self, h: int) -> int:
+        """|S*_h|: as many as T_{h+1} has rows, and at H as many as T_H leads to."""
+        return len(self.T(h)) if h < self.H else int(self.T(h - 1).max()) + 1
 
-        Of the shape of one e_h where its entries are bits: Pr(entry = 1). With one more axis where they take
-        more values: Pr(entry = v) at index v. A world whose noise has further entries may leave the last out.
-        """
-
-    @cached_property
-    def noise_shape(self) -> tuple[int, ...]:
-        """The shape of one e_h."""
-        return tuple(np.shape(self.sample_noise(1, np.random.default_rng(0))))[1:]
-
-    @checked
     def step(self, s_h: Ints, a_h: Ints, h: int) -> Ints:
         """s*_{h+1} = T_{h+1}(s*_h, a_h)."""
         return self.T(h)[s_h, a_h]
@@ -103,11 +84,15 @@ class ExBMDP(ABC):
             reached = table.any(axis=0)
         return tables
 
-    @checked
     def render(self, x_h: NDArray[Any]) -> NDArray[np.uint8]:
         """One observation as an RGB image (rows, columns, 3): as it is, or its values in grey."""
         grey = np.atleast_2d(x_h * (255 / self.obs_high)).astype(np.uint8)
         return grey if grey.ndim == 3 and grey.shape[-1] == 3 else np.repeat(grey[..., None], 3, axis=-1)
+
+
+def reachable_states(world: ExBMDP) -> list[NDArray[np.bool_]]:
+    """For each h (entry h-1), which latent states some action sequence reaches from s*_1 = 0."""
+    return [np.arange(world.n_states(1)) == 0, *(table.any(axis=0) for table in world.reachable_pairs())]
 
 
 def check_tables(world: Any) -> None:
@@ -115,6 +100,12 @@ def check_tables(world: Any) -> None:
     check_kind("world", world, ExBMDP, "a world whose dynamics are tables, such as BitsExBMDP()")
 
 
-def reachable_states(world: ExBMDP) -> list[NDArray[np.bool_]]:
-    """For each h (entry h-1), which latent states some action sequence reaches from s*_1 = 0."""
-    return [np.arange(world.n_states(1)) == 0, *(table.any(axis=0) for table in world.reachable_pairs())]
+def check_seed(seed: Any) -> None:
+    """What NumPy's generators begin with: a whole number, a generator, or None for another result every time."""
+    if seed is not None and not isinstance(seed, (np.random.Generator, np.random.SeedSequence)):
+        try:
+            check_whole("seed", seed)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(
+                f"seed must be an integer of at least 0, a numpy Generator or None; {shown(seed)} was given."
+            ) from error

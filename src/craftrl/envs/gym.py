@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_choice, check_kind, check_whole
-from craftrl.envs.catalogue import class_at
+from craftrl.envs.bits import BitsExBMDP
 from craftrl.envs.exbmdp import ExBMDP, Ints, check_tables
 from craftrl.envs.gymworld import GymWorld
+from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.errors import require
 
 gymnasium = require("gymnasium", "envs")
 
-__all__ = ["ExBMDPEnv", "NumberedActions", "make_env"]
+__all__ = ["ExBMDPEnv", "NumberedActions", "make_bits", "make_pixels"]
 
 
 class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
@@ -98,9 +99,14 @@ class NumberedActions(gymnasium.Wrapper):  # type: ignore[name-defined]
         return x, reward, terminated, truncated or self.h >= self.world.H, info
 
 
-def make_env(world: str, render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
-    """The entry point of every registered id: `world` is "module:class", `parameters` go to the class."""
-    return ExBMDPEnv(class_at(world)(**parameters), render_mode)
+def make_bits(render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
+    """craftrl/Bits-v0; `parameters` go to `BitsExBMDP`."""
+    return ExBMDPEnv(BitsExBMDP(**parameters), render_mode)
+
+
+def make_pixels(render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
+    """craftrl/PixelGrid-v0; `parameters` go to `PixelsExBMDP`."""
+    return ExBMDPEnv(PixelsExBMDP(**parameters), render_mode)
 
 
 def _seed(seed: Any) -> int | None:

@@ -1,23 +1,42 @@
-"""Worlds that are Gymnasium environments: no tables, only an environment to step and a way to read its true state.
+"""Any Gymnasium environment as a world: no tables, only an environment to step, and perhaps a way to read its state.
 
-This module needs no Gymnasium: it asks of an environment only what every Gymnasium environment has.
+Everything random is drawn before the first step: a seed for the environment of each episode, and one number in [0, 1)
+for each action. So an episode is the same whichever process runs it, and what happens by itself in the environment
+knows nothing of the agents' chances. This module imports no Gymnasium: it asks of an environment only what every
+Gymnasium environment has.
+
+Paper: Equation 1 (the noise-free policy property)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from math import prod
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
-from craftrl.arguments import check_function, check_method, check_whole, shown
-from craftrl.envs.policies import MarkovPolicy
-from craftrl.errors import InvalidParameterError
+from craftrl.arguments import (
+    check_function,
+    check_method,
+    check_room_in_memory,
+    check_whole,
+    is_whole,
+    shown,
+)
+from craftrl.envs.agents import MarkovPolicy, Policy, check_contrast, choose_actions, tilted
+from craftrl.envs.exbmdp import MOST_STEPS, Ints, check_seed
+from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
+from craftrl.progress import progress_bar
 
-__all__ = ["GymWorld"]
+__all__ = ["GymWorld", "play_episodes"]
 
-MOST_STEPS = 10**6
+BLOCKS_PER_WORKER = 8  # few enough that making environments costs little, many enough to share the work
+MAX_SEED = 2**31  # environments take seeds below this
 
 
 @dataclass(frozen=True)
@@ -27,9 +46,10 @@ class GymWorld:
     make      makes the environment; its observations must be arrays of one shape, and what happens in an episode must
               depend on the seed that `reset` gets and on the actions alone, not on earlier episodes
     state     reads the true state from the environment: an integer in 0..n_states-1. It is ground truth, kept for
-              scoring and for the agents' choices, and goes into no observation
+              scoring and for the agents' choices, and goes into no observation. None: it is not known
     n_states  how many true states there are
-    actions   what `step` is given for each action: action a of an agent is `actions[a]`
+    actions   what `step` is given for each action: action a of an agent is `actions[a]`. Left out: all the discrete
+              actions of the environment
     H         observations per episode
     agents    agents that come with the world, if any; `collect` takes any others as well
 
@@ -40,23 +60,24 @@ class GymWorld:
     """
 
     make: Callable[[], Any]
-    state: Callable[[Any], int]
-    n_states: int
-    actions: Sequence[Any]
-    H: int
+    state: Callable[[Any], int] | None = None
+    n_states: int = 1
+    actions: Sequence[Any] = ()
+    H: int = 10
     agents: tuple[MarkovPolicy, ...] = ()
 
     def __post_init__(self) -> None:
         if not callable(self.make):  # which a class of environments is as well
             raise InvalidParameterError(f"make must make the environment when called; {shown(self.make)} was given.")
-        check_function("state", self.state, "a function that reads the true state from the environment")
+        if self.state is not None:
+            check_function("state", self.state, "a function that reads the true state from the environment")
         check_whole("H", self.H, 2, MOST_STEPS, "an episode has at least two steps")
         check_whole("n_states", self.n_states, 1)
         listed = isinstance(self.actions, Sequence) or (isinstance(self.actions, np.ndarray) and self.actions.ndim > 0)
-        if isinstance(self.actions, (str, bytes)) or not listed or not len(self.actions):
-            raise InvalidParameterError(
-                f"actions must list what `step` is given, one at least; {shown(self.actions)} was given."
-            )
+        if isinstance(self.actions, (str, bytes)) or not listed:
+            raise InvalidParameterError(f"actions must list what `step` is given; {shown(self.actions)} was given.")
+        if not len(self.actions):
+            object.__setattr__(self, "actions", self._all_actions())
         if not isinstance(self.agents, (list, tuple)) or not all(isinstance(p, MarkovPolicy) for p in self.agents):
             raise InvalidParameterError(f"agents must be a list of Markov policies; {shown(self.agents)} was given.")
 
@@ -71,6 +92,163 @@ class GymWorld:
         """|A|."""
         return len(self.actions)
 
-    def policies(self) -> tuple[MarkovPolicy, ...]:
-        """The agents that come with the world."""
-        return self.agents
+    def policies(self, alpha: float = 1.0, seed: int = 0) -> tuple[MarkovPolicy, ...]:
+        """The agents that come with the world; where none do, two with opposite preferences.
+
+        In every state, or at all times where states are not known, these two rank the actions in an order drawn from
+        `seed`, one from the first to the last and the other from the last to the first: their log-odds of
+        neighbouring actions are `alpha` apart.
+        """
+        if self.agents:
+            return self.agents
+        check_contrast(alpha)
+        check_seed(seed)
+        n = self.n_actions
+        ranks = np.tile(np.arange(n) - (n - 1) / 2, (self.n_states, 1))
+        ranks = np.random.default_rng(seed).permuted(ranks, axis=1)
+        tables = (tilted(np.ones(n), sign * alpha / 2 * ranks) for sign in (1, -1))
+        return tuple(MarkovPolicy([table] * (self.H - 1)) for table in tables)
+
+    def _all_actions(self) -> range:
+        env = self.made()
+        space = getattr(env, "action_space", None)
+        env.close()
+        n, start = getattr(space, "n", None), getattr(space, "start", 0)
+        if not is_whole(n) or not is_whole(start):  # the n of a MultiBinary may be a shape
+            raise InvalidParameterError(
+                f"The environment must have discrete actions; its actions are {space}; wrap it so, or list some of "
+                "them as `actions`."
+            )
+        return range(int(start), int(start) + int(n or 0))
+
+    def true_state(self, env: Any) -> int:
+        """The true state of this moment; 0 where it is not known."""
+        s = 0 if self.state is None else self.state(env)
+        if not (is_whole(s) and 0 <= s < self.n_states):
+            raise InvalidDataError(
+                f"The true state must be an integer in 0..{self.n_states - 1}; {shown(s)} was read; check `state` and "
+                "`n_states`."
+            )
+        return int(s)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What was drawn for some episodes: whose they are, which of the agent's, and all that is random in them."""
+
+    agent: Ints  # (n,)
+    episode: Ints  # (n,)
+    env_seed: Ints  # (n,)
+    u: NDArray[np.float64]  # (n, H-1), uniform on [0, 1): chooses the actions
+
+    def part(self, start: int, stop: int) -> Draws:
+        rows = slice(start, stop)
+        return Draws(self.agent[rows], self.episode[rows], self.env_seed[rows], self.u[rows])
+
+
+Episodes = tuple[NDArray[Any], Ints, Ints, Ints]  # observations (n, H, *obs), lengths (n,), states and actions
+
+
+def play_episodes(
+    world: GymWorld, policies: Sequence[Policy], counts: Sequence[int], seed: Any, workers: int, progress: bool
+) -> Episodes:
+    """counts[k] episodes of each policy k, grouped by agent.
+
+    Past the end of an episode observations are 0, states and actions -1; states are -1 where they are not known.
+    """
+    if any(policy.batch for policy in policies):
+        raise InvalidParameterError(
+            "Agents of a GymWorld may not learn from their earlier episodes, which may run in other processes; one "
+            "with a batch was given; use another policy."
+        )
+    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
+    n, agent = sum(counts), np.repeat(np.arange(len(counts)), counts)
+    env_seed, u = noise_rng.integers(MAX_SEED, size=n), latent_rng.random((n, world.H - 1))
+    draws = Draws(agent, np.concatenate([np.arange(m) for m in counts]), env_seed, u)
+    with progress_bar(total=n, desc="collect", unit="episode") if progress else nullcontext() as bar:
+        count: Callable[[int], Any] = bar.update if bar is not None else lambda done: None
+        if workers == 1:
+            env = world.made()
+            try:
+                return _play(world, policies, env, draws, count)
+            finally:
+                env.close()
+        from joblib import Parallel, delayed, parallel_config
+
+        size = -(-n // (workers * BLOCKS_PER_WORKER))
+        blocks, run, found = [draws.part(start, start + size) for start in range(0, n, size)], uuid4().hex, []
+        with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20):
+            parallel = Parallel(return_as="generator", batch_size=1)
+            for episodes in parallel(delayed(_play_in_worker)(run, world, policies, block) for block in blocks):
+                count(len(episodes[0]))
+                found.append(episodes)
+        x, lengths, states, actions = map(np.concatenate, zip(*found))
+        return x, lengths, states, actions
+
+
+_env_of_run: dict[str, Any] = {}  # in a worker process: the environment of the run it is working for
+
+
+def _play_in_worker(run: str, world: GymWorld, policies: Sequence[Policy], draws: Draws) -> Episodes:
+    """One block; the environment is made for the first block of a run and kept for the others."""
+    if run not in _env_of_run:
+        for env in _env_of_run.values():
+            env.close()
+        _env_of_run.clear()
+        _env_of_run[run] = world.made()
+    return _play(world, policies, _env_of_run[run], draws, lambda done: None)
+
+
+def _play(world: GymWorld, policies: Sequence[Policy], env: Any, draws: Draws, count: Callable[[int], Any]) -> Episodes:
+    """The episodes that were drawn, one after the other."""
+    n, space = len(draws.agent), env.observation_space
+    if getattr(space, "shape", None) is None or getattr(space, "dtype", None) is None:
+        raise InvalidDataError(
+            f"Observations must be arrays of one shape; the environment's are {space}; wrap it, for instance in "
+            "gymnasium.wrappers.AddRenderObservation."
+        )
+    needed = n * world.H * prod(space.shape) * space.dtype.itemsize
+    check_room_in_memory(f"{n} trajectories", needed, "collect fewer, or shorter ones")
+    x, lengths = np.zeros((n, world.H, *space.shape), dtype=space.dtype), np.ones(n, dtype=np.int64)
+    states, actions = np.full((n, world.H), -1), np.full((n, world.H - 1), -1)
+    for i, k in enumerate(draws.agent):
+        try:
+            lengths[i] = _play_one(
+                world, policies[k], env, draws.part(i, i + 1), x[i], states[i : i + 1], actions[i : i + 1]
+            )
+        except CraftError:
+            raise
+        except Exception as error:  # an environment of others may fail at anything
+            text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
+            raise InvalidDataError(
+                f"The environment must run without errors; {text}, in episode {draws.episode[i] + 1} of agent {k}."
+            ) from error
+        count(1)
+    return x, lengths, states if world.state is not None else np.full_like(states, -1), actions
+
+
+def _play_one(
+    world: GymWorld, policy: Policy, env: Any, draws: Draws, x: NDArray[Any], states: Ints, actions: Ints
+) -> int:
+    """One episode, written to x (H, *obs), states (1, H) and actions (1, H-1); returns its length, H at most."""
+    seen, _ = env.reset(seed=int(draws.env_seed[0]))
+    over = False
+    for h in range(1, world.H + 1):
+        if np.shape(seen) != x.shape[1:] or not np.can_cast(np.asarray(seen).dtype, x.dtype, "same_kind"):
+            raise InvalidDataError(
+                f"Observations must be as the environment says, {x.dtype} of shape {x.shape[1:]}; one is "
+                f"{np.asarray(seen).dtype} of shape {np.shape(seen)}; correct its observation_space."
+            )
+        x[h - 1], states[0, h - 1] = seen, world.true_state(env)
+        if over or h == world.H:
+            return h
+        a = int(choose_actions(policy.probabilities(states[:, :h], draws.episode), draws.u[:, h - 1])[0])
+        actions[0, h - 1] = a
+        if a >= world.n_actions:
+            raise InvalidParameterError(
+                f"A policy must choose among the world's {world.n_actions} actions; one chose action {a} at h = {h}; "
+                "build it for this world."
+            )
+        seen, _, terminated, truncated, _ = env.step(world.actions[a])
+        over = terminated or truncated
+    raise AssertionError("an episode ends at H")

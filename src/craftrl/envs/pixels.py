@@ -5,25 +5,29 @@ Paper: Section 2.2 (an Ex-BMDP whose observations are images)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_whole
-from craftrl.envs.exbmdp import ExBMDP, Ints
-from craftrl.envs.numbers import check_seed, check_sizes
-from craftrl.envs.pixels_layout import Layout, floor_plan
-from craftrl.envs.pixels_policies import Style, separated_policies
-from craftrl.envs.policies import MarkovPolicy
+from craftrl.arguments import check_choice, check_whole
+from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, tilted
+from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
+from craftrl.errors import InvalidParameterError
 
-__all__ = ["MAX_WALKERS", "PixelsExBMDP"]
+__all__ = ["MAX_WALKERS", "PixelsExBMDP", "floor_plan", "grid_moves", "pair_shares", "spreading_policy"]
+
+Floats = NDArray[np.float64]
+Layout = Literal["open", "rooms"]
+Style = Literal["cells", "compass"]
 
 MAX_SIZE, MAX_PIXELS = 1000, 2**14
 MAX_WALKERS = 8  # a cell has 3 x 3 spots, one for each figure, so that no figure ever hides another
 N_BRIGHTNESS, N_PHASE = 4, 8  # levels of the flicker, and positions of the drifting stripes
 GRAIN = 16  # pixel noise is uniform on 0..GRAIN-1
+MOVES = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)])  # up, down, left, right
 WALL = np.array([20, 20, 20], dtype=np.uint8)
 PALETTE = np.array(
     [
@@ -61,7 +65,7 @@ class PixelsExBMDP(ExBMDP):
         pixels: int | None = None,
         seed: int = 0,
     ) -> None:
-        check_sizes({"horizon": 2}, horizon=horizon)
+        check_whole("horizon", horizon, 2, MOST_STEPS)
         check_whole("size", size, 2, MAX_SIZE)
         check_whole("n_walkers", n_walkers, 0, MAX_WALKERS)
         pixels = 6 * size if pixels is None else pixels
@@ -78,7 +82,6 @@ class PixelsExBMDP(ExBMDP):
         spots, colours = rng.permutation(9), rng.permutation(9)
         self.spot, self.colour = spots[: n_walkers + 1], PALETTE[colours[: n_walkers + 1]]
         self.laziness = rng.uniform(0.0, 0.6, n_walkers)
-        self.noise_high = np.array([self.plan.n_cells - 1] * self.n_walkers + [N_BRIGHTNESS - 1, N_PHASE - 1])
 
     # -- the latent state ----------------------------------------------------------------------------------
 
@@ -91,8 +94,34 @@ class PixelsExBMDP(ExBMDP):
     def policies(
         self, n_agents: int = 2, alpha: float = 1.0, seed: int = 0, style: Style = "cells"
     ) -> tuple[MarkovPolicy, ...]:
-        """Two to four agents whose preferences differ in every cell by alpha; see `separated_policies`."""
-        return separated_policies(self.plan, self.H, n_agents, alpha, seed, style)
+        """Two to four agents whose log-odds of any two successors of a cell differ by alpha or more.
+
+        All share a base that spreads out over the grid. Agent k chooses s' after s with probability proportional to
+        base(s'|s) exp(+- alpha rank(s, s') / 2). Agents 1 and 3 use the rankings of agents 0 and 2 with the sign
+        reversed, so that the log-odds of agents 0 and 1 are alpha apart for successors of neighbouring rank.
+
+        style  "cells": the ranking is drawn anew for every cell, so that no agent drifts anywhere in particular.
+               "compass": there is one ranking of the directions for all cells, and the agents swap it at every step
+               for the same reason. Then the way of moving tells the agents apart, and the place does not, which is
+               hard on learners that only tell agents apart
+
+        Paper: Section 2.5, Equations 4-5 (coverage and difference of policies)
+        """
+        check_whole("n_agents", n_agents, 2, 4)
+        check_choice("style", style, ("cells", "compass"))
+        check_seed(seed)
+        check_contrast(alpha)
+        base, rng = spreading_policy(self.plan, self.H), np.random.default_rng(seed)
+        best, most = base[None], -1.0
+        for _ in range(DRAWS):
+            rankings = [_rankings(self.plan, self.H, style, rng) for _ in range(2)]
+            tilts = [sign * float(alpha) / 2 * rankings[k // 2] for k, sign in zip(range(n_agents), (1, -1, 1, -1))]
+            successors = np.stack([tilted(base, tilt) for tilt in tilts])
+            shares = np.stack([pair_shares(table) for table in successors])
+            coverage = float(shares.min(axis=0)[shares.sum(axis=0) > 0].min())  # of the rarest pair
+            if coverage > most:
+                best, most = successors, coverage
+        return tuple(_as_policy(self.plan, table) for table in best)
 
     # -- the noise -----------------------------------------------------------------------------------------
 
@@ -112,13 +141,6 @@ class PixelsExBMDP(ExBMDP):
         e[:, -2] = np.clip(e_h[:, -2] + rng.integers(-1, 2, size=n), 0, N_BRIGHTNESS - 1)
         e[:, -1] = (e_h[:, -1] + rng.integers(0, 2, size=n)) % N_PHASE
         return e
-
-    def noise_marginal(self, h: int) -> NDArray[np.floating]:
-        """Pr(walker i is in cell c), shape (n_walkers, n_cells): uniform at h = 1, and uniform for ever.
-
-        Moves between cells are as likely as their reverses, so the uniform distribution stays.
-        """
-        return np.full((self.n_walkers, self.plan.n_cells), 1 / self.plan.n_cells)
 
     # -- the images ----------------------------------------------------------------------------------------
 
@@ -186,3 +208,118 @@ class PixelsExBMDP(ExBMDP):
         y = self.margin + self.plan.cells[None, :, 0, None] * self.cell + spot_y[:, None, None] * side + dy
         x = self.margin + self.plan.cells[None, :, 1, None] * self.cell + spot_x[:, None, None] * side + dx
         return y * self.pixels + x
+
+
+@dataclass(frozen=True)
+class FloorPlan:
+    """Cells numbered from the start cell, which is 0; the others follow in reading order.
+
+    cells   (n_cells, 2) row and column of each cell
+    moves   (n_cells, 4) the cell that each move leads to; a move into a wall stays where it is
+    walls   (size, size) whether there is a wall
+    """
+
+    cells: NDArray[np.int64]
+    moves: NDArray[np.int64]
+    walls: NDArray[np.bool_]
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.cells)
+
+    @property
+    def adjacency(self) -> NDArray[np.bool_]:
+        """(n_cells, n_cells): which cell can follow which."""
+        follows = np.zeros((self.n_cells, self.n_cells), dtype=bool)
+        follows[np.arange(self.n_cells)[:, None], self.moves] = True
+        return follows
+
+
+def floor_plan(size: int, layout: Layout) -> FloorPlan:
+    """An open square, or four rooms of (size-1)/2 cells a side with one door in each shared wall."""
+    check_choice("layout", layout, ("open", "rooms"))
+    walls = np.zeros((size, size), dtype=bool)
+    middle = (size - 1) // 2
+    start = (middle, middle)
+    if layout == "rooms":
+        if size < 5 or size % 2 == 0:
+            raise InvalidParameterError(
+                f"Four rooms need an odd size of at least 5; size = {size} was given; take 5, 7 or 9."
+            )
+        walls[middle, :] = walls[:, middle] = True
+        door = middle // 2
+        doors = [(middle, door), (middle, size - 1 - door), (door, middle), (size - 1 - door, middle)]
+        walls[tuple(np.transpose(doors))] = False
+        start = doors[0]
+    free = [(int(r), int(c)) for r, c in np.argwhere(~walls)]
+    cells = np.array([start] + [cell for cell in free if cell != start])
+    return FloorPlan(cells, grid_moves(cells), walls)
+
+
+def grid_moves(cells: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The number of the cell that each move - up, down, left, right - leads to, shape (n_cells, 4).
+
+    `cells` (n_cells, 2) are the rows and columns of the cells one can stand in, all of them, numbered as they come. All
+    else is wall: a move into a wall stays where it is.
+    """
+    number = np.full(cells.max(axis=0) + 3, -1)  # with a wall all round
+    number[tuple(cells.T + 1)] = np.arange(len(cells))
+    target = number[tuple(np.moveaxis(cells[:, None] + MOVES + 1, -1, 0))]
+    return np.where(target < 0, np.arange(len(cells))[:, None], target)
+
+
+def spreading_policy(plan: FloorPlan, H: int, rounds: int = 20) -> Floats:
+    """Pr(s_{h+1} | s_h) of a walk that spreads as evenly as it can, shape (H-1, n_cells, n_cells).
+
+    At each step the flow between neighbouring cells is scaled towards equal shares of all cells that can be
+    reached, by a few rounds of Sinkhorn's iteration, and mixed with a uniform choice of successor.
+    """
+    uniform = plan.adjacency / plan.adjacency.sum(axis=1, keepdims=True)
+    occupied = np.zeros(plan.n_cells)
+    occupied[0] = 1.0
+    tables = []
+    for _ in range(H - 1):
+        flow = occupied[:, None] * uniform
+        for _ in range(rounds):
+            arrived = flow.sum(axis=0, keepdims=True)
+            flow = np.divide(flow, arrived, out=np.zeros_like(flow), where=arrived > 0)
+            left = flow.sum(axis=1, keepdims=True)
+            flow = np.divide(flow * occupied[:, None], left, out=np.zeros_like(flow), where=left > 0)
+        spread = np.divide(flow, occupied[:, None], out=uniform.copy(), where=occupied[:, None] > 0)
+        tables.append(0.5 * spread + 0.5 * uniform)
+        occupied = occupied @ tables[-1]
+    return np.stack(tables)
+
+
+def pair_shares(successor: Floats) -> Floats:
+    """Pr(s_h, s_{h+1}) under Pr(s_{h+1} | s_h) of shape (H-1, n, n), starting in state 0; same shape."""
+    occupied = np.zeros(successor.shape[1])
+    occupied[0] = 1.0
+    shares = []
+    for table in successor:
+        shares.append(occupied[:, None] * table)
+        occupied = shares[-1].sum(axis=0)
+    return np.stack(shares)
+
+
+def _rankings(plan: FloorPlan, H: int, style: Style, rng: np.random.Generator) -> Floats:
+    """Ranks of each cell's successors, centred about 0; shape (H-1, n_cells, n_cells)."""
+    ranks = np.zeros((plan.n_cells, plan.n_cells))
+    order = rng.permutation(5)  # of the four directions and of staying
+    for s, successors in enumerate(plan.adjacency):
+        found = np.flatnonzero(successors)
+        if style == "cells":
+            ranks[s, found] = rng.permutation(len(found)) - (len(found) - 1) / 2
+        else:
+            first_move = [int(np.argmax(plan.moves[s] == t)) if t != s else 4 for t in found]
+            ranks[s, found] = order[first_move] - 2
+    sign = (-1.0) ** np.arange(H - 1) if style == "compass" else np.ones(H - 1)
+    return sign[:, None, None] * ranks
+
+
+def _as_policy(plan: FloorPlan, successor: Floats) -> MarkovPolicy:
+    """Actions that lead to the same cell share its probability equally."""
+    same = (plan.moves[:, :, None] == plan.moves[:, None, :]).sum(axis=2)  # (n_cells, 4)
+    rows = np.arange(plan.n_cells)[:, None]
+    tables = [table[rows, plan.moves] / same for table in successor]
+    return MarkovPolicy([tables[0][:1], *tables[1:]])

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_kind, is_whole, shown
 from craftrl.data.labels import as_array, as_labels
+from craftrl.envs.agents import MarkovPolicy
 from craftrl.envs.exbmdp import ExBMDP, check_tables, reachable_states
-from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.evaluation import count_visits
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_method, check_number, is_number
 from craftrl.core.grid import Grid, check_bound
+from craftrl.envs.agents import MarkovPolicy
 from craftrl.envs.exbmdp import ExBMDP, check_tables
-from craftrl.envs.policies import MarkovPolicy
 from craftrl.errors import InvalidParameterError
 from craftrl.evaluation import KnowsFeatureAccuracy
 from craftrl.paper.assumptions import population_visits

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from craftrl.arguments import check_whole
-from craftrl.envs.collection import Collection, check_policies, collect
+from craftrl.envs.agents import MarkovPolicy, check_policies
+from craftrl.envs.collection import Collection, collect
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import MarkovPolicy
 from studies.worlds.violations.stream import Seed, stream
 
 __all__ = ["agree_at_steps", "agree_somewhere", "collect_agreeing", "collect_alike"]

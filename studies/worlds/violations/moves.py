@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cache
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_whole
+from craftrl.envs.agents import Policy
 from craftrl.envs.collection import (
     Collection,
     Ints,
@@ -25,7 +25,6 @@ from craftrl.envs.collection import (
     sample_noise_path,
 )
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import Policy
 from craftrl.errors import InvalidParameterError
 from studies.worlds.violations.stream import Seed, check_broken, stream
 
@@ -66,7 +65,8 @@ def collect_leaky(
     Paper: Equation 1 (the noise-free policy property), which this breaks
     """
     check_broken(world, policies)
-    check_whole("factor", factor, 0, prod(world.noise_shape) - 1, "entries of the noise are numbered from 0")
+    entries = world.sample_noise(1, np.random.default_rng(0)).size
+    check_whole("factor", factor, 0, entries - 1, "entries of the noise are numbered from 0")
     rng = stream(size, seed)
 
     def leak(k: int, rows: slice, noise: Noise) -> Transition:

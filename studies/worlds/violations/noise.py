@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.envs.agents import Policy
 from craftrl.envs.collection import Collection, episodes_per_agent, observe, sample_latent_paths
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import Policy
 from studies.worlds.violations.stream import Seed, check_broken, stream
 
 __all__ = ["collect_held_noise"]

@@ -9,9 +9,9 @@ import numpy as np
 
 from craftrl.arguments import check_choice, check_kind
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.envs.agents import Policy
 from craftrl.envs.collection import Collection, GroundTruth, collect
 from craftrl.envs.exbmdp import ExBMDP
-from craftrl.envs.policies import Policy
 from studies.worlds.violations.stream import Seed, stream
 
 __all__ = ["collect_corrupted", "collect_mislabelled", "corrupt", "mislabel"]

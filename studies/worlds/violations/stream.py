@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from craftrl.arguments import check_number, check_whole
-from craftrl.envs.collection import check_policies
+from craftrl.envs.agents import check_policies
 from craftrl.envs.exbmdp import check_tables
 
 __all__ = ["STREAM", "Seed", "check_broken", "stream"]

@@ -1,28 +1,125 @@
-"""Policies for any world: one that covers it, and agents that differ from it and from one another.
+"""Agents: policies that see the latent history and never the noise, and pairs of them that differ in every state.
+
+The paper asks only that actions be independent of the noise over both entire datasets: a policy may look at
+all latent states so far (non-Markovian), and may change from one episode to the next (non-i.i.d.).
 
 CRAFT asks for agents that prefer different successors in every state (alpha), while every possible pair of
 states is visited often (nu) and by both agents (eta). So a base policy spreads out as evenly as the dynamics
 allow, and each agent tilts it a little.
 
-Paper: Section 2.5 (coverage, policy diversity)
+Paper: Section 2.4, Equation 1 (the noise-free policy property), Section 2.5 (coverage, policy diversity)
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
-from craftrl.arguments import check_kind
-from craftrl.envs.exbmdp import ExBMDP, Ints, check_tables
-from craftrl.envs.numbers import check_contrast, check_seed
-from craftrl.envs.policies import MarkovPolicy, tilted
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from craftrl.arguments import check_kind, check_number, is_whole, shown
+from craftrl.data.labels import as_array
+from craftrl.envs.exbmdp import ExBMDP, Ints, check_seed, check_tables
+from craftrl.errors import InvalidParameterError
 
 Floats = NDArray[np.floating]
+
+__all__ = [
+    *("DRAWS", "MarkovPolicy", "Policy", "check_contrast", "check_policies", "choose_actions"),
+    *("contrasting_policies", "coverage_policy", "successor_ranks", "tilted"),
+]
 
 DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
 JITTER = 0.3  # how far, in log-odds, an order departs from strict balancing
 
-__all__ = ["contrasting_policies", "coverage_policy", "successor_ranks"]
+
+class Policy(ABC):
+    """Action probabilities of many trajectories at once.
+
+    A policy that learns from its earlier episodes sets `batch`: before each batch of so many episodes, `collect` calls
+    `look_back` with the latent states of those before.
+    """
+
+    batch: int | None = None
+
+    @abstractmethod
+    def probabilities(self, history: Ints, episode: Ints) -> Floats:
+        """Pr(a_h | s*_1..s*_h) for each trajectory, shape (n, |A|).
+
+        `history` has shape (n, h): the latent states so far, so h is its width. `episode` has shape (n,):
+        which episode of the agent's this is, for policies that change over time.
+        """
+
+    def look_back(self, past: Ints) -> None:  # noqa: B027
+        """Take note of the agent's earlier episodes, latent states of shape (m, H)."""
+
+
+class MarkovPolicy(Policy):
+    """pi(a | s*_h, h), from one table of shape (n_states(h), |A|) for each h in 1..H-1."""
+
+    def __init__(self, tables: Sequence[ArrayLike]) -> None:
+        check_kind("tables", tables, (list, tuple, np.ndarray), "a list with one table for each h in 1..H-1")
+        if getattr(tables, "shape", (1,)) == () or not len(tables):
+            raise InvalidParameterError("tables must hold one table for each h in 1..H-1; none was given.")
+        self.tables = [np.asarray(as_array("tables", table), dtype=float) for table in tables]
+        for h, table in enumerate(self.tables, start=1):
+            if table.ndim != 2 or not table.size or (table < 0).any() or not np.allclose(table.sum(axis=1), 1):
+                raise InvalidParameterError(
+                    f"Each row of a policy's table must be a probability vector; that for h = {h} is not."
+                )
+
+    def pi(self, h: int) -> Floats:
+        """The table for step h, shape (n_states(h), |A|)."""
+        if not (is_whole(h) and 1 <= h <= len(self.tables)):
+            raise InvalidParameterError(
+                f"A policy must have a table for every step; h = {shown(h)} was given, and there are "
+                f"{len(self.tables)}, from h = 1; build it for this world."
+            )
+        return self.tables[h - 1]
+
+    def probabilities(self, history: Ints, episode: Ints) -> Floats:
+        h = history.shape[1]
+        table, s_h = self.pi(h), history[:, -1]
+        if s_h.size and s_h.max() >= len(table):
+            raise InvalidParameterError(
+                f"A policy must know every state; that for h = {h} has {len(table)} rows, and state {s_h.max()} was "
+                "reached; build it for this world."
+            )
+        return table[s_h]
+
+
+def check_policies(policies: Any, kind: type[Policy] = Policy) -> None:
+    """A list with the policy of each agent, all of this kind."""
+    listed = isinstance(policies, (list, tuple)) and len(policies) > 0
+    if not listed or not all(isinstance(policy, kind) for policy in policies):
+        what = "policy" if kind is Policy else kind.__name__
+        raise InvalidParameterError(
+            f"policies must be a list with the {what} of each agent; {shown(policies)} was given."
+        )
+
+
+def check_contrast(alpha: Any) -> None:
+    """How far apart agents are in log-odds: with 100, one of them never does what the other does."""
+    check_number("alpha", alpha, "a positive number of at most 100", lambda a: 0 < a <= 100)
+
+
+def choose_actions(probabilities: Floats, u: Floats) -> Ints:
+    """The action of each row of (n, |A|) probabilities that u (n,), uniform on [0, 1), falls to."""
+    return (u[:, None] >= np.cumsum(probabilities[:, :-1], axis=1)).sum(axis=1)
+
+
+def tilted(base: Floats, tilt: Floats) -> NDArray[np.float64]:
+    """Probabilities proportional to base * exp(tilt), along the last axis; shapes as given.
+
+    Of two agents with one base, the log-odds of two choices differ by as much as their tilts' differences do.
+    """
+    weight = base * np.exp(tilt)
+    return weight / weight.sum(axis=-1, keepdims=True)
+
+
+# -- contrasting agents -------------------------------------------------------------------------------------------
 
 
 def contrasting_policies(
@@ -41,12 +138,11 @@ def contrasting_policies(
     """
     check_tables(world)
     check_contrast(alpha)
-    alpha = float(alpha)
     check_seed(seed)
     check_kind("base", base, (MarkovPolicy, type(None)), "a MarkovPolicy or None")
     base = coverage_policy(world) if base is None else base
     rng = np.random.default_rng(seed)
-    drawn = [_balanced_pair(world, alpha, base, rng) for _ in range(DRAWS)]
+    drawn = [_balanced_pair(world, float(alpha), base, rng) for _ in range(DRAWS)]
     _, tables = max(drawn, key=lambda draw: draw[0])
     return MarkovPolicy([pi[0] for pi in tables]), MarkovPolicy([pi[1] for pi in tables])
 

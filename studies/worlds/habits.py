@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_whole, shown
 from craftrl.data.labels import as_array, as_labels
-from craftrl.envs.numbers import check_contrast, check_seed
-from craftrl.envs.policies import MarkovPolicy, tilted
+from craftrl.envs.agents import MarkovPolicy, check_contrast, tilted
+from craftrl.envs.exbmdp import MOST_STEPS, check_seed
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["contrasting_habits"]
 
-MOST_STEPS = 10**6
 DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
 
 Floats = NDArray[np.float64]
