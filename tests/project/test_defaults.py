@@ -1,4 +1,4 @@
-"""What the docs say of defaults is what the code does: the table of parameters in docs/choosing-bounds.md."""
+"""What the docs say of defaults is what the code does: the table of parameters in docs/settings.md."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ from craftrl.cli.fit import fit
 from craftrl.data.inputs import as_dataset
 from craftrl.estimators.choices import choose_oracle
 
-PAGE = (Path(__file__).parents[2] / "docs/choosing-bounds.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/settings.md").read_text()
 TABLE = [
     [cell.strip().strip("`") for cell in line.strip("|").split("|")]
     for line in re.search(r"\| parameter \| default .*?\n\n", PAGE, flags=re.S)[0].strip().splitlines()[2:]
@@ -57,7 +57,7 @@ def test_the_command_line_leaves_as_much_to_the_data():
 
 def test_the_refits_of_a_diagnosis_are_those_of_the_page():
     pytest.importorskip("torch")
-    page = (Path(__file__).parents[2] / "docs/models.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/settings.md").read_text()
     said = re.search(r"\| refits in `diagnose` by default \|(.+)\|", page)[1].split("|")
     oracles = CoordinateOracle(), ClassifierOracle(DecisionTreeClassifier()), NeuralOracle()
     assert [cell.strip() for cell in said] == [str(oracle.refits() or "none") for oracle in oracles]
