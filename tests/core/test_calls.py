@@ -1,20 +1,7 @@
 """The one place that asks oracles counts and times what they are asked."""
 
 from craftrl import CRAFT
-from craftrl.core.craft import Bounds, craft
-from craftrl.core.oracle import OracleCalls
-from shipped import BOUNDS, ORACLES, data, fitted, rows_of
-
-
-def test_every_question_is_counted():
-    tau = data("bits").tau
-    prepared, ask = ORACLES["coordinates"][1]().prepare(tau), OracleCalls()
-    for _ in range(3):
-        craft(prepared, Bounds(1.0, 0.2, 0.2), relabel=True, ask=ask)
-    for each in ask.use:
-        assert each.asked == (3 if each.question == "log-odds" else 3 * (tau.H - 1))
-        assert each.seconds > 0
-    assert {each.question for each in ask.use} == {"log-odds", "separation", "encoding", "reading"}
+from shipped import BOUNDS, ORACLES, fitted, rows_of
 
 
 def test_a_fit_says_what_it_asked():

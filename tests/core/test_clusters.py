@@ -9,24 +9,10 @@ from hypothesis import strategies as st
 
 from craftrl import CRAFT
 from craftrl.core import losses
-from craftrl.core.clusters import cluster_pairs, heaviness_threshold, scan
+from craftrl.core.clusters import cluster_pairs, scan
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
 from craftrl.envs import BitsExBMDP, collect
-
-
-def clusters_of(spectrum, threshold):
-    """The cluster of every occupied bin of a whole spectrum, -1 for none and for empty bins."""
-    spectrum = np.asarray(spectrum)
-    occupied = np.argwhere(spectrum > 0)
-    cluster = np.full(spectrum.shape, -1)
-    found = scan(occupied, spectrum[tuple(occupied.T)], threshold, spectrum.shape[0])
-    for c, (members, _) in enumerate(found):
-        cluster[tuple(occupied[members].T)] = c
-    return cluster
-
-
-# -- the scan --------------------------------------------------------------------------------------------------------
 
 
 def paper_scan(spectrum, threshold):
@@ -90,41 +76,16 @@ def test_two_agents_have_the_papers_scan(spectrum):
         assert occupied[members].tolist() == [j for j in occupied if first <= j <= last]
 
 
-@pytest.mark.parametrize(
-    ("spectrum", "expected"),
-    [
-        ([1, 9, 1, 1, 9, 1], [0, 0, 0, 1, 1, 1]),
-        ([9, 9, 9], [0, 0, 0]),  # ends on a heavy bin
-        ([1, 9, 1, 9, 9, 1], [0, 0, 0, 1, 1, 1]),  # one light bin between: the second starts two bins on
-        ([1, 9, 1, 9, 1, 1], [0, 0, 0, -1, -1, -1]),  # and is lost where it has only the one heavy bin
-        ([1, 1, 1], [-1, -1, -1]),
-    ],
-)
-def test_corner_cases_of_the_scan(spectrum, expected):
-    assert clusters_of(spectrum, 5).tolist() == expected
-
-
 @given(spectra)
 def test_the_scan_of_occupied_bins_is_that_of_the_whole_spectrum(which):
     *shape, threshold = which
     spectrum = drawn(*shape)
-    expected = np.where(spectrum > 0, literal_scan(spectrum, threshold), -1)
-    assert np.array_equal(clusters_of(spectrum, threshold), expected)
-    occupied = np.argwhere(spectrum > 0)
-    for members, extent in scan(occupied, spectrum[tuple(occupied.T)], threshold, len(spectrum)):
+    occupied, cluster = np.argwhere(spectrum > 0), np.full(spectrum.shape, -1)
+    for c, (members, extent) in enumerate(scan(occupied, spectrum[spectrum > 0], threshold, len(spectrum))):
+        cluster[tuple(occupied[members].T)] = c
         first, last = np.transpose(extent)
         assert (first <= occupied[members]).all()
         assert (occupied[members] <= last).all()
-
-
-def test_two_axes_join_diagonal_neighbours_and_keep_distant_ones_apart():
-    spectrum = np.ones((9, 9), dtype=int)
-    spectrum[1, 1] = spectrum[2, 2] = 10
-    spectrum[6, 6] = 10
-    cluster = clusters_of(spectrum, 5)
-    assert cluster[1, 1] == cluster[2, 2] == cluster[0, 0] == cluster[3, 3] == 0
-    assert cluster[6, 6] == cluster[5, 7] == 1
-    assert cluster[8, 0] == -1
 
 
 def test_pairs_are_clustered_within_their_predecessor():
@@ -177,13 +138,6 @@ def test_forty_agents():
     assert np.array_equal(model.transform(data.tau), data.truth.states)
 
 
-# -- trajectories that are over ---------------------------------------------------------------------------------------
-
-
-def test_threshold_counts_h_from_one():
-    assert heaviness_threshold(1, 10, 0.4, 1000) == pytest.approx(0.4 / 80 * 1000)
-
-
 def test_trajectories_that_are_over_do_not_count():
     """Few long episodes among many short ones: what is asked of a bin, and who has a state, are shares of those that
     are still there."""
@@ -196,7 +150,3 @@ def test_trajectories_that_are_over_do_not_count():
     assert list(model.n_states_) == [1, 2, 2, 2, 2, 2, 2, 2]
     assert model.trace_[5].threshold == pytest.approx(5 * 0.15 / 64 * 600)
     assert min(step.assigned for step in model.trace_) > 0.75
-
-
-def test_an_empty_spectrum_has_no_cluster():
-    assert cluster_pairs(np.full((5, 1), -1), np.zeros(5, dtype=int), 1, 9, 1.0).clusters == ()

@@ -27,16 +27,13 @@ def test_held_out_log_odds_that_know_nothing_have_uniform_p_values(K):
     assert 0.42 < np.mean(np.array(p) < 0.5) < 0.58
 
 
-def test_held_out_log_odds_that_know_something_are_found():
+def test_held_out_log_odds_that_know_something_are_found_and_those_that_say_nothing_are_not():
     rng = np.random.default_rng(1)
     agent = rng.integers(2, size=300)
     f = np.where(rng.random(300) < 0.65, agent, 1 - agent) * 2.0 - 1
     log_p = log_softmax(np.stack([-f, f], axis=1), axis=1)
     assert held_out_p_value(log_p, agent) < 1e-4
     assert held_out_p_value(log_p[:, ::-1], agent) > 0.99  # worse than chance is not better than chance
-
-
-def test_too_few_pairs_and_constant_log_odds_say_nothing():
     constant = np.log(np.full((10, 2), 0.5))
     assert held_out_p_value(constant, np.arange(10) % 2) == 1
     assert held_out_p_value(constant[:1], np.array([0])) == 1

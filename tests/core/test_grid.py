@@ -36,19 +36,15 @@ def test_an_eta_on_the_grid_stays_there(alpha, n_xi):
     assert grid.n_xi == n_xi
 
 
-@pytest.mark.parametrize("alpha", [0, -1, math.nan, math.inf])
-def test_alpha_must_be_positive(alpha):
-    with pytest.raises(InvalidParameterError, match="alpha must be a positive number; alpha ="):
-        Grid.from_bounds(alpha, 0.2)
-
-
-@pytest.mark.parametrize("eta", [0, -0.1, 0.51, math.nan])
-def test_eta_must_be_a_share_of_the_rarer_agent(eta):
-    with pytest.raises(InvalidParameterError, match=r"eta must lie in \(0, 1/2\]; eta ="):
-        Grid.from_bounds(1, eta)
-
-
-@pytest.mark.parametrize("nu", [0, 1.1, math.nan])
-def test_nu_must_be_a_share(nu):
-    with pytest.raises(InvalidParameterError, match=r"nu must lie in \(0, 1\]; nu ="):
-        check_bound("nu", nu)
+@pytest.mark.parametrize(
+    ("name", "values", "what"),
+    [
+        ("alpha", (0, -1, math.nan, math.inf), "be a positive number"),
+        ("eta", (0, -0.1, 0.51, math.nan), r"lie in \(0, 1/2\]"),
+        ("nu", (0, 1.1, math.nan), r"lie in \(0, 1\]"),
+    ],
+)
+def test_a_bound_that_is_none_is_refused(name, values, what):
+    for value in values:
+        with pytest.raises(InvalidParameterError, match=f"{name} must {what}; {name} = {value} was given"):
+            check_bound(name, value)

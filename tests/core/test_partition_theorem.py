@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.special import entr
 
 TOLERANCE = 1e-9
 STICKY = np.array([[0.9, 0.1], [0.2, 0.8]])  # noise
@@ -58,13 +59,14 @@ def noise(rng, E):
     return U / U.sum(1, keepdims=True)
 
 
-def random_world(rng, S=3, E=2, K=2, H=5, A=3, start=True, deterministic=False, U=None, mu=None):
-    T = np.eye(S)[rng.integers(S, size=(S, A))] if deterministic else rng.dirichlet(np.ones(S), size=(S, A))
+def random_world(rng, S=3, K=2, H=5, start=True, deterministic=False, U=None, mu=None):
+    T = rng.dirichlet(np.ones(S), size=(S, 3))
     if deterministic:
+        T = np.eye(S)[rng.integers(S, size=(S, 3))]
         T[:, 0] = np.eye(S)[(np.arange(S) + 1) % S]  # every state is reached
-    P = np.einsum("ksa,sat->kst", rng.dirichlet(np.ones(A), size=(K, S)), T)
+    P = np.einsum("ksa,sat->kst", rng.dirichlet(np.ones(3), size=(K, S)), T)
     first = np.eye(S)[np.zeros(K, int)] if start else rng.dirichlet(np.ones(S), size=K)
-    U = noise(rng, E) if U is None else U
+    U = noise(rng, 2) if U is None else U
     return product(first, P, U, stationary(U) if mu is None else mu, H, start)
 
 
@@ -101,12 +103,8 @@ def forward_closed(law, labels):
     return same(normalised(law @ L, 2), normalised(L.T @ law @ L, 2)[:, labels])
 
 
-def backward_closed(law, labels):
-    return forward_closed(law.transpose(0, 2, 1), labels)
-
-
 def closed(law, labels):
-    return forward_closed(law, labels) and backward_closed(law, labels)
+    return forward_closed(law, labels) and forward_closed(law.transpose(0, 2, 1), labels)
 
 
 def complete(world, labels):
@@ -131,14 +129,10 @@ def holds(world, labels):
     return sufficient(law, labels), closed(law, labels), complete(world, labels)
 
 
-def entropy(law):
-    law = law[law > 0]
-    return -(law * np.log(law)).sum()
-
-
 def information(law):
     """I(X; Y | Z) of a law with the axes X, Y, Z."""
-    return entropy(law.sum(1)) + entropy(law.sum(0)) - entropy(law) - entropy(law.sum((0, 1)))
+    tables = law.sum(1), law.sum(0), law, law.sum((0, 1))
+    return sum(sign * entr(table).sum() for sign, table in zip((1, 1, -1, -1), tables))
 
 
 def score(law, labels, backward=True):
@@ -162,7 +156,6 @@ def partitions(n):
     lists = [[0]]
     for _ in range(n - 1):
         lists = [labels + [b] for labels in lists for b in range(max(labels) + 2)]
-    assert len(lists) == {6: 203, 8: 4140}[n]
     return [np.array(labels) for labels in lists]
 
 
@@ -171,7 +164,7 @@ def partitions(n):
 def test_theorem_1_the_truth_is_sufficient_closed_and_complete(seed, start):
     rng = np.random.default_rng(seed)
     S, E, K, H = rng.integers([3, 2, 2, 4], [6, 4, 4, 7])
-    world = random_world(rng, S, E, K, H, start=start, deterministic=seed % 2 == 0)
+    world = random_world(rng, S, K, H, start, deterministic=seed % 2 == 0, U=noise(rng, E))
     assert holds(world, world.truth()) == (True, True, True)
     assert score(world.pairs(), world.truth()) > TOLERANCE
 
@@ -183,7 +176,7 @@ def test_pooled_steps_need_stationary_noise():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_theorem_2_with_a_start_the_truth_is_the_coarsest_and_the_score_finds_it(seed):
-    check_coarsest(random_world(np.random.default_rng(seed), S=3, E=2, K=2 + seed % 2, deterministic=seed > 1))
+    check_coarsest(random_world(np.random.default_rng(seed), K=2 + seed % 2, deterministic=seed > 1))
 
 
 def test_theorem_2_for_codes_that_carry_the_step():
@@ -216,7 +209,7 @@ def test_theorem_2_needs_backward_closure():
     world = product(np.eye(5)[[0, 0]], P, np.full((2, 2), 0.5), np.full(2, 0.5), 3, True)
     law, merged = world.pairs(), with_start(np.minimum(world.state, 3))
     assert forward_closed(law, merged)
-    assert not backward_closed(law, merged)
+    assert not closed(law, merged)
     # Sufficient for the moves, which is what the score asks: without the backward term it would tie.
     assert score(law, merged, backward=False) == pytest.approx(score(law, world.truth()))
     assert score(law, merged) < score(law, world.truth()) - 0.1
@@ -229,7 +222,8 @@ def test_theorem_3_place_modulo_three_on_a_ring_of_nine():
     assert holds(world, world.truth()) == (True, True, True)
     assert score(law, quotient) == pytest.approx(score(law, world.truth()))
     started = ring(9, (-1, 0, 1), HABITS, STICKY, start=True, H=5)
-    assert not backward_closed(started.pairs(), with_start(quotient))
+    assert forward_closed(started.pairs(), with_start(quotient))
+    assert not closed(started.pairs(), with_start(quotient))
 
 
 def test_theorem_3_without_a_start_all_partitions_of_a_ring_of_four():

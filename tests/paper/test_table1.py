@@ -87,23 +87,12 @@ def test_other_worlds_have_no_published_number() -> None:
     assert all(cell["published"] is None for cell in cells([{**r, "size": 700} for r in paper_rows()]))
 
 
-@pytest.mark.parametrize("seeds", [5, 12])
-def test_no_interval_leaves_the_possible(seeds: int) -> None:
-    """Student's interval of five such seeds ends above 100%, or begins below 0."""
-    of_sizes = {500: [1.0, 0.95, 1.0, 1.0, 0.99, *[1.0] * 7], 1000: [0.0, 0.05, 0.0, 0.0, 0.01, *[0.0] * 7]}
-    rows = [row(t, n, seed, values[seed]) for t in NAMES for n, values in of_sizes.items() for seed in range(seeds)]
-    found = [cell["accuracy"] for cell in cells(rows)]
-    assert all(0 <= of["low"] < of["mean"] < of["high"] <= 1 for of in found)
-    assert (found[0]["high"], found[1]["low"]) == (1, 0)
-
-
-@pytest.mark.parametrize("seeds", [1, 4])
-def test_few_seeds_have_no_interval_and_the_table_says_so(seeds: int) -> None:
-    table = table_of([row(t, 500, seed, 0.9 + 0.02 * seed) for t in NAMES for seed in range(seeds)], "")
+def test_few_seeds_have_no_interval_and_the_table_says_so() -> None:
+    table = table_of([row(t, 500, seed, 0.9 + 0.02 * seed) for t in NAMES for seed in range(4)], "")
     for cell in table["cells"]:
         assert cell["accuracy"]["low"] is cell["accuracy"]["high"] is cell["standard_errors_apart"] is None
     assert "[" not in report(table).splitlines()[2]
-    assert f"Too few seeds for intervals, and for a comparison with the paper: {seeds} of 5." in report(table)
+    assert "Too few seeds for intervals, and for a comparison with the paper: 4 of 5." in report(table)
 
 
 def test_a_step_without_a_state_reads_the_first_coordinate_and_may_be_counted_as_half() -> None:
@@ -175,15 +164,12 @@ def test_a_stopped_sweep_goes_on_with_the_rows_that_it_has(tmp_path: Path, monke
     assert rows.read_bytes() == (tmp_path / "whole" / "rows.jsonl").read_bytes()
 
 
-def test_the_command_refuses_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_refuses_folders_and_senseless_numbers(tmp_path: Path, capsys) -> None:
     (tmp_path / "file").touch()
     for folder, told in {".": "holds other files, such as file; choose another", "file": "must be writable"}.items():
         assert main(["reproduce", "table1", *SMALL, "--out", str(tmp_path / folder)]) == 2
         assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_senseless_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["--seeds", "0"], ["--sizes", "-5"], ["--workers", "two"]):
         assert main(["reproduce", "table1", *argv]) == 2
         assert "must be a whole number of at least 1" in capsys.readouterr().err
