@@ -1,4 +1,4 @@
-"""The tables of docs/efficiency.md, so that a test can tell whether the page still says what the rows say."""
+"""Tables of the study in Markdown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Yardsticks and a way not taken: encoders read straight off the pairwise losses of bits.
 
 None of these is a learner. The genie and the hub say what the data allows; the conditional chain was tried as a
-learner and left (docs/efficiency.md).
+learner and left (README.md).
 """
 
 from __future__ import annotations

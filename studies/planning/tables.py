@@ -1,4 +1,4 @@
-"""The tables of docs/planning-study.md: one file of rows for each command.
+"""The tables of the study of planning: one file of rows for each command.
 
     python -m studies.planning.tables
 
@@ -34,7 +34,7 @@ def main() -> None:
     first = rows_of(*SMALL)
     write_json(HERE / "table.json", {"cells": cells(first)})
     draw_curves(first, HERE / "planning.png")
-    draw_curves(rows_of("full.jsonl"), HERE.parents[1] / "docs" / "img" / "planning_study_full.png")
+    draw_curves(rows_of("full.jsonl"), HERE / "planning_full.png")
 
 
 def tables() -> dict[str, str]:

@@ -13,7 +13,6 @@ from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
 from craftrl.paper import table1
 from craftrl.paper.table1 import CHANCE, NAMES, PUBLISHED, Run, report, reproduce_table1, run_one, table_of
-from studies.statistics import percent
 
 STUDIES = Path(__file__).parents[2] / "studies"
 SMALL = ["--seeds", "2", "--sizes", "60", "120", "--horizon", "5", "--features", "8", "--quiet"]
@@ -196,21 +195,6 @@ def test_the_committed_tables_follow_from_their_rows() -> None:
         assert json.loads(json.dumps(again)) == known
         assert all(cell["accuracy"]["n"] == seeds for cell in again["cells"])
     assert "9 of 9 cells" in report(again)
-
-
-def test_chance_single_states_and_lost_steps_stand_on_the_page_as_in_the_tables() -> None:
-    page = (STUDIES.parent / "docs/reproduction.md").read_text()
-    for study in ("table1", "table1-200-seeds"):
-        known = json.loads((STUDIES / study / "table.json").read_text())
-        share = f"{100 * known['chance']:.1f}"
-        assert f"| chance: a random feature | {share} | | {share} | | {share} | |" in page
-        for cell in (cell for cell in known["cells"] if cell["accuracy_no_state_half"] is not None):
-            mean, low, high = (percent(cell["accuracy_no_state_half"][name]) for name in ("mean", "low", "high"))
-            assert f"| {mean} [{low}, {high}] | " in page
-    for technique, name in NAMES.items():  # of the 200 seeds
-        mine = [cell for cell in known["cells"] if cell["technique"] == technique]
-        cells_of = " | ".join(f"{percent(c['state_mean']['mean'])} / {percent(c['state_worst']['mean'])}" for c in mine)
-        assert f"| {name} | {cells_of} |" in page
 
 
 def test_where_every_state_is_read_right() -> None:

@@ -1,16 +1,13 @@
 """Learners from rewards that planning is compared with: how they are evaluated, and that they learn at all."""
 
-import json
-
 import gymnasium
 import numpy as np
 import pytest
 
 from craftrl.envs import PixelsExBMDP
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Curve, ReachState
+from craftrl.planning import ReachState
 from studies.planning.opponents import STAYS, Evaluations, ppo_from_pixels, q_from_pixels
-from studies.planning.policies import ROWS, table
 
 WORLD = PixelsExBMDP(horizon=4, size=2, n_walkers=1)
 OPPOSITE = 3  # the cell that is two moves from the start
@@ -91,10 +88,3 @@ def test_images_are_taken_as_they_come_and_a_seed_decides(learn):
     assert one.steps.tolist() == [32, 64, 96, 128]
     assert one.score.tolist() == two.score.tolist()
     assert ((one.score >= 0) & (one.score <= 1)).all()
-
-
-def test_the_page_shows_the_rows_that_are_kept():
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines()]
-    assert table(rows) in (ROWS.parents[2] / "docs/policies.md").read_text()
-    for row in rows:
-        assert Curve(np.array(row["steps"]), np.array(row["success"])).first(0.95) == row["steps_to_95"]

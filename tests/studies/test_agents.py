@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +10,9 @@ import pytest
 from craftrl.cli import main
 from craftrl.envs import BitsExBMDP
 from craftrl.paper import population_assumptions
-from craftrl.paper.table1 import toy_chance
-from studies.agents.report import cells, format_cells, worst_rows
+from studies.agents.report import cells, format_cells
 from studies.agents.run import agents_of, run_one
 from studies.agents.spec import AGENTS, FULL_TOTALS, KINDS, Run, sweep
-from studies.statistics import half_of
 
 # A failed assumption is a result here.
 pytestmark = pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
@@ -81,33 +78,6 @@ def test_the_command_prints_a_table(
         format_cells(cells([json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]))
         in printed
     )
-
-
-def test_chance_and_the_worst_states_stand_on_the_page_as_in_the_rows() -> None:
-    page = (ROOT / "docs/agents.md").read_text()
-    rows = [json.loads(line) for line in (ROOT / "studies/agents/rows.jsonl").read_text().splitlines()]
-    assert page.count(f"| chance | {' | '.join(4 * [f'{100 * toy_chance(rows):.1f}'])} |") == 3
-    assert [line for line in worst_rows(cells(rows)) if line not in page] == []
-
-
-def test_the_tables_of_the_page_are_those_of_the_rows() -> None:
-    rows = [json.loads(line) for line in (ROOT / "studies/agents/rows.jsonl").read_text().splitlines()]
-    found = {(c.kind, c.n_agents, c.total, c.coupling, str(c.factor)): c.accuracy for c in cells(rows)}
-    _, turns, extreme, reference, *_ = (ROOT / "docs/agents.md").read_text().split("\n## ")
-    lines = [("turns", *line) for line in re.findall(r"\| (\d+) \| (\w+)() \| (.*) \|", turns)]
-    lines += [("extreme", *line) for line in re.findall(r"\| (\d+) \| (\w+)() \| (.*) \|", extreme)]
-    for kind, coupling, grid, cells_of in re.findall(r"\| (least|middle)[^|]* \| (\w+) \| (\S+) \| (.*) \|", reference):
-        lines.append((GRIDS[kind], "4800", coupling, GRIDS[grid], cells_of))
-    checked = 0
-    for kind, total, coupling, factor, cells_of in lines:
-        for n_agents, text in zip((2, 3, 4, 6), map(str.strip, cells_of.split("|"))):
-            if not text:
-                continue
-            e = found[kind, n_agents, int(total), coupling, factor or "1.0"]
-            for value, shown in zip((e.mean, half_of(e)), text.split(" ± ")):
-                assert f"{100 * value:.{len(shown.partition('.')[2])}f}" == shown
-                checked += 1
-    assert checked > 100
 
 
 GRIDS = {"least": "extreme", "middle": "middle", r"$\alpha$": "1.0", r"$\alpha/2$": "0.5", '`"auto"`': "auto"}

@@ -79,15 +79,3 @@ def test_every_folder_has_a_readme_and_is_in_the_list() -> None:
     listed = re.findall(r"\]\(([\w-]+)/README.md\)", (STUDIES / "README.md").read_text())
     assert sorted(listed) == FOLDERS
     assert sorted(p.name for p in STUDIES.iterdir() if p.is_dir() and p.name != "__pycache__") == FOLDERS
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_readme_names_the_command_every_file_and_the_page(folder: str) -> None:
-    text = (STUDIES / folder / "README.md").read_text()
-    assert "craftrl reproduce " in text
-    for path in (STUDIES / folder).iterdir():
-        if path.suffix in (".json", ".jsonl", ".png"):
-            assert path.name in text
-    pages = re.findall(r"\]\((../../docs/[^)]+)\)", text)
-    assert pages
-    assert all((STUDIES / folder / page).exists() for page in pages)

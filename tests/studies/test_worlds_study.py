@@ -1,6 +1,5 @@
 """The study of the structured worlds, on its smallest sizes."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,3 @@ def test_the_command_prints_a_table_and_what_is_enough(
     assert "lock, chain: states and graph recovered in every seed: from 3,000" in printed
     assert "chance: one state" in printed
     assert (tmp_path / "table.json").exists()
-
-
-def test_the_table_of_the_page_follows_from_the_rows() -> None:
-    lines = (ROOT / "studies/worlds/rows.jsonl").read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
-    assert format_table(cells(rows), chance_of_worlds(rows)) in (ROOT / "docs/worlds.md").read_text()

@@ -221,7 +221,7 @@ def report(table: Row) -> str:
     judged = {at: cell[APART] for at, cell in cells.items() if cell[APART] is not None}
     far = [f"{NAMES[t]} at {size} ({apart:+.1f})" for (t, size), apart in judged.items() if abs(apart) > 2]
     agreement = f"{len(judged) - len(far)} of {len(judged)} cells lie within two standard errors of the paper's"
-    agreement += f"; not: {', '.join(far)} (docs/reproduction.md says more)." if far else "."
+    agreement += f"; not: {', '.join(far)} (studies/table1/README.md says more)." if far else "."
     if (seeds := table["cells"][0]["accuracy"]["n"]) < FEWEST:
         agreement = f"Too few seeds for intervals, and for a comparison with the paper: {seeds} of {FEWEST}."
     elif not judged:
