@@ -7,8 +7,7 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,8 @@ from craftrl.data.files import check_writable, sealed_text, unsealed, write_json
 from craftrl.errors import CraftError, InvalidParameterError
 
 
-def fail_halfway(context: AbstractContextManager[Path], error: BaseException) -> None:
-    """Write a part of something, and fail."""
-    with context as temporary:
+def fail_halfway(path: Path, error: BaseException) -> None:
+    with written_whole(path, "model") as temporary:
         temporary.write_text("half")
         raise error
 
@@ -30,7 +28,6 @@ def test_what_was_written_is_there_at_the_end_and_nothing_else(tmp_path: Path) -
     with written_whole(path) as temporary:
         temporary.write_text("whole")
         assert not path.exists()
-        assert temporary.parent == path.parent
     assert path.read_text() == "whole"
     assert list(path.parent.iterdir()) == [path]
 
@@ -40,25 +37,9 @@ def test_an_error_keeps_the_old_file_and_leaves_no_part(tmp_path: Path, error: t
     path = tmp_path / "file.txt"
     write_text(path, "old")
     with pytest.raises(error):
-        fail_halfway(written_whole(path), error())
+        fail_halfway(path, error())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_kill_keeps_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    write_text(path, "old")
-    code = f"""
-        import os, signal
-        from craftrl.data.files import written_whole
-        with written_whole({str(path)!r}) as temporary:
-            temporary.write_text("half")
-            os.kill(os.getpid(), signal.SIGKILL)
-    """
-    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode != 0
-    assert path.read_text() == "old"
-    write_text(path, "new")
-    assert path.read_text() == "new"
 
 
 def test_two_writers_at_once_do_not_meet(tmp_path: Path) -> None:
@@ -70,55 +51,6 @@ def test_two_writers_at_once_do_not_meet(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    real, link = tmp_path / "elsewhere" / "real.txt", tmp_path / "link.txt"
-    real.write_text("old")
-    link.symlink_to(real)
-    write_text(link, "new")
-    assert link.is_symlink()
-    assert real.read_text() == "new"
-    assert list(real.parent.iterdir()) == [real]
-
-
-@pytest.mark.parametrize(
-    ("kind", "named"), [("folder", "a folder; choose"), ("pipe", "devices and pipes"), ("link", "devices and pipes")]
-)
-def test_what_is_no_file_is_never_replaced(tmp_path: Path, kind: str, named: str) -> None:
-    path = tmp_path / "target"
-    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "link": lambda: path.symlink_to("/dev/null")}[kind]()
-    with pytest.raises(InvalidParameterError, match=f"must be(come)? a file.*target.*{named}"):
-        write_text(path, "text")
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_errors_of_the_system_are_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    rights = r"The model's folder must be writable; .*x.json could not be written \(.*\); choose another place"
-    with pytest.raises(InvalidParameterError, match=rights):
-        fail_halfway(written_whole(tmp_path / "file" / "x.json", "model"), AssertionError())
-    full = OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(CraftError, match=r"must be room for the model; .*x.json could not .* Nothing .* is lost"):
-        fail_halfway(written_whole(tmp_path / "x.json", "model"), full)
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_check_writable_makes_the_folder_and_leaves_nothing_in_it(tmp_path: Path) -> None:
-    check_writable(tmp_path / "new" / "folder")
-    assert list((tmp_path / "new" / "folder").iterdir()) == []
-    (tmp_path / "file").touch()
-    with pytest.raises(InvalidParameterError, match=r"must be writable; .*file is not \(File exists\); choose another"):
-        check_writable(tmp_path / "file")
-
-
-def test_json_of_numpy_values_is_plain(tmp_path: Path) -> None:
-    write_json(tmp_path / "x.json", {"a": np.arange(2), "b": np.float64(0.5), "c": np.bool_(True)})
-    assert json.loads((tmp_path / "x.json").read_text()) == {"a": [0, 1], "b": 0.5, "c": True}
-    with pytest.raises(TypeError, match="object is no plain value; give numbers, text or lists"):
-        write_json(tmp_path / "y.json", object())
-    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
-
-
 def test_what_a_killed_process_left_is_removed_and_what_others_write_is_not(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -127,12 +59,59 @@ def test_what_a_killed_process_left_is_removed_and_what_others_write_is_not(tmp_
         temporary.write_text("old")
         mine = temporary.name
     names = [mine.replace(f"-{os.getpid()}-", f"-{owner}-") for owner in (gone.pid, os.getppid())]
-    elsewhere = ".file.txt.0badcafe-" + names[0].split("-", 1)[1]
+    elsewhere = ".file.txt.0badcafe-" + names[0].split("-", 1)[1]  # of another machine
     for name in (*names, elsewhere, mine):
         (tmp_path / name).write_text("a part")
-    with written_whole(path) as temporary:
-        temporary.write_text("whole")
+    write_text(path, "whole")
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([names[1], elsewhere, mine, "file.txt"])
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    real, link = tmp_path / "elsewhere" / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    link.symlink_to(real)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (Path.mkdir, "a folder; choose"),
+        (os.mkfifo, "devices and pipes"),
+        (lambda path: path.symlink_to("/dev/null"), "devices and pipes"),
+        (lambda path: path.symlink_to(path), "a link that leads to itself"),
+    ],
+)
+def test_what_is_no_file_is_never_replaced(tmp_path: Path, make: Callable[[Path], None], named: str) -> None:
+    make(path := tmp_path / "target")
+    with pytest.raises(InvalidParameterError, match=f"target.*{named}"):
+        write_text(path, "text")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_of_the_system_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    rights = r"The model's folder must be writable; .*x.json could not be written \(.*\); choose another place"
+    with pytest.raises(InvalidParameterError, match=rights):
+        fail_halfway(tmp_path / "file" / "x.json", AssertionError())
+    with pytest.raises(CraftError, match=r"must be room for the model; .*x.json could not .* Nothing .* is lost"):
+        fail_halfway(tmp_path / "x.json", OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(InvalidParameterError, match=r"must be writable; .*file is not \(File exists\); choose another"):
+        check_writable(tmp_path / "file")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    check_writable(tmp_path / "new" / "folder")
+    assert list((tmp_path / "new" / "folder").iterdir()) == []
+
+
+def test_json_of_numpy_values_is_plain(tmp_path: Path) -> None:
+    write_json(tmp_path / "x.json", {"a": np.arange(2), "b": np.float64(0.5), "c": np.bool_(True)})
+    assert json.loads((tmp_path / "x.json").read_text()) == {"a": [0, 1], "b": 0.5, "c": True}
+    with pytest.raises(TypeError, match="object is no plain value; give numbers, text or lists"):
+        write_json(tmp_path / "y.json", object())
+    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
 
 
 def test_what_is_sealed_cannot_be_changed_unnoticed() -> None:
