@@ -1,7 +1,6 @@
 """Whatever is wrong with recordings or arguments: one sentence that names the file and what to do, and no dataset."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,16 @@ from PIL import Image
 
 from craftrl import CraftError, MissingDependencyError
 from craftrl.importing import import_data
-from recordings import action_labels, episodes, write_frames, write_lerobot, write_minari, write_table, write_videos
+from recordings import (
+    action_labels,
+    episodes,
+    write_frames,
+    write_lerobot,
+    write_minari,
+    write_table,
+    write_video,
+    write_videos,
+)
 
 
 @pytest.fixture
@@ -24,14 +32,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def complaint(folder, agents, **options):
-    """What `import_data` says; one line, and no dataset."""
-    with pytest.raises(CraftError) as caught:
+def complains(folder, agents, sentence, **options):
+    """`import_data` says this in one line, and there is no dataset."""
+    with pytest.raises(CraftError, match=sentence) as told:
         import_data(agents, "data", **options)
+    assert "\n" not in str(told.value)
     assert not (folder / "data/dataset.json").exists()
-    text = str(caught.value)
-    assert "\n" not in text
-    return text
 
 
 def ben(folder, name="", text=None, x=None, **arrays):
@@ -179,6 +185,11 @@ BAD = {
         "ben/b.npy: .* contain NaN or infinity; drop or fill them",
     ),
     "an empty episode": (lambda f: ben(f, "a.npy", x=PICTURES[:0]), "at least one frame; ben/a.npy has none; leave"),
+    "clips in a folder": (
+        lambda f: ben(f, "a.npy", x=np.stack([PICTURES] * 4)),
+        r"each NumPy file must be one episode, \(steps, ...\); ben/a.npy has several, shape \(4, 5, 16, 16, 3\); give",
+    ),
+    "a single number": (lambda f: ben(f, "a.npy", x=np.zeros(())), r"ben/a.npy has shape \(\); give"),
     "too many actions": (
         lambda f: ben(f, "a.npz", x=PICTURES, actions=np.zeros(7)),
         "ben/a.npz has 5 steps and 7 actions; correct or remove them",
@@ -220,8 +231,7 @@ BAD = {
 def test_a_bad_agent(folder, kind):
     spoil, sentence = BAD[kind]
     spoil(folder)
-    text = complaint(folder, ["ann", "ben"])
-    assert re.search(sentence, text), text
+    complains(folder, ["ann", "ben"], sentence)
 
 
 @pytest.mark.parametrize(
@@ -241,6 +251,8 @@ def test_a_bad_agent(folder, kind):
         (["steps.csv"], {"resize": 2}, r"must be pictures of 8 bits.*steps.csv\[ann\] has \(1,\) of int64"),
         (["steps.csv"], {"keys": ["speed"]}, "columns that are observed; steps.csv has agent, x, not speed"),
         (["ann.npz", "ben"], {"keys": "speed"}, "must name one array; ann.npz has x, not speed"),
+        (["one.npz", "ben"], {"standardise": "agent"}, "standardised must be pictures of 8 bits"),
+        ({"ann": episodes(0), "ben": episodes(1)}, {"standardise": "recording"}, "reads recordings twice"),
         ({"ann": "ann", "ben": [3]}, {}, "Episodes must be arrays.*; ben has 3"),
         ({"ann": "ann", "ben": [np.zeros((3, 2))]}, {}, r"ben/episode 0: All observations must have one shape"),
         ({"ann": [np.zeros((1, 2))], "ben": [np.zeros((1, 2))]}, {}, "an episode of 2 steps; ann has none"),
@@ -250,11 +262,11 @@ def test_a_bad_agent(folder, kind):
 def test_bad_agents(folder, monkeypatch, agents, options, reason):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "minari"))
     write_videos(folder / "ben", episodes(1))
-    np.savez(folder / "ann.npz", x=np.zeros((2, 3, 4)))
+    for name in ("ann", "one"):
+        np.savez(folder / f"{name}.npz", x=np.zeros((2, 3, 4)))
     (folder / "steps.csv").write_text("agent,x\nann,1\nann,2\nben,3\nben,1\n")
     (folder / "a.doc").touch()
-    text = complaint(folder, agents, **options)
-    assert re.search(reason, text), text
+    complains(folder, agents, reason, **options)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +279,8 @@ def test_bad_agents(folder, monkeypatch, agents, options, reason):
         ({"resize": 2.5}, "resize must be"),
         ({"grey": 1}, "grey must be True or False"),
         ({"keys": 3}, "keys must be a name or a list of names"),
+        ({"standardise": True}, "standardise must be one of"),
+        ({"keys": "front"}, "choose among arrays, cameras or columns; these recordings have none .* leave front out"),
         ({"progress": "yes"}, "progress must be True or False"),
         ({"boundaries": "none.csv"}, "Boundaries must be a CSV file .*; correct none.csv, which cannot be read"),
         ({"out": ""}, "must be a path"),
@@ -288,12 +302,44 @@ def test_a_missing_package(folder, monkeypatch):
         import_data(["ann", write_videos(folder / "ben", episodes(1))], "data")
 
 
-@pytest.mark.parametrize("options", ["", "stride=2", "boundaries='cuts.csv'", "resize=8, grey=True"])
-def test_an_ordinary_import_says_nothing(folder, options):
+def test_an_ordinary_import_says_nothing(folder):
     """A decoder that is left before its end, as with boundaries, once wrote a traceback to the terminal."""
     write_videos(folder / "ben", episodes(1))
     rows = [f"{path.parent.name}/{path.name},0,2" for path in (*folder.glob("ann/*"), *folder.glob("ben/*"))]
     (folder / "cuts.csv").write_text("\n".join(["file,start,stop", *rows]))
-    code = f"from craftrl.importing import import_data; import_data(['ann', 'ben'], 'data', {options})"
+    code = "from craftrl.importing import import_data as read; "
+    options = {"a": "", "b": "stride=2", "c": "boundaries='cuts.csv'", "d": "resize=8, grey=True"}
+    code += "; ".join(f"read(['ann', 'ben'], '{out}', {given})" for out, given in options.items())
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("row", "header", "reason"),
+    [
+        ("ann/long.mp4,20,31", "file,start,stop", "ends at 30, and line 3 of .*cuts.csv asks for 20 to 31"),
+        ("ann/long.mp4,40,50", "file,start,stop", "ends at 30, and line 3 of .*cuts.csv asks for 40 to 50"),
+        ("ann/long.mp4,9,9", "file,start,stop", "`start` before `stop`"),
+        ("ann/long.mp4,-1,4", "file,start,stop", "correct line 3 of .*cuts.csv"),
+        ("ann/long.mp4,0,2.5", "file,start,stop", "in whole frames"),
+        ("ann/long.mp4,0,3.5", "file,start_seconds,stop_seconds", "ends at 3, and line 3"),
+        ("ann/long.mp4,0.51,0.58", "file,start_seconds,stop_seconds", "ann/long.mp4 has none for line 3 of"),
+        ("long.mp4,0,4", "file,start,stop", "line 3 .* names 2; write .* such as ann/long.mp4 or ben/long.mp4"),
+        ("other.mp4,0,4", "file,start,stop", "other.mp4 in line 3 .* names 0; .* such as ann/long.mp4"),
+        ("ann/long.mp4,0,x", "file,start,stop", "correct line 3 of .*cuts.csv"),
+        ("ann/long.mp4,0", "file,begin", "`file`, and `start` before `stop` in whole frames"),
+        ("ann/long.npy,0,1", "file,start_seconds,stop_seconds", "are for videos; ann/long.npy knows no time"),
+    ],
+)
+def test_wrong_boundaries(tmp_path, monkeypatch, row, header, reason):
+    monkeypatch.chdir(tmp_path)
+    kind = row.split(",")[0].rpartition(".")[2]
+    for k, agent in enumerate(("ann", "ben")):
+        (x,) = episodes(k, lengths=(30,))
+        if kind == "npy":
+            (tmp_path / agent).mkdir()
+            np.save(tmp_path / agent / "long.npy", x)
+        else:
+            write_video(tmp_path / agent / "long.mp4", x, "libx264rgb", "rgb24", qp="0")
+    (tmp_path / "cuts.csv").write_text(f"{header}\nben/long.{kind},0,1\n{row}\n")
+    complains(tmp_path, ["ann", "ben"], reason, boundaries="cuts.csv")

@@ -129,12 +129,9 @@ def test_the_text(tmp_path):
     assert "warning: Few episodes: ann 2, ben 2." in text
     assert "warning: Lossy compression (ann: none; ben: h264 yuv420p)" in text
     assert "The agents were compressed differently" in text
-
-
-def test_the_text_of_good_data(tmp_path):
     agents = {name: zip(episodes(k, (4,), (3,) * 210), np.zeros((210, 3))) for k, name in enumerate(("ann", "ben"))}
-    import_data(agents, tmp_path / "data")
-    text = str(inspect(tmp_path / "data"))
+    import_data(agents, tmp_path / "good")
+    text = str(inspect(tmp_path / "good"))
     assert "actions, which no learner reads: beside the observations" in text
     assert "  ann         210         3       3        3  Python" in text
 

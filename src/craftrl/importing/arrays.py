@@ -1,8 +1,9 @@
 """NumPy files and craftrl's own datasets.
 
-One NumPy file is all trajectories of an agent, (n, steps, ...); in a folder, each is one episode. An NPZ file may hold
-more: `lengths` (n,) where trajectories end early, `agent` (n,) where it holds several agents, and `actions`. Without a
-known name for the observations, each array in it is an episode.
+One NumPy file is all trajectories of an agent, (n, steps, ...), or one recording of pictures, (steps, rows, columns,
+1 or 3); in a folder, each is one episode. An NPZ file may hold more: `lengths` (n,) where trajectories end early,
+`agent` (n,) where it holds several agents, and `actions`. Without a known name for the observations, each array in it
+is an episode.
 """
 
 from __future__ import annotations
@@ -32,40 +33,46 @@ NOT_OBSERVED = (*ACTIONS, *ENDS, "lengths", "agent", "reward", "rewards")
 def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
     """Each trajectory of a file is a recording; the file may say whose each is."""
     version = stamp(path)
-    key, arrays = _load(path, version, keys)
-    found: list[tuple[Any, Any]] = [("", name) for name in arrays]
-    if key is not None:
-        if arrays[key].ndim < 2:
-            raise InvalidDataError(
-                f"A file of trajectories must have shape (n, steps, ...); {path} has {arrays[key].shape}."
-            )
-        n, steps = arrays[key].shape[:2]
+    x, arrays = _load(path, version, keys)
+    found: list[tuple[str, Any]] = [("", name) for name in arrays]
+    if x is not None:
+        if x.ndim == 4 and x.dtype == np.uint8 and x.shape[-1] in (1, 3):
+            return array_folder([path], path, keys)
+        if x.ndim < 2:
+            raise InvalidDataError(f"A file of trajectories must have shape (n, steps, ...); {path} has {x.shape}.")
+        n, steps = x.shape[:2]
         ends, owners = arrays.get("lengths", np.full(n, steps)), arrays.get("agent", np.full(n, ""))
-        if len(ends) != n or len(owners) != n or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
+        if ends.shape != (n,) or len(owners) != n or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
             raise InvalidDataError(
                 f"`lengths` must be {n} numbers from 1 to {steps}, and `agent` {n} names; those of {path} are not."
             )
-        found = list(zip(owners.tolist(), range(n)))
+        found = [(str(owner), i) for i, owner in enumerate(owners.tolist())]
 
     def read(which: Any) -> Content:
-        key, arrays = _load(path, version, keys)
-        if key is None:
+        x, arrays = _load(path, version, keys)
+        if x is None:
             return Content(arrays[which])
         part = (which, slice(int(arrays["lengths"][which]) if "lengths" in arrays else None))
         actions = _actions(arrays)
-        return Content(arrays[key][part], None if actions is None else actions[part])
+        return Content(x[part], None if actions is None else actions[part])
 
-    return [Recording(str(a), f"{path.name}[{which}]", version, "NumPy", partial(read, which)) for a, which in found]
+    return [Recording(owner, f"{path.name}[{which}]", version, "NumPy", partial(read, which)) for owner, which in found]
 
 
 def array_folder(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> list[Recording]:
     """Each file is a recording."""
 
     def read(file: Path) -> Content:
-        key, arrays = _load(file, stamp(file), keys)
-        if key is None:
+        x, arrays = _load(file, stamp(file), keys)
+        if x is None:
             raise InvalidDataError(f"One array must be chosen; {file} has {', '.join(arrays)}; name one with --key.")
-        return Content(arrays[key], _actions(arrays))
+        if not 0 < x.ndim < 5:
+            several = "several, " if x.ndim else ""
+            raise InvalidDataError(
+                f"In a folder, each NumPy file must be one episode, (steps, ...); {file} has {several}shape {x.shape}; "
+                "give the file itself, one for each agent."
+            )
+        return Content(x, _actions(arrays))
 
     return [Recording("", name_in(root, file), stamp(file), "NumPy", partial(read, file)) for file in files]
 
@@ -83,11 +90,11 @@ def dataset(path: Path) -> list[Recording]:
 
 
 @held
-def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[str | None, dict[str, NDArray[Any]]]:
-    """Which array of a file has the observations, if one does; and its arrays."""
+def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[NDArray[Any] | None, dict[str, NDArray[Any]]]:
+    """The observations in a file, if it is known which array has them; and all its arrays of use."""
     try:
         if path.suffix.lower() == ".npy":
-            return "", {"": np.load(path, mmap_mode="r")}
+            return np.load(path, mmap_mode="r"), {}
         with path.open("rb") as file, np.load(file) as archive:
             names = archive.files
             known = keys or [name for name in OBSERVATIONS if name in names][:1]
@@ -100,7 +107,7 @@ def _load(path: Path, version: str, keys: tuple[str, ...]) -> tuple[str | None, 
         ) from error
     if keys and (len(keys) > 1 or keys[0] not in names):
         raise InvalidDataError(f"--key must name one array; {path} has {', '.join(names)}, not {', '.join(keys)}.")
-    return known[0] if len(known) == 1 else None, arrays
+    return arrays[known[0]] if len(known) == 1 else None, arrays
 
 
 def _actions(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
