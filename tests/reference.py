@@ -1,7 +1,7 @@
 """Algorithm 2, read out line by line: lists, sets, fractions, one sample at a time. Two agents.
 
 This is the truth that the library is compared with. It is slow on purpose and shares no code with the library: only
-the conventions that the paper leaves open are the library's (docs/differences.md): log-losses are integers in units of
+the conventions that the paper leaves open are the library's (docs/algorithm.md): log-losses are integers in units of
 2^-30 nats; G_h holds the indicator of every set of values of every encoder; Line 46 tries every one-to-one
 relabelling; ties go to the first.
 """

@@ -1,4 +1,4 @@
-"""The theorems of docs/partition.md in worlds small enough for exact probabilities: nothing is sampled.
+"""The theorems of docs/theory.md in worlds small enough for exact probabilities: nothing is sampled.
 
 A code is (s, e), numbered s * E + e. With a start, one more code comes last: the virtual start, a block of its own.
 """

@@ -14,7 +14,7 @@ The score of a partition is the evidence of one model: moves from a block may de
 where scatter is the log Bayes factor of rows of counts that differ from what the rest explains, against rows that
 follow it. It is 0 for a single block, and what noise adds to a partition costs more than it brings. `driven` is the
 third condition, for a split of one block; a split gains what it shows of it, a merge loses what it hides.
-docs/partition.md has the proofs, and what no data can tell.
+docs/theory.md has the proofs, and what no data can tell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Do the states hold all that a network knows? A check of learned states that trains nothing again.
 
 The controlled state is the coarsest partition that is sufficient for the agents, closed under moves and complete
-(docs/partition.md). Each of these can be asked of a fitted model, by what the network keeps: log-odds f of the agents,
+(docs/theory.md). Each of these can be asked of a fitted model, by what the network keeps: log-odds f of the agents,
 and the embedding phi that the states were found in.
 
 sufficient  On trajectories that no network learned from: do f(x_h, x_{h+1}) tell the agents better than a table of the

@@ -54,7 +54,7 @@ class CRAFT(Learner):
     takes, `choices_` what was taken and why. `CRAFT.paper(...)` is Algorithm 2 to the letter.
 
     Finite classes find states by Algorithm 2. Oracles that train, networks and classifiers, find them by the partition
-    of an embedding (docs/partition.md), which needs no bounds; with `stationary=False` and bounds, by Algorithm 2.
+    of an embedding (docs/theory.md), which needs no bounds; with `stationary=False` and bounds, by Algorithm 2.
 
     Parameters
     ----------
