@@ -94,7 +94,7 @@ def test_right_states_hold_all_that_the_log_odds_know(seed, one_start):
     assert found.error < 0.05
     assert found.held > 0.99
     assert kinds(found) == []
-    assert "the states are as good as whole observations" in " ".join(found.reasons())
+    assert "the state is as good as the whole observation" in " ".join(found.reasons())
 
 
 def test_codes_that_follow_noise_tell_nothing_of_the_agents():
@@ -102,7 +102,7 @@ def test_codes_that_follow_noise_tell_nothing_of_the_agents():
     assert found.share < 0.1
     assert found.held < 0.1
     assert "not sufficient" in kinds(found)
-    assert "the states are not as good as whole observations" in " ".join(found.reasons())
+    assert "the state is not as good as the whole observation" in " ".join(found.reasons())
 
 
 def test_a_state_that_is_two_is_named():

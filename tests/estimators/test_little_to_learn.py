@@ -92,7 +92,7 @@ def test_agents_that_differ_are_learned_and_trusted():
     assert told == ""
     found = model.diagnose(x, agent)
     assert found.verdict == "trust", str(found)
-    assert "the states are as good as whole observations" in found.why
+    assert "the state is as good as the whole observation" in found.why
     fused = model.states_at(2).diagnose(x, agent)
     assert fused.verdict == "do not trust"
     assert any(str(finding).startswith("State ") for finding in fused.warnings)

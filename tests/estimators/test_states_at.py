@@ -9,7 +9,7 @@ from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, Partition
 from craftrl.core.labels import n_labels
 from craftrl.diagnostics.findings import judged
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.report.contents import contents
+from report_models import Page
 from shipped import fitted, network, rows_of, tree
 
 
@@ -42,7 +42,7 @@ def test_fewer_states_are_joined_ones_and_the_model_works_as_any_other(model, x,
     fewer.save(tmp_path / "fewer")
     again = craftrl.load(tmp_path / "fewer")
     np.testing.assert_array_equal(again.transform(x), fewer.transform(x))
-    assert ("What fewer states would cost" in dict(contents(fewer).facts)) == bool(fewer.merges_)
+    assert ("What fewer states would cost" in Page(tmp_path, fewer).numbers["facts"]) == bool(fewer.merges_)
 
 
 def test_states_are_joined_again_as_if_all_at_once(model):

@@ -1,14 +1,21 @@
-"""Small models to report on, each with its data: fitted once for all tests of the report."""
+"""Small models to report on, each with its data, fitted once for all tests of the report; and pages, read back."""
 
+import base64
 import copy
+import io
+import json
+import re
 from functools import cache
+from html import unescape
 
 import numpy as np
 import torch
+from PIL import Image
 
 from craftrl import CRAFT
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.oracles.network.encoder import NetworkEncoder
+from craftrl.report import write_report
 from shipped import BOUNDS, data, fitted, network, random_head, rows_of
 
 WORLD = BitsExBMDP(horizon=5, n_features=8, seed=0)
@@ -43,3 +50,27 @@ def images():
     trunk = model.encoder_.trunk
     model.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))
     return model, data("images").tau
+
+
+class Page:
+    """A report that was written, as its reader has it."""
+
+    def __init__(self, folder, model, *given, **how):
+        write_report(model, folder / "page.html", *given, **{"n_resamples": 0, "overwrite": True, **how})
+        self.html = (folder / "page.html").read_text(encoding="utf-8")
+        self.text = " ".join(unescape(re.sub("<[^>]+>", " ", self.html.partition("</style>")[2])).split())
+        self.files = {
+            name: base64.b64decode(held).decode()
+            for name, held in re.findall(r'download="([^"]+)" href="data:[^;]+;base64,([^"]*)"', self.html)
+        }
+        self.numbers = json.loads(self.files["report.json"])
+
+    def rows(self, name):
+        """A table, a dictionary for each row."""
+        table = self.numbers["tables"][name]
+        return [dict(zip(table["columns"], row)) for row in table["rows"]]
+
+    def pictures(self, alt):
+        """The pictures whose description begins so, as arrays."""
+        found = re.findall(rf'<img src="data:image/png;base64,([^"]+)" alt="{alt}', self.html)
+        return [np.asarray(Image.open(io.BytesIO(base64.b64decode(one)))) for one in found]

@@ -68,10 +68,9 @@ def fit(
     """
     from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
     from craftrl.data.ranks import from_first, speaks
+    from craftrl.estimators.verdict import verdict
     from craftrl.oracles.finite import CountingOracle
     from craftrl.progress import shown
-    from craftrl.report.guarantee import guarantee
-    from craftrl.report.verdict import verdict
 
     given = {"device": device, "epochs": epochs, "seed": seed}
     training = {name: value for name, value in given.items() if value is not None}
@@ -114,12 +113,12 @@ def fit(
     print(f"\n{in_options(model.summary())}\nWritten to {out}\n", flush=True)
     quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
     diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
-    said = verdict(model, diagnosis, guarantee(model))
+    said = verdict(model, diagnosis)
     if diagnose is not None:
         print(f"{diagnosis}\n")
     print(f"Verdict: {said.level}. {said.found}\n{said.why}")
-    for line in (*(f"Warning: {text}" for text in said.warnings), *(f"Note: {text}" for text in said.advice)):
-        print(in_options(line))
+    for text in diagnosis.findings:
+        print(in_options(f"{text.severity.capitalize()}: {text}"))
 
 
 def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: TrajectoryDataset | None = None) -> CRAFT | None:

@@ -109,20 +109,20 @@ class Sufficiency:
 
     def reasons(self) -> Iterator[str]:
         """What speaks for the states, in parts of a sentence."""
-        who = f"{self.n_unseen:,} trajectories that were not learned from"
+        new = f"{self.n_unseen:,} trajectories that were not learned from"
         if np.isnan(self.share):
-            yield f"the log-odds tell nothing of the agents of {who}"
+            yield f"the log-odds tell nothing of the agents of {new}"
         else:
             good = "not as good" if self.insufficient else "as good"
-            known = f"{self.share:.0%}, give or take {200 * self.error:.0f}"
-            yield f"for telling the agents of {who} apart, the states are {good} as whole observations ({known})"
+            known = f"{self.share:.0%}, give or take {200 * self.error:.0f}; on {new}"
+            yield f"for telling the agents apart, the state is {good} as the whole observation ({known})"
         least = float(self.closed.min())
         yield (
             "observations foretell neither moves nor agents beyond their states"
             if least == 1
             else f"states hold {least:.0%} of what observations foretell of moves and agents"
         )
-        yield f"of the observations of these trajectories {self.read:.1%} are read as the state that `fit` found"
+        yield f"of new observations the encoder reads {self.read:.1%} as `fit` found them"
 
 
 def sufficiency(

@@ -1,11 +1,14 @@
 """A fitted model as one HTML page that needs no network: what was found, how far to trust it, what it looks like.
 
-Data flows one way: a model, and its data where it is given, become `Contents` (numbers, sentences, pictures), and those
-become a page. `contents` knows no HTML, `page` no model.
+A model, and its data where it is given, become `Contents` (numbers, sentences, pictures); a template makes a page of
+them. `contents` knows no HTML, the template no model.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +16,23 @@ from craftrl.report.schematic import draw_schematic
 
 if TYPE_CHECKING:
     from craftrl.estimators.craft import CRAFT
+    from craftrl.report.contents import Contents
 
 __all__ = ["check_report", "draw_schematic", "write_report"]
+
+COLUMNS = {
+    "states": "how many were found",
+    "reads entry": "the entry of the observation that the encoder reads, or the number of its function",
+    "assigned": "share of the trajectories that have a state",
+    "loss": "of the log-odds that lead to the step, in nats; less than chance is better",
+    "chance": "the loss of knowing only how often each agent occurs",
+    "p-value": "how likely so small a loss is by chance",
+    "encoder loss": "how much of the states found the encoder does not read",
+    "same count": "share of the refits that find as many states",
+    "stable": "how far the refits' states agree with the model's",
+    "explained": "of what observations tell of the agents, the share that the states hold",
+    "trust": "stable times explained, the least so far; for networks times what their states hold of what was asked",
+}
 
 
 def write_report(
@@ -39,12 +57,11 @@ def write_report(
     from craftrl.data.files import written_whole
     from craftrl.estimators.craft import CRAFT
     from craftrl.report.contents import contents
-    from craftrl.report.page import page
 
     check_report(path, overwrite)
     check_kind("model", model, CRAFT, "a fitted CRAFT model")
     check_kind("title", title, str, "a text")
-    text = page(contents(model, x, agent, title=title, n_resamples=n_resamples))
+    text = _page(contents(model, x, agent, title=title, n_resamples=n_resamples))
     with written_whole(path, "report") as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -58,3 +75,30 @@ def check_report(path: str | os.PathLike[str], overwrite: bool) -> None:
     if check_target("The report", path).suffix.lower() not in (".html", ".htm"):
         raise InvalidParameterError(f"A report must be named NAME.html; {os.fspath(path)} was given; choose that name.")
     check_new(path, "report", overwrite)
+
+
+def _page(contents: Contents) -> str:
+    """The whole file as text; whatever comes from a model or from data is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from craftrl.report.tables import shown
+
+    loader = PackageLoader("craftrl.report", ".")
+    page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    page.filters |= {"shown": shown, "percent": _percent, "base64": _base64, "json": _json}
+    style, _, _ = loader.get_source(page, "report.css")
+    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    template = page.get_template("report.html.j2")
+    return template.render(c=contents, columns=COLUMNS, style=style, style_hash=style_hash) + "\n"
+
+
+def _percent(share: float) -> str:
+    return "–" if share != share else f"{share:.1%}" if 0 < share < 0.1 else f"{share:.0%}"
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

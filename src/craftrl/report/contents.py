@@ -2,174 +2,445 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from craftrl._version import __version__
-from craftrl.errors import InvalidParameterError
+from craftrl.core.encoders import ValueEncoder
+from craftrl.core.labels import Labels
+from craftrl.core.trace import StepTrace
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.data.inputs import as_dataset
+from craftrl.diagnostics import Diagnosis
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.choices import describe
 from craftrl.estimators.craft import CRAFT
-from craftrl.report.checks import assumptions, steps
-from craftrl.report.entries import Entries, entries
-from craftrl.report.flow import Labelled, transitions, visits
-from craftrl.report.frames import Gallery, gallery
-from craftrl.report.guarantee import Guarantee, guarantee
-from craftrl.report.names import agent_names, pairs_of_agents
-from craftrl.report.pictures import is_image
-from craftrl.report.sample import Sample, the_data_fitted
-from craftrl.report.spectra import clusters, comparisons, kept_predecessors, spectra
-from craftrl.report.tables import Table, power_of_ten
-from craftrl.report.verdict import Verdict, verdict
+from craftrl.estimators.verdict import Verdict, verdict
+from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
+from craftrl.paper import empirical_assumptions, sample_size
+from craftrl.report.figures import flow, is_image, spectrum
+from craftrl.report.states import Sample, State, entries, portraits, states_of
+from craftrl.report.tables import MOST_ROWS, Table, power_of_ten
 
-__all__ = ["Contents", "contents"]
+__all__ = ["Contents", "contents", "theorem"]
 
-MOST_ROWS = 20_000  # of a table
-MOST_MERGES = 8  # of states, whose costs are told
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+ERRORS, FAILURE = 0.05, 0.05  # the share of each state's observations that may be wrong, and how likely more may be
+MOST_BARS = 20_000  # of spectra; beyond, each step keeps its most frequent states
+MOST_BLOCKS = 200  # states whose moves are compared between agents
+MOST_MERGES = 8  # of states, whose costs are named
 
 
 @dataclass(frozen=True)
 class Contents:
     """What a report says.
 
-    title       what the model is called
-    made_by     the version of the library
-    verdict     what a reader should know first
-    agents      their names; `moves_of` are those whose moves were counted, ("all agents",) without data
-    pairs       which agents each axis of the spectra compares
-    thresholds  for each h, how many pairs make a bin heavy (Line 19)
-    bin_width   distance of neighbouring log-odds
-    scan        whether clusters were found by the paper's scan, for which thresholds count
-    stationary  whether one encoder serves all steps, so that a state's number means the same at all of them
-    tables      every number, by name
-    gallery     states in pictures, for images with data
-    entries     states by entries of the observation, for other data
-    choices     what the library chose and why
-    facts       what the model was fitted to and with, as (what, value)
-    notes       what was left out or could not be said, and why
+    title, made_by  what the model is called, and the version of the library
+    verdict         what a reader should know first
+    theorem         the sample size that the theorem asks for, beside the one given, in a sentence
+    agents          their names
+    states          those that have pictures, by step (None for all steps); without data or images there are none
+    left_out        how many states have none, since the file would grow too large
+    decides         whether the pixels that decide are known
+    entries         for other observations, by step: how many entries decide nothing, in a sentence; those that matter
+    over_time       what to draw of states over time, for all agents together and for each; by name
+    agents_differ   how the agents move on from each state, those that differ most first
+    spectra         by step, (state, pair of agents, what to draw)
+    scan            whether clusters were found by the paper's scan, for which there is a heavy line
+    tables          every number, by name
+    choices         what the library chose and why
+    facts           what the model was fitted to and with, as (what, value)
+    notes           what was left out or could not be said, and why
     """
 
     title: str
     made_by: str
     verdict: Verdict
+    theorem: str
     agents: tuple[str, ...]
-    moves_of: tuple[str, ...]
-    pairs: tuple[str, ...]
-    thresholds: tuple[float, ...]
-    bin_width: float
+    states: dict[int | None, list[State]]
+    left_out: int
+    decides: bool
+    entries: dict[int | None, tuple[str, Table]]
+    over_time: dict[str, Any]
+    agents_differ: list[dict[str, Any]]
+    spectra: dict[int, list[tuple[str, str, Any]]]
     scan: bool
-    stationary: bool
     tables: dict[str, Table]
-    gallery: Gallery | None
-    entries: Entries | None
     choices: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What a program may want: sentences and tables."""
+        tables = {name: {"columns": t.columns, "rows": t.rows} for name, t in self.tables.items()}
+        said = {"title": self.title, "made_by": self.made_by, "verdict": vars(self.verdict), "theorem": self.theorem}
+        return {**said, "agents": self.agents, "choices": self.choices, "facts": dict(self.facts), "tables": tables}
 
 
 def contents(
     model: CRAFT, x: Any = None, agent: Any = None, *, title: str = "CRAFT model", n_resamples: int | None = None
 ) -> Contents:
     """All that a model says, and all that its data says of it; see `craftrl.report.write_report`."""
-    if not isinstance(model, CRAFT):
-        raise InvalidParameterError(
-            f"A report needs a model of class CRAFT; {type(model).__name__} was given; fit one with craftrl fit."
-        )
     model._check_fitted()
-    sample, diagnosis = None, None
-    if x is not None:
-        sample = Sample.of(model, the_data_fitted(model, x, agent))
+    shared, names = hasattr(model, "encoder_"), tuple(_named(name) for name in model.agents_)
+    pairs = [f"{names[0]} against {other}" for other in names[1:]]
+    diagnosis, sample = None, None
+    found: list[State] = []
+    pictured: list[State] = []
+    who: tuple[str, ...] = ("all agents",)
+    by_step: dict[int | None, tuple[str, Table]] = {}
+    tables: list[Table] = []
+    if x is None:
+        codes, whose = model.labels_fitted(), np.zeros(model.sizes_fitted()[0], dtype=np.int64)
+    else:
+        tau = _the_data_fitted(model, x, agent)
         diagnosis = model.diagnose(x, agent, n_resamples=n_resamples)
-    labelled = Labelled.of(model, sample)
-    theorem = guarantee(model)
-    kept = kept_predecessors(model)
-    pictures, described = _states(model, sample)
-    tables = [steps(model, diagnosis), assumptions(model, sample), transitions(labelled), visits(labelled)]
-    tables += [spectra(model, kept), clusters(model, kept), comparisons(model)]
-    tables += [] if described is None else [described.table]
+        sample = Sample.of(model, tau)
+        codes, whose, who = sample.codes, sample.tau.agent, names
+        found = states_of(sample, shared)
+        if is_image(model.obs_shape_):
+            pictured = portraits(model, sample, found, (), names)
+        else:
+            table, by_step = entries(model, sample, found)
+            tables.append(table)
+    kept = _kept(model)
+    moves, blocks = _moves(codes, whose, who, shared)
+    tables = [_steps(model, diagnosis), _assumptions(model, sample), moves, _visits(codes, whose, who), *tables]
+    tables += [_spectra(model, kept, pairs), _clusters(model, kept, pairs, names), _comparisons(model)]
+    whole = None if sample is None else sample.tau.n == model.sizes_fitted()[0]
+    left_out = len(found) - len(pictured) if pictured else 0
+    rarer = sum(len(step.spectra) - len(kept[step.h]) for step in model.trace_)
+    facts, asked = _facts(model, names), theorem(model)
     return Contents(
         title=title,
         made_by=f"craftrl {__version__}",
-        verdict=verdict(model, diagnosis, theorem),
-        agents=agent_names(model),
-        moves_of=labelled.who,
-        pairs=tuple(pairs_of_agents(model)),
-        thresholds=tuple(float(step.threshold) for step in model.trace_),
-        bin_width=float(model.trace_.grid.xi),
+        verdict=verdict(model, diagnosis),
+        theorem=asked,
+        agents=names,
+        states={h: [state for state in pictured if state.h == h] for h in dict.fromkeys(s.h for s in pictured)},
+        left_out=left_out,
+        decides=any(picture.label == "decides" for state in pictured for picture in state.pictures),
+        entries=by_step,
+        over_time=_over_time(codes, whose, who, shared),
+        agents_differ=blocks,
+        spectra={step.h: _drawn_spectra(model, step, kept[step.h], pairs) for step in model.trace_},
         scan=any(step.threshold > 0 for step in model.trace_),
-        stationary=hasattr(model, "encoder_"),
-        tables={table.name: table.cut(MOST_ROWS, _weight(table)) for table in tables},
-        gallery=pictures,
-        entries=described,
+        tables={table.name: table for table in tables},
         choices=tuple(describe(model.choices_)),
-        facts=tuple(_facts(model, theorem)),
-        notes=(*_notes(model, sample, pictures, described), *_left_out(model, kept, tables)),
+        facts=tuple(facts),
+        notes=tuple(_notes(sample, whole, left_out, rarer, tables)),
     )
 
 
-def _states(model: CRAFT, sample: Sample | None) -> tuple[Gallery | None, Entries | None]:
-    if sample is None:
-        return None, None
-    if is_image(model.obs_shape_):
-        return gallery(model, sample), None
-    return None, entries(model, sample)
+def _named(name: Any) -> str:
+    """An agent by its name, or "agent 0" where it has but a number."""
+    return name if isinstance(name, str) else f"agent {name}"
 
 
-def _facts(model: CRAFT, theorem: Guarantee) -> Iterator[tuple[str, str]]:
-    yield "Oracle (what learned)", repr(model.oracle_)
-    yield "Encoders", "one for all steps" if hasattr(model, "encoder_") else "one for each step"
-    if merges := getattr(model, "merges_", ()):
-        costs = [f"{int(state_of.max()) + 1} for {nats:.0f} nats" for state_of, nats in merges[:MOST_MERGES]]
-        yield "What fewer states would cost", ", ".join(costs)
-    known = getattr(model, "data_", None)
-    if known is not None:
-        counts = ", ".join(f"{name}: {n:,}" for name, n in zip(agent_names(model), known["trajectories"]))
-        yield "Trajectories of each agent", counts
-        shape = " × ".join(map(str, known["observation"]))
-        yield "Observations", f"{known['steps']} steps, each {shape} of type {known['dtype']}"
-        yield "Fingerprint of the data", known["fingerprint"]
+def _the_data_fitted(model: CRAFT, x: Any, agent: Any) -> TrajectoryDataset:
+    """The data, if it is that which the model was fitted to."""
+    tau = model.steps_fitted(as_dataset(x, agent)).tau
+    (n, H), known = model.sizes_fitted(), model.data_
+    if (tau.n, tau.H, tau.obs_shape) != (n, H, model.obs_shape_):
+        wanted = f"{n} trajectories of {H} steps, {model.obs_shape_} each"
+        given = f"{tau.n} trajectories of {tau.H} steps, {tau.obs_shape} each"
+    elif known["fingerprint"] != (fingerprint := tau.fingerprint()):
+        wanted, given = f"fingerprint {known['fingerprint']}", f"fingerprint {fingerprint}"
     else:
-        n, H = model.sizes_fitted()
-        yield "Trajectories", f"{n:,} of {H} steps"
-    for name, value in vars(model.bounds_).items():
-        yield f"Bound {name}", f"{value:.4g}"
-    asked = f"{power_of_ten(theorem.asked)} trajectories" if theorem.asked is not None else f"none: {theorem.why}"
-    yield "Sample size of Theorem 3.1", asked
-    for use in model.trace_.oracle_use:
-        yield f"Questions of {use.question}", f"{use.asked:,}, {use.seconds:.2g} s"
+        return tau
+    raise InvalidDataError(
+        f"The data must be that which the model was fitted to ({wanted}); other data was given ({given}); give the "
+        "data fitted, or leave it out."
+    )
 
 
-def _notes(model: CRAFT, sample: Sample | None, pictures: Gallery | None, described: Entries | None) -> Iterator[str]:
+def _notes(sample: Sample | None, whole: bool | None, left_out: int, rarer: int, tables: list[Table]) -> Iterator[str]:
     if sample is None:
         yield (
             "This report was made without the data. With it (craftrl report MODEL DATA) it also shows what each state "
             "looks like, how each agent moves, and a diagnosis."
         )
-    elif not sample.whole:
-        yield (
-            f"What is said of states and moves comes from {len(sample.agent):,} of the {sample.tau.n:,} trajectories, "
-            "taken from all over the data."
-        )
-    if sample is not None and getattr(model, "data_", None) is None:
-        yield "The model is of an older version and does not say what it was fitted to; sizes alone were compared."
-    left_out = (pictures or described).left_out if pictures or described else 0  # type: ignore[union-attr]
+    elif not whole:
+        n = sample.tau.n
+        yield f"What is said of states and moves comes from {n:,} trajectories, taken from all over the data."
     if left_out:
-        yield f"{left_out:,} rarer states are not shown, so that the file stays small."
-    if pictures is not None and not pictures.decides:
-        yield "The encoders are no networks, so that the pixels that decide are not known."
-
-
-def _left_out(model: CRAFT, kept: dict[int, list[int]], tables: list[Table]) -> Iterator[str]:
-    """What there was no room for."""
-    rarer = sum(len(step.spectra) - len(kept[step.h]) for step in model.trace_)
+        yield f"{left_out:,} rarer states have no pictures, so that the file stays small."
     if rarer:
         yield f"The spectra of {rarer:,} rarer states were left out, so that the file stays small."
     for table in tables:
-        if len(table.rows) > MOST_ROWS:
-            yield f"Of the {len(table.rows):,} rows of the table of {table.name}, {MOST_ROWS:,} are in this file."
+        if table.left_out:
+            n = len(table.rows) + table.left_out
+            yield f"Of the {n:,} rows of the table of {table.name}, {len(table.rows):,} are in this file."
 
 
-def _weight(table: Table) -> list[float] | None:
-    """Which rows matter most where there is no room for all: moves that are made often."""
-    counts = [i for i, heading in enumerate(table.columns) if heading.startswith("moves of ")]
-    return [sum(row[i] for i in counts) for row in table.rows] if counts else None
+# -- moves and visits ---------------------------------------------------------------------------------------------
+
+
+def _cells(columns: list[Labels], agent: Labels, K: int) -> tuple[Ints, Ints]:
+    """The rows that occur among these columns (m, c), and how often each agent has each, (m, K)."""
+    cells, of = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    counts = np.zeros((len(cells), K), dtype=np.int64)
+    np.add.at(counts, (of.reshape(-1), agent), 1)
+    return cells, counts
+
+
+def _visits(codes: Labels, agent: Labels, who: tuple[str, ...]) -> Table:
+    i, h = np.nonzero(codes >= 0)
+    cells, counts = _cells([h + 1, codes[i, h]], agent[i], len(who))
+    rows = tuple((*cell, *own) for cell, own in zip(cells.tolist(), counts.tolist()))
+    columns = ("h", "state", *(f"visits of {name}" for name in who))
+    return Table("visits", "How many trajectories are in each state.", columns, rows)
+
+
+def _moves(codes: Labels, agent: Labels, who: tuple[str, ...], shared: bool) -> tuple[Table, list[dict[str, Any]]]:
+    """One row for each move that was seen; and from each state, how each agent goes on, the largest difference first.
+
+    Where one encoder serves all steps, states are compared over all steps together.
+    """
+    i, h = np.nonzero((codes[:, :-1] >= 0) & (codes[:, 1:] >= 0))
+    columns, K = [h + 1, codes[i, h], codes[i, h + 1]], len(who)
+    cells, made = _cells(columns, agent[i], K)
+    share = _shares(cells[:, :2], made)
+    rows = [
+        (*cell, *own, *(None if math.isnan(one) else one for one in part))
+        for cell, own, part in zip(cells.tolist(), made.tolist(), share.tolist())
+    ]
+    left_out = max(0, len(rows) - MOST_ROWS)
+    if left_out:  # the moves that are made least
+        rows = [rows[j] for j in np.sort(np.argsort(-made.sum(axis=1), kind="stable")[:MOST_ROWS])]
+    heads = ("h", "state", "next state", *(f"{what} {name}" for what in ("moves of", "share of") for name in who))
+    caption = "Moves from state to state: how often they were made, and in what share of the visits to the state."
+    table = Table("transitions", caption, heads, tuple(rows), left_out)
+    if K < 2:
+        return table, []
+    if shared:
+        cells, made = _cells([0 * columns[0], *columns[1:]], agent[i], K)
+        share = _shares(cells[:, :2], made)
+    blocks: list[dict[str, Any]] = []
+    for step, s in np.unique(cells[:, :2], axis=0).tolist():
+        own = (cells[:, 0] == step) & (cells[:, 1] == s)
+        apart = np.abs(share[own][:, :, None] - share[own][:, None]).sum(axis=0) / 2  # total variation
+        a, b = np.unravel_index(np.argmax(np.nan_to_num(np.triu(apart), nan=-1.0)), apart.shape)
+        where = f"state {s}" if shared else f"state {s} at step {step}"
+        told = float(apart[a, b]) if a != b and np.isfinite(apart[a, b]) else None
+        most = "differ most" if K > 2 else "differ"
+        sentence = f"In {where} only one agent was seen, so that there is nothing to compare."
+        if told is not None:
+            sentence = (
+                f"In {where}, {who[a]} and {who[b]} {most}: {told:.0%} of the moves of one would have to change to "
+                "match the other's."
+            )
+        after = [
+            (t, list(zip(who, made_by, part)))
+            for t, made_by, part in zip(cells[own, 2].tolist(), made[own].tolist(), share[own].tolist())
+        ]
+        blocks.append(
+            {"where": where, "said": sentence, "moves": after, "weight": (told or 0.0) * int(made[own].sum())}
+        )
+    return table, sorted(blocks, key=lambda block: -block["weight"])[:MOST_BLOCKS]
+
+
+def _shares(state: Ints, made: Ints) -> Floats:
+    """Of each agent's moves out of a state, the share of each; NaN where it was never there."""
+    _, of = np.unique(state, axis=0, return_inverse=True)
+    left = np.zeros((int(of.max(initial=-1)) + 1, made.shape[1]))
+    np.add.at(left, of.reshape(-1), made)
+    return np.divide(made, left[of.reshape(-1)], out=np.full(made.shape, np.nan), where=left[of.reshape(-1)] > 0)
+
+
+def _over_time(codes: Labels, agent: Labels, who: tuple[str, ...], shared: bool) -> dict[str, Any]:
+    """What to draw for all agents together, and for each of a few."""
+    H, S = codes.shape[1], int(codes.max(initial=0)) + 1
+    drawn = {}
+    for name, mine in {
+        "all agents": agent >= 0,
+        **({w: agent == k for k, w in enumerate(who)} if len(who) > 1 else {}),
+    }.items():
+        own = codes[mine]
+        visits = np.stack([np.bincount(states[states >= 0], minlength=S) for states in own.T])
+        moves = []
+        for h in range(H - 1):
+            both = (own[:, h] >= 0) & (own[:, h + 1] >= 0)
+            table = np.bincount(own[both, h] * S + own[both, h + 1], minlength=S * S)
+            moves.append(table.reshape(S, S))
+        drawn[name] = flow(visits, moves, shared)
+    return drawn
+
+
+# -- what fit did -------------------------------------------------------------------------------------------------
+
+STEPS = (
+    *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss"),
+    *("same count", "stable", "explained", "trust", "outcome"),
+)
+
+
+def _steps(model: CRAFT, found: Diagnosis | None) -> Table:
+    """One row for each step, with the checks where there were any."""
+    H = len(model.encoders_)
+    checks: list[Any] = [np.full(H, np.nan)] * 4
+    if found is not None:
+        checks = [found.same_count, found.stable, found.explained, found.trust if found.checked else checks[0]]
+    at_chance = {h + 1 for h in model.trace_.at_chance()}
+    rows = []
+    for h, *checked in zip(range(1, H + 1), *checks):
+        learned: tuple[Any, ...] = (1.0, None, None, None, None)
+        outcome = "ok"
+        if h > 1:
+            step = model.trace_[h - 1]
+            learned = (step.assigned, step.f_loss, step.chance, step.p_value, step.encoder_loss)
+            outcome = step.outcome + ", log-odds at chance" * (h in at_chance)
+        encoder = model.encoders_[h]
+        reads = int(encoder.index) if isinstance(encoder, ValueEncoder) else None
+        rows.append((h, int(model.n_states_[h]), reads, *learned, *checked, outcome))
+    return Table("steps", "What was found at each step, and what the checks say of it.", STEPS, tuple(rows))
+
+
+def _assumptions(model: CRAFT, sample: Sample | None) -> Table:
+    """The bounds that were counted on, beside those that the learned states attain."""
+    seen = None
+    if sample is not None:
+        lengths = (sample.codes >= 0).sum(axis=1)
+        seen = empirical_assumptions(sample.tau.agent, sample.codes, n_agents=sample.tau.K, lengths=lengths)
+    meaning = {
+        "alpha": "how different the agents are: least gap between two successors of a state, in log-odds",
+        "eta": "how rare an agent may be: its least share in the visits to a pair of states",
+        "nu": "how rare a move may be: least share of trajectories that make it",
+    }
+    rows = []
+    for name, text in meaning.items():
+        found = None if seen is None else getattr(seen, name)
+        where = None if found is None else str(found).partition(" at ")[2]
+        rows.append(
+            (name, text, float(getattr(model.bounds_, name)), None if found is None else float(found.value), where)
+        )
+    columns = ("bound", "meaning", "counted on", "found in the learned states", "where")
+    return Table("assumptions", "The bounds of the paper's assumptions.", columns, tuple(rows))
+
+
+def theorem(model: CRAFT) -> str:
+    """How many trajectories Theorem 3.1 asks for at the model's bounds, for 95% of each state right with probability
+    95%, beside how many were given."""
+    oracle, (n, H) = model.oracle_, model.sizes_fitted()
+    if isinstance(oracle, CoordinateOracle):
+        functions = int(np.prod(model.obs_shape_))
+    elif isinstance(oracle, FiniteOracle):
+        functions = max(len(oracle.Phi(h)) for h in range(1, H + 1))
+    else:
+        why = "it needs a finite class of encoders, and classifiers and networks are none"
+        return f"The paper's theorem names no sample size here: {why}."
+    visits = [np.bincount(own[own >= 0]) for own in model.labels_fitted().T]
+    rarest = min((float(v[v > 0].min()) for v in visits if v.any()), default=1.0) / n
+    try:
+        asked = sample_size(
+            epsilon_0=ERRORS,
+            delta=FAILURE,
+            H=H,
+            class_size=functions * math.factorial(oracle.n_values),
+            N_s=max(2, *model.n_states_),
+            nu_prime=max(model.bounds_.nu, rarest),
+            **vars(model.bounds_),
+        ).total
+    except InvalidParameterError as error:
+        return f"The paper's theorem names no sample size here: {str(error).rstrip('.')}."
+    return (
+        f"The paper's theorem asks for {power_of_ten(asked)} trajectories to promise {1 - ERRORS:.0%} of every "
+        f"state right with probability {1 - FAILURE:.0%}; {n:,} were given. That is a worst case over all "
+        "worlds: in practice thousands often do, and the checks say whether they did."
+    )
+
+
+def _facts(model: CRAFT, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    yield "Oracle (what learned)", repr(model.oracle_)
+    yield "Encoders", "one for all steps" if hasattr(model, "encoder_") else "one for each step"
+    if merges := getattr(model, "merges_", ()):
+        costs = [f"{int(state_of.max()) + 1} for {nats:.0f} nats" for state_of, nats in merges[:MOST_MERGES]]
+        yield "What fewer states would cost", ", ".join(costs)
+    counts = ", ".join(f"{name}: {n:,}" for name, n in zip(names, model.data_["trajectories"]))
+    yield "Trajectories of each agent", counts
+    shape = " × ".join(map(str, model.data_["observation"]))
+    yield "Observations", f"{model.data_['steps']} steps, each {shape} of type {model.data_['dtype']}"
+    yield "Fingerprint of the data", model.data_["fingerprint"]
+    for name, value in vars(model.bounds_).items():
+        yield f"Bound {name}", f"{value:.4g}"
+    for use in model.trace_.oracle_use:
+        yield f"Questions of {use.question}", f"{use.asked:,}, {use.seconds:.2g} s"
+
+
+# -- spectra of the log-odds --------------------------------------------------------------------------------------
+
+
+def _kept(model: CRAFT) -> dict[int, list[int]]:
+    """For each h, the states whose spectra a report holds: all of them, or the most frequent."""
+    trace = model.trace_
+    most = max(1, MOST_BARS // (trace.grid.size * (len(model.agents_) - 1) * max(1, len(trace))))
+
+    def commonest(step: StepTrace) -> list[int]:
+        visits = step.spectra.reshape(len(step.spectra), -1).sum(axis=1)
+        return sorted(np.argsort(-visits, kind="stable")[:most].tolist())
+
+    return {step.h: commonest(step) for step in trace}
+
+
+def _drawn_spectra(model: CRAFT, step: StepTrace, kept: list[int], pairs: list[str]) -> list[tuple[str, str, Any]]:
+    """For each state that a pair begins in, and each pair of agents, what to draw."""
+    return [
+        (str(s), pair, spectrum(model.trace_, step, s, j))
+        for s in kept
+        for j, pair in enumerate(pairs)
+        if step.spectra[s].any()
+    ]
+
+
+def _spectra(model: CRAFT, kept: dict[int, list[int]], pairs: list[str]) -> Table:
+    values = model.trace_.grid.values.round(6)
+    rows = tuple(
+        (step.h, str(s), pair, float(values[j]), int(margin[j]))
+        for step in model.trace_
+        for s in kept[step.h]
+        for pair, margin in zip(pairs, np.atleast_2d(step.spectra[s]))
+        for j in np.flatnonzero(margin)
+    )
+    caption = "How many pairs of observations have each log-odds, for each step and state that they begin in."
+    return Table("spectra", caption, ("h", "state", "agents", "log-odds", "pairs"), rows)
+
+
+def _clusters(model: CRAFT, kept: dict[int, list[int]], pairs: list[str], names: tuple[str, ...]) -> Table:
+    """One row for each cluster and pair of agents: which log-odds it covers, what became of it, who makes the move."""
+    values, rows = model.trace_.grid.values.round(6), []
+    for step in model.trace_:
+        for number, cluster in enumerate(step.clusters):
+            if cluster.s_pred not in kept[step.h]:
+                continue
+            margins = np.atleast_2d(step.spectra[cluster.s_pred])
+            for k, (pair, (first, last), margin) in enumerate(zip(pairs, cluster.bins, margins), start=1):
+                weights = margin[first : last + 1]
+                mean = float(np.average(values[first : last + 1], weights=weights)) if weights.any() else None
+                made = None
+                if mean is not None:
+                    made = f"{math.exp(abs(mean)):.1f} times as often by {names[0] if mean >= 0 else names[k]}"
+                ends = (float(values[first]), float(values[last]))
+                state, successor = str(cluster.s_pred), str(cluster.state)
+                rows.append((step.h, state, successor, pair, made, *ends, mean, int(cluster.size), number))
+    caption = "Clusters of log-odds: successors of one state that the agents reach with like odds."
+    columns = ("h", "state", "next state", "agents", "made", "from", "to", "mean log-odds", "pairs", "cluster")
+    return Table("clusters", caption, columns, tuple(rows))
+
+
+def _comparisons(model: CRAFT) -> Table:
+    """One row for each answer of the separation oracle."""
+    rows = tuple(
+        (step.h, c.cluster, str(c.state), float(c.loss), "one state" if c.merged else "apart")
+        for step in model.trace_
+        for c in step.comparisons
+    )
+    caption = "Is a cluster a state that was found before? The loss of telling them apart: 1 is chance, 0 is certain."
+    return Table("merging", caption, ("h", "cluster", "next state", "loss", "answer"), rows)

@@ -1,101 +1,237 @@
-"""The section on what each state looks like: cards with pictures, or tables of entries."""
+"""What each state looks like, what decides on it, and what it ignores: from the observations that are in it.
+
+Whatever still differs among observations of one state is ignored by it. That holds for every encoder. Which entries
+decide is found by swapping them between observations; which pixels do, a network says by its gradient.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from craftrl.report.contents import Contents
-from craftrl.report.entries import Entries
-from craftrl.report.frames import Gallery, Picture, Portrait
-from craftrl.report.markup import Markup, el, join, table
-from craftrl.report.tables import Table, shown
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["states_section"]
+from craftrl.core.encoders import encode_dataset
+from craftrl.core.labels import Labels
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.estimators.craft import CRAFT
+from craftrl.report.figures import heated, png, to_bytes
+from craftrl.report.tables import Table
 
+__all__ = ["Picture", "Sample", "State", "entries", "portraits", "states_of"]
 
-def states_section(contents: Contents) -> Markup:
-    """Pictures for images, entries for other observations, a sentence without data."""
-    if contents.gallery is not None:
-        return _gallery(contents.gallery, contents.agents)
-    if contents.entries is not None:
-        return _entries(contents.entries)
-    return el("p", "A model keeps no observations. Make the report with the data to see what each state looks like.")
-
-
-def _panels(panels: dict[int | None, Markup]) -> Markup:
-    """One part for each step, of which the script shows the chosen one."""
-    if list(panels) == [None]:
-        return panels[None]
-    control = el("label", "Step ", el("select", id="states-h"), for_="states-h")
-    parts = [el("div", part, data_h=h, class_="panel") for h, part in panels.items()]
-    return join([el("div", control, class_="controls"), *parts])
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+TRAJECTORIES = 2048  # of each agent that are looked at
+FRAMES = 1024  # of a state that are looked at
+LOOKED_AT = 16  # frames of a state in which the pixels that decide are sought
+EXAMPLES = 4  # frames of a state that are shown
+MOST_PIXELS = 1_000_000  # of all pictures of a report together
+MOST_STATES = 96
+SWAPPED = 64  # entries that are swapped: those whose mean differs most between the states
+SHOWN = 12  # entries that are shown
 
 
-def _gallery(given: Gallery, agents: tuple[str, ...]) -> Markup:
-    decides = (
-        "Orange are the pixels that decide on the state (the gradient of its log-odds, times how far the pixel is from "
-        "the mean image of all data, in the mean over the examples). "
+@dataclass(frozen=True)
+class Picture:
+    """A picture as a data address, what is under it, and what it shows in words."""
+
+    source: str
+    label: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class State:
+    """One state: at one step, or at all of them (h is None) where one encoder serves all.
+
+    visits    observations in it, in the sample
+    share     of all observations of the step, or of all steps
+    by_agent  the same share for each agent
+    pictures  the mean, what decides where that is known, what is ignored; and frames drawn at random
+    groups    of a state that looks like two: for each of the two groups its share, the mean, and frames
+    """
+
+    h: int | None
+    state: int
+    visits: int
+    share: float
+    by_agent: tuple[float, ...]
+    pictures: tuple[Picture, ...] = ()
+    examples: tuple[Picture, ...] = ()
+    groups: tuple[tuple[float, tuple[Picture, ...]], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"State {self.state}" + ("" if self.h is None else f" at step {self.h}")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Trajectories from all over a dataset, and the states that a model's encoders read, int (n, H), -1 for none."""
+
+    tau: TrajectoryDataset
+    codes: Labels
+
+    @classmethod
+    def of(cls, model: CRAFT, tau: TrajectoryDataset) -> Sample:
+        """Up to 2048 trajectories of each agent."""
+        mine = [tau.agent_slice(k) for k in range(tau.K)]
+        rows = [np.linspace(own.start, own.stop - 1, min(TRAJECTORIES, own.stop - own.start)) for own in mine]
+        some = tau.select(np.concatenate(rows).astype(int))
+        return cls(some, encode_dataset([partial(model.encode, h=h) for h in range(1, tau.H + 1)], some))
+
+    def frames(self, h: int | None, state: int | None, most: int, seed: int = 0) -> tuple[NDArray[Any], Ints, Ints]:
+        """Up to so many observations of a state (None: of any), drawn at random, the agents taking turns: they, their
+        trajectories and their steps."""
+        codes = self.codes if h is None else self.codes[:, h - 1 : h]
+        row, step = np.nonzero(codes >= 0 if state is None else codes == state)
+        order = np.random.default_rng(seed).permutation(len(row))
+        row, step = row[order], step[order] + (0 if h is None else h - 1)
+        turn = np.zeros(len(row), dtype=int)
+        for k in range(self.tau.K):
+            mine = self.tau.agent[row] == k
+            turn[mine] = np.arange(mine.sum())
+        first = np.argsort(turn, kind="stable")[:most]
+        row, step = row[first], step[first]
+        return self.tau.frames.pick(self.tau.file[row], self.tau.first[row] + step), row, step + 1
+
+
+def states_of(sample: Sample, shared: bool) -> list[State]:
+    """Every state that was seen, in order, without pictures."""
+    agent, found = sample.tau.agent, []
+    for h in [None] if shared else range(1, sample.tau.H + 1):
+        codes = sample.codes if h is None else sample.codes[:, h - 1 : h]
+        there = np.array([(codes[agent == k] >= 0).sum() for k in range(sample.tau.K)])
+        for state in np.unique(codes[codes >= 0]).tolist():
+            own = np.array([(codes[agent == k] == state).sum() for k in range(sample.tau.K)])
+            by_agent = tuple((own / np.maximum(there, 1)).tolist())
+            found.append(State(h, state, int(own.sum()), float(own.sum() / there.sum()), by_agent))
+    return found
+
+
+def _commonest(found: list[State], most: int) -> list[State]:
+    """At most so many of them, the most visited of each step, in order."""
+    steps = list(dict.fromkeys(state.h for state in found))
+    each = max(1, most // max(1, len(steps)))
+    kept = {h: sorted((s for s in found if s.h == h), key=lambda s: -s.visits)[:each] for h in steps}
+    return [state for state in found if state in kept[state.h]][:most]
+
+
+# -- images -------------------------------------------------------------------------------------------------------
+
+
+def portraits(
+    model: CRAFT, sample: Sample, found: list[State], mixtures: Sequence[Any], names: Sequence[str]
+) -> list[State]:
+    """The most visited states with pictures; those that look like two with a row for each of the two groups."""
+    rows, columns = sample.tau.obs_shape[:2]
+    chosen = _commonest(
+        found, int(np.clip(MOST_PIXELS // (min(rows, 80) * min(columns, 80) * (EXAMPLES + 3)), 1, MOST_STATES))
     )
-    text = (
-        f"First the mean of all frames of the state. {decides if given.decides else ''}Then where frames of the same "
-        "state still differ: whatever changes there, the state ignores. Last come frames drawn at random."
-    )
-    steps = dict.fromkeys(portrait.group.h for portrait in given.portraits)
-    cards = {h: el("div", *_cards(given, h, agents), class_="cards") for h in steps}
-    return join([el("p", text), _panels(cards)])
+    seen = {state.name: sample.frames(state.h, state.state, FRAMES) for state in chosen}
+    low, high = 0.0, 255.0
+    if sample.tau.dtype != np.uint8:
+        low, high = (float(end([end(x) for x, _, _ in seen.values()])) for end in (np.min, np.max))
+    deviation = {name: x.std(axis=0, dtype=np.float64).mean(axis=2, keepdims=True) for name, (x, _, _) in seen.items()}
+    most = max((float(one.max()) for one in deviation.values()), default=1.0)
+
+    def examples(x: NDArray[Any], row: Ints, step: Ints, name: str, n: int = EXAMPLES) -> tuple[Picture, ...]:
+        whose = [f"{names[k]}, step {h}" for k, h in zip(sample.tau.agent[row[:n]].tolist(), step[:n].tolist())]
+        return tuple(
+            Picture(png(to_bytes(one, low, high)), where, f"a frame of {name}: {where}") for one, where in zip(x, whose)
+        )
+
+    out = []
+    for state in chosen:
+        (x, row, step), name = seen[state.name], state.name.lower()
+        mean = to_bytes(x.mean(axis=0, dtype=np.float64), low, high)
+        pictures = [Picture(png(mean), "mean", f"mean frame of {name}")]
+        heat = _heat(model, state.h, x[:LOOKED_AT])
+        if heat is not None:
+            alt = f"mean frame of {name}, darkened, with the pixels that decide on the state in orange"
+            pictures.append(Picture(png(heated(mean, heat)), "decides", alt))
+        alt = f"where frames of {name} differ from one another: the brighter, the more; the state ignores it"
+        pictures.append(Picture(png(to_bytes(deviation[state.name], 0.0, most)), "ignored", alt))
+        groups = []
+        for mixture in mixtures:
+            if (mixture.h, mixture.state) == (state.h, state.state):
+                for share, part in zip(mixture.shares, mixture.frames):
+                    middle = Picture(
+                        png(to_bytes(part.mean(axis=0, dtype=np.float64), low, high)),
+                        "mean",
+                        f"mean frame of one half of {name}",
+                    )
+                    some = tuple(
+                        Picture(png(to_bytes(one, low, high)), "a frame", f"a frame of one half of {name}")
+                        for one in part[: EXAMPLES - 1]
+                    )
+                    groups.append((share, (middle, *some)))
+        out.append(
+            replace(state, pictures=tuple(pictures), examples=examples(x, row, step, name), groups=tuple(groups))
+        )
+    return out
 
 
-def _cards(given: Gallery, h: int | None, agents: tuple[str, ...]) -> Iterable[Markup]:
-    return (_card(portrait, agents) for portrait in given.portraits if portrait.group.h == h)
+def _heat(model: CRAFT, h: int | None, x: NDArray[Any]) -> Floats | None:
+    """Which pixels decide, in the mean over frames, the largest being 1; None where the encoder is no network."""
+    encoder = model._encoder_at(h)
+    if not hasattr(encoder, "head"):
+        return None
+    from craftrl.oracles.network.saliency import deciding
+
+    heat = deciding(encoder, x).mean(axis=0)  # type: ignore[arg-type]
+    return np.asarray(heat / max(heat.max(), 1e-12))
 
 
-def _card(portrait: Portrait, agents: tuple[str, ...]) -> Markup:
-    group = portrait.group
-    shares = ", ".join(f"{share:.0%} of {name}'s" for name, share in zip(agents, group.by_agent))
-    visits = el("p", f"{group.visits:,} frames, {group.share:.0%} of all ({shares})", class_="quiet")
-    large, few = _figures(portrait.pictures, "frames large"), _figures(portrait.examples, "frames")
-    return el("article", el("h3", group.name), visits, large, few, class_="card")
+# -- feature vectors, bits and other entries ----------------------------------------------------------------------
 
 
-def _figures(pictures: Iterable[Picture], kind: str) -> Markup:
-    return el(
-        "div",
-        *(el("figure", el("img", src=p.source, alt=p.alt), el("figcaption", p.label)) for p in pictures),
-        class_=kind,
-    )
+def entries(model: CRAFT, sample: Sample, found: list[State]) -> tuple[Table, dict[int | None, tuple[str, Table]]]:
+    """Which entries decide at every step that has two states or more, and their mean and deviation in each state; and
+    for each step how many entries changed nothing, in a sentence, and the table with a column for each state."""
+    several = [h for h in dict.fromkeys(s.h for s in found) if sum(s.h == h for s in found) > 1]
+    chosen = _commonest([state for state in found if state.h in several], MOST_STATES)
+    rows: list[tuple[Any, ...]] = []
+    by_step: dict[int | None, tuple[str, Table]] = {}
+    for h in several:
+        own = [state for state in chosen if state.h == h]
+        x = [sample.frames(h, s.state, FRAMES)[0].reshape(-1, int(np.prod(sample.tau.obs_shape))) for s in own]
+        mean = np.array([part.mean(axis=0, dtype=np.float64) for part in x])
+        deviation = np.array([part.std(axis=0, dtype=np.float64) for part in x])
+        weight = np.array([s.visits for s in own]) / sum(s.visits for s in own)
+        apart = weight @ (mean - weight @ mean) ** 2
+        goes_with = apart / np.maximum(apart + weight @ deviation**2, 1e-12)  # the share of variance between states
+        tried = np.argsort(-goes_with, kind="stable")[:SWAPPED]
+        decides = _decides(model, sample, h, tried)
+        which = "All" if len(tried) == len(goes_with) else f"The {len(tried)} that differ most between states, of"
+        nothing = int((decides == 0).sum())
+        said = f"{which} {len(goes_with):,} entries were swapped; {nothing} of them made no difference: ignored."
+        lines = []
+        for i in np.lexsort((-goes_with[tried], -decides))[:SHOWN]:
+            entry = int(tried[i])
+            told = float(decides[i]), float(goes_with[entry])
+            of_states = [(float(mean[j, entry]), float(deviation[j, entry])) for j in range(len(own))]
+            rows += [(h, entry, *told, state.state, *pair) for state, pair in zip(own, of_states)]
+            lines.append((str(entry), *(f"{part:.0%}" for part in told), *(f"{m:.2g} ± {d:.2g}" for m, d in of_states)))
+        where = "all steps" if h is None else f"step {h}"
+        columns = ("entry", "decides", "goes with the state", *(f"state {state.state}" for state in own))
+        by_step[h] = said, Table("entries", f"The entries that matter most at {where}.", columns, tuple(lines))
+    caption = "Entries of the observation: how often the state changes if one is swapped, and its values in each state."
+    columns = ("h", "entry", "decides", "goes with the state", "state", "mean", "deviation")
+    return Table("entries", caption, columns, tuple(rows)), by_step
 
 
-def _entries(given: Entries) -> Markup:
-    text = (
-        "“Decides” is the share of observations whose state changes if the entry is replaced by that of another "
-        "observation of the step. “Goes with the state” is the share of the entry's variance that lies between states: "
-        "an entry may go with the state without deciding on it. Then the mean in each state, ± the deviation within "
-        "it, which the state ignores."
-    )
-    panels = {h: join([el("p", _ignored(*counts)), _pivot(given.table, h)]) for h, counts in given.ignored.items()}
-    if not panels:
-        return el("p", "There is one state at every step, so that nothing decides.")
-    button = el("button", "CSV", el("span", " of entries", class_="quiet"), type="button", data_csv="entries")
-    return join([el("p", text), _panels(panels), button])
-
-
-def _ignored(nothing: int, swapped: int, entries: int) -> str:
-    which = "All" if swapped == entries else f"The {swapped} that differ most between states, of"
-    return f"{which} {entries:,} entries were swapped; {nothing} of them made no difference: ignored."
-
-
-def _pivot(given: Table, h: int | None) -> Markup:
-    """One row for each entry, one column for each state."""
-    by_entry: dict[tuple[Any, ...], dict[int, str]] = {}
-    for step, entry, decides, goes, state, mean, deviation in given.rows:
-        if step == h:
-            by_entry.setdefault((entry, decides, goes), {})[state] = f"{shown(mean)} ± {shown(deviation)}"
-    states = sorted({state for cells in by_entry.values() for state in cells})
-    columns = ("entry", "decides", "goes with the state", *(f"state {s}" for s in states))
-    rows = tuple(
-        (str(entry), f"{decides:.0%}", f"{goes:.0%}", *(cells.get(s, "") for s in states))
-        for (entry, decides, goes), cells in by_entry.items()
-    )
-    where = "all steps" if h is None else f"step {h}"
-    return table(Table("entries", f"The entries that matter most at {where}.", columns, rows), download=False)
+def _decides(model: CRAFT, sample: Sample, h: int | None, tried: Ints, seed: int = 0) -> Floats:
+    """For each entry tried, the share of observations whose state changes if the entry is another one's."""
+    rng = np.random.default_rng(seed)
+    x = sample.frames(h, None, FRAMES // 2, seed)[0]
+    state, flat, changed = model.encode(x, h), x.reshape(len(x), -1), []
+    for entry in tried.tolist():
+        swapped = flat.copy()
+        swapped[:, entry] = flat[rng.permutation(len(flat)), entry]
+        changed.append((model.encode(swapped.reshape(x.shape), h) != state).mean())
+    return np.array(changed)

@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Table", "plain", "power_of_ten", "shown"]
+__all__ = ["MOST_ROWS", "Table", "plain", "power_of_ten", "shown"]
+
+MOST_ROWS = 4000  # of a table in a file
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows of numbers and words.
 
-    name     the file's name, when it is downloaded
-    caption  what a row is, in a sentence
-    columns  their headings
-    rows     one entry per column: numbers, words, or None where there is nothing to say
+    name      the file's name, when it is downloaded
+    caption   what a row is, in a sentence
+    columns   their headings; those that say nothing in any row are left out
+    rows      one entry per column: numbers, words, or None where there is nothing to say; at most `MOST_ROWS`
+    left_out  how many rows there was no room for
     """
 
     name: str
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    left_out: int = 0
 
-    def filled(self) -> Table:
-        """Without the columns that say nothing in any row."""
-        kept = [i for i, _ in enumerate(self.columns) if any(row[i] is not None for row in self.rows)]
-        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
-        return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows)
+    def __post_init__(self) -> None:
+        kept = [i for i, _ in enumerate(self.columns) if not self.rows or any(row[i] is not None for row in self.rows)]
+        object.__setattr__(self, "columns", tuple(self.columns[i] for i in kept))
+        object.__setattr__(self, "left_out", self.left_out + max(0, len(self.rows) - MOST_ROWS))
+        rows = tuple(tuple(plain(row[i]) for i in kept) for row in self.rows[:MOST_ROWS])
+        object.__setattr__(self, "rows", rows)
 
-    def cut(self, most: int, weight: Sequence[float] | None = None) -> Table:
-        """At most so many rows: those with the largest weight, or the first, in their order."""
-        if len(self.rows) <= most:
-            return self
-        order = range(len(self.rows)) if weight is None else sorted(range(len(self.rows)), key=lambda i: -weight[i])
-        return replace(self, rows=tuple(self.rows[i] for i in sorted(order[:most])))
+    @property
+    def csv(self) -> str:
+        """The table as a file."""
+        held = io.StringIO()
+        writer = csv.writer(held, lineterminator="\n")
+        writer.writerows([self.columns, *self.rows])
+        return held.getvalue()
 
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: NumPy's scalars as plain ones; what is no finite number as None."""
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def power_of_ten(value: float) -> str:
-    """A large number in words that everyone reads: 5.6 × 10¹⁶."""
-    digits, power = f"{value:.1e}".split("e")
-    return f"{digits} × 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def shown(value: Any) -> str:
@@ -58,3 +59,9 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.2g}" if 0 < abs(value) < 1e-3 else f"{value:,.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def power_of_ten(value: float) -> str:
+    """A large number in words that everyone reads: 5.6 × 10¹⁶."""
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits} × 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

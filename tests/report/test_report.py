@@ -1,0 +1,380 @@
+"""What a report says, as its reader finds it on the page; every complaint is one sentence and leaves nothing behind."""
+
+import csv
+import errno
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from report_models import Page, bits, images, three_agents
+
+import craftrl.report.contents as contents_module
+import craftrl.report.states as states_module
+from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError, TrajectoryDataset
+from craftrl.cli import main
+from craftrl.diagnostics.findings import of_checks
+from craftrl.diagnostics.sufficiency import Sufficiency
+from craftrl.estimators.verdict import verdict
+from craftrl.paper import SingleObservation, sample_size
+from craftrl.planning import StateGraph
+from craftrl.report import write_report
+from shipped import ORACLES, data, fitted, rows_of
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    model, tau = bits()
+    return Page(tmp_path_factory.mktemp("bits"), model, tau, n_resamples=2)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Without the data."""
+    return Page(tmp_path_factory.mktemp("alone"), bits()[0])
+
+
+# -- the verdict ---------------------------------------------------------------------------------------------------
+
+
+def test_the_verdict_is_that_of_the_diagnosis(page):
+    model, tau = bits()
+    found = model.diagnose(tau, n_resamples=2)
+    said = page.numbers["verdict"]
+    assert said["level"] == found.verdict == "trust"
+    assert f"score of {found.score:.2f}" in said["why"]
+    assert "refits on resampled trajectories (2) agree" in said["why"]
+    assert "CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5. It was given 1,000" in page.text
+
+
+def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
+    """States that hold nearly all, one of which looks like two; hardly anything was held out."""
+    model, tau = bits()
+    found = Sufficiency(
+        told=0.1,
+        p_told=1e-9,
+        share=0.97,
+        error=0.2,
+        n_unseen=40,
+        closed=np.array([1.0, 0.91, 1.0]),
+        p_value=np.array([1.0, 1e-9, 1.0]),
+        two=(1,),
+        one=(),
+        doubtful=0.3,
+        read=0.99,
+        misread=(-1, 1.0),
+        before=np.zeros(5, dtype=int),
+    )
+    exact = model.diagnose(tau, n_resamples=0)
+    told = tuple(of_checks(tau, exact.n_states, None, None, found))
+    diagnosis = replace(exact, tests=None, sufficiency=found, findings=told)
+    assert diagnosis.trust == pytest.approx([0.7] * 5)
+    said = verdict(model, diagnosis)
+    assert said.level == "do not trust"
+    assert (
+        "For telling the agents apart, the state is as good as the whole observation (97%, give or take 40" in said.why
+    )
+    assert "states hold 91% of what observations foretell of moves and agents" in said.why
+    assert "reads 99.0% as `fit` found them" in said.why
+    assert "refits" not in said.why
+    assert [finding.kind for finding in told] == ["hardly known", "halves differ", "looks like two"]
+    assert said.warnings[2].startswith("State 1 looks like two")
+    assert said.to_do[2].startswith("Record more trajectories that visit state 1")
+    for finding in told:
+        assert str(finding) == f"{finding.found} {finding.advice}"
+
+
+def test_without_data_nothing_is_trusted(alone):
+    assert alone.numbers["verdict"]["level"] == "not checked"
+    assert "<img" not in alone.html
+    assert "entries" not in alone.numbers["tables"]
+    assert "This report was made without the data" in alone.text
+    assert "times as often by agent" in alone.text
+
+
+def test_what_fit_warned_of_is_said_without_data(tmp_path):
+    """Agents that act alike: `fit` warned, and a report without data says the same and trusts nothing."""
+    rng = np.random.default_rng(0)
+    x, agent = rng.integers(2, size=(400, 4, 6)), np.arange(400) % 2
+    with pytest.warns(match="no better than chance") as warned:
+        model = CRAFT(alpha=1.0, eta=0.2, nu=0.15).fit(x, agent)
+    page = Page(tmp_path, model)
+    said = page.numbers["verdict"]
+    assert said["level"] == "do not trust"
+    assert f"{said['warnings'][0]} {said['to_do'][0]}" in str(warned[0].message)
+    assert "Check that the agents act differently" in said["to_do"][0]
+    assert page.text.index(said["warnings"][0]) < page.text.index(said["to_do"][0]) < page.text.index(said["why"])
+    assert Page(tmp_path, model, x, agent).numbers["verdict"]["level"] == "do not trust"
+
+
+def test_a_move_is_named_where_hardly_anybody_makes_it(page):
+    """Of 1,000 trajectories every move of `bits` is made by many: no advice. Of 60 it is not."""
+    assert not page.numbers["verdict"]["advice"]
+    rng = np.random.default_rng(0)
+    s = np.cumsum(rng.random((60, 3)) < np.repeat([0.1, 0.6], 30)[:, None], axis=1) % 2
+    rare = fitted(CRAFT(alpha=1.0, eta=0.1, nu=0.1), s[..., None], np.repeat([0, 1], 30)).trace_.findings
+    assert any(finding.kind == "rare move" and finding.severity == "note" for finding in rare)
+
+
+def test_the_theorem_stands_beside_the_number_given(alone, tmp_path):
+    model, _ = bits()
+    least = min(np.bincount(labels).min() for labels in model.labels_.T) / 1000
+    bound = {"alpha": 1.0, "eta": 0.2, "nu": 0.15, "nu_prime": max(0.15, least)}
+    asked = sample_size(epsilon_0=0.05, delta=0.05, H=5, class_size=16, N_s=2, **bound).total
+    digits, power = f"{asked:.1e}".split("e+")
+    assert (
+        f"asks for {digits} × 10{power.translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))} trajectories" in alone.text
+    )
+    assert "it needs a finite class of encoders" in Page(tmp_path, images()[0]).text
+
+
+# -- states, moves, spectra ----------------------------------------------------------------------------------------
+
+
+def test_moves_are_those_of_the_graph(page):
+    model, tau = bits()
+    graph = StateGraph.from_model(model, tau, min_share=0)
+    rows = page.rows("transitions")
+    assert sum(row["moves of agent 0"] + row["moves of agent 1"] for row in rows) == 1000 * 4
+    for row in rows:
+        s, t = graph.node(row["state"], row["h"]), graph.node(row["next state"], row["h"] + 1)
+        assert row["moves of agent 1"] == graph.counts[1][s, t]
+        assert row["share of agent 0"] == pytest.approx(graph.policy(0)[s, t])
+    codes = model.transform(tau)
+    for row in page.rows("visits"):
+        assert row["visits of agent 0"] == (codes[tau.agent == 0, row["h"] - 1] == row["state"]).sum()
+    assert page.html.count('class="node') == 3 * 9  # all agents, and each
+    assert "state 0 at step 1: 1000 trajectories" in page.text
+
+
+def test_where_the_agents_differ_most_comes_first(page):
+    model, tau = bits()
+    shares = [StateGraph.from_model(model, tau, min_share=0).policy(k).toarray() for k in (0, 1)]
+    said = re.findall(r"In state (\d) at step (\d), agent 0 and agent 1 differ: (\d+)% of the moves", page.text)
+    assert len(said) == 7  # each state that is left
+    graph = StateGraph.from_model(model, tau, min_share=0)
+    for state, step, percent in said:
+        s = graph.node(int(state), int(step))
+        assert round(50 * np.abs(shares[0][s] - shares[1][s]).sum()) == int(percent)
+    visits = {
+        (row["state"], row["h"]): row["visits of agent 0"] + row["visits of agent 1"] for row in page.rows("visits")
+    }
+    weight = [int(percent) * visits[int(state), int(step)] for state, step, percent in said]
+    assert weight == sorted(weight, reverse=True) or np.diff(weight).max() < 500  # percents are rounded
+
+
+def test_the_entry_that_the_encoder_reads_decides_alone(page):
+    model, _ = bits()
+    for h in range(2, 6):
+        rows = [row for row in page.rows("entries") if row["h"] == h]
+        decides = {row["entry"]: row["decides"] for row in rows}
+        assert [entry for entry, share in decides.items() if share > 0] == [model.encoders_[h].feature]
+        mine = [row for row in rows if row["entry"] == model.encoders_[h].feature]
+        assert sorted(row["mean"] for row in mine) == [0.0, 1.0]
+        assert {row["deviation"] for row in mine} == {0.0}
+    assert page.text.count("All 8 entries were swapped; 7 of them made no difference: ignored.") == 4
+
+
+def test_spectra_hold_every_pair(page):
+    model, _ = bits()
+    for step in model.trace_:
+        assert sum(row["pairs"] for row in page.rows("spectra") if row["h"] == step.h) == step.spectra.sum()
+    clusters = page.rows("clusters")
+    assert len(clusters) == sum(len(step.clusters) for step in model.trace_)
+    assert all(c["from"] <= c["mean log-odds"] <= c["to"] for c in clusters)
+    assert page.html.count('class="threshold"') == sum(len(step.spectra) for step in model.trace_)
+    assert page.html.count('class="shade') == len(clusters)
+
+
+def test_what_does_not_fit_is_left_out_and_it_is_said(tmp_path, monkeypatch):
+    model, tau = bits()
+    monkeypatch.setattr(contents_module, "MOST_BARS", 1)
+    monkeypatch.setattr(contents_module, "MOST_ROWS", 5)
+    monkeypatch.setattr(states_module, "TRAJECTORIES", 48)
+    page = Page(tmp_path, model, tau)
+    assert "The spectra of 3 rarer states were left out" in page.text
+    assert re.search(r"Of the 1\d rows of the table of transitions, 5 are in this file", page.text)
+    assert "comes from 96 trajectories, taken from all over the data" in page.text
+    kept = page.rows("transitions")
+    assert sum(row["visits of agent 1"] for row in page.rows("visits") if row["h"] == 2) == 48
+    assert min(row["moves of agent 0"] + row["moves of agent 1"] for row in kept) > 10  # those made often
+
+
+def test_more_agents_are_compared_pair_by_pair_and_no_name_breaks_the_page(tmp_path):
+    model, x, agent = three_agents()
+    page = Page(tmp_path, model, x, agent, title="<i>mine</i>")
+    assert page.numbers["agents"] == ["</script>", '<b>"A"', "B & co"]
+    pairs = ['</script> against <b>"A"', "</script> against B & co"]
+    for pair in pairs:
+        assert sum(row["pairs"] for row in page.rows("spectra") if row["h"] == 1 and row["agents"] == pair) == 900
+    assert sum(row["moves of B & co"] for row in page.rows("transitions") if row["h"] == 1) == 300
+    assert "differ most: " in page.text
+    assert "Report on <i>mine</i>" in page.text
+    for tag in ("</script", "<script", "<b>", "<i>"):
+        assert tag not in page.html
+
+
+def test_states_shared_over_time_keep_the_encoders_names(tmp_path):
+    model = fitted(CRAFT(alpha=1.0, eta=0.1, nu=0.1, stationary=True), *rows_of("bits"))
+    page = Page(tmp_path, model, *rows_of("bits"))
+    named = {row[name] for row in page.rows("clusters") for name in ("state", "next state")}
+    assert {"0"} < named <= {str(s) for s in range(model.n_states_total_)}
+    assert "h" not in page.rows("entries")[0]  # one table for all steps
+    assert "In state 0, agent 0 and agent 1 differ" in page.text
+
+
+def test_every_number_can_be_downloaded(page):
+    assert set(page.files) == {"report.json", *(f"{name}.csv" for name in page.numbers["tables"])}
+    for name, table in page.numbers["tables"].items():
+        head, *rows = csv.reader(page.files[f"{name}.csv"].splitlines())
+        assert head == table["columns"]
+        assert len(rows) == len(table["rows"])
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------
+
+
+def test_mean_frames_what_decides_and_what_is_ignored(tmp_path):
+    model, tau = images()
+    page = Page(tmp_path, model, tau)
+    codes, frames = model.transform(tau), np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
+    named = np.unique(codes).tolist()
+    deviation = {s: frames[codes == s].std(axis=0).mean(axis=2) for s in named}
+    for s in named:
+        mine = frames[codes == s]
+        (mean, decides), (ignored,) = (
+            page.pictures(f"mean frame of state {s}"),
+            page.pictures(f"where frames of state {s} "),
+        )
+        np.testing.assert_array_equal(mean, mine.mean(axis=0).round())
+        assert decides.shape == mean.shape
+        assert (decides[..., 0] > mean[..., 0] / 3 + 5).any()  # orange on what is dimmed
+        np.testing.assert_allclose(
+            ignored[..., 0], deviation[s] / max(d.max() for d in deviation.values()) * 255, atol=0.51
+        )
+        for example in page.pictures(f"a frame of state {s}"):
+            assert (example == mine).all(axis=(1, 2, 3)).any()
+    common = np.bincount(codes.ravel()).argmax()
+    assert sorted(re.findall(rf"a frame of state {common}: agent (\d)", page.html)) == ["0", "0", "1", "1"]
+
+
+def test_a_page_of_large_noisy_frames_stays_small(tmp_path, monkeypatch):
+    """Noise is what PNG cannot make smaller; frames are thinned out, and the rarer states have no pictures."""
+    model, _ = images()
+    rng = np.random.default_rng(0)
+    given = data("images").tau
+    read = given.rows(np.arange(given.n))
+    large = rng.integers(256, size=(*read.shape[:2], 300, 200, 3)).astype(np.uint8)
+    tau = TrajectoryDataset.from_arrays([large[given.agent_slice(k)] for k in range(2)])
+    states = dict(zip([x.tobytes() for x in large.reshape(-1, 300, 200, 3)], np.arange(large[:, :, 0, 0, 0].size) % 40))
+    monkeypatch.setattr(type(model), "encode", lambda self, x, h=None: np.array([states[one.tobytes()] for one in x]))
+    monkeypatch.setattr(states_module, "_heat", lambda model, h, x: np.ones(x.shape[1:3]))
+    monkeypatch.setattr(contents_module, "_the_data_fitted", lambda *_: tau)
+    monkeypatch.setattr(type(model), "diagnose", lambda *_, **__: None)
+    page = Page(tmp_path, model, tau)
+    assert 1e6 < len(page.html) < 8e6
+    assert "rarer states have no pictures" in page.text
+    assert max(page.pictures("mean frame of state 0")[0].shape) <= 80
+
+
+KINDS = ["functions of each step", "classifier", "network of vectors", "network of images"]  # the quick ones
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_oracle_can_be_reported_on(name, tmp_path):
+    kind, oracle = ORACLES[name]
+    model = fitted(CRAFT(oracle(), alpha=1.0, eta=0.1, nu=0.1), *rows_of(kind))
+    page = Page(tmp_path, model, *rows_of(kind))
+    assert bool(page.pictures("mean frame")) == (kind == "images")
+    assert ("entries" in page.numbers["tables"]) == (kind != "images")
+    assert len(page.rows("steps")) == data(kind).tau.H
+
+
+def test_the_same_model_and_data_say_the_same(tmp_path):
+    assert Page(tmp_path, *images()).html == Page(tmp_path, *images()).html
+
+
+# -- bad input, and the command ------------------------------------------------------------------------------------
+
+
+def test_other_data_is_refused(tmp_path):
+    model, tau = bits()
+    x = tau.rows(np.arange(tau.n)).copy()
+    x[0, 0] ^= 1
+    other = TrajectoryDataset.from_arrays([x[tau.agent_slice(k)] for k in range(tau.K)])
+    with pytest.raises(InvalidDataError, match=r"must be that which the model was fitted to .*fingerprint"):
+        write_report(model, tmp_path / "a.html", other)
+    with pytest.raises(InvalidDataError, match="1000 trajectories of 5 steps"):
+        write_report(model, tmp_path / "a.html", tau.select(np.arange(10, 990)))
+    with pytest.raises(InvalidParameterError, match="model must be a fitted CRAFT model; SingleObservation"):
+        write_report(SingleObservation(CoordinateOracle()), tmp_path / "a.html")
+    with pytest.raises(NotFittedError):
+        write_report(CRAFT(), tmp_path / "a.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("report")
+    model, tau = bits()
+    model.save(place / "model")
+    tau.save(place / "data")
+    return place
+
+
+def complaint(capsys, *argv):
+    capsys.readouterr()
+    assert main(["report", *map(str, argv)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    return err
+
+
+def test_the_command_writes_one_page(folder, tmp_path, capsys):
+    out = tmp_path / "report.html"
+    arguments = ["report", str(folder / "model"), str(folder / "data"), "--diagnose", "1", "--out", str(out)]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == f"Written to {out}\n"
+    text = out.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "Report on model" in text
+    assert len(text) < 300_000
+    assert not re.search(r'(src|href)="(?!data:|#)', text)
+    assert os.fspath(folder) not in text
+    assert os.listdir(tmp_path) == ["report.html"]
+    assert main([*arguments[:2], "--out", str(out), "--force"]) == 0
+    assert "made without the data" in out.read_text(encoding="utf-8")
+
+
+def test_complaints(folder, tmp_path, capsys):
+    model, given, out = folder / "model", folder / "data", tmp_path / "report.html"
+    assert "NAME.html" in complaint(capsys, model, "--out", tmp_path / "report.pdf")
+    assert "nothing" in complaint(capsys, tmp_path / "nothing", "--out", out)
+    assert "nothing" in complaint(capsys, model, tmp_path / "nothing", "--out", out)
+    assert "--diagnose needs the data" in complaint(capsys, model, "--diagnose", "2", "--out", out)
+    _, tau = bits()
+    tau.select(np.arange(1, tau.n)).save(tmp_path / "other")
+    assert "other data was given" in complaint(capsys, model, tmp_path / "other", "--out", out)
+    out.write_text("mine")
+    assert "is there already" in complaint(capsys, model, given, "--out", out)
+    with pytest.raises(InvalidParameterError, match="overwrite=True"):
+        write_report(bits()[0], out)
+    assert out.read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["other", "report.html"]
+
+
+def test_a_full_disk_leaves_the_old_report(folder, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "report.html"
+    out.write_text("mine")
+
+    def full(path, text, **_):
+        path.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert "There must be room for the report" in complaint(capsys, folder / "model", "--out", out, "--force")
+    assert out.read_bytes() == b"mine"
+    assert os.listdir(tmp_path) == ["report.html"]
