@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from feature_world import feature_data
+from report_models import Page
 
 import craftrl
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, Partition
 from craftrl.core.labels import n_labels
 from craftrl.diagnostics.findings import judged
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from report_models import Page
 from shipped import fitted, network, rows_of, tree
 
 
