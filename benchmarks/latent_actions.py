@@ -1,4 +1,4 @@
-"""Are latent actions right? Exact states of small worlds, scored with the true actions, for docs/latent-actions.md.
+"""Are latent actions right? Exact states of small worlds, scored with the true actions, for docs/acting.md.
 
     OMP_NUM_THREADS=1 PYTHONPATH=. python benchmarks/latent_actions.py    # less than a minute on one core
 

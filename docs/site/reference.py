@@ -41,7 +41,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Docstrings name pages as `docs/bounds.md`; here that is a link."""
+    """Docstrings name pages as `docs/settings.md`; here that is a link."""
     if not page.file.src_uri.startswith("api/"):
         return html
     return re.sub(r"(?<![\w/])docs/([\w-]+)\.md", r'<a href="../\1.html">\1</a>', html)

@@ -2,7 +2,7 @@
 
     python -m studies.figures.partition docs/img/partition.png
 
-takes half a minute on one core. docs/video.md shows the picture.
+takes half a minute on one core. docs/how-it-works.md shows the picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Learning curves for docs/policies.md: one goal, learned from rewards, on states that CRAFT learned and on pixels.
+"""Learning curves for docs/acting.md: one goal, learned from rewards, on states that CRAFT learned and on pixels.
 
     python -m studies.planning.policies
 

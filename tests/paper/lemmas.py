@@ -56,7 +56,7 @@ def reference_loss(a, b, grid):
 
 
 def chain_spread_sample_size(grid, *, nu, epsilon, delta, H, class_size, N_s):
-    """Corollary C.2 for the f_1..f_{H-1} of a shortest chain, which the paper does not have (docs/chain.md).
+    """Corollary C.2 for the f_1..f_{H-1} of a shortest chain, which the paper does not have (docs/theory.md).
 
         (4 (H-1) R sqrt(ln(2 N/delta)) / (eta xi^2 sqrt(nu)) + sqrt(ln(2 N (H-1) / (nu delta))))^2 / (2 epsilon^2)
 

@@ -122,7 +122,7 @@ class TestSpread:
         assert (low.tolist(), high.tolist()) == ([1, 2, 1], [1, 2, 2])
 
     def test_what_the_guarantee_of_a_chain_costs_over_the_papers(self):
-        """Polynomially more in H, in the bound; practice says the opposite (docs/chain.md)."""
+        """Polynomially more in H, in the bound; practice says the opposite (docs/theory.md)."""
         grid, size = Grid.from_bounds(1.0, 0.2), {"nu": 5 / 32, "epsilon": 0.01, "delta": 0.05}
         of_class = {"class_size": 256, "N_s": 2}
         chain = lemmas.chain_spread_sample_size(grid, H=30, **size, **of_class)

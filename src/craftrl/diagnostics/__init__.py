@@ -8,7 +8,7 @@ each kind; `fit` fills `trace_.findings` and warns from it, `diagnose` adds to i
 
 Before anything is fitted, `compare_agents` says which agents' data differ enough to be compared (`agents`).
 
-How well each of these predicts true accuracy is measured in docs/diagnostics.md.
+How well each of these predicts true accuracy is measured in docs/is-it-right.md.
 """
 
 from craftrl.core.findings import Finding

@@ -26,7 +26,7 @@ __all__ = ["Evidence", "assigned_share", "judged", "of_checks", "warn"]
 
 Floats = NDArray[np.float64]
 
-# None of these is a proof; docs/diagnostics.md says what each is worth.
+# None of these is a proof; docs/is-it-right.md says what each is worth.
 MOST = 0.5  # of the steps, or of the trajectories
 ENOUGH_ASSIGNED = 0.95  # of the trajectories that are there at a step
 SEEN = 0.01  # of the observations of a step: what fewer of them show is no state that is missing

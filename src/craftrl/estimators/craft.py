@@ -50,7 +50,7 @@ MOST_AGENTS = 64  # more are hardly ever meant: labels that name trajectories ha
 class CRAFT(Learner):
     """Learns, from action-free trajectories of several agents, an encoder of the states that the agents control.
 
-    Everything may be left out. Data and oracle then decide: the table in docs/choosing-bounds.md says what "auto"
+    Everything may be left out. Data and oracle then decide: the table in docs/settings.md says what "auto"
     takes, `choices_` what was taken and why. `CRAFT.paper(...)` is Algorithm 2 to the letter.
 
     Finite classes find states by Algorithm 2. Oracles that train, networks and classifiers, find them by the partition
@@ -72,9 +72,9 @@ class CRAFT(Learner):
         with high probability (Theorem 3.1; `craftrl.paper.sample_size` says how much is enough).
     coupling
         How the encoders behind the log-odds of all steps are chosen. "independent": each pair of steps by itself, as in
-        the paper. "chain": all steps at once, which needs a third of the data or so (docs/chain.md). "markov": a chain
+        the paper. "chain": all steps at once, which needs a third of the data or so (docs/theory.md). "markov": a chain
         whose codes depend on nothing but the code before and the agent, as states do; it needs the least data
-        (docs/markov.md). The last two need a finite class.
+        (docs/theory.md). The last two need a finite class.
     relabel
         Whether the trajectories' states at h+1 are read off phi'_{h+1} once it is trained, rather than off the
         clusters. The paper does not: without it, a trajectory that falls between the clusters is lost for good.
@@ -122,7 +122,7 @@ class CRAFT(Learner):
     Where the paper's assumptions fail: with no state at h+1, all later steps have none either and their encoders are
     the first of their class; with one state, the most constant encoder is returned; with more states than an encoder
     has values, as many as possible get one of their own. `trace_[h].outcome` says so. Log-odds are tested against
-    chance, states against the data, and `fit` warns once, of all that speaks against them (docs/diagnostics.md).
+    chance, states against the data, and `fit` warns once, of all that speaks against them (docs/is-it-right.md).
 
     Paper: Algorithm 2
     """
@@ -175,7 +175,7 @@ class CRAFT(Learner):
         agent  names or numbers, one per trajectory; left out where x says so itself
         start  for Algorithm 2: names or numbers, one per trajectory; those with one name begin in one state. "find"
                lets a finite class find out. Left out, all begin in one, and `fit` warns where the data speaks against
-               it (docs/starts.md). The partition of an embedding needs none
+               it (docs/settings.md). The partition of an embedding needs none
         """
         self.check_parameters()
         return self._learn(as_dataset(x, agent), start, tested=True)

@@ -1,7 +1,7 @@
 """What a dataset holds, what may be wrong with it, and how it looks, before anything is learned.
 
 Warnings are screenings, not proofs: they come from a sample, and look at one entry of the observation at a time. What
-they cannot see, `fit` and `diagnose` test with a learner (docs/starts.md, docs/diagnostics.md).
+they cannot see, `fit` and `diagnose` test with a learner (docs/settings.md, docs/is-it-right.md).
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
     if share is not None and share > SETTLED:
         yield (
             f"The first observation seems to vary as later ones do: no entry has less than {share:.0%} of its later "
-            'variance. CRAFT assumes one start; where there are several, fit with start="find" (docs/starts.md).'
+            'variance. CRAFT assumes one start; where there are several, fit with start="find" (docs/settings.md).'
         )
     # Whether any entry, or its product with itself a step later, differs between agents by more than chance.
     centre = np.mean([own.mean(axis=(0, 1)) for own in x], axis=0, dtype=np.float32)

@@ -3,7 +3,7 @@
 A trunk *prepares* its input by what it learned from a sample before training (scale, correlations of neighbours), which
 never changes afterwards; only then come layers that are trained. An image stays a map of features, about one place for
 every cell of what is seen: what an agent does is local, and a network that squeezes a frame into one vector before it
-compares two of them never finds it (docs/video.md).
+compares two of them never finds it (docs/how-it-works.md).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Whiten(nn.Module):
     """Images whose neighbouring pixels are no longer correlated, each place scaled to deviation 1.
 
     Light and texture are shared by many pixels, and would otherwise be all that a network sees for long: in rooms of
-    81 cells it stays at chance without this (docs/video.md). One fixed convolution of 5 x 5 pixels does it.
+    81 cells it stays at chance without this (docs/how-it-works.md). One fixed convolution of 5 x 5 pixels does it.
     """
 
     def __init__(self, image: tuple[int, int, int]) -> None:
