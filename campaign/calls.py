@@ -103,6 +103,11 @@ def _is_no_call(thing: Any) -> bool:
     return issubclass(thing, BaseException) or inspect.isabstract(thing) or getattr(thing, "_is_protocol", False)
 
 
+def _asked_by_collect(name: str, method: Any) -> bool:
+    """Methods of worlds that the library calls, once for every step: they take what they are given."""
+    return hasattr(ExBMDP, name) or bool({"h", "x_h"} & set(inspect.signature(method).parameters))
+
+
 def _methods(full: str, cls: type, tried: set[Any]) -> Iterator[Call]:
     """The methods of a class that callers call; where HELD has none of it, without those that a class before it has."""
     for name in dir(cls) if f"{full}.*" not in RECORDS else ():
@@ -115,6 +120,7 @@ def _methods(full: str, cls: type, tried: set[Any]) -> Iterator[Call]:
             and inspect.isroutine(method)
             and ours.startswith("craftrl")
             and (full in HELD or function not in tried)
+            and not (issubclass(cls, ExBMDP) and _asked_by_collect(name, method))
         ):
             tried.add(function)
             yield _of(f"{full}.{name}", method, name, issubclass(cls, ExBMDP))

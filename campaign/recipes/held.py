@@ -9,7 +9,6 @@ from typing import Any
 from campaign.bench import Bench
 from campaign.recipes.small import (
     begun,
-    gym_world,
     habits,
     latent,
     planner,
@@ -19,7 +18,7 @@ from campaign.recipes.small import (
     task,
 )
 from craftrl.core.grid import Grid
-from craftrl.envs.gym import ExBMDPEnv, NumberedActions
+from craftrl.envs.gym import ExBMDPEnv
 from craftrl.planning import Curve, Imitator
 
 __all__ = ["HELD"]
@@ -32,7 +31,6 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.core.grid.Grid": lambda b: Grid.from_bounds(1, 0.2),
     "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
     "craftrl.envs.gym.ExBMDPEnv": lambda b: begun(ExBMDPEnv(b.world, "rgb_array")),
-    "craftrl.envs.gym.NumberedActions": lambda b: begun(NumberedActions(gym_world())),
     "craftrl.planning.ReachState": lambda b: begun(task(b)),
     "craftrl.deploy.StateObservation": lambda b: begun(states_shown(b)),
     "craftrl.deploy.StateModule": lambda b: state_module(b),

@@ -74,10 +74,7 @@ def ring() -> Any:
 def environment() -> Any:
     import gymnasium
 
-    from craftrl.envs import register_worlds
-
-    register_worlds()
-    return gymnasium.make("craftrl/Bits-v0", horizon=4, n_features=6)
+    return gymnasium.make("craftrl.envs:craftrl/Bits-v0", horizon=4, n_features=6)
 
 
 def habits(b: Bench) -> Any:

@@ -11,7 +11,6 @@ from campaign.bench import Bench
 from campaign.recipes.small import (
     coordinate_encoders,
     environment,
-    gym_world,
     habits,
     ring,
     states_shown,
@@ -96,8 +95,6 @@ SPECIAL: dict[tuple[str, str], Callable[[Bench], Any]] = {
     ("craftrl.envs.GymWorld", "actions"): lambda b: [0, 1],
     ("craftrl.envs.GymWorld", "agents"): lambda b: (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2,
     ("craftrl.envs.gym.ExBMDPEnv", "render_mode"): lambda b: "rgb_array",
-    ("craftrl.envs.gym.NumberedActions", "world"): lambda b: gym_world(),
-    ("craftrl.envs.gym.make_env", "world"): lambda b: "craftrl.envs.bits:BitsExBMDP",
     ("craftrl.evaluation.population_accuracy", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.evaluation.population_state_accuracies", "encoders"): lambda b: coordinate_encoders,
     ("craftrl.evaluation.population_summary", "encoders"): lambda b: coordinate_encoders,

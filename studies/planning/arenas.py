@@ -74,7 +74,7 @@ class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
 
     def _read(self, info: dict[str, Any], h: int) -> int:
         if isinstance(self.world, GymWorld):
-            return int(self.world.state(self.env))
+            return int(self.world.true_state(self.env))
         return int(_names(self.world, np.array([info["state"]]), h)[0])
 
     def _shown(self, x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,10 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from craftrl.data import TrajectoryDataset, read_true_states
+from craftrl.data import TrajectoryDataset, read_actions, read_true_states
 from craftrl.envs import GymWorld, collect, record
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
-from studies.worlds.habits import _visits, contrasting_habits
 from studies.worlds.policies import AdaptivePolicy, HistoryPolicy
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -48,7 +48,8 @@ def place(env: Any) -> int:
     return env.unwrapped.place
 
 
-WORLD = GymWorld(Line, place, 5, (0, 1, 2), 4, contrasting_habits(MOVES, 4, start=2, alpha=1.0, seed=0))
+WORLD = GymWorld(Line, place, 5, (0, 1, 2), 4)
+WORLD = replace(WORLD, agents=WORLD.policies(alpha=1.0, seed=0))
 
 
 def test_what_is_seen_is_what_is_true() -> None:
@@ -109,6 +110,59 @@ def test_several_starts_are_warned_of() -> None:
         collect(world, WORLD.policies(), 40, seed=0)
 
 
+def test_an_environment_is_enough_and_its_states_may_be_unknown(tmp_path: Path) -> None:
+    world = GymWorld(Line, H=4)
+    assert list(world.actions) == [0, 1, 2]
+    found = record(world, world.policies(), 30, tmp_path / "x", seed=0)
+    assert (found.truth.states == -1).all()
+    assert len(read_actions(tmp_path / "x")[0]) == 30
+    with pytest.raises(InvalidDataError, match="must know the true states"):
+        read_true_states(tmp_path / "x")
+    first = found.truth.actions[:30]
+    assert np.bincount(first.ravel(), minlength=3).argmax() == world.policies()[0].pi(1).argmax()
+
+
+def test_agents_act_in_an_environment_of_numbered_actions_and_H_observations() -> None:
+    env = GymWorld(Line, place, 5, (2, 0), 4).environment()
+    env.reset(seed=0)
+    assert env.action_space.n == 2
+    assert [env.step(a)[3] for a in (0, 0, 1)] == [False, False, True]
+    assert place(env) == 3
+    env.close()
+
+
+class Faulty(Line):
+    """A line on which something is wrong."""
+
+    def __init__(self, fault: str = "") -> None:
+        super().__init__()
+        self.fault = fault
+
+    def step(self, action: int) -> Any:
+        if self.fault == "raises":
+            raise KeyError("lost")
+        x, *rest = super().step(action)
+        return {"shape": x[:1], "dtype": x.astype(float)}[self.fault], *rest
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("raises", "must run without errors; KeyError: 'lost', in episode . of agent 0"),
+        ("shape", r"uint8 of shape \(2, 5\); one is uint8 of shape \(1, 5\)"),
+        ("dtype", r"uint8 of shape \(2, 5\); one is float64 of shape \(2, 5\)"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_environment_that_fails_is_told(fault: str, sentence: str, workers: int) -> None:
+    with pytest.raises(InvalidDataError, match=sentence):
+        collect(GymWorld(partial(Faulty, fault), place, 5, (0, 1, 2), 4), WORLD.policies(), 2, workers=workers)
+
+
+def continuous() -> Any:
+    return gymnasium.wrappers.TransformAction(Line(), int, gymnasium.spaces.Box(0, 1, (1,)))
+
+
 def test_what_cannot_be_collected_is_refused() -> None:
     wrong = GymWorld(Line, lambda env: 7, 5, (0, 1, 2), 4)
     with pytest.raises(InvalidDataError, match=r"integer in 0\.\.4; 7 was read"):
@@ -118,8 +172,25 @@ def test_what_cannot_be_collected_is_refused() -> None:
         collect(WORLD, [adaptive, adaptive], 2)
     with pytest.raises(InvalidParameterError, match="workers must be an integer from 1 to 1024; 0 was given"):
         collect(WORLD, WORLD.policies(), 2, workers=0)
-    with pytest.raises(InvalidParameterError, match=r"H must be .*; 1 was given; an episode has at least two steps"):
-        GymWorld(Line, place, 5, (0, 1, 2), 1)
+    with pytest.raises(InvalidParameterError, match="among the world's 2 actions; one chose action 2"):
+        collect(GymWorld(Line, place, 5, (0, 1), 4), WORLD.policies(), 20, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"make": 3}, "make must make the environment when called"),
+        ({"state": 3}, "state must be a function"),
+        ({"H": 1}, r"H must be .*; 1 was given; an episode has at least two steps"),
+        ({"actions": "left"}, "actions must list what `step` is given; 'left' was given"),
+        ({"make": dict}, "must be a Gymnasium environment"),
+        ({"make": continuous}, r"must have discrete actions; its actions are Box\(0.0, 1.0, \(1,\)"),
+        ({"agents": [3]}, "agents must be a list of Markov policies"),
+    ],
+)
+def test_what_makes_no_world_is_refused(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidParameterError, match=sentence):
+        GymWorld(**{"make": Line, **given})
 
 
 def test_observations_that_are_no_arrays_are_refused() -> None:
@@ -128,29 +199,3 @@ def test_observations_that_are_no_arrays_are_refused() -> None:
 
     with pytest.raises(InvalidDataError, match="must be arrays of one shape"):
         collect(GymWorld(lambda: Named(Line()), place, 5, (0, 1, 2), 4), WORLD.policies(), 2)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_habits_differ_by_alpha_and_leave_nothing_out(seed: int) -> None:
-    """Successors are what counts: at the end of the line, standing still and going on are one."""
-    a, b = (p.pi(1) for p in contrasting_habits(MOVES, 6, start=2, chances=(0.2, 0.3, 0.5), alpha=0.8, seed=seed))
-    assert (a > 0).all()
-    assert (b > 0).all()
-    for s in range(5):
-        to = np.unique(MOVES[s])
-        chance = np.array([[pi[s, MOVES[s] == t].sum() for t in to] for pi in (a, b)])
-        odds = np.sort(np.log(chance[0] / chance[1]))
-        assert (np.diff(odds) > 0.8 - 1e-9).all()
-
-
-def test_habits_are_the_same_at_every_step_and_for_the_same_seed() -> None:
-    one, same, other = (contrasting_habits(MOVES, 6, start=2, seed=seed)[0] for seed in (0, 0, 1))
-    assert all((one.pi(h) == one.pi(1)).all() for h in range(1, 6))
-    assert (one.pi(1) == same.pi(1)).all()
-    assert (one.pi(1) != other.pi(1)).any()
-    assert np.isclose(_visits(MOVES, one.pi(1), 2, 6).sum(), 1)
-
-
-def test_habits_leave_every_action_some_chance() -> None:
-    with pytest.raises(InvalidParameterError, match="some chance in every state"):
-        contrasting_habits(MOVES, 4, chances=(0.5, 0.5, 0.0))

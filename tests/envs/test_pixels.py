@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from craftrl.envs import collect
-from craftrl.envs.pixels import MAX_WALKERS, PixelsExBMDP, floor_plan, pair_shares, spreading_policy
+from craftrl.envs.pixels import MAX_WALKERS, PixelsExBMDP, floor_plan, grid_moves, pair_shares, spreading_policy
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import population_assumptions
 
@@ -99,3 +99,22 @@ def test_impossible_policies_are_refused():
         world.policies(2, 0.0)
     with pytest.raises(InvalidParameterError, match="one of 'cells', 'compass'"):
         world.policies(style="other")
+
+
+def literal_moves(cells):
+    """Up, down, left, right, by looking every target up."""
+    places = [tuple(cell) for cell in cells.tolist()]
+    steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    table = []
+    for here, (row, column) in enumerate(places):
+        targets = [(row + down, column + right) for down, right in steps]
+        table.append([places.index(target) if target in places else here for target in targets])
+    return np.array(table)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_moves_are_those_of_a_walk(seed):
+    rng = np.random.default_rng(seed)
+    free = np.argwhere(rng.random(rng.integers(1, 7, size=2)) < 0.7)
+    cells = rng.permutation(np.vstack([[[0, 0]], free[free.any(axis=1)]]))
+    assert grid_moves(cells).tolist() == literal_moves(cells).tolist()

@@ -191,14 +191,14 @@ class Environment(World):
         make = self._maker()
         require("gymnasium", "envs")
         from craftrl.envs import ExBMDP, GymWorld
-        from craftrl.envs.gym import ExBMDPEnv, NumberedActions
+        from craftrl.envs.gym import ExBMDPEnv
 
         if make is not None:
             refuse(*_strange(self.given(), set()))
         found = super().made()[0] if make is None else make()
         if isinstance(found, ExBMDP):
             return ExBMDPEnv(found)
-        return NumberedActions(found) if isinstance(found, GymWorld) else found
+        return found.environment() if isinstance(found, GymWorld) else found
 
     def _maker(self) -> Callable[[], Any] | None:
         """What makes the environment that --env names; None where --world names a world."""

@@ -1,4 +1,4 @@
-"""A Gymnasium shell over any Ex-BMDP.
+"""Any Ex-BMDP as a Gymnasium environment.
 
 `gymnasium.make("craftrl.envs:craftrl/Bits-v0")` builds a world and wraps it; `ExBMDPEnv(world)` wraps one
 that you have. Ground truth goes into `info`, never into the observation.
@@ -11,16 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_choice, check_kind, check_whole
+from craftrl.arguments import check_choice, check_whole
 from craftrl.envs.bits import BitsExBMDP
 from craftrl.envs.exbmdp import ExBMDP, Ints, check_tables
-from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.pixels import PixelsExBMDP
 from craftrl.errors import require
 
 gymnasium = require("gymnasium", "envs")
 
-__all__ = ["ExBMDPEnv", "NumberedActions", "make_bits", "make_pixels"]
+__all__ = ["ExBMDPEnv", "make_bits", "make_pixels"]
 
 
 class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
@@ -47,16 +46,20 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        super().reset(seed=_seed(seed), options=_options(options))
+        if seed is not None:
+            check_whole("seed", seed, advice="or None, for another episode every time")
+        super().reset(seed=None if seed is None else int(seed))  # Gymnasium refuses integers of NumPy's
         self.h = 1
         self._s: Ints = np.zeros(1, dtype=np.int64)
         self._e = self.world.sample_noise(1, self.np_random)
         return self._observe()
 
-    def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
         if not 1 <= self.h < self.world.H:
             raise gymnasium.error.ResetNeeded(f"An episode has {self.world.H} steps; call reset to start one.")
-        self._s = self.world.step(self._s, np.array([_number(action, self.world.n_actions)]), self.h)
+        action = action.item() if isinstance(action, np.ndarray) and action.ndim == 0 else action  # as some agents do
+        check_whole("action", action, 0, self.world.n_actions - 1)
+        self._s = self.world.step(self._s, np.array([int(action)]), self.h)
         self._e = self.world.step_noise(self._e, self.h, self.np_random)
         self.h += 1
         x_h, info = self._observe()
@@ -77,28 +80,6 @@ class ExBMDPEnv(gymnasium.Env):  # type: ignore[name-defined]
         return self._x.copy(), {"state": int(self._s[0]), "noise": self._e[0].copy(), "h": self.h}
 
 
-class NumberedActions(gymnasium.Wrapper):  # type: ignore[name-defined]
-    """The environment of a `GymWorld` as agents of this library act in it: action a is `world.actions[a]`, and an
-    episode has H observations."""
-
-    def __init__(self, world: GymWorld) -> None:
-        check_kind("world", world, GymWorld, "a GymWorld")
-        super().__init__(world.made())
-        self.world = world
-        self.action_space = gymnasium.spaces.Discrete(world.n_actions)
-        self.h = 0
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self.h = 1
-        return self.env.reset(seed=_seed(seed), options=_options(options))
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        chosen = self.world.actions[_number(action, self.world.n_actions)]
-        x, reward, terminated, truncated, info = self.env.step(chosen)
-        self.h += 1
-        return x, reward, terminated, truncated or self.h >= self.world.H, info
-
-
 def make_bits(render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
     """craftrl/Bits-v0; `parameters` go to `BitsExBMDP`."""
     return ExBMDPEnv(BitsExBMDP(**parameters), render_mode)
@@ -107,23 +88,3 @@ def make_bits(render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
 def make_pixels(render_mode: str | None = None, **parameters: Any) -> ExBMDPEnv:
     """craftrl/PixelGrid-v0; `parameters` go to `PixelsExBMDP`."""
     return ExBMDPEnv(PixelsExBMDP(**parameters), render_mode)
-
-
-def _seed(seed: Any) -> int | None:
-    """A seed as Gymnasium takes it, which refuses integers of NumPy's."""
-    if seed is None:
-        return None
-    check_whole("seed", seed, advice="or None, for another episode every time")
-    return int(seed)
-
-
-def _options(options: Any) -> dict[str, Any] | None:
-    check_kind("options", options, (dict, type(None)), "a dict or None")
-    return options
-
-
-def _number(action: Any, n_actions: int) -> int:
-    """The number of an action; agents of other libraries give it as an array without axes."""
-    number = action.item() if isinstance(action, np.ndarray) and action.ndim == 0 else action
-    check_whole("action", number, 0, n_actions - 1)
-    return int(number)

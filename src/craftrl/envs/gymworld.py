@@ -15,7 +15,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +108,15 @@ class GymWorld:
         tables = (tilted(np.ones(n), sign * alpha / 2 * ranks) for sign in (1, -1))
         return tuple(MarkovPolicy([table] * (self.H - 1)) for table in tables)
 
+    def environment(self) -> Any:
+        """A new environment to act in: action a is `actions[a]`, and an episode has H observations."""
+        from gymnasium import spaces, wrappers
+
+        numbered = wrappers.TransformAction(
+            self.made(), lambda a: self.actions[int(a)], spaces.Discrete(self.n_actions)
+        )
+        return wrappers.TimeLimit(numbered, self.H - 1)
+
     def _all_actions(self) -> range:
         env = self.made()
         space = getattr(env, "action_space", None)
@@ -168,40 +176,25 @@ def play_episodes(
     with progress_bar(total=n, desc="collect", unit="episode") if progress else nullcontext() as bar:
         count: Callable[[int], Any] = bar.update if bar is not None else lambda done: None
         if workers == 1:
-            env = world.made()
-            try:
-                return _play(world, policies, env, draws, count)
-            finally:
-                env.close()
-        from joblib import Parallel, delayed, parallel_config
+            return _play(world, policies, draws, count)
+        from joblib import Parallel, delayed
 
-        size = -(-n // (workers * BLOCKS_PER_WORKER))
-        blocks, run, found = [draws.part(start, start + size) for start in range(0, n, size)], uuid4().hex, []
-        with parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20):
-            parallel = Parallel(return_as="generator", batch_size=1)
-            for episodes in parallel(delayed(_play_in_worker)(run, world, policies, block) for block in blocks):
-                count(len(episodes[0]))
-                found.append(episodes)
-        x, lengths, states, actions = map(np.concatenate, zip(*found))
-        return x, lengths, states, actions
+        size, found = -(-n // (workers * BLOCKS_PER_WORKER)), []
+        blocks = [draws.part(start, start + size) for start in range(0, n, size)]
+        parallel = Parallel(workers, backend="loky", return_as="generator", batch_size=1)
+        for episodes in parallel(delayed(_play)(world, policies, block) for block in blocks):
+            count(len(episodes[0]))
+            found.append(episodes)
+    x, lengths, states, actions = map(np.concatenate, zip(*found))
+    return x, lengths, states, actions
 
 
-_env_of_run: dict[str, Any] = {}  # in a worker process: the environment of the run it is working for
-
-
-def _play_in_worker(run: str, world: GymWorld, policies: Sequence[Policy], draws: Draws) -> Episodes:
-    """One block; the environment is made for the first block of a run and kept for the others."""
-    if run not in _env_of_run:
-        for env in _env_of_run.values():
-            env.close()
-        _env_of_run.clear()
-        _env_of_run[run] = world.made()
-    return _play(world, policies, _env_of_run[run], draws, lambda done: None)
-
-
-def _play(world: GymWorld, policies: Sequence[Policy], env: Any, draws: Draws, count: Callable[[int], Any]) -> Episodes:
-    """The episodes that were drawn, one after the other."""
-    n, space = len(draws.agent), env.observation_space
+def _play(
+    world: GymWorld, policies: Sequence[Policy], draws: Draws, count: Callable[[int], Any] = lambda done: None
+) -> Episodes:
+    """The episodes that were drawn, one after the other, in an environment of their own."""
+    env, n = world.made(), len(draws.agent)
+    space = env.observation_space
     if getattr(space, "shape", None) is None or getattr(space, "dtype", None) is None:
         raise InvalidDataError(
             f"Observations must be arrays of one shape; the environment's are {space}; wrap it, for instance in "
@@ -211,19 +204,20 @@ def _play(world: GymWorld, policies: Sequence[Policy], env: Any, draws: Draws, c
     check_room_in_memory(f"{n} trajectories", needed, "collect fewer, or shorter ones")
     x, lengths = np.zeros((n, world.H, *space.shape), dtype=space.dtype), np.ones(n, dtype=np.int64)
     states, actions = np.full((n, world.H), -1), np.full((n, world.H - 1), -1)
-    for i, k in enumerate(draws.agent):
-        try:
-            lengths[i] = _play_one(
-                world, policies[k], env, draws.part(i, i + 1), x[i], states[i : i + 1], actions[i : i + 1]
-            )
-        except CraftError:
-            raise
-        except Exception as error:  # an environment of others may fail at anything
-            text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
-            raise InvalidDataError(
-                f"The environment must run without errors; {text}, in episode {draws.episode[i] + 1} of agent {k}."
-            ) from error
-        count(1)
+    try:
+        for i, k in enumerate(draws.agent):
+            rows = slice(i, i + 1)
+            lengths[i] = _play_one(world, policies[k], env, draws.part(i, i + 1), x[i], states[rows], actions[rows])
+            count(1)
+    except CraftError:
+        raise
+    except Exception as error:  # an environment of others may fail at anything
+        text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
+        raise InvalidDataError(
+            f"The environment must run without errors; {text}, in episode {draws.episode[i] + 1} of agent {k}."
+        ) from error
+    finally:
+        env.close()
     return x, lengths, states if world.state is not None else np.full_like(states, -1), actions
 
 

@@ -1,18 +1,44 @@
-"""Collection onto disk: nothing overwritten, and no state from which it cannot go on."""
+"""Collection: numbers and names that fit, and on disk nothing overwritten and nothing that cannot go on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from craftrl.data import DatasetWriter, TrajectoryDataset, read_actions, read_true_states
-from craftrl.envs import BitsExBMDP, collect, record
+from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.errors import InvalidParameterError
 
 WORLD = BitsExBMDP(4, 5)
 POLICIES = WORLD.paper_policies()
+
+
+@pytest.mark.parametrize("n", [0, [3], [3, 0], []])
+def test_numbers_of_episodes_must_fit_the_policies(n: int | list[int]) -> None:
+    with pytest.raises(InvalidParameterError, match="one positive number, or one per policy"):
+        collect(WORLD, POLICIES, n, seed=0)
+
+
+def odd_calls() -> dict[str, tuple[Callable[[], object], str]]:
+    pixels = PixelsExBMDP(4, 2, 1)
+    return {
+        "world": (lambda: collect(BitsExBMDP, POLICIES, 5), "world must be a world, such as"),
+        "policies": (lambda: collect(WORLD, POLICIES[0], 5), "policies must be a list with the policy of each agent"),
+        "seed": (lambda: collect(WORLD, POLICIES, 5, seed=-1), "seed must be an integer of at least 0"),
+        "memory": (lambda: collect(WORLD, POLICIES, 10**9), "2000000000 trajectories must fit into memory"),
+        "stay": (lambda: WORLD.persistence_policy(2), "stay must be a number from 0 to 1"),
+        "figure": (lambda: pixels.find_figure(np.zeros((1, 12, 12, 3)), 2), "figure must be an integer from 0 to 1"),
+    }
+
+
+@pytest.mark.parametrize("name", odd_calls())
+def test_odd_values_get_a_sentence(name: str) -> None:
+    call, sentence = odd_calls()[name]
+    with pytest.raises(InvalidParameterError, match=sentence):
+        call()
 
 
 def test_what_is_on_disk_is_what_was_collected(tmp_path: Path) -> None:
