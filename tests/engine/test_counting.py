@@ -1,63 +1,59 @@
 """The engine against counting on one's fingers: pairs, groups, values, losses; whatever the tiles and threads."""
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from literal_counting import count_groups, count_pairs, losses_of_pairs, random_problem
+from literal_counting import count_groups, count_pairs, least_loss, losses_of_pairs, random_problem
 
-from craftrl import FiniteOracle, TrajectoryDataset
+from craftrl import CoordinateOracle, FiniteOracle, InvalidDataError, TrajectoryDataset
 from craftrl.core.grid import Grid
-from craftrl.core.losses import best_bins
-from craftrl.engine import counting
+from craftrl.core.losses import best_bins, softplus_table
+from craftrl.engine import counting, kernels
 from craftrl.engine.packing import Part, View, pack_coordinates, pack_functions
-from craftrl.oracles import CoordinateOracle
 
 GRID = Grid.from_bounds(1.0, 0.2)
+GRIDS = [GRID, *(Grid.from_bounds(*bounds) for bounds in ((1.0, 0.5), (1.0, 0.49), (0.3, 0.01), (0.05, 0.001)))]
+problems = {"seed": st.integers(0, 10**6), "N_s": st.integers(2, 6), "unequal": st.booleans()}
 
 
 def prepared(problem, **parameters):
     return FiniteOracle(problem.functions, problem.N_s, **parameters).prepare(problem.tau)
 
 
+def random_bits(*shapes, high=2):
+    rng = np.random.default_rng(0)
+    return TrajectoryDataset.from_arrays([rng.integers(0, high, shape, dtype=np.uint8) for shape in shapes])
+
+
 @settings(max_examples=60)
-@given(seed=st.integers(0, 10**6), K=st.integers(2, 4), N_s=st.integers(2, 6), unequal=st.booleans())
+@given(K=st.integers(2, 4), **problems)
 def test_counts_agree_with_the_literal_ones(seed, K, N_s, unequal):
     problem = random_problem(seed, K, N_s, unequal=unequal)
-    for h in range(1, problem.tau.H):
-        assert np.array_equal(prepared(problem).pair_counts(h), count_pairs(problem, h))
-        assert np.array_equal(prepared(problem).pair_counts(h, slice(1, 3)), count_pairs(problem, h)[1:3])
-
-
-@settings(max_examples=40)
-@given(seed=st.integers(0, 10**6), N_s=st.integers(2, 6), unequal=st.booleans())
-def test_losses_agree_with_the_literal_ones(seed, N_s, unequal):
-    problem = random_problem(seed, 2, N_s, unequal=unequal)
-    counter = prepared(problem).counter
-    for h in range(1, problem.tau.H):
-        found = counter.losses(View(h), View(h + 1), GRID)
-        assert np.array_equal(found, losses_of_pairs(count_pairs(problem, h), GRID))
-
-
-@settings(max_examples=40)
-@given(seed=st.integers(0, 10**6), K=st.integers(2, 4), N_s=st.integers(2, 6), unequal=st.booleans())
-def test_groups_and_values_agree_with_the_literal_ones(seed, K, N_s, unequal):
-    problem = random_problem(seed, K, N_s, unequal=unequal)
-    oracle = prepared(problem)
+    tau, oracle = problem.tau, prepared(problem)
+    for h in range(1, tau.H):
+        expected = count_pairs(problem, h)
+        assert np.array_equal(oracle.pair_counts(h), expected)
+        assert np.array_equal(oracle.pair_counts(h, slice(1, 3)), expected[1:3])
+        if K == 2:
+            losses = oracle.counter.losses(View(h), View(h + 1), GRID)
+            assert np.array_equal(losses, losses_of_pairs(expected, GRID))
     n_groups = seed % 5
-    group = np.random.default_rng(seed).integers(-1, max(n_groups, 1), problem.tau.n)
+    group = np.random.default_rng(seed).integers(-1, max(n_groups, 1), tau.n)
     group[group >= n_groups] = -1
-    for h in range(1, problem.tau.H + 1):
+    for h in range(1, tau.H + 1):
         assert np.array_equal(oracle.group_counts(h, group, n_groups), count_groups(problem, h, group, n_groups))
         for i in range(oracle.n_encoders(h)):
-            expected = [problem.value(h, i, t) if there else -1 for t, there in enumerate(problem.tau.present(h))]
+            expected = [problem.value(h, i, t) if there else -1 for t, there in enumerate(tau.present(h))]
             assert np.array_equal(oracle.values(h, i), expected)
 
 
 @settings(max_examples=25)
-@given(seed=st.integers(0, 10**6), K=st.integers(2, 4), N_s=st.integers(2, 6), unequal=st.booleans())
+@given(K=st.integers(2, 4), **problems)
 def test_an_encoders_own_pairs_are_those_with_itself(seed, K, N_s, unequal):
     problem = random_problem(seed, K, N_s, unequal=unequal)
     problem.classes = [problem.classes[0]] * problem.tau.H
@@ -67,22 +63,63 @@ def test_an_encoders_own_pairs_are_those_with_itself(seed, K, N_s, unequal):
         assert np.array_equal(prepared(problem).counter.matched(h), expected)
 
 
+def test_the_constant_encoder_has_one_value():
+    problem = random_problem(3, 2, 3)
+    counter = prepared(problem).counter
+    counts = counter.pairs(View(0), View(2)).transpose(3, 4, 1, 2, 0)
+    assert counts.shape == (1, len(problem.classes[1]), 1, 3, 2)
+    assert np.array_equal(counts[0, :, 0], count_pairs(problem, 1)[0].sum(axis=1))
+    assert np.array_equal(counter.losses(View(0), View(2), GRID), losses_of_pairs(counts, GRID))
+
+
+# -- losses -----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("K", [3, 4])
-@pytest.mark.parametrize("grid", [GRID, Grid.from_bounds(1.0, 0.5), Grid.from_bounds(np.log(2), 0.1)])
+@pytest.mark.parametrize("grid", [GRID, GRIDS[1], Grid.from_bounds(np.log(2), 0.1)])
 @pytest.mark.parametrize("most", [0, 10**7])  # in NumPy always, compiled always
 def test_losses_of_more_agents_are_those_of_best_bins(K, grid, most, monkeypatch):
     monkeypatch.setattr(counting, "MOST_ENTRIES", most)
-    for seed in range(8):
+    for seed in range(6):
         problem = random_problem(seed, K, 3, unequal=seed % 2 == 1)
         expected = best_bins(count_pairs(problem, 1), grid)[1].sum(axis=(2, 3))
         assert np.array_equal(prepared(problem).counter.losses(View(1), View(2), grid), expected)
 
 
-@pytest.mark.parametrize(("n_features", "N_s"), [(1, 2), (9, 2), (64, 2), (70, 2), (200, 2), (33, 4)])
+@pytest.mark.parametrize("grid", GRIDS)
+def test_trying_every_bin_equals_best_bins(grid):
+    """Cells whose log ratio lies as near as can be to a grid point, or halfway between two, or beyond the grid."""
+    between = np.arange(0, grid.n_xi + 0.5, 0.5) * grid.xi - grid.n_xi * grid.xi / 2
+    near = np.rint(1000 * np.exp(between)).astype(np.int64) + np.array([[-1], [0], [1]])
+    cells = np.stack([near.ravel(), np.full(near.size, 1000)], axis=1)
+    ends = np.array([[0, 0], [0, 1], [1, 0], [0, 10**6], [10**6, 0], [10**6, 10**6], [1, 1]])
+    cells = np.abs(np.concatenate([cells, cells[:, ::-1], ends]))
+    out, found = np.empty((1, 1), dtype=np.int64), []
+    for cell in cells:
+        # One pair of encoders that are 1 together, a times for agent 0 and b times for agent 1, and never 0.
+        inner, margin = cell.reshape(2, 1, 1, 1, 1).astype(np.int32), cell.reshape(2, 1, 1)
+        kernels.sweep_losses(inner, margin, margin, cell, softplus_table(grid).astype(np.float64), out)
+        found.append(int(out[0, 0]))
+    assert np.array_equal(found, best_bins(cells, grid)[1])
+
+
+def test_sums_beyond_float_are_left_to_numpy(monkeypatch):
+    """Counts of 2^30 trajectories, which no test can hold: the engine is told of them."""
+    counter = CoordinateOracle().prepare(random_bits((3, 2, 1), (3, 2, 1))).counter
+    counts = np.array([[[2**30, 2**29], [5, 7]], [[2**28, 2**30], [0, 0]]])  # (U, V, K)
+    monkeypatch.setattr(counter, "totals", lambda *views: counts.sum(axis=(0, 1)))
+    monkeypatch.setattr(counter, "pairs", lambda p, q: counts.transpose(2, 0, 1)[..., None, None])
+    expected = sum(least_loss(int(a), int(b), GRID) for a, b in counts.reshape(-1, 2))
+    assert counter.losses(View(1), View(2), GRID).tolist() == [[expected]]
+
+
+# -- packing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_features", "N_s"), [(1, 2), (9, 2), (70, 2), (200, 2), (33, 4)])
 @pytest.mark.parametrize("counts", [(1, 1), (63, 65), (600, 511), (30, 1100, 64)])
 def test_coordinates_are_packed_in_place(n_features, N_s, counts):
-    rng = np.random.default_rng(n_features)
-    tau = TrajectoryDataset.from_arrays([rng.integers(0, N_s, (n, 2, n_features), dtype=np.uint8) for n in counts])
+    tau = random_bits(*((n, 2, n_features) for n in counts), high=N_s)
     oracle = CoordinateOracle(N_s).prepare(tau)
     for i in range(n_features):
         assert np.array_equal(oracle.values(2, i), tau.at(2)[:, i])
@@ -96,8 +133,7 @@ def test_coordinates_of_any_integer_type(dtype):
 
 
 def test_blocks_do_not_change_what_is_packed(monkeypatch):
-    rng = np.random.default_rng(0)
-    tau = TrajectoryDataset.from_arrays([rng.integers(0, 2, (n, 2, 40), dtype=np.uint8) for n in (700, 333)])
+    tau = random_bits((700, 2, 40), (333, 2, 40))
     whole = pack_coordinates(Part(tau))
     monkeypatch.setattr("craftrl.engine.packing.BLOCK_BYTES", 64 * 40)
     assert len(list(Part(tau).blocks())) == 11 + 6
@@ -106,22 +142,11 @@ def test_blocks_do_not_change_what_is_packed(monkeypatch):
     assert np.array_equal(pack_functions(Part(tau), [functions] * 2, 2), whole)
 
 
-def test_the_constant_encoder_has_one_value():
-    problem = random_problem(3, 2, 3)
-    counter = prepared(problem).counter
-    counts = counter.pairs(View(0), View(2)).transpose(3, 4, 1, 2, 0)
-    assert counts.shape == (1, len(problem.classes[1]), 1, 3, 2)
-    assert np.array_equal(counts[0, :, 0], count_pairs(problem, 1)[0].sum(axis=1))
-    assert np.array_equal(counter.losses(View(0), View(2), GRID), losses_of_pairs(counts, GRID))
-
-
 @pytest.mark.parametrize("tile_bytes", [2**14, 2**20])
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_tiles_and_threads_do_not_change_the_result(tile_bytes, n_threads, monkeypatch):
     """Wide classes of few trajectories, so that ties abound and many tiles are needed."""
-    rng = np.random.default_rng(0)
-    tau = TrajectoryDataset.from_arrays([rng.integers(0, 2, (9, 4, 301), dtype=np.uint8) for _ in range(2)])
-    views = [View(h) for h in range(1, 5)]
+    tau, views = random_bits((9, 4, 301), (9, 4, 301)), [View(h) for h in range(1, 5)]
     counter = CoordinateOracle(n_threads=1).prepare(tau).counter
     whole = [counter.losses(*two, GRID) for two in pairwise(views)]
     monkeypatch.setattr(counting, "TILE_BYTES", tile_bytes)
@@ -136,8 +161,7 @@ def test_tiles_and_threads_do_not_change_the_result(tile_bytes, n_threads, monke
 
 
 def test_halves_are_each_agents_own_and_split_neighbours():
-    rng = np.random.default_rng(0)
-    tau = TrajectoryDataset.from_arrays([rng.integers(0, 2, (n, 2, 4), dtype=np.uint8) for n in (700, 301)])
+    tau = random_bits((700, 2, 4), (301, 2, 4))
     counter = CoordinateOracle().prepare(tau).counter
     halves = [counter.totals(View(1, half=half)) for half in (0, 1)]
     assert np.array_equal(sum(halves), tau.counts)
@@ -145,3 +169,48 @@ def test_halves_are_each_agents_own_and_split_neighbours():
     assert abs(int(halves[0][1]) - 150) <= 1
     both = [counter.pairs(View(1, half=half), View(2, half=half)) for half in (0, 1)]
     assert np.array_equal(sum(both), counter.pairs(View(1), View(2)))
+
+
+# -- encoders and coordinates that are not what they should be --------------------------------------------------------
+
+THREES = TrajectoryDataset.from_arrays([np.full((70, 2, 3), 3), np.zeros((5, 2, 3), dtype=int)])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x[:, 0] + 0.5, r"encoder 1 returned 3.5..3.5 values, float64"),
+        (lambda x: x[:, 0] * np.nan, "an integer in 0..1 .* returned nan"),
+        (lambda x: x, r"for each of 70 observations; encoder 1 returned 3..3 values, int64 of shape \(70, 3\)"),
+        (lambda x: x[:, 0], r"an integer in 0..1 \(n_values = 2\) .* returned 3..3"),
+        (lambda x: x[:, 0] - 4, "returned -1..-1"),
+        (lambda x: np.full(len(x), "one"), "returned other values"),
+    ],
+)
+def test_values_that_are_none_are_refused(function, message):
+    with pytest.raises(InvalidDataError, match=message):
+        FiniteOracle([lambda x: x[:, 0] // 3, function]).prepare(THREES)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_coordinates_out_of_range_are_refused_and_whole_floats_pass(dtype):
+    tau = TrajectoryDataset.from_arrays([np.full((70, 2, 3), 3, dtype=dtype)] * 2)
+    with pytest.raises(InvalidDataError, match=r"must lie in 0..1; 3..3 were given"):
+        CoordinateOracle().prepare(tau)
+    assert CoordinateOracle(4).prepare(tau).values(1, 2).tolist() == [3] * 140
+    assert FiniteOracle([lambda x: x[:, 0] / 3.0]).prepare(tau).values(1, 0).sum() == 140
+
+
+# -- what need not be loaded, or compiled, is not ---------------------------------------------------------------------
+
+
+def test_heavy_packages_wait_until_there_is_something_to_count_or_to_read():
+    code = "import craftrl, sys; craftrl.CRAFT, craftrl.CoordinateOracle; import craftrl.engine.counting; "
+    code += "import craftrl.data.store; from craftrl.cli import main; "
+    code += "print([m for m in ('numba', 'h5py', 'torch') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_machine_code_is_kept_on_disk():
+    assert all(getattr(kernels, name).stats.cache_path for name in kernels.__all__)

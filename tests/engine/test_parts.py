@@ -90,14 +90,17 @@ def cluster(folder):
     ray.shutdown()
 
 
-@pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+
+
+@pytest.mark.slow
 def test_counts_on_ray_are_those_of_one_machine(cluster, folder, monkeypatch):
     monkeypatch.chdir(folder)
     tau = TrajectoryDataset.open(Path("unequal"))  # a relative path
     assert same(CoordinateOracle(ray=cluster).prepare(tau), CoordinateOracle().prepare(tau))
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_a_fit_on_ray_is_the_fit_of_one_machine_and_a_lost_part_is_made_again(cluster, folder):
     tau = TrajectoryDataset.open(folder / "equal").first_steps(4)
     bounds = {"alpha": 1.0, "eta": 0.2, "nu": 0.1}
@@ -111,14 +114,13 @@ def test_a_fit_on_ray_is_the_fit_of_one_machine_and_a_lost_part_is_made_again(cl
     assert np.array_equal(prepared.log_odds(GRID, "chain").bins, expected.bins)
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_machines_with_other_versions_are_refused(cluster, folder, monkeypatch):
     monkeypatch.setattr(ray_parts, "_versions", lambda part: "numpy 9" if part is None else "numpy 8")
     with pytest.raises(ClusterError, match=r"must have the versions of this one, numpy 9; \{'numpy 8'\} were found"):
         CoordinateOracle(ray=cluster).prepare(TrajectoryDataset.open(folder / "equal"))
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_an_error_of_a_part_is_raised_as_itself(cluster, folder):
     tau = TrajectoryDataset.open(folder / "equal")
     with pytest.raises(InvalidDataError, match=r"encoder 0 returned 7..7"):
