@@ -112,7 +112,7 @@ class Bench:
         from craftrl.envs.gym import ExBMDPEnv
         from craftrl.planning import Grounding, explore
 
-        grounding = Grounding(self.graph, self.world.n_actions)
+        grounding = Grounding(self.moves, self.world.n_actions)
         explore(ExBMDPEnv(self.world), self.model, grounding, steps=30)
         return grounding
 
@@ -125,7 +125,7 @@ class Bench:
         moves = StateGraph.from_model(model, tau, min_share=0.0)
         s, t = (int(node) for node in moves.edges[0])
         plan = Plan(frozenset({t}), (s, t), (0,), 1.0)
-        return moves, Episode((s, t), (0,), (plan,), (), True, "reached", (tau.at(1)[0], tau.at(2)[0]), (s, t))
+        return moves, Episode((s, t), (s, t), (0,), (plan,), (), "reached", "", (tau.at(1)[0], tau.at(2)[0]))
 
     @cached_property
     def recordings(self) -> list[Path]:

@@ -2,7 +2,7 @@
 
 The goal is a cell in the middle of a 4 x 4 grid, where no wall stops whoever goes too far: one has to see where one is.
 
-    python examples/sb3_on_states.py --steps 6000 --seeds 3
+    python -m examples.sb3_on_states --steps 6000 --seeds 3
 """
 
 import argparse
@@ -15,7 +15,7 @@ from craftrl import CRAFT, FiniteOracle
 from craftrl.deploy import StateObservation
 from craftrl.envs import PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Curve, ReachState, success_rate
+from examples.goals import ReachState, success_rate
 
 world = PixelsExBMDP(horizon=10, size=4, n_walkers=4, pixels=36)  # the smallest images that CnnPolicy takes
 goal = world.plan.cells.tolist().index([2, 2])
@@ -38,7 +38,7 @@ class Watch(BaseCallback):
         return len(self.rows) < 3 or min(score for _, score in self.rows[-3:]) < 0.95  # False ends learning
 
 
-def main(argv: list[str] | None = None) -> dict[str, list[Curve]]:
+def main(argv: list[str] | None = None) -> dict[str, list[list[tuple[int, float]]]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     for name, default in {"videos": 2000, "steps": 6000, "every": 200, "seeds": 3}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -47,15 +47,15 @@ def main(argv: list[str] | None = None) -> dict[str, list[Curve]]:
     model = CRAFT(FiniteOracle(figures, n_values=world.plan.n_cells), stationary=True).fit(tau)
     pixels = lambda: ReachState(ExBMDPEnv(world), lambda env: env.unwrapped.state == goal)  # noqa: E731
     states = lambda: StateObservation(pixels(), model)  # noqa: E731  stable-baselines3 makes one-hot vectors of these
-    curves: dict[str, list[Curve]] = {}
+    curves: dict[str, list[list[tuple[int, float]]]] = {}
     for name, learner, make in [("PPO pixels", PPO, pixels), ("PPO states", PPO, states), ("DQN states", DQN, states)]:
         for seed in range(args.seeds):
             watch = Watch(make(), args.every)
             settings = OFTEN if learner is PPO else {**SOON, "exploration_fraction": min(1.0, 1000 / args.steps)}
             policy = "CnnPolicy" if make is pixels else "MlpPolicy"
             learner(policy, make(), seed=seed, device="cpu", **settings).learn(args.steps, callback=watch)
-            curves.setdefault(name, []).append(curve := Curve.of(watch.rows))
-            print(f"{name}, seed {seed}, %:", *(f"{100 * score:3.0f}" for score in curve.score))
+            curves.setdefault(name, []).append(watch.rows)
+            print(f"{name}, seed {seed}, %:", *(f"{100 * score:3.0f}" for _, score in watch.rows))
     return curves
 
 

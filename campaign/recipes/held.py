@@ -9,17 +9,13 @@ from typing import Any
 from campaign.bench import Bench
 from campaign.recipes.small import (
     begun,
-    habits,
     latent,
     planner,
     state_module,
     states_shown,
-    table,
-    task,
 )
 from craftrl.core.grid import Grid
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.planning import Curve, Imitator
 
 __all__ = ["HELD"]
 
@@ -31,14 +27,10 @@ HELD: dict[str, Callable[[Bench], Any]] = {
     "craftrl.core.grid.Grid": lambda b: Grid.from_bounds(1, 0.2),
     "craftrl.envs.MarkovPolicy": lambda b: b.world.paper_policies()[0],
     "craftrl.envs.gym.ExBMDPEnv": lambda b: begun(ExBMDPEnv(b.world, "rgb_array")),
-    "craftrl.planning.ReachState": lambda b: begun(task(b)),
     "craftrl.deploy.StateObservation": lambda b: begun(states_shown(b)),
     "craftrl.deploy.StateModule": lambda b: state_module(b),
-    "craftrl.planning.Curve": lambda b: Curve.of([(10, 0.1), (20, 0.5), (30, 1.0)]),
-    "craftrl.planning.Imitator": lambda b: Imitator(b.model, b.grounding(), habits(b)),
     "craftrl.planning.StateGraph": lambda b: b.moves,
     "craftrl.planning.Grounding": lambda b: b.grounding(),
     "craftrl.planning.Planner": lambda b: planner(b),
-    "craftrl.planning.TabularQ": lambda b: table(b),
     "craftrl.planning.LatentActions": lambda b: latent(),
 }

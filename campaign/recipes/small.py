@@ -16,7 +16,6 @@ __all__ = [
     "few_epochs",
     "first",
     "gym_world",
-    "habits",
     "halves",
     "latent",
     "planner",
@@ -24,8 +23,6 @@ __all__ = [
     "second",
     "state_module",
     "states_shown",
-    "table",
-    "task",
     "tensor",
     "tree",
 ]
@@ -77,18 +74,6 @@ def environment() -> Any:
     return gymnasium.make("craftrl.envs:craftrl/Bits-v0", horizon=4, n_features=6)
 
 
-def habits(b: Bench) -> Any:
-    from craftrl.planning import read_policy
-
-    return read_policy(b.moves, 0)
-
-
-def task(b: Bench) -> Any:
-    from craftrl.planning import ReachState
-
-    return ReachState(environment(), lambda env: False)
-
-
 def states_shown(b: Bench) -> Any:
     from craftrl.deploy import StateObservation
 
@@ -105,12 +90,6 @@ def planner(b: Bench) -> Any:
     from craftrl.planning import Planner
 
     return Planner(b.model, b.grounding())
-
-
-def table(b: Bench) -> Any:
-    from craftrl.planning import TabularQ
-
-    return TabularQ().fit(states_shown(b), 20)
 
 
 def state_module(b: Bench) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from campaign.bench import Bench
-from campaign.recipes.small import environment, few_epochs, states_shown
+from campaign.recipes.small import environment, few_epochs
 from craftrl import CRAFT, NeuralOracle
 from craftrl.envs import collect
 
@@ -32,10 +32,7 @@ USES: dict[str, Callable[[Bench, Any], Any]] = {
     "craftrl.envs.GymWorld": lambda b, world: collect(world, world.policies(), 2, seed=0),
     "craftrl.envs.gym.ExBMDPEnv": lambda b, env: (env.reset(seed=0), env.step(0), env.render()),
     "craftrl.deploy.StateObservation": lambda b, env: env.reset(seed=0),
-    "craftrl.planning.Imitator": lambda b, imitator: imitator.run(environment(), seed=0),
     "craftrl.planning.Planner": lambda b, planner: planner.run(environment(), {0}, seed=0),
-    "craftrl.planning.ReachState": lambda b, env: (env.reset(seed=0), env.step(0)),
-    "craftrl.planning.TabularQ": lambda b, table: table.fit(states_shown(b), 20),
 }
 
 

@@ -20,7 +20,6 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor, nn
 
-from craftrl.planning.curves import Curve
 from studies.threads import cpu_threads
 
 __all__ = [
@@ -36,6 +35,7 @@ EVERY = 500  # environment steps between two evaluations
 EPISODES = 100  # of an evaluation
 LEVEL, STAYS = 0.95, 5  # training ends once so many evaluations in a row are at this level
 MakeEnv = Callable[[], Any]
+Curve = list[tuple[int, float]]  # success, after so many environment steps
 
 # The best of a small search in the pixel world of 3x3 and 4x4 cells, one to three seeds each: learning rates 0.0003,
 # 0.0005, 0.001 and 0.0025, rollouts of 128, 256 and 512 steps (ENVIRONMENTS * n_steps), entropy bonus 0.01, 0.03, 0.05.
@@ -124,8 +124,7 @@ class Evaluations(BaseCallback):
 def ppo_from_pixels(make_env: MakeEnv, steps: int, seed: int, every: int = EVERY, **settings: Any) -> Curve:
     """Success of PPO over environment steps; `make_env` makes a `ReachState` of images for one goal.
 
-    `Curve.first(0.95)` is the number of environment steps until an evaluation reaches 95% and stays there. Training
-    ends sooner than `steps` once five evaluations in a row did.
+    Training ends sooner than `steps` once five evaluations in a row reached 95%.
     """
     with cpu_threads(1):
         envs = DummyVecEnv([make_env] * ENVIRONMENTS)
@@ -147,7 +146,7 @@ def learn(model: Any, make_env: MakeEnv, steps: int, every: int = EVERY) -> Curv
     evaluations = Evaluations(make_env, every)
     model.set_logger(Logger(None, []))  # which would make a folder for every model
     model.learn(steps, callback=evaluations)
-    return Curve.of(evaluations.rows)
+    return evaluations.rows
 
 
 def _common(envs: DummyVecEnv, seed: int) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from craftrl.deploy import StateObservation
 from craftrl.envs import PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.figures import BLUE, GREEN, ORANGE, PURPLE, RED, picture
-from craftrl.planning import Curve, ReachState, TabularQ, success_rate
-from studies.planning.opponents import ppo_from_pixels, q_from_pixels
+from examples.goals import ReachState, steps_to, success_rate
+from examples.q_learning import TabularQ
+from studies.planning.opponents import Curve, ppo_from_pixels, q_from_pixels
 
 __all__ = ["GOALS", "LEARNERS", "ROWS", "draw", "run", "table"]
 
@@ -62,11 +63,11 @@ def states(goal: str) -> StateObservation:
 def q_table(goal: str, seed: int, steps: int = 1500, every: int = 25) -> Curve:
     """Tabular Q-learning, evaluated as the others are."""
     env, test, learner = states(goal), states(goal), TabularQ(seed=seed)
-    rows: list[tuple[int, float]] = []
-    while not rows or learner.steps_ < steps:
-        learner.partial_fit(env, every)
-        rows.append((learner.steps_, success_rate(test, learner.act, 100)))
-    return Curve.of(rows)
+    rows: Curve = []
+    while learner.steps < steps:
+        learner.learn(env, every)
+        rows.append((learner.steps, success_rate(test, learner.act, 100)))
+    return rows
 
 
 LEARNERS: dict[str, tuple[str, Callable[[str, int], Curve]]] = {
@@ -87,8 +88,9 @@ def run() -> list[dict[str, Any]]:
             for seed in range(SEEDS):
                 if (goal, learner, seed) not in done:
                     curve = learn(goal, seed)
-                    row = {"goal": goal, "learner": learner, "seed": seed, "steps_to_95": curve.first(0.95)}
-                    rows.append({**row, "steps": curve.steps.tolist(), "success": curve.score.tolist()})
+                    row = {"goal": goal, "learner": learner, "seed": seed, "steps_to_95": steps_to(0.95, curve)}
+                    steps, success = zip(*curve)
+                    rows.append({**row, "steps": steps, "success": success})
                     with ROWS.open("a") as file:
                         file.write(json.dumps(rows[-1]) + "\n")
                     print(*row.values(), flush=True)

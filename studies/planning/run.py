@@ -10,7 +10,8 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from craftrl.paper.sweep import seed_of
-from craftrl.planning import Grounding, LatentActions, StateGraph, accuracy_by_group, agreement, find_latent_actions
+from craftrl.planning import Grounding, LatentActions, StateGraph, agreement, find_latent_actions
+from craftrl.planning.latent import accuracy_by_group
 from studies.latent_action import LatentAction
 from studies.planning.arenas import Arena, Goals, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
@@ -115,7 +116,7 @@ def _of_cloning(run: Run, arena: Arena, goals: Goals, labels_seed: int) -> dict[
 
 def _of_rewards(run: Run, arena: Arena, goals: Goals) -> dict[str, Any]:
     """PPO or Q-learning for the first of the goals alone, with a reward for reaching it."""
-    from craftrl.planning.tasks import ReachState
+    from examples.goals import ReachState, steps_to
     from studies.planning.opponents import ppo_from_pixels, q_from_pixels
 
     start, goal = time.perf_counter(), int(goals.states[0])
@@ -126,9 +127,9 @@ def _of_rewards(run: Run, arena: Arena, goals: Goals) -> dict[str, Any]:
 
     curve = learn(task, run.steps, run.seed)
     return {
-        "steps_tried": curve.steps.tolist(),
-        "success": curve.score.tolist(),
-        "steps_needed": curve.first(LEVEL),
+        "steps_tried": [steps for steps, _ in curve],
+        "success": [score for _, score in curve],
+        "steps_needed": steps_to(LEVEL, curve),
         "goal_distance": _distance(arena, goal),
         "seconds_trials": round(time.perf_counter() - start, 1),
     }

@@ -21,13 +21,26 @@ NAMES = ["up", "down", "left", "right"]
 OWN_MODULE = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-from cli.gridworld import Grid, H
+from cli.gridworld import Grid, frame
 
 def make(slip=0.0, n_actions=4):
     return Grid(slip, n_actions)
 
 def broken():
     raise RuntimeError("no display")
+
+def continuous():
+    import gymnasium
+    grid = Grid()
+    grid.action_space = gymnasium.spaces.Box(-1, 1, (2,))
+    return grid
+
+class Blocked(Grid):
+    def step(self, action):
+        before = self.cell
+        x, *rest = super().step(action)
+        self.cell = before if self.cell == 8 else self.cell
+        return frame(self.cell, self.np_random), *rest
 
 def other():
     import gymnasium
@@ -87,6 +100,26 @@ def test_exploring_grounds_every_move_and_the_plan_is_executed(here, capsys):
         assert [moved(s, a) for s, a in zip(states, actions)] == states[1:]
     explored = int(re.search(r"Explored: (\d+) steps", out)[1])
     assert f"Goal reached in 4 of 4 episodes; used in all: {explored + 8} labels, {explored + 8} environment" in out
+
+
+def test_a_goal_that_is_not_read_is_not_claimed(here, capsys):
+    """Nobody gets into cell 8, where the labels of the videos lead: the encoder reads the cell before it."""
+    assert plan("--env", "own_world:Blocked", "--goal", 8, "--labels", "data", "--episodes", 4) == 0
+    out = capsys.readouterr().out
+    assert "Goal reached in 0 of 4 episodes" in out
+    for line in out.splitlines():
+        if line.startswith("Episode"):
+            assert "goal not reached" in line
+            assert 8 not in path_of(line)[0]
+
+
+def test_a_model_of_other_data_is_refused(here, capsys, monkeypatch):
+    monkeypatch.setattr(ExactModel, "data_", {"dtype": "float32"}, raising=False)
+    said = complaint(capsys, *ENV, "--goal", 8, "--explore", 9)
+    assert "fitted to, float32 observations of shape (6, 6, 3); uint8 of shape (6, 6, 3) was given" in said
+    monkeypatch.setattr(ExactModel, "obs_shape_", (6, 6, 1))
+    said = complaint(capsys, "--dry-run", "--goal", 8, "--labels", "data")
+    assert "Videos must show what the model was fitted to" in said
 
 
 def test_same_seed_same_words(here, capsys):
@@ -218,8 +251,16 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
             "own_world:broken does not (RuntimeError: no display)",
         ),
         ([*ENV, "--env-arg", "wind=1", "--goal", 8, "--explore", 9], "unexpected keyword argument 'wind'"),
-        (["--env", "own_world:other", "--goal", 8, "--explore", 9], "shape (6, 6, 3); its have shape (12,)"),
-        ([*ENV, "--goal", 9, "--explore", 9], "one of the states 0..8 of the model; 9 was given"),
+        (
+            ["--env", "own_world:other", "--goal", 8, "--explore", 9],
+            "(6, 6, 3); uint8 of shape (12,) was given",
+        ),
+        (["--env", "own_world:continuous", "--goal", 8, "--explore", 9], "must have discrete actions, numbered from 0"),
+        (
+            [*ENV, "--goal", 8, "--labels", "contradicting.npz"],
+            "Without --stochastic one action must have one",
+        ),
+        ([*ENV, "--goal", 9, "--explore", 9], "one of the states 0..8 of the model; '9' is none"),
         ([*ENV, "--goal", "nowhere.png", "--explore", 9], "'nowhere.png' is none of these"),
         ([*ENV, "--goal", "own_world.py", "--explore", 9], "own_world.py is neither"),
         ([*ENV, "--goal", "small.npy", "--explore", 9], "observation of shape (6, 6, 3)"),
@@ -244,6 +285,8 @@ def test_complaints_are_one_sentence(here, capsys, argv, sentence):
     np.savez("large.npz", x=pair, actions=[4])
     np.savez("half.npz", x=pair, actions=[0.5])
     np.savez("short.npz", actions=np.zeros((3, 7), int))
+    ways = [[frame(4, rng), frame(then, rng)] for then in [5, 7] * 10 if (rng := np.random.default_rng(0))]
+    np.savez("contradicting.npz", x=ways, actions=[0] * 20)
     assert sentence in complaint(capsys, *argv)
     assert not list(Path().glob("plan.*"))
 

@@ -1,6 +1,4 @@
-"""Acting in closed loop, with exact states, misread frames, fitted models and actions that slip."""
-
-from types import SimpleNamespace
+"""Acting in closed loop, with exact states, misread frames, states that are fused, fitted models, actions that slip."""
 
 import gymnasium
 import numpy as np
@@ -10,7 +8,9 @@ from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidDataError
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.planning import Grounding, Planner, StateGraph, explore
+from craftrl.planning.acting import Filter
 from exact_models import ExactModel, Slipping, random_goals, success, watched
+from planning.line_world import Line, Reads, grounded
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.multimaze import MultiMazeExBMDP
 
@@ -31,28 +31,190 @@ def prepared(world, shared=False, error=0.0, **options):
     return Planner(model, grounding), env
 
 
+# -- a goal counts as reached if it is read, and what was read and done before agrees -----------------------------
+
+
+def test_a_plan_that_should_have_arrived_is_no_arrival():
+    """The door before the goal is shut: the encoder reads cell 1, where the thing is, although the plan ends in 0."""
+    planner, env = Planner(Reads(range(5)), grounded(range(5), start=3), learn=False), Line(5, 3, shut={(1, 0)})
+    for seed in range(4):
+        episode = planner.run(env, {0}, seed=seed, max_steps=3)
+        assert (episode.nodes, episode.believed, env.cell) == ((3, 2, 1, 1), (3, 2, 1, 0), 1)
+        assert (episode.reached, episode.stopped, episode.surprises) == (False, "not confirmed", (4,))
+        assert "at the end state 1 was read, and the goal had the probability 0.9" in episode.message
+    assert not planner.run(env, {0}, seed=0).reached  # nor does it claim to, however long it goes on
+
+
+def test_a_single_frame_is_no_arrival():
+    """The goal's frame is read three cells away from it: one such frame is rather misread."""
+
+    class SeesTheGoalOnce(Reads):
+        def encode(self, x, h=None):
+            self.read = getattr(self, "read", 0) + 1
+            return np.array([7]) if self.read == 2 else super().encode(x)
+
+    planner, env = Planner(SeesTheGoalOnce(range(8)), grounded(range(8), start=3), learn=False), Line(8, 3)
+    short = planner.run(Line(8, 3, limit=1), {7}, seed=0)
+    assert (short.nodes, short.believed, short.stopped) == ((3, 7), (3, 4), "not confirmed")
+    planner.model.read = 0
+    episode = planner.run(env, {7}, seed=0)
+    assert episode.nodes == (3, 7, 5, 6, 7)
+    assert (episode.reached, env.cell) == (True, 7)
+
+
+@pytest.mark.parametrize(("error", "most"), [(0.0, 0.0), (0.02, 0.01), (0.1, 0.02)])
+def test_claims_are_true_where_moves_fail_and_frames_are_misread(error, most):
+    """Every tenth move fails. Who trusts the plan, or the likeliest state, claims a tenth of the goals wrongly."""
+    grounding, env = grounded(range(8), start=3), Line(8, 3, stuck=0.1)
+    claimed, wrong = 0, 0
+    for i in range(200):
+        goal = (0, 5, 6, 7)[i % 4]
+        episode = Planner(Reads(range(8), error, seed=i), grounding, learn=False).run(env, {goal}, seed=i)
+        claimed += episode.reached
+        wrong += episode.reached and env.cell != goal
+        assert not episode.reached or episode.nodes[-1] in {goal}
+    assert claimed >= 0.98 * 200
+    assert wrong <= most * 200
+
+
+FUSED = (0, 1, 2, 3, 4, 1, 5, 6)  # cells 1 and 5 are one state, whose left leads to 0 and to 4
+
+
+@pytest.mark.parametrize(("error", "most"), [(0.0, 0.0), (0.05, 0.03)])
+def test_claims_are_true_where_two_cells_are_one_state(error, most):
+    """By its labels the way to 0 leads over cell 5, from where it never gets there, however often it should have."""
+    grounding, env = grounded(FUSED, start=3), Line(8, 3)
+    claimed, wrong = dict.fromkeys((0, 2, 4, 5, 6), 0), 0
+    for i in range(200):
+        goal = list(claimed)[i % 5]
+        planner = Planner(Reads(FUSED, error, seed=i), grounding, learn=False)
+        episode = planner.run(env, {goal}, seed=i, max_steps=40)
+        claimed[goal] += episode.reached
+        wrong += episode.reached and FUSED[env.cell] != goal
+    assert min(claimed[2], claimed[4]) >= 36
+    assert claimed[0] <= 5
+    assert wrong <= most * 200
+
+
+def test_two_cells_in_one_state_show_in_the_doubt_and_in_contradicting_labels():
+    grounding, exact = grounded(FUSED, start=3, labels=400), grounded(range(8), start=3, labels=400)
+    assert min(grounding.doubt(1, a) for a in (0, 1)) > 0.3
+    assert max(exact.doubt(s, a) for s in range(8) for a in (0, 1)) < 0.01
+    assert "one successor in each state" in grounding.contradiction
+    assert "from state 1 to state" in grounding.contradiction
+    assert exact.contradiction == ""
+    assert Grounding(exact.graph, 2).doubt(1, 0) == 1.0  # nothing is known
+
+
+def test_where_the_end_comes_first_an_unconfirmed_goal_says_so():
+    planner = Planner(Reads(range(5)), grounded(range(5), start=3), learn=False)
+    assert planner.run(Line(5, 3, shut={(1, 0)}, limit=3), {0}, seed=0).stopped == "not confirmed"
+    assert planner.run(Line(5, 3, limit=2), {0}, seed=0).stopped == "episode ended"
+    assert planner.run(Line(5, 3), {0}, seed=0, max_steps=2).stopped == "time is up"
+
+
+# -- which state it is ---------------------------------------------------------------------------------------------
+
+WAYS = np.repeat([[0, 1, 2, 3], [0, 4, 5, 6]], 100, axis=0)  # two ways from 0, by action 0 and by action 1
+
+
+def filtered(labels, deterministic=True):
+    """After so many labels of each move."""
+    graph = StateGraph.from_states(WAYS, np.zeros(len(WAYS), int), sizes=(7,), shared=True)
+    grounding = Grounding(graph, 2, deterministic=deterministic)
+    for s, a, t in [(0, 0, 1), (0, 1, 4), *((s, a, s + 1) for s in (1, 2, 4, 5) for a in (0, 1))]:
+        for _ in range(labels):
+            grounding.add(s, a, t)
+    found = Filter(grounding)
+    found.start(0)
+    return found
+
+
+def test_a_misread_frame_is_not_believed_against_well_tested_moves():
+    found = filtered(labels=4)
+    found.update(0, 6)  # nothing leads from 0 to 6
+    assert found.node == 1
+    found.update(0, 2)
+    assert found.node == 2
+    assert found.belief[2] > 0.99
+
+
+def test_a_move_that_went_another_way_is_believed_once_the_next_frame_agrees():
+    found = filtered(labels=4)
+    found.update(0, 4)  # action 0 has always led to 1
+    assert set(found.likely()) == {1, 4}
+    found.update(0, 5)
+    assert found.node == 5
+
+
+def test_being_pushed_back_again_and_again_is_believed():
+    """Up and down a ladder: a well-tested step up that ends one rung lower is a push, as in a collision."""
+    rng = np.random.default_rng(0)
+    rungs = np.clip(np.cumsum(np.pad(rng.choice([-1, 0, 1], (400, 11)), ((0, 0), (1, 0))), axis=1), 0, 10)
+    grounding = Grounding(StateGraph.from_states(rungs, np.zeros(400, int), sizes=(11,), shared=True), 3)
+    for rung in range(6):
+        for _ in range(6):
+            grounding.add(rung, 1, rung + 1)
+    found = Filter(grounding)
+    found.start(2)
+    for pushed_to in (1, 0):
+        found.update(1, pushed_to)
+    assert found.node == 0
+    found.start(2)
+    found.update(1, 9)  # nothing leads there: a misread frame
+    assert found.node == 3
+
+
+def test_what_was_hardly_tested_is_doubted_at_once():
+    found = filtered(labels=1)
+    found.update(0, 4)
+    assert found.node == 4
+
+
+def test_where_actions_slip_a_slip_is_believed():
+    found = filtered(labels=8, deterministic=False)
+    for _ in range(2):
+        found.grounding.add(0, 0, 4)
+    found.start(0)
+    found.update(0, 4)
+    assert found.node == 4
+
+
+def test_frames_that_name_no_state_leave_what_is_expected():
+    found = filtered(labels=4)
+    found.update(1, -1)
+    assert found.node == 4
+    found.start(-1)
+    assert (found.node, found.likely()) == (-1, [])
+    found.update(0, -1)
+    assert found.node == -1
+    found.update(0, 3)
+    assert found.node == 3
+
+
+# -- worlds --------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("name", WORLDS)
 def test_every_goal_is_reached_with_exact_states_and_few_labels(name):
-    world = WORLDS[name]
-    planner, env = prepared(world)
+    planner, env = prepared(WORLDS[name])
     assert planner.grounding.n_labels <= 5 * len(planner.grounding.graph.edges)
-    assert success(planner, env, random_goals(world, 60)) == 1
+    assert success(planner, env, random_goals(WORLDS[name], 40)) == 1
 
 
 def test_every_goal_is_reached_where_steps_share_their_states():
     world = PixelsExBMDP(horizon=12, size=5, layout="rooms")
     planner, env = prepared(world, shared=True)
     assert planner.grounding.n_labels <= 3 * len(planner.grounding.graph.edges)
-    assert success(planner, env, random_goals(world, 60)) == 1
+    assert success(planner, env, random_goals(world, 30)) == 1
 
 
-@pytest.mark.parametrize("name", WORLDS)
-@pytest.mark.parametrize(("error", "least"), [(0.01, 0.97), (0.05, 0.9)])
+@pytest.mark.parametrize(("name", "error", "least"), [("lock", 0.01, 0.97), ("maze", 0.05, 0.85), ("bits", 0.05, 0.85)])
 def test_misread_frames_do_little_harm(name, error, least):
-    """Judged by the true state; frames of the goal are misread as well."""
+    """Judged by the true state. Frames of the goal are misread as often, and an encoder for each step reads it once."""
     planner, env = prepared(WORLDS[name], error=error)
-    assert success(planner, env, random_goals(WORLDS[name], 60)) >= least
-    assert planner.grounding.violations == ()
+    assert success(planner, env, random_goals(WORLDS[name], 40)) >= least
+    assert planner.grounding.contradiction == ""
 
 
 def test_a_fitted_model_with_an_encoder_for_each_step_reaches_every_goal():
@@ -66,58 +228,13 @@ def test_a_fitted_model_with_an_encoder_for_each_step_reaches_every_goal():
     for h in range(2, BITS.H + 1):
         ends = set()
         for state in (0, 1):
-            episode = planner.run(env, f"{h}:{state}", seed=h)
-            assert episode.reached
+            assert planner.run(env, f"{h}:{state}", seed=h).reached
             assert env.h == h
             ends.add(int(env._s[0]))
         assert ends == {0, 1}  # two learned states are the two true ones
 
 
-class Ring:
-    """Four cells in a ring and a number that means nothing; no package is needed to be an environment."""
-
-    action_space = SimpleNamespace(n=3)
-
-    def reset(self, seed=None):
-        self.rng, self.cell = np.random.default_rng(seed), 0
-        return self._seen(), {}
-
-    def step(self, action):
-        self.cell = (self.cell + (0, 1, 3)[action]) % 4
-        return self._seen(), 0.0, False, False, {}
-
-    def _seen(self):
-        return np.array([self.cell, self.rng.integers(4)])
-
-
-def ring_videos(n, H=5):
-    rng = np.random.default_rng(0)
-    stay = np.repeat([0.2, 0.6], n)
-    cell = np.zeros((2 * n, H), dtype=int)
-    for h in range(1, H):
-        cell[:, h] = (cell[:, h - 1] + (rng.random(2 * n) > stay) * rng.choice([1, 3], 2 * n, p=[0.7, 0.3])) % 4
-    return np.stack([cell, rng.integers(4, size=cell.shape)], axis=-1), np.repeat([0, 1], n)
-
-
-def test_a_fitted_model_with_one_encoder_reaches_every_goal():
-    x, agent = ring_videos(3000)
-    model = CRAFT(CoordinateOracle(4), alpha=0.5, eta=0.1, nu=0.02, stationary=True).fit(x, agent)
-    grounding = Grounding(StateGraph.from_states(model.transform(x), agent, shared=True), 3)
-    env = Ring()
-    assert explore(env, model, grounding, steps=100).missing == ()
-    planner, cells = Planner(model, grounding), {}
-    for state in range(4):
-        episode = planner.run(env, state, seed=0)
-        assert episode.reached
-        assert len(episode.actions) == (0, 1, 2, 1)[env.cell]
-        cells[state] = env.cell
-    assert sorted(cells.values()) == [0, 1, 2, 3]
-    goal = np.array([2, 1])
-    assert planner.run(env, goal, seed=1).reached
-    assert env.cell == 2
-
-
-def test_an_episode_tells_what_happened():
+def test_an_episode_says_what_happened():
     planner, env = prepared(WORLDS["pixels"])
     episode = planner.run(env, "6:5", seed=3, keep=True)
     assert (episode.reached, episode.stopped, episode.message) == (True, "reached", "")
@@ -133,15 +250,13 @@ def test_a_wrong_label_is_a_surprise_and_is_planned_around():
     world = PixelsExBMDP(horizon=20, size=3)
     model, env = ExactModel(world, shared=True), ExBMDPEnv(world)
     grounding = Grounding(watched(world, model), 4)
-    explore(env, model, grounding, steps=500)
+    explore(env, model, grounding, steps=300)
     start, goal = 0, 8
     plan = Planner(model, grounding).run(env, goal).plans[0]
     swapped = Grounding(grounding.graph, 4)
-    for s, actions in grounding._seen.items():
-        for a, outcomes in actions.items():
-            for t, n in outcomes.items():
-                for _ in range(n):
-                    swapped.add(s, a if s != start else (a + 1) % 4, t)
+    for s, a, t, times in grounding.labels:
+        for _ in range(times):
+            swapped.add(s, a if s != start else (a + 1) % 4, t)
     episode = Planner(model, swapped).run(env, goal, seed=0)
     assert episode.surprises[0] == 2
     assert episode.reached
@@ -174,60 +289,69 @@ def test_a_goal_that_the_videos_never_lead_to_is_given_up_with_a_sentence():
     assert "in the 2 moves left" in short.message
 
 
-def test_an_episode_may_end_before_the_goal():
-    world = PixelsExBMDP(horizon=12, size=4)
-    planner, _ = prepared(world, shared=True)
-    assert planner.run(ExBMDPEnv(PixelsExBMDP(horizon=3, size=4)), 15, seed=0).stopped == "episode ended"
-
-
 def test_slipping_actions_are_planned_with_and_otherwise_named():
     world = PixelsExBMDP(horizon=20, size=4)
     model = ExactModel(world, shared=True)
-    moves, goals = watched(world, model), random_goals(world, 60)
-    chance = Grounding(moves, 4, deterministic=False)
-    explore(Slipping(world, 0.2), model, chance, steps=1000)
+    graph, goals = watched(world, model), random_goals(world, 30)
+    chance = Grounding(graph, 4, deterministic=False)
+    explore(Slipping(world, 0.2), model, chance, steps=800)
     assert success(Planner(model, chance), Slipping(world, 0.2, seed=1), goals) >= 0.95
-    strict = Grounding(moves, 4)
+    strict = Grounding(graph, 4)
     explore(Slipping(world, 0.2), model, strict, steps=90)
-    with pytest.warns(AssumptionWarning, match="than misread frames explain. From now on several are exp") as caught:
-        reached = success(Planner(model, strict), Slipping(world, 0.2, seed=1), goals)
+    planner = Planner(model, strict)
+    with pytest.warns(AssumptionWarning, match="than misread frames explain; .* From now on several are exp") as caught:
+        reached = success(planner, Slipping(world, 0.2, seed=1), goals)
+    assert len(caught) == 1  # it is said once
     assert strict.slips
     assert reached >= 0.95
-    assert len(caught) == 1  # said once
+
+
+# -- bad input -----------------------------------------------------------------------------------------------------
 
 
 def test_goals_are_states_texts_observations_or_nodes():
     planner, env = prepared(WORLDS["pixels"])
-    nodes = planner.grounding.graph
-    assert planner.goal_nodes("3:2") == {nodes.node(2, 3)}
-    assert planner.goal_nodes(8) == planner.goal_nodes("8") == {nodes.node(8, h) for h in range(2, 7)}
+    graph = planner.grounding.graph
+    assert planner.goal_nodes("3:2") == {graph.node(2, 3)}
+    assert planner.goal_nodes(8) == planner.goal_nodes("8") == {graph.node(8, h) for h in range(2, 7)}
     assert planner.goal_nodes({3, 4}) == {3, 4}
     env.reset(seed=0)
     x = env.step(0)[0]
-    assert planner.goal_nodes((2, x)) == {nodes.node(int(env._s[0]), 2)}
+    assert planner.goal_nodes((2, x)) == {graph.node(int(env._s[0]), 2)}
     for goal, message in {
-        9: r"one of the states 0..8 of the model; 9 was given",
+        9: r"one of the states 0..8 of the model; 9 is none",
         "9:0": "at a step from 1 to 6; '9:0' is none",
         "2:99": "at a step from 1 to 6; '2:99' is none",
-        "a": 'as "3" or "h:state" as "4:3"',
-        2.5: "A goal must be a state, a text",
+        "a": 'a state at a step "h:state" as "4:3"',
+        2.5: "A goal must be a state as 3",
         frozenset({999}): "Goals must be one or more states",
     }.items():
         with pytest.raises((InvalidDataError, InvalidParameterError), match=message):
             planner.run(env, goal)
     with pytest.raises(InvalidParameterError, match=r"must come with its step, \(h, observation\)"):
         planner.goal_nodes(x)
+    planner.model.encode = lambda x, h=None: np.array([-1])
+    with pytest.raises(InvalidDataError, match="a state that the videos show; the model names none for this one"):
+        planner.goal_nodes((2, x))
 
 
 def test_environments_that_do_not_fit_are_refused():
     planner, env = prepared(WORLDS["pixels"])
-    with pytest.raises(InvalidDataError, match=r"observations of shape \(18, 18, 3\); its have shape \(12, 12, 3\)"):
+    other = r"observations of shape \(18, 18, 3\); uint8 of shape \(12, 12, 3\) was given"
+    with pytest.raises(InvalidDataError, match=other):
         planner.run(ExBMDPEnv(PixelsExBMDP(horizon=6, size=2)), 1)
+    planner.model.data_ = {"dtype": "float32"}
+    with pytest.raises(InvalidDataError, match=r"fitted to, float32 observations .* uint8 of shape \(18, 18, 3\)"):
+        planner.run(env, 1)
     with pytest.raises(InvalidParameterError, match="must have the 4 actions"):
         planner.run(ExBMDPEnv(BITS), 1)
-    for space in (gymnasium.spaces.Box(0, 1, (2,)), gymnasium.spaces.MultiBinary(4)):
+    for space in (
+        gymnasium.spaces.Box(0, 1, (2,)),
+        gymnasium.spaces.MultiBinary(4),
+        gymnasium.spaces.Discrete(4, start=1),
+    ):
         env.action_space = space
-        with pytest.raises(InvalidParameterError, match="env must have discrete actions"):
+        with pytest.raises(InvalidParameterError, match="The environment must have discrete actions, numbered from 0"):
             planner.run(env, 1)
     with pytest.raises(InvalidParameterError, match="env must be a Gymnasium environment"):
         planner.run("env", 1)
@@ -235,5 +359,3 @@ def test_environments_that_do_not_fit_are_refused():
         planner.run(env, 1, max_steps=-1)
     with pytest.raises(InvalidParameterError, match="grounding must be a Grounding"):
         Planner(planner.model, None)
-    with pytest.raises(InvalidParameterError, match="by must be"):
-        Planner(planner.model, planner.grounding, by="cheapest")

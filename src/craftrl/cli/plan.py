@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from craftrl.arguments import check_source, check_whole, is_whole
+from craftrl.arguments import check_source, check_whole
 from craftrl.cli.options import Count, Data, Environment, Force, Model, Positive, opt, refuse
 from craftrl.errors import AssumptionWarning, InvalidDataError, require
 
@@ -24,6 +24,7 @@ STOPPED = {
     "time is up": "there was no step left",
     "episode ended": "the environment ended the episode",
     "not reachable": "no way was left",
+    "not confirmed": "what was read does not confirm it",
 }
 
 
@@ -70,7 +71,9 @@ def plan(
     from craftrl.deploy.canvas import check_images, check_video
     from craftrl.planning import Grounding, Planner, StateGraph, UnreachableGoal, plan_path
     from craftrl.planning import explore as try_actions
+    from craftrl.planning.acting import n_actions
     from craftrl.planning.files import load_grounding, model_fingerprint, read_labels, save_grounding
+    from craftrl.planning.graph import check_same_observations
 
     names = tuple(name.strip() for name in action_names.split(",")) if action_names else ()
     kept = grounding if grounding is not None and Path(grounding).exists() else None
@@ -92,7 +95,10 @@ def plan(
         check_new(out, "video", force)
     environment = None if dry_run else where.environment()
     learned, tau = load(model), TrajectoryDataset.open(data)
-    n = None if environment is None else _n_actions(environment, learned.obs_shape_)
+    n = None if environment is None else n_actions(environment)
+    if environment is not None:
+        space = environment.observation_space
+        check_same_observations("The environment", learned, space.shape, space.dtype)
     refuse((n and len(names) > n, f"--action-names must name the environment's {n} actions; {len(names)} were given."))
     if out is not None:
         check_images(learned.obs_shape_, "leave out --out")
@@ -215,21 +221,6 @@ def _goal(text: str, shape: tuple[int, ...]) -> str | NDArray[Any] | tuple[int, 
     wanted = f"The goal must be an observation of shape {shape}, as the model was fitted to"
     refuse((x.shape != shape, f"{wanted}; {path} has {x.shape}; cut and scale it as the data was."))
     return (int(step[1]), x) if step else x
-
-
-def _n_actions(env: Any, shape: tuple[int, ...]) -> int:
-    """How many actions there are; raises unless the environment shows what the model was fitted to."""
-    seen, space = getattr(getattr(env, "observation_space", None), "shape", None), getattr(env, "action_space", None)
-    n: Any = getattr(space, "n", None)
-    same = f"The environment must show what the model was fitted to, observations of shape {shape}"
-    refuse(
-        (seen != shape, f"{same}; its have shape {seen}; make or wrap it as the data was recorded."),
-        (
-            not is_whole(n) or getattr(space, "start", 0) != 0,
-            "The environment must have discrete actions, numbered from 0; wrap it so.",
-        ),
-    )
-    return int(n)
 
 
 class _Line:

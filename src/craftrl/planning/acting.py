@@ -1,24 +1,143 @@
-"""Acting in closed loop: read the state, follow the plan, plan again at a surprise."""
+"""Acting in closed loop: read the state, follow a plan, plan again at a surprise, and explore what actions do."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
-from craftrl.planning.grounding import Grounding
+from craftrl.planning.graph import StateGraph, check_same_observations
+from craftrl.planning.grounding import STRAY, Grounding
 from craftrl.planning.plan import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
-from craftrl.planning.reading import Reader
 
-__all__ = ["Episode", "Planner"]
+__all__ = ["Episode", "Exploration", "Filter", "Planner", "explore"]
 
+CONFIRMED = 0.9  # how likely the goal must be, beside being read, to count as reached
 PATIENCE = 10  # moves per state after which an episode of any length is given up, unless told otherwise
+SURPRISING = 0.02  # how likely an action leads elsewhere than all labels say
+UNSEEN = 0.1  # of these times, how often it leads where the videos show no move from here
+LEAST = 1e-3  # states less likely than this are forgotten
+MOST_TRIES = 3  # of each action in a state with a move that no action makes: a misread frame may have shown it
+TRIES = 5  # of each action in a state where it has several successors
+MAX_SEED = 2**31  # environments take seeds below this
+
+
+class Filter:
+    """The probability of each state, updated with every action and every state read (the forward filter of an HMM).
+
+    A frame is misread now and then, as any other state of its step. An action leads now and then where it never led,
+    mostly by a move that the videos show. Which of the two explains a surprise better depends on that, and on how well
+    the action was tested here.
+    """
+
+    def __init__(self, grounding: Grounding) -> None:
+        self.grounding = grounding
+        self.belief: dict[int, float] = {}
+
+    def start(self, read: int) -> None:
+        """An episode begins in the state that was read; -1 for none."""
+        self.belief = {read: 1.0} if read >= 0 else {}
+
+    def update(self, action: int, read: int) -> None:
+        """An action was taken and a state was read, -1 for none."""
+        expected: dict[int, float] = {}
+        for s, p in self.belief.items():
+            outcomes = self.grounding.outcomes(s)
+            for t, chance in zip(outcomes.successors.tolist(), outcomes.chance[action].tolist()):
+                expected[t] = expected.get(t, 0.0) + (1 - SURPRISING) * p * chance
+        if read >= 0:
+            graph = self.grounding.graph
+            h = graph.step(read)
+            others = max(1, graph.sizes[0 if h is None else h - 1] - 1)  # that a frame may be misread as
+            ways = float(sum(p / graph.out_degree[s] for s, p in self.belief.items() if read in graph.successors(s)))
+            surprise = (1 - UNSEEN) * ways + UNSEEN / others
+            here = (expected.get(read, 0.0) + SURPRISING * surprise) * (1 - STRAY)
+            expected = {t: p * STRAY / others for t, p in expected.items()} | {read: here}
+        total = sum(expected.values())
+        self.belief = {t: p / total for t, p in expected.items() if p > LEAST * total}
+
+    def likely(self) -> list[int]:
+        """The states it may be, likeliest first."""
+        return sorted(self.belief, key=lambda node: -self.belief[node])
+
+    @property
+    def node(self) -> int:
+        """The likeliest state; -1 where nothing is known."""
+        return self.likely()[0] if self.belief else -1
+
+
+class _Reader:
+    """Steps an environment and reads every state by the model.
+
+    node      the state last read, as a number of `grounding.graph`; -1 where the model names none
+    filter    which state it is, given all that was read and done in this episode
+    h         its step, counted from 1
+    over      whether the episode is over, or the model has no encoder for a further step
+    steps     actions taken, in all episodes
+    """
+
+    def __init__(self, env: Any, model: Any, grounding: Grounding) -> None:
+        check_kind("grounding", grounding, Grounding, "a Grounding")
+        check_method("model", model, "encode", "a fitted model")
+        n = n_actions(env)
+        if n < grounding.n_actions:
+            raise InvalidParameterError(
+                f"env must have the {grounding.n_actions} actions that moves are grounded in; it has {n}; make "
+                "Grounding with its number of actions."
+            )
+        self.env, self.model, self.grounding, self.graph = env, model, grounding, grounding.graph
+        self.filter = Filter(grounding)
+        self.node, self.h, self.over, self.steps = -1, 0, True, 0
+
+    def reset(self, seed: int | None = None) -> NDArray[Any]:
+        """Start an episode."""
+        if seed is not None:
+            check_whole("seed", seed)
+        x = self._read(self.env.reset(seed=seed)[0], 1, False)
+        self.filter.start(self.node)
+        return x
+
+    def step(self, action: int, learn: bool) -> NDArray[Any]:
+        """Take an action; to learn is to add what was seen to the grounding, unless the state before was misread."""
+        before, certain = self.node, self.node == self.filter.node
+        x, _, terminated, truncated, _ = self.env.step(int(action))
+        self.steps += 1
+        array = self._read(x, self.h + 1, bool(terminated or truncated))
+        self.filter.update(action, self.node)
+        if learn and certain and before >= 0 and self.node >= 0:
+            self.grounding.add(before, action, self.node)
+        return array
+
+    def _read(self, x: Any, h: int, over: bool) -> NDArray[Any]:
+        array = np.asarray(x)
+        check_same_observations("The environment", self.model, array.shape, array.dtype)
+        self.h, self.over = h, over or (self.graph.H is not None and h >= self.graph.H)
+        self.node = self.graph.node(int(self.model.encode(array[None], h)[0]), h)
+        return array
+
+
+def n_actions(env: Any) -> int:
+    """How many actions an environment has, numbered from 0; no other actions will do."""
+    for method in ("reset", "step"):
+        check_method("env", env, method, "a Gymnasium environment")
+    space = getattr(env, "action_space", None)
+    n: Any = getattr(space, "n", None)
+    if not is_whole(n) or getattr(space, "shape", ()) != () or getattr(space, "start", 0) != 0:
+        raise InvalidParameterError(
+            f"The environment must have discrete actions, numbered from 0; its are {shown(space)}; wrap it in "
+            "gymnasium.wrappers.TransformAction with a list of actions."
+        )
+    return int(n)
+
+
+# -- towards a goal ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -26,27 +145,37 @@ class Episode:
     """What happened: the states read, the actions taken between them, and every plan that was followed.
 
     nodes         states as they were read, one more than actions; -1 where the model named none
-    surprises     steps h, counted from 1, at which another state than the planned one was read
-    reached       whether the goal was reached, as far as the model can tell
-    stopped       why the episode is over: "reached", "time is up", "episode ended" or "not reachable"
-    observations  what was seen, where it was to be kept
     believed      the likeliest state at each step, given all that was read and done: `nodes` without misread frames
-    message       where no plan led to the goal at the end: the sentence that says what is missing
+    actions       what was done
+    plans         in the order in which they were made
+    surprises     steps h, counted from 1, at which another state than the planned one was read
+    stopped       why the episode is over: "reached", "not confirmed", "time is up", "episode ended" or "not reachable".
+                  "not confirmed": the goal was read at the end or was the likeliest state, but not both
+    message       where the goal was not reached: the sentence that says what is missing, if more can be said
+    observations  what was seen, where it was to be kept
     """
 
     nodes: tuple[int, ...]
+    believed: tuple[int, ...]
     actions: tuple[int, ...]
     plans: tuple[Plan, ...]
     surprises: tuple[int, ...]
-    reached: bool
     stopped: str
-    observations: tuple[NDArray[Any], ...] = ()
-    believed: tuple[int, ...] = ()
     message: str = ""
+    observations: tuple[NDArray[Any], ...] = ()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the goal was read at the end, and what was read and done before agrees."""
+        return self.stopped == "reached"
 
 
 class Planner:
     """Reaches goals in an environment through a model's encoder.
+
+    A goal counts as reached if the encoder reads it, *and* it is likely (0.9) given all that was read and done before,
+    *and* of the frames at which it was the likeliest state at least half have shown it. Neither a plan that should have
+    led there nor a single frame that does not fit is enough.
 
     model      a fitted model; anything with `encode(x, h)`
     grounding  which action makes which move
@@ -62,56 +191,44 @@ class Planner:
         self.model, self.grounding, self.by, self.learn = model, grounding, by, learn
 
     def goal_nodes(self, goal: Any) -> frozenset[int]:
-        """The states that a goal means.
+        """The states that a goal means, as numbers of `grounding.graph`.
 
         A state's number; a text "h:state" for a model with an encoder for each step, for which a number alone means
         that state at any step; an observation of it, or a pair (h, observation) for such a model; or a set of numbers
         of `grounding.graph`.
         """
-        nodes = self.grounding.graph
+        graph = self.grounding.graph
         if isinstance(goal, (set, frozenset)):
-            return check_goals(self.grounding, goal)
+            return check_goals(graph, goal)
         if isinstance(goal, tuple) and len(goal) == 2 and is_whole(goal[0]):
-            return self._of_observation(goal[1], int(goal[0]))
+            return self._seen_in(np.asarray(goal[1]), int(goal[0]))
         if isinstance(goal, np.ndarray) and goal.ndim:
-            return self._of_observation(goal, None)
-        if isinstance(goal, str):
-            return self._of_text(goal)
-        if not is_whole(goal):
+            return self._seen_in(goal, None)
+        parts = goal.split(":") if isinstance(goal, str) else [str(goal)] if is_whole(goal) else [""]
+        if len(parts) > 2 or not all(part.strip().isdecimal() for part in parts):
             raise InvalidParameterError(
-                f'A goal must be a state, a text "h:state", an observation or a set of nodes; {shown(goal)} was given.'
+                'A goal must be a state as 3 or "3", a state at a step "h:state" as "4:3", an observation or a set of '
+                f"nodes; {shown(goal)} was given."
             )
-        steps = range(1, len(nodes.sizes) + 1)
-        found = {nodes.node(int(goal), h) for h in steps} - {-1}
+        h, state = None if len(parts) == 1 or graph.shared else int(parts[0]), int(parts[-1])
+        steps = [h] if h is not None else range(1, len(graph.sizes) + 1)
+        found = {graph.node(state, step) for step in steps if step <= len(graph.sizes) and step > 0} - {-1}
         if not found:
+            at = "" if h is None else f" at a step from 1 to {graph.H}"
             raise InvalidDataError(
-                f"The goal must be one of the states 0..{max(nodes.sizes) - 1} of the model; {shown(goal)} was given."
+                f"The goal must be one of the states 0..{max(graph.sizes) - 1} of the model{at}; {shown(goal)} is none."
             )
         return frozenset(found)
 
-    def _of_text(self, goal: str) -> frozenset[int]:
-        parts = goal.split(":")
-        if not (len(parts) in (1, 2) and all(part.strip().isdecimal() for part in parts)):
-            raise InvalidParameterError(
-                f'A goal must be a state as "3" or "h:state" as "4:3"; {shown(goal)} was given.'
-            )
-        if len(parts) == 1 or self.grounding.graph.shared:
-            return self.goal_nodes(int(parts[-1]))
-        h, state = (int(part) for part in parts)
-        H = self.grounding.graph.H
-        node = self.grounding.graph.node(state, h) if H is not None and 1 <= h <= H else -1
-        if node < 0:
-            raise InvalidDataError(f"The goal must be a state of the model at a step from 1 to {H}; {goal!r} is none.")
-        return frozenset({node})
-
-    def _of_observation(self, x: Any, h: int | None) -> frozenset[int]:
-        nodes = self.grounding.graph
-        if h is None and not nodes.shared:
+    def _seen_in(self, x: NDArray[Any], h: int | None) -> frozenset[int]:
+        graph = self.grounding.graph
+        if h is None and not graph.shared:
             raise InvalidParameterError(
                 "A goal given as an observation must come with its step, (h, observation): this model has an encoder "
                 "for each step; none was given."
             )
-        node = nodes.node(int(self.model.encode(np.asarray(x)[None], h)[0]), h)
+        check_same_observations("The goal", self.model, x.shape, x.dtype)
+        node = graph.node(int(self.model.encode(x[None], h)[0]), h)
         if node < 0:
             raise InvalidDataError(
                 "The goal must be an observation of a state that the videos show; the model names none for this one; "
@@ -133,114 +250,195 @@ class Planner:
         check_flag("keep", keep)
         if max_steps is not None:
             check_whole("max_steps", max_steps)
-        reader = Reader(env, self.model, self.grounding)
-        episode = _Course(self, goals, reader, _most_steps(self.grounding, max_steps), keep)
-        out = episode.run(seed)
-        warn_of_violations(self.grounding)
-        return out
-
-
-def _most_steps(grounding: Grounding, max_steps: int | None) -> int:
-    H = grounding.graph.H
-    most = PATIENCE * grounding.graph.n if H is None else H - 1
-    return most if max_steps is None else max_steps if H is None else min(max_steps, most)
-
-
-def warn_of_violations(grounding: Grounding) -> None:
-    """One warning for each grounding where the world does not seem to be what it was said to be."""
-    if not grounding.warned and grounding.violations:
-        grounding.warned = True
-        warnings.warn(" ".join(grounding.violations), AssumptionWarning, stacklevel=3)
-
-
-class _Course:
-    """One episode while it is under way."""
-
-    def __init__(self, planner: Planner, goals: frozenset[int], reader: Reader, most: int, keep: bool) -> None:
-        self.grounding, self.by, self.learn = planner.grounding, planner.by, planner.learn
-        self.goals, self.reader, self.most, self.keep = goals, reader, most, keep
-        self.nodes: list[int] = []
-        self.believed: list[int] = []
-        self.actions: list[int] = []
-        self.plans: list[Plan] = []
-        self.surprises: list[int] = []
-        self.seen: list[NDArray[Any]] = []
-        self.message, self.too_late = "", False
-        self.ahead: list[tuple[int, int]] = []  # of the plan: each action, and where it should lead
-
-    def run(self, seed: int | None) -> Episode:
-        self._note(self.reader.reset(seed))
+        graph = self.grounding.graph
+        most = PATIENCE * graph.n if graph.H is None else graph.H - 1
+        most = most if max_steps is None else max_steps if graph.H is None else min(max_steps, most)
+        reader = _Reader(env, self.model, self.grounding)
+        x = reader.reset(seed)
+        nodes, believed, seen = [reader.node], [reader.filter.node], [x]
+        actions, plans, surprises = list[int](), list[Plan](), list[int]()
+        ahead: list[tuple[int, int]] = []  # of the plan in force: each action, and where it should lead
+        error: UnreachableGoal | None = None
+        agree = 0  # frames that showed the goal where it was the likeliest state, less those that did not
         while True:
-            if self.reader.believed in self.goals:
-                return self._end("reached")
-            if len(self.actions) >= self.most:
-                return self._end("time is up")
-            if self.reader.over:
-                return self._end("episode ended")
-            action = self._choose()
+            likely = sum(reader.filter.belief.get(node, 0.0) for node in goals)
+            if reader.filter.node in goals:
+                agree += 1 if reader.node in goals else -1
+            if reader.node in goals and likely >= CONFIRMED and agree >= 0:
+                stopped = "reached"
+                break
+            if len(actions) >= most or reader.over:
+                stopped = "time is up" if len(actions) >= most else "episode ended"
+                break
+            action = ahead[0][0] if ahead else None
             if action is None:
-                return self._end("time is up" if self.too_late else "not reachable")
-            self._note(self.reader.step(action, self.learn))
-            self.actions.append(action)
-
-    def _note(self, x: Any) -> None:
-        """What was read; the plan goes on only if it is where the plan leads."""
-        self.nodes.append(self.reader.node)
-        self.believed.append(self.reader.believed)
-        planned = self.ahead.pop(0)[1] if self.ahead else None
-        if planned is not None and planned != self.reader.node:
-            self.surprises.append(len(self.nodes))
-        if planned != self.reader.believed:
-            self.ahead = []
-        if self.keep:
-            self.seen.append(np.array(x))
-
-    def _choose(self) -> int | None:
-        """The next action of the plan, or of a new one; where there is none, what to try; None to give up.
-
-        A plan starts where one most likely is; if no way leads on from there, where one may be as well.
-        """
-        if self.ahead:
-            return self.ahead[0][0]
-        likely = self.reader.likely()
-        if not likely:  # the model names no state here: any action may lead to one that it names
-            return len(self.actions) % self.grounding.n_actions
-        for here in likely:
-            nearest = self._follow(here, self.goals) if here not in self.goals else None
-            if nearest == here:
-                return self.grounding.next_trial(here)
-            if nearest is not None:
-                self._follow(here, {nearest})
-            if self.ahead:
-                return self.ahead[0][0]
-        return None
-
-    def _follow(self, here: int, goals: Collection[int]) -> int | None:
-        """Make a plan; where there is none yet, return the nearest state that can be reached, if the videos lead on."""
-        try:
-            plan = plan_path(self.grounding, here, goals, by=self.by, horizon=self._left())
-        except UnreachableGoal as error:
-            if here == self.reader.believed:
-                self.message, self.too_late = str(error), error.too_far
-            return error.nearest
-        if goals == self.goals:
-            self.message = ""
-        self.plans.append(plan)
-        self.ahead = list(zip(plan.actions, plan.nodes[1:]))
-        return None
-
-    def _left(self) -> int:
-        return self.most - len(self.actions)
-
-    def _end(self, why: str) -> Episode:
+                action, plan, error = self._next(reader, goals, most - len(actions))
+                if plan is not None:
+                    plans.append(plan)
+                    ahead = list(zip(plan.actions, plan.nodes[1:]))
+            if action is None:
+                stopped = "time is up" if error is not None and error.too_far else "not reachable"
+                break
+            x = reader.step(action, self.learn)
+            actions.append(action)
+            nodes.append(reader.node)
+            believed.append(reader.filter.node)
+            if keep:
+                seen.append(x)
+            planned = ahead.pop(0)[1] if ahead else None
+            if planned is not None and planned != reader.node:
+                surprises.append(len(nodes))
+            if planned != reader.filter.node:
+                ahead = []
+        if stopped != "reached" and {reader.node, reader.filter.node} & goals:
+            stopped = "not confirmed"
+        _warn_of_contradiction(self.grounding)
         return Episode(
-            tuple(self.nodes),
-            tuple(self.actions),
-            tuple(self.plans),
-            tuple(self.surprises),
-            why == "reached",
-            why,
-            tuple(self.seen),
-            tuple(self.believed),
-            "" if why == "reached" else self.message,
+            tuple(nodes),
+            tuple(believed),
+            tuple(actions),
+            tuple(plans),
+            tuple(surprises),
+            stopped,
+            _why(graph, stopped, reader, likely, error),
+            tuple(seen) if keep else (),
         )
+
+    def _next(
+        self, reader: _Reader, goals: frozenset[int], left: int
+    ) -> tuple[int | None, Plan | None, UnreachableGoal | None]:
+        """What to do with so many actions left: an action, None to give up; the plan it begins; why there is none.
+
+        A plan starts where one most likely is; if no way leads on from there, where one may be as well. A goal that was
+        not confirmed is left by a plan from the other states that it may be.
+        """
+        if not reader.filter.belief:  # the model names no state here: any action may lead to one that it names
+            return reader.steps % self.grounding.n_actions, None, None
+        error = None
+        for here in reader.filter.likely():
+            if here in goals:
+                continue
+            try:
+                plan = plan_path(self.grounding, here, goals, by=self.by, horizon=left)
+                return plan.actions[0], plan, None
+            except UnreachableGoal as unreachable:
+                if here == reader.filter.node:
+                    error = unreachable
+                if unreachable.nearest == here:
+                    return self.grounding.outcomes(here).next_trial, None, error
+                if unreachable.nearest is not None:
+                    plan = plan_path(self.grounding, here, {unreachable.nearest}, by=self.by, horizon=left)
+                    return plan.actions[0], plan, error
+        return None, None, error
+
+
+def _why(graph: StateGraph, stopped: str, reader: _Reader, likely: float, error: UnreachableGoal | None) -> str:
+    """What is missing, where the goal was not reached."""
+    if stopped == "not confirmed":
+        read = graph.text(reader.node) if reader.node >= 0 else "no state"
+        return (
+            f"A goal must be read and be likely to count as reached; at the end {read} was read, and the goal had the "
+            f"probability {likely:.2f} after all that was read and done; look at the frames of both, or explore more."
+        )
+    return "" if stopped == "reached" or error is None else str(error)
+
+
+def _warn_of_contradiction(grounding: Grounding) -> None:
+    """One warning for each grounding where the world does not seem to be what it was said to be."""
+    if not grounding.warned and grounding.contradiction:
+        grounding.warned = True
+        warnings.warn(f"{grounding.contradiction} From now on several are expected.", AssumptionWarning, stacklevel=3)
+
+
+# -- exploring ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What exploring took, and what it left.
+
+    steps     actions taken in the environment
+    episodes  episodes begun
+    missing   moves that are not grounded yet
+    finished  whether it ended because nothing was left to try that can be reached
+    """
+
+    steps: int
+    episodes: int
+    missing: tuple[tuple[int, int], ...]
+    finished: bool
+
+
+def explore(
+    env: Any,
+    model: Any,
+    grounding: Grounding,
+    *,
+    steps: int | None = None,
+    episodes: int | None = None,
+    seed: int = 0,
+    every_action: bool = False,
+) -> Exploration:
+    """Ground moves by trying: each time go to the nearest state with something to try, and try it.
+
+    Every transition seen is added to `grounding`. It ends when nothing is left to try in any state that known moves
+    lead to from the start, or when the budget is used up.
+
+    steps, episodes  the budget: actions in the environment, episodes; one of them or both
+    seed             of the environment's episodes
+    every_action     whether to try every action in every state; else a state is done with once all moves that the
+                     videos show there are grounded
+    """
+    reader = _Reader(env, model, grounding)
+    check_whole("seed", seed)
+    for name, budget in {"steps": steps, "episodes": episodes}.items():
+        if budget is not None:
+            check_whole(name, budget, 0)
+    if steps is None and episodes is None:
+        raise InvalidParameterError("explore must have a budget; none was given; pass steps=1000 or episodes=100.")
+    check_flag("every_action", every_action)
+    rng, begun, finished = np.random.default_rng(seed), 0, False
+    while not finished and (steps is None or reader.steps < steps) and (episodes is None or begun < episodes):
+        reader.reset(int(rng.integers(MAX_SEED)))
+        begun += 1
+        finished = not _ways_to_try(grounding, reader.filter.node, every_action)
+        while not (finished or reader.over or (steps is not None and reader.steps >= steps)):
+            action = _to_explore(grounding, reader.filter.node, every_action)
+            if action is None:
+                break
+            reader.step(action, learn=True)
+    _warn_of_contradiction(grounding)
+    return Exploration(reader.steps, begun, tuple(grounding.missing()), finished)
+
+
+def _to_explore(grounding: Grounding, here: int, every_action: bool) -> int | None:
+    """The next action: try here, or go on to the nearest state with something to try; None if there is none."""
+    if here < 0:
+        return 0
+    if _is_open(grounding, here, every_action):
+        tried = grounding.outcomes(here).tried
+        return int(tried.argmin()) if grounding.slips else grounding.outcomes(here).next_trial
+    goals = _ways_to_try(grounding, here, every_action)
+    return plan_path(grounding, here, goals).actions[0] if goals else None
+
+
+def _ways_to_try(grounding: Grounding, start: int, every_action: bool) -> list[int]:
+    """The states with something to try that known moves lead to."""
+    if start < 0:
+        return [0]
+    known, n = grounding.known_moves(), grounding.graph.n
+    graph = csr_array((np.ones(len(known.s)), (known.s, known.t)), shape=(n, n))
+    reached = np.flatnonzero(np.isfinite(dijkstra(graph, indices=start, unweighted=True)))
+    return [node for node in reached.tolist() if _is_open(grounding, node, every_action)]
+
+
+def _is_open(grounding: Grounding, node: int, every_action: bool) -> bool:
+    """Whether something is left to try in a state."""
+    here = grounding.outcomes(node)
+    if grounding.graph.H is not None and grounding.graph.step(node) == grounding.graph.H:
+        return False  # no action follows
+    if every_action and not here.tried.all():
+        return True
+    if grounding.slips:
+        return bool(here.n_videos and here.tried.min() < TRIES)
+    return bool(here.left.any() and here.tried.min() < MOST_TRIES)

@@ -29,7 +29,7 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
-__all__ = ["StateGraph"]
+__all__ = ["StateGraph", "check_same_observations"]
 
 RARE = 0.02
 """The share of moves that misread frames are taken to make, unless told otherwise.
@@ -83,6 +83,7 @@ class StateGraph:
         """
         check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
         check_method("model", model, "encode", "a fitted model")
+        check_same_observations("Videos", model, tau.obs_shape, tau.dtype)
         if states is None:
             states = encode_dataset([partial(model.encode, h=h) for h in range(1, tau.H + 1)], tau)
         total = getattr(model, "n_states_total_", None)
@@ -227,6 +228,16 @@ class StateGraph:
         for s, t, counts in zip(rows, columns, by_agent.tolist()):
             graph.add_edge(keys[s], keys[t], count=sum(counts), counts=counts)
         return graph
+
+
+def check_same_observations(what: str, model: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise unless observations are like those that a model was fitted to, in shape and in kind of number."""
+    fitted, known = getattr(model, "obs_shape_", shape), getattr(model, "data_", {}).get("dtype", dtype)
+    if tuple(fitted) != tuple(shape) or (np.dtype(known).kind == "f") != (dtype.kind == "f"):
+        raise InvalidDataError(
+            f"{what} must show what the model was fitted to, {known} observations of shape {tuple(fitted)}; {dtype} of "
+            f"shape {tuple(shape)} was given; cut, scale or wrap it as the data was recorded."
+        )
 
 
 def _check_sizes(sizes: tuple[int, ...], shared: bool) -> None:

@@ -2,68 +2,121 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.stats import binom
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole
 from craftrl.data.dataset import as_observations
 from craftrl.data.labels import as_labels
-from craftrl.errors import InvalidDataError
-from craftrl.planning.contradictions import contradictions
-from craftrl.planning.graph import StateGraph
-from craftrl.planning.outcomes import Outcomes, expected_outcomes
-from craftrl.planning.sharing import KnowsLatentActions, SharedLabels
+from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.planning.graph import StateGraph, check_same_observations
+from craftrl.planning.latent import LatentActions
 
-__all__ = ["MOST_ACTIONS", "Grounding", "KnownMoves"]
+__all__ = ["MOST_ACTIONS", "STRAY", "Grounding", "KnownMoves", "Outcomes"]
 
-Ints = NDArray[np.integer]
+Ints = NDArray[np.int64]
 Floats = NDArray[np.floating]
+Flags = NDArray[np.bool_]
+
 MOST_ACTIONS = 10**6
+STRAY = 0.05  # labels with a misread frame, taken for granted: encoders of a few percent error must do no harm
+SURE = 0.5  # an option is taken as known once it is likelier than all others together
+NEW = 0.1  # how plausible a successor is that the videos never show, beside one that they show
+CERTAIN = 0.9  # an action that was never tried is known if what is excluded leaves one successor about this surely
+TRUST = 0.9  # how far labels of the same latent action in other states are trusted here
+PSEUDO = 1.0  # labels that what is expected beforehand is worth, where one action has several successors
+NEWS = 0.01  # a change of probability after which other states are looked at again
+RARER = 1e-3  # how rarely misread frames alone may make as many contradictions as were seen
+
+
+class KnownMoves(NamedTuple):
+    """Moves that can be made on purpose: from s to t by `action`, which does so with probability `chance`; all (m,)."""
+
+    s: Ints
+    t: Ints
+    action: Ints
+    chance: Floats
 
 
 @dataclass(frozen=True)
-class KnownMoves:
-    """Moves that can be made on purpose: from s to t by `action`, which does so with probability `chance`; all (m,)."""
+class Outcomes:
+    """Pr(successor | action) in one state.
 
-    s: NDArray[np.int64]
-    t: NDArray[np.int64]
-    action: NDArray[np.int64]
+    successors     (m,): those that the videos show, then those that only labels show
+    n_videos       how many of them the videos show
+    chance         (n_actions, m); what a row lacks to 1 is the chance of a successor that was never seen
+    known          (n_actions,): of which actions anything is known
+    tried          (n_actions,): how many labels there are of each
+    deterministic  whether each action has one successor
+    """
+
+    successors: Ints
+    n_videos: int
     chance: Floats
+    known: Flags
+    tried: Ints
+    deterministic: bool
+
+    @cached_property
+    def makes(self) -> Flags:
+        """Which actions are known to make which moves, (n_actions, m).
+
+        In a deterministic world that is the move likelier than all others together. Else it is every move at least half
+        as likely as the likeliest: what an action does now and then, by slipping, is not what it is taken for.
+        """
+        if self.deterministic:
+            return (self.chance > SURE) & self.known[:, None]
+        return (self.chance >= self.chance.max(axis=1, keepdims=True, initial=0) / 2) & self.known[:, None]
+
+    @cached_property
+    def left(self) -> Flags:
+        """(m,): the moves that the videos show and that no action is known to make."""
+        return ~self.makes.any(axis=0) & (np.arange(len(self.successors)) < self.n_videos)
+
+    @cached_property
+    def next_trial(self) -> int:
+        """The least tried action that could make a move which none is known to make; else the least known action."""
+        hope = self.chance[:, self.left].sum(axis=1) if self.left.any() else (~self.known).astype(float)
+        hopeless = hope < STRAY / len(hope) if self.left.any() else self.known
+        return int(np.lexsort((np.arange(len(hope)), -hope.round(6), self.tried, hopeless))[0])
 
 
 class Grounding:
     """Which action makes which move; it learns from every label that is added.
 
-    Three things tell. Labels of the state itself count most. Labels of other states count where `latent` says that a
+    Three things count. Labels of the state itself count most. Labels of other states count where `latent` says that a
     move there and a move here are made by the same latent action. And, in a deterministic world, what is excluded: an
     action that leads elsewhere does not make this move, and a move that the videos show is made by some action.
 
-    moves          the graph of the videos
+    graph          the states and moves of the videos
     n_actions      how many actions there are, numbered from 0
-    latent         latent actions of these moves, as `craftrl.planning.latent.find_latent_actions` finds them
+    latent         latent actions of these moves, as `find_latent_actions(graph.counts)` finds them
     deterministic  whether an action has one successor in each state; if not, it has a distribution over them. Where it
-                   is said to be so and labels contradict one another more often than misread frames explain, a
-                   distribution is expected all the same (`slips`), and whoever acts is warned
+                   is said to be so and acting shows otherwise, more often than misread frames explain, a distribution
+                   is expected all the same (`slips`), and whoever acts is warned
     """
 
     def __init__(
-        self, moves: StateGraph, n_actions: int, latent: KnowsLatentActions | None = None, deterministic: bool = True
+        self, graph: StateGraph, n_actions: int, latent: LatentActions | None = None, deterministic: bool = True
     ) -> None:
-        check_kind("moves", moves, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
+        check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
         check_whole("n_actions", n_actions, 1, MOST_ACTIONS)
         check_flag("deterministic", deterministic)
-        self.graph = moves
+        self.graph = graph
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)
         self.n_labels = 0
         self.slips = not self.deterministic
-        self.warned = False  # of violations
-        self._shared = None if latent is None else SharedLabels(latent, moves, self.n_actions)
-        self._seen: dict[int, dict[int, dict[int, int]]] = {}  # state, action, successor: how often
-        self._contradicted = False  # whether some action had two successors in one state
+        self.warned = False  # of contradicting labels
+        self._latent = None if latent is None else _LatentLabels(latent, graph, self.n_actions)
+        self._seen: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)  # state: (action, successor)
+        self._ambiguous = False  # whether some action had two successors in one state
         self._outcomes: dict[int, Outcomes] = {}  # those computed already
         self._known: KnownMoves | None = None
 
@@ -75,26 +128,23 @@ class Grounding:
         check_whole("successor", successor, 0, self.graph.n - 1)
         check_whole("action", action, 0, self.n_actions - 1, "say how many actions there are in n_actions")
         node, action, successor = int(node), int(action), int(successor)
-        self._check_steps(node, successor)
-        outcomes = self._seen.setdefault(node, {}).setdefault(action, {})
-        outcomes[successor] = outcomes.get(successor, 0) + 1
-        self.n_labels += 1
-        self._known = None
-        self._outcomes.pop(node, None)
-        self._contradicted = self._contradicted or len(outcomes) > 1
-        if self._contradicted and self.deterministic and self.slips != bool(self.violations):
-            self.slips = not self.slips
-            self._outcomes.clear()
-        for other in () if self._shared is None else self._shared.add(node, action, successor):
-            self._outcomes.pop(other, None)
-
-    def _check_steps(self, node: int, successor: int) -> None:
         h, after = self.graph.step(node), self.graph.step(successor)
         if h is not None and after != h + 1:
             raise InvalidDataError(
                 "The state after an action must be one of the next step; "
                 f"{self.graph.text(node)} and {self.graph.text(successor)} were given."
             )
+        seen = self._seen[node]
+        seen[action, successor] += 1
+        self.n_labels += 1
+        self._known = None
+        self._outcomes.pop(node, None)
+        self._ambiguous = self._ambiguous or sum(a == action for a, _ in seen) > 1
+        if self._ambiguous and self.deterministic and self.slips != bool(self.contradiction):
+            self.slips = not self.slips
+            self._outcomes.clear()
+        for other in () if self._latent is None else self._latent.add(node, action, successor):
+            self._outcomes.pop(other, None)
 
     def add_labels(self, model: Any, x: ArrayLike, actions: ArrayLike, h: int = 1) -> int:
         """Labels from observations x (n, H, *obs) and the actions (n, H-1) between them, -1 where none is known.
@@ -111,89 +161,98 @@ class Grounding:
                 "Labels must be observations (n, H, ...) with the action between each two of them, (n, H-1); shapes "
                 f"{array.shape} and {a.shape} were given."
             )
+        check_same_observations("Labels", model, array.shape[2:], array.dtype)
         if a.size and a.max() >= self.n_actions:
             raise InvalidDataError(
                 f"Actions must lie in 0..{self.n_actions - 1}, or be -1 where unknown; {a.max()} was given; say how "
                 "many actions there are in n_actions."
             )
-        at = self._read(model, array, a, h)
-        rows, steps = np.nonzero((a >= 0) & (at[:, :-1] >= 0) & (at[:, 1:] >= 0))
-        for i, j in zip(rows, steps):
-            self.add(int(at[i, j]), int(a[i, j]), int(at[i, j + 1]))
-        return len(rows)
-
-    def _read(self, model: Any, x: NDArray[Any], a: Ints, h: int) -> NDArray[np.int64]:
-        """The nodes (n, H) of observations beside which an action is known; -1 for all others."""
-        at = np.full(x.shape[:2], -1, dtype=np.int64)
+        nodes = np.full(array.shape[:2], -1, dtype=np.int64)
         known = np.pad(a >= 0, ((0, 0), (1, 1)))
-        for j, beside in enumerate((known[:, 1:] | known[:, :-1]).T):
+        for j, beside in enumerate((known[:, 1:] | known[:, :-1]).T):  # only what lies beside a known action is read
             if beside.any():
-                at[beside, j] = [self.graph.node(s, h + j) for s in model.encode(x[beside, j], h + j).tolist()]
-        return at
+                read = model.encode(array[beside, j], h + j).tolist()
+                nodes[beside, j] = [self.graph.node(state, h + j) for state in read]
+        rows, steps = np.nonzero((a >= 0) & (nodes[:, :-1] >= 0) & (nodes[:, 1:] >= 0))
+        for i, j in zip(rows.tolist(), steps.tolist()):
+            self.add(nodes[i, j], a[i, j], nodes[i, j + 1])
+        if self.contradiction:
+            raise InvalidDataError(self.contradiction)
+        return len(rows)
 
     @property
     def labels(self) -> list[tuple[int, int, int, int]]:
         """All labels that were added, sorted: state, action, successor, and how often."""
-        return sorted(
-            (s, a, t, times)
-            for s, actions in self._seen.items()
-            for a, outcomes in actions.items()
-            for t, times in outcomes.items()
-        )
+        return sorted((s, a, t, times) for s, seen in self._seen.items() for (a, t), times in seen.items())
 
     @property
-    def counts(self) -> csr_array:
-        """How often each action was tried in each state, (n, n_actions)."""
-        tries = [(s, a, sum(o.values())) for s, actions in self._seen.items() for a, o in actions.items()]
-        s, a, n = np.array(tries, dtype=np.int64).reshape(-1, 3).T
-        return csr_array((n, (s, a)), shape=(self.graph.n, self.n_actions))
+    def contradiction(self) -> str:
+        """Where labels of a world that is said to be deterministic disagree, a sentence; "" where none do.
+
+        Counted are labels other than their state's and action's most frequent one that lead where the videos lead as
+        well: a misread frame mostly makes a move that the videos do not show. As many as such frames explain will do.
+        """
+        if not self.deterministic or not self._ambiguous:
+            return ""
+        labels = against = 0
+        worst = (0, 0, 0, 0, 0)  # how often, and which label against which
+        for s, seen in self._seen.items():
+            real = set(self.graph.successors(s).tolist())
+            for a in {a for a, _ in seen}:
+                ranked = sorted(((n, t) for (b, t), n in seen.items() if b == a and t in real), reverse=True)
+                if sum(n for n, _ in ranked) < 2:
+                    continue
+                labels += sum(n for n, _ in ranked)
+                against += sum(n for n, _ in ranked[1:])
+                if len(ranked) > 1 and ranked[1][0] > worst[0]:
+                    worst = (ranked[1][0], s, a, ranked[0][1], ranked[1][1])
+        if not against or binom.sf(against - 1, labels, STRAY) >= RARER:
+            return ""
+        _, s, a, t, other = worst
+        return (
+            f"With deterministic=True one action must have one successor in each state; {against} of {labels} labels "
+            f"say otherwise (action {a} led from {self.graph.text(s)} to {self.graph.text(t)} and to "
+            f"{self.graph.text(other)}), more than misread frames explain; pass deterministic=False, or fit a model "
+            "with more states."
+        )
 
     # -- what they say -------------------------------------------------------------------------------------------
 
     def outcomes(self, node: int) -> Outcomes:
-        """What is expected of each action in one state."""
+        """What is expected of each action in one state, from all that labels say."""
         check_whole("node", node, 0, self.graph.n - 1)
         node = int(node)
         if node not in self._outcomes:
             videos = self.graph.successors(node)
-            told = None if self._shared is None else self._shared.predicted(node, videos)
-            seen = self._seen.get(node, {})
-            self._outcomes[node] = expected_outcomes(seen, videos, self.n_actions, not self.slips, told)
+            elsewhere = None if self._latent is None else self._latent.predicted(node, videos)
+            seen: Mapping[tuple[int, int], int] = self._seen.get(node, {})
+            self._outcomes[node] = _outcomes(seen, videos, self.n_actions, not self.slips, elsewhere)
         return self._outcomes[node]
 
-    def action_of(self, edges: ArrayLike) -> Floats:
-        """Pr(action makes this move) of moves (m, 2): (m, n_actions); NaN where nothing is known of a move's state."""
-        given = as_labels("edges", edges, 2)
-        out = np.full((len(given), self.n_actions), np.nan)
-        for row, (s, t) in zip(out, given):
-            here = self.outcomes(int(s))
-            if here.known.any():
-                column = np.flatnonzero(here.successors == t)
-                row[:] = here.chance[:, column[0]] if len(column) else 0.0
-        return out
-
-    def reliability(self, s: int, a: int) -> tuple[NDArray[np.int64], Floats]:
-        """What action a is expected to do in s: successors and probabilities, likeliest first; none if unknown."""
-        check_whole("a", a, 0, self.n_actions - 1)
-        here = self.outcomes(s)
-        if not here.known[a]:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        order = np.argsort(-here.chance[a], kind="stable")
-        return here.successors[order], here.chance[a][order]
+    def doubt(self, node: int, action: int) -> float:
+        """How unsure it is what an action does in a state: 1 less the probability of its likeliest successor."""
+        check_whole("action", action, 0, self.n_actions - 1)
+        here = self.outcomes(node)
+        return 1.0 - float(here.chance[action].max(initial=0)) if here.known[action] else 1.0
 
     def known_moves(self) -> KnownMoves:
         """All moves that some action is known to make, each with the action that does so most reliably."""
         if self._known is None:
-            told = [s for s in range(self.graph.n) if self.graph.out_degree[s] or s in self._seen]
-            best = [self.outcomes(s).best for s in told]
-            s = np.repeat(np.array(told, dtype=np.int64), [len(t) for t, _, _ in best])
-            empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-            self._known = KnownMoves(s, *(np.concatenate(part) for part in zip(*best, empty)))
+            none = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+            found = [none]
+            for s in range(self.graph.n):
+                if self.graph.out_degree[s] or s in self._seen:
+                    here = self.outcomes(s)
+                    j = np.flatnonzero(here.makes.any(axis=0))
+                    chance = np.where(here.makes, here.chance, 0.0)[:, j]
+                    best = chance.argmax(axis=0)
+                    found.append((np.full(len(j), s), here.successors[j], best, chance[best, np.arange(len(j))]))
+            self._known = KnownMoves(*(np.concatenate(column) for column in zip(*found)))
         return self._known
 
     @property
-    def grounded(self) -> NDArray[np.bool_]:
-        """(E,): which of `moves.edges` some action is known to make."""
+    def grounded(self) -> Flags:
+        """(E,): which of `graph.edges` some action is known to make."""
         known, n = self.known_moves(), self.graph.n
         return np.isin(self.graph.edges @ [n, 1], known.s * n + known.t)
 
@@ -203,11 +262,132 @@ class Grounding:
         order = np.argsort(-self.graph.total.data[left], kind="stable")
         return [(int(s), int(t)) for s, t in self.graph.edges[left[order]]]
 
-    def next_trial(self, node: int) -> int:
-        """What to try next here: the least tried action that could make a move which is not grounded."""
-        return self.outcomes(node).next_trial
 
-    @property
-    def violations(self) -> tuple[str, ...]:
-        """Where the world is said to be deterministic and labels speak against it, a sentence; none otherwise."""
-        return contradictions(self._seen, self.graph) if self.deterministic else ()
+class _LatentLabels:
+    """Which latent action each action is, within each group of states where latent actions mean the same.
+
+    For each group and action, the log-likelihood of all labels under each latent action; a misread frame may make any
+    label, so that a few wrong ones do no harm.
+    """
+
+    def __init__(self, latent: LatentActions, graph: StateGraph, n_actions: int) -> None:
+        if latent.consistent.shape != (graph.n,):
+            raise InvalidParameterError(
+                f"latent must be of the same {graph.n} states as the graph; it is of {latent.consistent.size}; find "
+                "latent actions from graph.counts."
+            )
+        self.group, self.n, self.n_actions = latent.consistent, latent.n, n_actions
+        edges, share = latent.edges, np.nan_to_num(latent.share)
+        total = np.zeros((graph.n, self.n))
+        np.add.at(total, edges[:, 0], share)
+        n_moves = np.bincount(edges[:, 0], minlength=graph.n)
+        # a latent action of which nothing is known in a state may make any of its moves
+        likely = np.where(total[edges[:, 0]] > 0, share, 1 / n_moves[edges[:, 0], None])
+        self._share = {(s, t): row for (s, t), row in zip(edges.tolist(), share)}
+        self._likely = {(s, t): row for (s, t), row in zip(edges.tolist(), likely)}
+        self._evidence: dict[int, Floats] = {}
+        self._belief: dict[int, Floats] = {}
+
+    def add(self, node: int, action: int, successor: int) -> Iterable[int]:
+        """One more label; the states of which it says something new."""
+        g, share = int(self.group[node]), self._likely.get((node, successor))
+        if g < 0 or share is None:
+            return ()
+        evidence = self._evidence.setdefault(g, np.zeros((self.n_actions, self.n)))
+        evidence[action] += np.log((1 - STRAY) * share + STRAY)
+        before = self._belief.get(g)
+        self._belief[g] = assign(evidence, np.ones(evidence.shape), np.ones(self.n, dtype=bool))
+        news = before is None or np.abs(self._belief[g] - before).max() > NEWS
+        return np.flatnonzero(self.group == g).tolist() if news else ()
+
+    def predicted(self, node: int, successors: Ints) -> tuple[Floats, Flags] | None:
+        """Pr(successor | action) here as labels elsewhere have it, (n_actions, m), and of which actions they say so."""
+        belief = self._belief.get(int(self.group[node]))
+        if belief is None:
+            return None
+        nothing = np.zeros(self.n)
+        share = np.array([self._share.get((node, t), nothing) for t in successors.tolist()]).reshape(-1, self.n)
+        predicted = belief @ share.T
+        return predicted, (belief.max(axis=1) > SURE) & (predicted.sum(axis=1) > SURE)
+
+
+def _outcomes(
+    seen: Mapping[tuple[int, int], int],
+    videos: Ints,
+    n_actions: int,
+    deterministic: bool,
+    elsewhere: tuple[Floats, Flags] | None,
+) -> Outcomes:
+    """All evidence on one state: labels of its own, successors in the videos, and what labels elsewhere predict."""
+    new = sorted({t for _, t in seen}.difference(videos.tolist()))
+    successors = np.concatenate([videos, np.array(new, dtype=np.int64)])
+    column = {t: j for j, t in enumerate(successors.tolist())}
+    times = np.zeros((n_actions, len(successors)), dtype=np.int64)
+    for (a, t), n in seen.items():
+        times[a, column[t]] = n
+    tried = times.sum(axis=1)
+    weight = np.concatenate([np.ones(len(videos)), np.full(len(new) + 1, NEW)])  # the last for one never seen
+    prior, known = np.tile(weight, (n_actions, 1)), tried > 0
+    if elsewhere is not None:
+        predicted, said = elsewhere
+        mixed = TRUST * np.pad(predicted, ((0, 0), (0, len(new) + 1))) + (1 - TRUST) * prior / weight.sum()
+        prior, known = np.where(said[:, None], mixed, prior), said | known
+    if deterministic:
+        evidence = np.pad(times * np.log((1 - STRAY) / STRAY), ((0, 0), (0, 1)))
+        chance = assign(evidence, prior, np.arange(len(successors) + 1) < len(videos))[:, :-1]
+        known = known | (chance.max(axis=1, initial=0) > CERTAIN)
+    else:
+        expected = prior[:, :-1] / prior.sum(axis=1, keepdims=True)
+        chance = (times + PSEUDO * expected) / (tried[:, None] + PSEUDO)
+    return Outcomes(successors, len(videos), chance, known, tried, deterministic)
+
+
+def assign(evidence: Floats, prior: Floats, required: Flags) -> Floats:
+    """The probability (A, M) of each of M options for each of A actions.
+
+    Each action has one option; several may have the same one. What is known of some actions says something of the
+    others: an option that some action must have (videos show it) and that no known action has is left to the unknown
+    ones. If one action is left for it, it is this one.
+
+    evidence  (A, M): the log-likelihood of each action's labels under each option, 0 where there is none
+    prior     (A, M): how plausible the options are without these labels; need not sum to 1
+    required  (M,): options that some action must have
+    """
+    likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    belief = _normalised(prior * likelihood)
+    known = belief.max(axis=1) > SURE
+    claimed = np.zeros(len(required), dtype=bool)
+    claimed[belief[known].argmax(axis=1)] = True
+    left = required & ~claimed
+    if known.all() or not left.any():
+        return belief
+    options = float(prior[~known].sum(axis=1).mean() / max(prior[~known].max(), 1e-300))  # in units of one
+    unknown, n_left = int((~known).sum()), int(left.sum())
+    all_covered = _covered(unknown, n_left, options)
+    if all_covered > 0:
+        other = _covered(unknown - 1, n_left, options) / (options * all_covered)
+        weight = np.where(left, max(0.0, 1 - (options - n_left) * other) / n_left, other)
+    else:  # more is left over than actions: some of it is misread, and nothing says what
+        weight = left / n_left
+    belief[~known] = _normalised(prior[~known] * weight * likelihood[~known])
+    return belief
+
+
+def _covered(actions: int, left: int, options: float) -> float:
+    """The probability that all that is left over is covered if each action draws one of the options at random.
+
+    Computed action by action, over how many are covered already: sums with alternating signs would overflow, or
+    cancel, where there are many actions.
+    """
+    new = np.clip((left - np.arange(left + 1)) / max(options, left), 0.0, 1.0)  # that the next draw covers one more
+    covered = np.zeros(left + 1)
+    covered[0] = 1.0
+    for _ in range(actions):
+        covered = covered * (1 - new) + np.concatenate([[0.0], (covered * new)[:-1]])
+    return float(covered[-1])
+
+
+def _normalised(weights: Floats) -> Floats:
+    """Rows that sum to 1; a row of zeros is left as it is."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
