@@ -11,7 +11,7 @@ from latex2mathml.converter import convert
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', flags=re.S)
 SCRIPT = re.compile(r'<mi mathvariant="script">(\w)</mi>')
-PRIME = "<mi>&#x02032;</mi>"
+PRIMED = re.compile(r"<(msup|msubsup)>(<mi>[^<]*</mi>)((?:(?!<msubsup>).)*?)<mi>(&#x0203[23];)</mi></\1>", flags=re.S)
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -22,12 +22,19 @@ def on_page_content(content: str, **_: Any) -> str:
 def as_mathml(element: str, latex: str) -> str:
     """MathML that Chromium, Firefox and Safari draw alike.
 
-    None of them reads `mathvariant="script"`, so script letters become characters of their own. A prime is small
-    already and is not made smaller as a superscript.
+    None of them reads `mathvariant="script"`, so script letters become characters of their own. Fonts disagree on
+    whether a prime is raised by itself; as text, which is never set in a font for formulas, it is.
     """
     mathml = convert(latex, display="block" if element == "div" else "inline")
     mathml = SCRIPT.sub(lambda match: f"<mi>{script_letter(match[1])}</mi>", mathml)
-    return mathml.replace(PRIME, PRIME.replace("<mi>", '<mi class="prime">')).replace(r"\_", "_")
+    return PRIMED.sub(primed, mathml).replace(r"\_", "_")
+
+
+def primed(match: re.Match[str]) -> str:
+    """A letter with its prime beside it, and below both what stands below the letter."""
+    kind, letter, below, prime = match.groups()
+    both = f'<mrow>{letter}<mtext class="prime">{prime}</mtext></mrow>'
+    return both if kind == "msup" else f"<msub>{both}{below}</msub>"
 
 
 def script_letter(letter: str) -> str:
