@@ -1,6 +1,5 @@
 """Every world that is shipped keeps the contract, and a world with one thing wrong does not; a new one joins a list."""
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -30,11 +29,6 @@ def world(request: pytest.FixtureRequest) -> ExBMDP:
 
 def test_the_world_keeps_the_contract(world: ExBMDP) -> None:
     check_world(world)
-
-
-def test_every_world_of_the_package_is_in_the_list() -> None:
-    known = {cls for _, cls in inspect.getmembers(envs, inspect.isclass) if issubclass(cls, ExBMDP)} - {ExBMDP}
-    assert known <= {type(make()) for make in WORLDS.values()}
 
 
 def test_contrasting_policies_differ_by_alpha_in_every_state(world: ExBMDP) -> None:
@@ -71,26 +65,16 @@ def rolled(self: Any, n: int, rng: Any) -> Any:
 
 # What is wrong with the world of bits: a method of its own, and what is told of it.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
-    "fails": (
-        {"phi_star": lambda self, x_h, h: x_h[:, 99]},
-        "inverses must come without an error; IndexError was raised: index 99",
-    ),
     "two starts": ({"n_states": lambda self, h: 2}, "one state at h = 1; there are 2"),
     "leads astray": (
         {"T": lambda self, h: BitsExBMDP.T(self, h) + 1},
         r"T\(1\) must be an array of integer of shape \(1, 2\) in 0\.\.1",
     ),
-    "steps elsewhere": ({"step": lambda self, s_h, a_h, h: s_h}, "step must be what T says"),
     "brighter than it says": ({"obs_high": 0.5}, "observation of h = 1 must be an array of .* in 0..0.5"),
-    "nothing to control": (
-        {"T": lambda self, h: np.zeros_like(BitsExBMDP.T(self, h))},
-        "no action changes anything|Collected data must come without an error",
-    ),
     "another inverse": (
         {"phi_star": lambda self, x_h, h: np.zeros(len(x_h), dtype=np.int64)},
         "phi_star must recover",
     ),
-    "forgets noise": ({"phi_e": lambda self, x_h, h: 1 - BitsExBMDP.phi_e(self, x_h, h)}, "phi_e must recover"),
     "the noise knows": ({"step": remember, "sample_noise": rolled}, "must not depend on states or actions"),
     "never the same": (
         {"sample_noise": lambda self, n, rng: BitsExBMDP.sample_noise(self, n, np.random.default_rng())},
@@ -104,11 +88,6 @@ def test_a_broken_world_is_caught(name: str) -> None:
     methods, message = BROKEN[name]
     with pytest.raises(AssertionError, match=message):
         check_world(type("Broken", (BitsExBMDP,), methods)(horizon=4, n_features=6, seed=0))
-
-
-def test_what_is_no_world_is_caught() -> None:
-    with pytest.raises(AssertionError, match="must be an ExBMDP; list is none"):
-        check_world([])  # type: ignore[arg-type]
 
 
 class Steps(gymnasium.Env):
@@ -134,7 +113,7 @@ class Steps(gymnasium.Env):
     def _see(self) -> Any:
         left_over = self.episodes if self.fault == "left over" else 0
         x = np.array([self.n, left_over], np.uint8)
-        return {"list": [self.n, 0], "dtype": x.astype(float)}.get(self.fault, x)
+        return x.astype(float) if self.fault == "dtype" else x
 
 
 @pytest.mark.parametrize(
@@ -143,7 +122,6 @@ class Steps(gymnasium.Env):
         ("starts", "must start in one true state"),
         ("stuck", "random ones never left the start"),
         ("left over", "played again after other episodes"),
-        ("list", "must be arrays; one is list"),
         ("dtype", "and dtype float64 does not"),
     ],
 )
@@ -153,8 +131,8 @@ def test_what_is_wrong_is_told(fault: str, told: str) -> None:
         check_gym_world(GymWorld(lambda: Steps(fault), lambda env: env.n, 9, (0, 1), 5))
 
 
-def test_states_out_of_range_and_other_things() -> None:
-    with pytest.raises(AssertionError, match=r"integer in 0..1; 2 was read"):
-        check_gym_world(GymWorld(Steps, lambda env: env.n + 2, 2, (0, 1), 5))
+def test_what_is_no_world_is_caught() -> None:
+    with pytest.raises(AssertionError, match="must be an ExBMDP; list is none"):
+        check_world([])  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="must be a GymWorld; BitsExBMDP is none"):
         check_gym_world(BitsExBMDP(4, 4))  # type: ignore[arg-type]

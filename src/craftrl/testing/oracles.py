@@ -13,7 +13,6 @@ from craftrl.core.encoders import Encoder, read_states
 from craftrl.core.grid import Grid
 from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle
-from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Oracle
@@ -91,14 +90,16 @@ def _check_separation(oracle: Oracle, tau: TrajectoryDataset) -> None:
 def _check_log_odds(prepared: PreparedOracle, suited: Coupling) -> None:
     """Line 10: a bin of the grid for every pair of the dataset. A coupling that does not suit may be refused."""
     tau = prepared.tau
-    steps, shape = tau.H - 1, (tau.n, tau.H - 1, tau.K - 1)
+    steps, shape, there = tau.H - 1, (tau.n, tau.H - 1, tau.K - 1), tau.lengths[:, None] > np.arange(1, tau.H)
     for coupling, grid in ((coupling, grid) for coupling in get_args(Coupling) for grid in (COARSE, FINE)):
         try:
             f: LogOdds = prepared.log_odds(grid, coupling)
         except InvalidParameterError as error:
             must(coupling != suited, f"The coupling that suits must be answered; {coupling!r} is refused: {error}")
             continue
-        _check_bins(f.bins, shape, tau.lengths[:, None] > np.arange(1, tau.H), grid)
+        check_array("The array of bins", f.bins, shape, np.int16, -1, grid.size - 1)
+        right = (f.bins[~there] == -1).all() and (f.bins[there] >= 0).all()
+        must(right, "Bins must be -1 where a trajectory has no next observation, 0 or more elsewhere; some are not.")
         for name, told, top in (("loss", f.loss, MOST), ("chance", f.chance, MOST), ("p_value", f.p_value, 1.0)):
             if told is not None:
                 check_array(f"The {name} of each step", told, (steps,), np.floating, 0, top)
@@ -106,13 +107,6 @@ def _check_log_odds(prepared: PreparedOracle, suited: Coupling) -> None:
         if f.f is not None:
             x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
             check_array("What f gives for new data", f.f(x), shape, np.floating)
-
-
-def _check_bins(bins: NDArray[np.int16], shape: tuple[int, ...], there: NDArray[np.bool_], grid: Grid) -> None:
-    """`there` (shape without its last axis) is where a pair is."""
-    check_array("The array of bins", bins, shape, np.int16, -1, grid.size - 1)
-    right = (bins[~there] == -1).all() and (bins[there] >= 0).all()
-    must(right, "Bins must be -1 where a trajectory has no next observation, and 0 or more elsewhere; some are not.")
 
 
 def _check_encoding(prepared: PreparedOracle, oracle: Oracle) -> None:
@@ -132,18 +126,9 @@ def _check_encoder(fit: EncoderFit, x: NDArray[Any], n_states: int, oracle: Orac
     states = encoder(x)
     check_array(f"What {name} returns", states, (len(x),), np.integer, 0, n_states - 1)
     check_array(f"What {name} returns for no observation", encoder(x[:0]), (0,), np.integer)
-
-    def restored(value: Any) -> Any:
-        """The value made again from its parts, all the way down."""
-        if not isinstance(value, Savable) or isinstance(value, Oracle):
-            return value
-        return type(value).restored({name: restored(part) for name, part in value.saved().items()}, oracle)
-
     again: dict[str, Encoder] = {}
     if hasattr(encoder, "of_features") and hasattr(encoder, "features"):
         again["of_features(features(x))"] = lambda x: encoder.of_features(encoder.features(x))
-    if isinstance(encoder, Savable):
-        again["saving and restoring"] = restored(encoder)
     if pickled(oracle):
         again["a pickle round trip"] = pickle.loads(pickle.dumps(encoder))
     for how, other in again.items():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from craftrl.envs.agents import contrasting_policies
 from craftrl.envs.collection import collect, sample_noise_path
-from craftrl.envs.exbmdp import ExBMDP, reachable_states
+from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.gymworld import GymWorld
 from craftrl.testing.claims import about, check_array, must
 
@@ -26,7 +26,7 @@ def check_world(world: ExBMDP) -> None:
     """Raise AssertionError at the first thing that a world must keep to and this one does not.
 
     Checked are the tables of the latent dynamics, that both inverses recover what was emitted, shapes, dtype and range
-    of observations, that collecting follows T and repeats itself for a seed, and that the noise knows nothing of the
+    of observations, that collecting repeats itself for a seed, and that the noise knows nothing of the
     actions. A small world takes about a second.
 
     Paper: Equation 1
@@ -42,7 +42,6 @@ def check_world(world: ExBMDP) -> None:
             s_h, a_h = np.indices(shape).reshape(2, -1)
             same = np.array_equal(world.step(s_h, a_h, h), T[s_h, a_h])
             must(same, f"step must be what T says; at h = {h} it differs.")
-        must(all(reached.any() for reached in reachable_states(world)), "Every step must have a state that is reached.")
     with about("Observations and their inverses"):
         rng = np.random.default_rng(0)
         for h, e_h in enumerate(sample_noise_path(world, 5 * FEW, np.random.default_rng(1)), start=1):
@@ -58,15 +57,9 @@ def check_world(world: ExBMDP) -> None:
         policies = contrasting_policies(world, alpha=0.7)
         once, again, other = (collect(world, policies, FEW, seed=seed) for seed in (5, 5, 6))
         turned = collect(world, policies[::-1], FEW, seed=5)
-        s, a = once.truth.states, once.truth.actions
-        for h in steps[:-1]:
-            same = np.array_equal(s[:, h], world.T(h)[s[:, h - 1], a[:, h - 1]])
-            must(same, f"Collected states must follow T; after h = {h} they do not.")
-            same = np.array_equal(world.phi_star(once.tau.at(h + 1), h + 1), s[:, h])
-            must(same, f"phi_star must read the collected states; at h = {h + 1} it does not.")
         same, differ = (all(np.array_equal(once.tau.at(h), of.tau.at(h)) for h in steps) for of in (again, other))
         must(same and not differ, "One seed must give the same data twice, and another one other data; it does not.")
-        same = np.array_equal(s, turned.truth.states)
+        same = np.array_equal(once.truth.states, turned.truth.states)
         must(not same, "Different policies must lead to different states; they do not: no action changes anything.")
         for h in steps:
             same = np.array_equal(world.phi_e(once.tau.at(h), h), world.phi_e(turned.tau.at(h), h))

@@ -1,23 +1,14 @@
-"""Every learner that is shipped keeps the contract; a new one joins a list here."""
+"""Every learner and oracle that is shipped keeps the contract; a new one joins a list."""
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle
 from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation, baselines
-from craftrl.testing import check_learner
-from shipped import BOUNDS, ORACLES, fitted, rows_of
+from craftrl.testing import check_learner, check_oracle
+from shipped import BOUNDS, ORACLES, data, rows_of
 
 PAPER = {"alpha": np.log(3), "eta": 0.2, "nu": 5 / 32}
-CAN_SHARE = [
-    "coordinates",
-    "functions",
-    "classifier",
-    "network of vectors",
-    "network of images",
-    "network with a trunk of one's own",
-]
 EXACT = {
     "CRAFT of the paper": lambda: CRAFT.paper(CoordinateOracle(), **PAPER),
     "CRAFT chained": lambda: CRAFT(CoordinateOracle(), **PAPER, coupling="chain", relabel=True),
@@ -31,6 +22,14 @@ EXACT = {
     "PairedObservation": lambda: PairedObservation(CoordinateOracle()),
     "RecursiveDRAFT": lambda: RecursiveDRAFT(CoordinateOracle()),
 }
+# With one encoder for all steps; of networks, one that reads vectors and one that reads images.
+SHARED = ["coordinates", "functions", "classifier", "network of vectors", "network of images"]
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_the_oracle_keeps_the_contract(name):
+    kind, make = ORACLES[name]
+    check_oracle(make(), data(kind).tau)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -43,14 +42,14 @@ def test_draft_keeps_the_contract_on_two_steps():
     check_learner(DRAFT(CoordinateOracle()), x[:, :2], agent)
 
 
-# One with `decision_function` alone takes longest; as an oracle, test_oracles.py has it.
+# One with `decision_function` alone takes longest; as an oracle it is checked above.
 @pytest.mark.parametrize("name", [name for name in ORACLES if name != "classifier without probabilities"])
 def test_craft_keeps_the_contract_with_every_oracle(name):
     kind, make = ORACLES[name]
     check_learner(CRAFT(make(), **BOUNDS), *rows_of(kind))
 
 
-@pytest.mark.parametrize("name", CAN_SHARE)
+@pytest.mark.parametrize("name", SHARED)
 def test_craft_keeps_the_contract_with_one_encoder_for_all_steps(name):
     kind, make = ORACLES[name]
     check_learner(CRAFT(make(), **BOUNDS, stationary=True), *rows_of(kind))
@@ -61,27 +60,26 @@ def test_every_learner_of_the_package_is_in_a_list():
     assert here == {*baselines.__all__, "CRAFT"}
 
 
-def test_episodes_of_unequal_length_keep_the_contract():
+def test_unequal_lengths_keep_the_contract():
     x, agent = rows_of("bits")
-    episodes = [row[: 2 + i % 3] for i, row in enumerate(x)]
-    for learner in (CRAFT(**PAPER), SingleObservation(CoordinateOracle()), RecursiveDRAFT(CoordinateOracle())):
-        check_learner(learner, episodes, agent)
+    for learner in (CRAFT(**PAPER), RecursiveDRAFT(CoordinateOracle())):
+        check_learner(learner, [row[: 2 + i % 3] for i, row in enumerate(x)], agent)
 
 
 def test_three_agents_keep_the_contract():
     x, _ = rows_of("bits")
     agent = np.array(["left", "right", "neither"])[np.arange(len(x)) % 3]
-    for learner in (CRAFT(**PAPER), SingleObservation(CoordinateOracle()), PairedObservation(CoordinateOracle())):
+    for learner in (CRAFT(**PAPER), PairedObservation(CoordinateOracle())):
         check_learner(learner, x, agent)
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_exact_learners_do_not_care_for_the_order_of_rows_at_all(name):
-    x, agent = rows_of("bits")
-    order = np.random.default_rng(0).permutation(len(x))
-    learner = EXACT[name]()
-    one, other = fitted(clone(learner), x, agent), fitted(clone(learner), x[order], agent[order])
-    assert np.array_equal(one.transform(x), other.transform(x))
-    assert set(one.transform(x)[:, 0]) == {0}
-    if hasattr(one, "labels_"):
-        assert np.array_equal(one.labels_[order], other.labels_)
+@pytest.mark.parametrize("name", ["coordinates", "functions"])
+def test_exact_oracles_tell_states_apart_and_learn_their_labels(name):
+    tau, s = data("bits").tau, data("bits").truth.states[:, 2]
+    prepared = ORACLES[name][1]().prepare(tau)
+    separation = prepared.separation(3, 2 * s + np.arange(tau.n) % 2, 4)
+    assert separation(0, [1]) > 0.5
+    assert separation(0, [2, 3]) < 0.5
+    fit = prepared.encode(3, np.where(np.arange(tau.n) % 5 == 0, -1, s), 2)
+    assert (fit.encoder(tau.at(3)) == s).mean() > 0.99
+    assert fit.loss < 0.02
