@@ -1,4 +1,6 @@
-"""What is left to the library: which oracle the data gets, and how the choices read."""
+"""What is left to the library: the oracle, bounds from nine settings of which the data takes one, and how it reads."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,10 +15,16 @@ from craftrl import (
     NeuralOracle,
     TrajectoryDataset,
 )
+from craftrl.core.craft import Bounds
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.estimators import choices
+from craftrl.estimators.bounds import settings
 from craftrl.estimators.choices import choose_oracle, describe
+from craftrl.estimators.evidence import agents_evidence, chained_evidence
+from craftrl.evaluation import accuracy_by_step, population_accuracy
 from craftrl.oracles.base import Choice
-from shipped import BOUNDS, Bit, fitted, network, rows_of, tree
+from shipped import BOUNDS, fitted, network, rows_of, tree
+from studies.worlds.lock import LockExBMDP
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(2, size=(8, 3, 5))
@@ -26,6 +34,9 @@ IMAGES = RNG.integers(256, size=(8, 3, 6, 6, 3), dtype=np.uint8)
 
 def tau_of(x):
     return TrajectoryDataset.from_arrays([x[:4], x[4:]])
+
+
+# -- the oracle -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -39,35 +50,27 @@ def tau_of(x):
         (BITS * 16, NeuralOracle()),  # too many values to be states: feature vectors
         (-BITS, NeuralOracle()),
         (FLOATS, NeuralOracle()),
-        (IMAGES, NeuralOracle()),
         (IMAGES / 255, NeuralOracle()),
     ],
 )
 def test_auto_takes_the_oracle_that_the_observations_ask_for(x, expected):
     oracle, (choice,) = choose_oracle("auto", tau_of(x))
-    assert oracle == expected
+    assert oracle == choice.value == expected
     assert choice.parameter == "oracle"
-    assert choice.value == expected
     assert choice.why.endswith(".")
 
 
-def test_without_torch_feature_vectors_get_boosted_trees(monkeypatch):
-    monkeypatch.setattr(choices, "find_spec", lambda name: None)
-    oracle, (choice,) = choose_oracle("auto", tau_of(FLOATS))
-    assert type(oracle.classifier).__name__ == "HistGradientBoostingClassifier"
-    assert "boosted trees" in choice.why
-
-
-def test_names_stand_for_oracles():
+def test_names_and_what_the_user_gives_stand_for_oracles(monkeypatch):
     assert choose_oracle("coordinates", tau_of(BITS))[0] == CoordinateOracle(2)
     assert isinstance(choose_oracle("classifier", tau_of(BITS))[0], ClassifierOracle)
     assert choose_oracle("network", tau_of(BITS))[0] == NeuralOracle()
-
-
-def test_what_the_user_gives_is_taken_as_it_is():
     given = CoordinateOracle(4)
     assert choose_oracle(given, tau_of(BITS)) == (given, ())
     assert choose_oracle(tree(), tau_of(FLOATS)) == (ClassifierOracle(tree()), ())
+    monkeypatch.setattr(choices, "find_spec", lambda name: None)  # without torch
+    oracle, (choice,) = choose_oracle("auto", tau_of(FLOATS))
+    assert type(oracle.classifier).__name__ == "HistGradientBoostingClassifier"
+    assert "boosted trees" in choice.why
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,6 @@ def test_what_the_user_gives_is_taken_as_it_is():
         ("tree", BITS, InvalidParameterError, "'coordinates', 'classifier', 'network'; 'tree' was given"),
         (None, BITS, InvalidParameterError, "oracle must be an Oracle such as .*; None was given"),
         (CoordinateOracle, BITS, InvalidParameterError, "<class .*CoordinateOracle'> was given"),
-        (len, BITS, InvalidParameterError, "<built-in function len> was given"),
     ],
 )
 def test_what_means_no_oracle_is_refused_in_one_sentence(given, x, error, message):
@@ -88,60 +90,158 @@ def test_what_means_no_oracle_is_refused_in_one_sentence(given, x, error, messag
         choose_oracle(given, tau_of(x))
 
 
-def test_choices_are_those_that_were_left_to_the_library():
+# -- the record -------------------------------------------------------------------------------------------------------
+
+
+def test_choices_are_those_that_were_left_to_the_library_and_read_as_sentences():
     x, agent = rows_of("bits")
-    everything = [choice.parameter for choice in fitted(CRAFT(), x, agent).choices_]
+    model = fitted(CRAFT(), x, agent)
+    everything = [choice.parameter for choice in model.choices_]
     assert everything == ["oracle", "alpha", "eta", "nu", "coupling", "relabel", "stationary"]
     some = fitted(CRAFT(CoordinateOracle(), alpha=1.0, eta=0.1, coupling="independent"), x, agent)
     assert [choice.parameter for choice in some.choices_] == ["nu", "relabel", "stationary"]
     assert some.choices_[0].value == some.bounds_.nu
+    assert (some.bounds_.alpha, some.bounds_.eta) == (1.0, 0.1)
     assert fitted(CRAFT.paper(CoordinateOracle(), **BOUNDS), x, agent).choices_ == ()
     assert [choice.parameter for choice in fitted(CRAFT.paper(**BOUNDS), x, agent).choices_] == ["oracle"]
-
-
-@pytest.mark.parametrize(
-    ("oracle", "coupling"),
-    [
-        (CoordinateOracle(), "markov"),
-        (FiniteOracle([Bit(0)]), "markov"),
-        (ClassifierOracle(tree()), "independent"),
-        (network(), "independent"),
-    ],
-)
-def test_every_oracle_says_how_its_answers_are_read(oracle, coupling):
-    suits = {choice.parameter: choice.value for choice in oracle.suits()}
-    assert suits == {"coupling": coupling, "relabel": True}
-
-
-def test_choices_read_as_sentences():
-    x, agent = rows_of("bits")
-    model = fitted(CRAFT(), x, agent)
     lines = describe(model.choices_)
-    assert lines[0] == ("oracle = CoordinateOracle(): observations are integers in 0..1; each entry may be the state.")
+    assert lines[0] == "oracle = CoordinateOracle(): observations are integers in 0..1; each entry may be the state."
     assert lines[1].startswith("alpha = ")
     assert ", eta = " in lines[1]
     assert "the best chain of codes" in lines[1]
     assert "coupling = markov: the class is finite" in lines[2]
-    assert all(line.endswith(".") for line in lines)
-    assert [str(choice) for choice in model.choices_ if choice.parameter == "coupling"] == [lines[2]]
-
-
-def test_choices_made_for_one_reason_share_a_sentence():
+    assert all(f"Chosen: {line}" in model.summary() for line in lines)
     made = [Choice("a", 0.123456, "because."), Choice("b", True, "therefore."), Choice("c", "scan", "because.")]
     assert describe(made) == ["a = 0.1235, c = scan: because.", "b = True: therefore."]
 
 
-def test_choices_of_a_network_name_it_briefly():
-    model = fitted(CRAFT(network(), **BOUNDS), *rows_of("features"))
+@pytest.mark.parametrize(("kind", "oracle"), [("images", network), ("features", tree)])
+def test_one_encoder_serves_all_steps_of_what_is_trained_unless_told_otherwise(kind, oracle):
+    model = fitted(CRAFT(oracle(), **BOUNDS), *rows_of(kind))
+    assert hasattr(model, "encoder_")
     assert [choice.parameter for choice in model.choices_] == ["states", "stationary"]
     assert "nats of evidence" in model.choices_[0].why
-    assert model.choices_[1].setting == "stationary = True"
-
-
-@pytest.mark.parametrize(("kind", "oracle"), [("images", network), ("features", network), ("features", tree)])
-def test_one_encoder_serves_all_steps_of_what_is_trained_unless_told_otherwise(kind, oracle):
-    assert hasattr(fitted(CRAFT(oracle()), *rows_of(kind)), "encoder_")
     by_step = fitted(CRAFT(oracle(), stationary=False), *rows_of(kind))
     assert not hasattr(by_step, "encoder_")
     assert by_step.rounds_
     assert by_step.choices_[0].value == sum(by_step.n_states_)
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def of_sizes(*sizes):
+    return TrajectoryDataset.from_arrays([np.zeros((n, 2, 1), dtype=int) for n in sizes])
+
+
+def test_there_are_nine_settings_and_one_where_all_bounds_are_known():
+    tau = of_sizes(7, 7)
+    assert len(settings(tau, {})) == 9
+    assert settings(tau, {})[0] == Bounds(1.0, 0.2, 0.1)
+    assert {bounds.nu for bounds in settings(tau, {"nu": 0.3})} == {0.3}
+    assert settings(tau, {"alpha": 0.7, "eta": 0.1, "nu": 0.2}) == [Bounds(0.7, 0.1, 0.2)]
+    assert settings(of_sizes(100, 20, 5), {})[0].eta == pytest.approx(1 / 81)  # odds of 1 to 4, and 1 to 20
+
+
+@pytest.fixture(scope="module")
+def toy():
+    world = BitsExBMDP(8, 12, seed=1)
+    return world, collect(world, world.paper_policies(), 1500, seed=0)
+
+
+@pytest.mark.parametrize("coupling", ["independent", "chain", "markov"])
+def test_bounds_are_chosen_without_the_truth_and_lead_to_it(toy, coupling):
+    world, data = toy
+    model = CRAFT(CoordinateOracle(), coupling=coupling).fit(data.tau)
+    assert [model.encoders_[h].feature for h in range(2, 9)] == [world.controllable_feature(h) for h in range(2, 9)]
+    assert list(model.n_states_) == [1] + [2] * 7
+    if coupling == "markov":  # the best chain there is ends the trial
+        assert "of 1 settings tried" in model.choices_[0].why
+
+
+def test_low_bounds_are_chosen_where_high_ones_find_no_states():
+    """In the combination lock alpha = 1 fuses states."""
+    world = LockExBMDP(8, seed=0)
+    data = collect(world, world.policies(1.0), 1000, seed=0)
+    model = CRAFT(FiniteOracle(world.encoders, world.n_values)).fit(data.tau)
+    assert model.bounds_.alpha < 1
+    assert list(model.n_states_)[1:] == [3] * 7
+    assert accuracy_by_step(model.transform(data.tau), data.truth.states).min() == 1
+
+
+def test_later_settings_are_tried_where_one_finds_too_many_states():
+    """Subtle agents, step by step: alpha = 1/2 finds too many states with a large eta, and none with a small one."""
+    world = BitsExBMDP(20, 32, seed=1)
+    agents = [world.persistence_policy(stay) for stay in (0.5, 0.64)]
+    model = CRAFT(CoordinateOracle(), coupling="independent", relabel=False)
+    model = fitted(model, collect(world, agents, 4000, seed=1).tau)
+    assert population_accuracy(lambda h: [model.encoders_[h]], world).mean() > 0.999
+
+
+def two_bits(seed, n, weak, H=8, n_noise=6):
+    """Two controlled bits of which the agents treat the second almost alike, and sticky noise bits; and the states."""
+    rng = np.random.default_rng(seed)
+    base = rng.uniform(0.3, 0.7, (2, 2, 2))
+    differ = np.stack([rng.uniform(0.15, 0.3, (2, 2)), weak * rng.uniform(0.3, 1, (2, 2))], axis=-1)
+    differ *= rng.choice([-1, 1], differ.shape) / 2
+    arrays, states = [], []
+    for sign in (1, -1):
+        s, noise = np.zeros((n, 2), dtype=int), rng.integers(0, 2, (n, n_noise))
+        x, truth = [], []
+        for _ in range(H):
+            x.append(np.concatenate([s, noise], axis=1))
+            truth.append(2 * s[:, 0] + s[:, 1])
+            p = (base + sign * differ)[s[:, 0], s[:, 1]]
+            s = (rng.random((n, 2)) < p).astype(int)
+            noise = np.where(rng.random(noise.shape) < 0.8, noise, rng.integers(0, 2, noise.shape))
+        arrays.append(np.stack(x, axis=1))
+        states.append(np.stack(truth, axis=1))
+    return TrajectoryDataset.from_arrays(arrays), np.concatenate(states)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_weak_second_factor_is_not_fused_away(seed, stationary):
+    """The class has single bits, and two of them together."""
+    tau, states = two_bits(seed, 1000, weak=0.1)
+    functions = [lambda x, i=i: x[:, i] for i in range(8)]
+    functions += [lambda x, i=i, j=j: 2 * x[:, i] + x[:, j] for i, j in combinations(range(8), 2)]
+    model = fitted(CRAFT(FiniteOracle(functions, 4), stationary=stationary), tau)
+    assert accuracy_by_step(model.transform(tau), states).min() == 1
+
+
+# -- the score --------------------------------------------------------------------------------------------------------
+
+
+def test_the_evidence_by_hand():
+    """One pair of states, visited by agents 0, 0, 1: each with prior half a visit, P = 1/2 * 3/4 * 1/6."""
+    tau = of_sizes(2, 2)
+    assert agents_evidence(np.array([2, 1]), tau) == pytest.approx(-np.log(1 / 2 * 3 / 4 * 1 / 6))
+    assert agents_evidence(np.array([[0, 0]]), tau).tolist() == [0]
+    episodes = [[np.array([0, 1, 1]), np.array([0, 0])], [np.array([0, 0, 0]), np.array([0, 1])]]
+    codes = [np.array([0, 0, 0, 0]), np.array([1, 0, 0, 1]), np.array([1, -1, 0, -1])]
+    # At the first pair of steps each of two cells has one visit of each agent, at the second one visit of one agent.
+    found = chained_evidence(codes, TrajectoryDataset.from_episodes(episodes))
+    assert found == pytest.approx((2 * -np.log(1 / 8) + 2 * -np.log(1 / 2)) / 6)
+
+
+def test_the_true_encoders_have_the_best_evidence_and_states_split_for_nothing_do_not_pay(toy):
+    world, data = toy
+    best = chained_evidence(data.truth.states.T, data.tau)
+    split = data.truth.states.copy()
+    split[:, 3] = 2 * split[:, 3] + np.random.default_rng(0).integers(0, 2, len(split))
+    assert chained_evidence(split.T, data.tau) > best
+    for h in range(2, world.H + 1):
+        for feature in set(range(world.M)) - {world.controllable_feature(h)}:
+            other = data.truth.states.copy()
+            other[:, h - 1] = data.tau.at(h)[:, feature]
+            assert chained_evidence(other.T, data.tau) > best
+
+
+def test_trajectories_without_a_pair_change_nothing():
+    """Agents are as frequent as their pairs are, and not as their clips: those of one step say nothing."""
+    pairs = [[np.array([0, 1])] * 3, [np.array([0, 0])] * 2]
+    more = [pairs[0], pairs[1] + [np.array([0])] * 20]
+    codes = [[np.zeros(25, dtype=int)[:n], np.r_[1, 1, 1, 0, 0, np.full(20, -1)][:n]] for n in (5, 25)]
+    evidence = [chained_evidence(own, TrajectoryDataset.from_episodes(x)) for own, x in zip(codes, (pairs, more))]
+    assert evidence[0] == pytest.approx(evidence[1])
