@@ -1,4 +1,4 @@
-"""Small collections and models of them, made once by commands; no test changes them."""
+"""A small collection and a model of it, made once by commands; no test changes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from command_line import BOUNDS, craftrl
-from craftrl.cli import main
 
 BITS = "collect --world bits --horizon 5 --features 12 --n 1500 --out data"
 
@@ -16,8 +15,8 @@ BITS = "collect --world bits --horizon 5 --features 12 --n 1500 --out data"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a dataset of bits, `data`, and a model of it, `model`."""
     folder = tmp_path_factory.mktemp("made")
-    assert craftrl(*BITS.split(), cwd=folder).endswith("Written to data\n")
-    out = craftrl("fit", "data", *BOUNDS, "--out", "model", cwd=folder)
+    assert craftrl(BITS, cwd=folder).endswith("Written to data\n")
+    out = craftrl("fit data --out model", *BOUNDS, cwd=folder)
     assert "\nVerdict: trust. CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5." in out
     return folder
 
@@ -29,12 +28,3 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("data", "model"):
         (tmp_path / name).symlink_to(made / name)
     return tmp_path
-
-
-@pytest.fixture(scope="session")
-def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset of images, too few to learn much from."""
-    path = tmp_path_factory.mktemp("frames") / "frames"
-    world = ["--world", "pixels", "--size", "2", "--walkers", "0", "--horizon", "3"]
-    assert main(["collect", *world, "--n", "200", "--out", str(path)]) == 0
-    return path

@@ -1,4 +1,4 @@
-"""The small commands: collect, inspect, evaluate, encode, actions, render, export, report and theory."""
+"""The small commands: collect, import, inspect, evaluate, encode, actions and theory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 
 from command_line import complaint, craftrl
 from craftrl import load
-from craftrl.cli import main
 from craftrl.data import TrajectoryDataset, read_true_states
 
 # Every command that writes a file and can replace one: its line, the option and the ending.
@@ -24,52 +23,51 @@ WRITERS = {
 }
 
 
-def test_collect_keeps_the_truth_apart_and_depends_on_its_seeds_alone(made: Path, tmp_path: Path) -> None:
-    tau = TrajectoryDataset.open(made / "data")
+def test_collect_keeps_the_truth_apart_and_depends_on_its_seeds_alone(here: Path) -> None:
+    tau = TrajectoryDataset.open("data")
     assert (tau.n, tau.H, tau.K, tau.obs_shape) == (3000, 5, 2, (12,))
-    assert read_true_states(made / "data").shape == (3000, 5)
+    assert read_true_states("data").shape == (3000, 5)
     for name, seed in (("same", 0), ("other", 1)):
-        line = f"collect --world bits --horizon 5 --features 12 --n 1500 --seed {seed} --out {tmp_path / name}"
-        assert main(line.split()) == 0
-    same, other = (TrajectoryDataset.open(tmp_path / name) for name in ("same", "other"))
-    assert (tau.at(5) == same.at(5)).all()
-    assert (tau.at(5) != other.at(5)).any()
+        craftrl(f"collect --world bits --horizon 5 --features 12 --n 1500 --seed {seed} --out {name}")
+    assert (tau.at(5) == TrajectoryDataset.open("same").at(5)).all()
+    assert (tau.at(5) != TrajectoryDataset.open("other").at(5)).any()
 
 
-def test_collect_goes_on_and_finds_its_work_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["collect", "--world", "bits", "--horizon", "3", "--features", "4", "--out", str(tmp_path / "data"), "--n"]
-    assert main([*line, "50"]) == 0
-    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
-    assert main([*line, "50"]) == 0
-    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()} == before
-    assert "data exists already; remove it, or choose another name" in complaint(capsys, *line, "60")
+def test_collect_goes_on_and_finds_its_work_done(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "collect --world bits --horizon 3 --features 4 --out new --n"
+    craftrl(line, 50)
+    before = {path.name: path.stat().st_mtime_ns for path in Path("new").iterdir()}
+    craftrl(line, 50)
+    assert {path.name: path.stat().st_mtime_ns for path in Path("new").iterdir()} == before
+    assert "new exists already; remove it, or choose another name" in complaint(capsys, *line.split(), "60")
 
 
-def test_inspect_draws_and_says_which_agents_to_compare(here: Path) -> None:
-    out = craftrl("inspect", "data", "--pairs", "--seed", "1", cwd=here)
-    assert "2 agents, 3000 episodes" in out
+def test_import_says_what_it_found_and_inspect_draws_it_and_compares_the_agents(here: Path) -> None:
+    tau = TrajectoryDataset.open("data")
+    for k, name in enumerate(("ann", "ben")):
+        np.savez(f"{name}.npz", x=tau.rows(np.flatnonzero(tau.agent == k)))
+    out = craftrl("import ann.npz ben.npz --stride 2 --out new")
+    assert "2 agents, 3000 episodes of up to 3 steps" in out
+    out = craftrl("inspect data --pairs --seed 1")
     assert "contact sheet: data.sheet.png" in out
     assert Path("data.sheet.png").stat().st_size > 100
     assert re.search(r"0 and 1 +1,500 \+ 1,500 +\d+% +4 of 4 .*worth comparing", out)
     assert "Compare 0 with 1 first" in out
-    assert "contact sheet" not in craftrl("inspect", "data", "--no-sheet", cwd=here)
+    assert "contact sheet" not in craftrl("inspect data --no-sheet")
 
 
 def test_evaluate_with_and_without_truth(here: Path) -> None:
-    out = craftrl("evaluate", "model", "data", "--truth", cwd=here)
-    mean = re.search(r"mean over h = 1\.\.5: ([\d.]+)%, over h = 2\.\.5: ([\d.]+)%", out)
-    single = re.search(r"single states, h = 2\.\.5: mean ([\d.]+)%, worst ([\d.]+)%", out)
-    chance = re.search(r"one state named at every step: mean over h = 2\.\.5: ([\d.]+)%", out)
-    assert mean is not None
-    assert single is not None
-    assert chance is not None
-    assert float(mean[2]) >= float(single[1]) >= float(single[2]) > 99
-    assert 50 < float(chance[1]) < 65
-    assert "share of trajectories in each" in craftrl("evaluate", "model", "data", cwd=here)
+    out = craftrl("evaluate model data --truth")
+    (mean,) = re.findall(r"mean over h = 1\.\.5: [\d.]+%, over h = 2\.\.5: ([\d.]+)%", out)
+    ((single, worst),) = re.findall(r"single states, h = 2\.\.5: mean ([\d.]+)%, worst ([\d.]+)%", out)
+    (chance,) = re.findall(r"one state named at every step: mean over h = 2\.\.5: ([\d.]+)%", out)
+    assert float(mean) >= float(single) >= float(worst) > 99
+    assert 50 < float(chance) < 65
+    assert "share of trajectories in each" in craftrl("evaluate model data")
 
 
 def test_encode_writes_what_the_model_says(here: Path) -> None:
-    assert craftrl("encode", "model", "data", "--out", "states.csv", cwd=here).startswith("15000 states of 3000 traj")
+    assert craftrl("encode model data --out states.csv").startswith("15000 states of 3000 trajectories")
     with open("states.csv") as file:
         lines = list(csv.DictReader(file))
     states = load("model").transform("data")
@@ -79,28 +77,22 @@ def test_encode_writes_what_the_model_says(here: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("there", ["link to the data", "link to the model", "folder", "loop"])
-def test_force_replaces_no_data_no_model_and_no_link(
-    here: Path, capsys: pytest.CaptureFixture[str], writer: str, there: str
+def test_a_file_is_replaced_on_request_alone_and_never_data_a_model_or_a_link(
+    here: Path, capsys: pytest.CaptureFixture[str], writer: str
 ) -> None:
     line, option, ending = WRITERS[writer]
     out = Path(f"out{ending}")
-    links = {"link to the data": "data", "link to the model": "model", "loop": out.name}
-    out.symlink_to(links[there]) if there in links else out.mkdir()
-    before = {path.name: path.lstat().st_mtime_ns for path in here.iterdir()}
-    assert "choose" in complaint(capsys, *line.split(), option, out, "--force")
-    assert {path.name: path.lstat().st_mtime_ns for path in here.iterdir()} == before
-
-
-@pytest.mark.parametrize("writer", WRITERS)
-def test_a_file_is_replaced_on_request_alone(here: Path, capsys: pytest.CaptureFixture[str], writer: str) -> None:
-    line, option, ending = WRITERS[writer]
-    out = Path(f"out{ending}")
+    for there in ("data", "model", out.name, "folder"):
+        out.mkdir() if there == "folder" else out.symlink_to(there)
+        before = {path.name: path.lstat().st_mtime_ns for path in here.iterdir()}
+        assert "choose" in complaint(capsys, *line.split(), option, out, "--force")
+        assert {path.name: path.lstat().st_mtime_ns for path in here.iterdir()} == before
+        out.rmdir() if there == "folder" else out.unlink()
     out.write_text("mine")
     message = complaint(capsys, *line.split(), option, out)
     assert "is there already; choose another name, or replace it with --force" in message
     assert out.read_text() == "mine"
-    assert main([*line.split(), option, str(out), "--force"]) == 0
+    craftrl(line, option, out, "--force")
     assert out.read_bytes() != b"mine"
 
 
@@ -111,24 +103,17 @@ def test_a_dataset_that_is_being_written_is_none(here: Path, capsys: pytest.Capt
 
 
 def test_theory_gives_the_papers_values_and_those_of_data(here: Path) -> None:
-    found = dict(
-        re.findall(r"(alpha|eta|nu)\s+= ([\d.]+)", craftrl("theory", "assumptions", "--world", "bits", cwd=here))
-    )
+    found = dict(re.findall(r"(alpha|eta|nu)\s+= ([\d.]+)", craftrl("theory assumptions --world bits")))
     assert float(found["alpha"]) == pytest.approx(np.log(3), rel=1e-5)
     assert float(found["eta"]) == pytest.approx(1 / 5)
     assert float(found["nu"]) == pytest.approx(5 / 32)
-    assert "alpha = " in craftrl("theory", "assumptions", "--data", "data", cwd=here)
+    assert "alpha = " in craftrl("theory assumptions --data data")
 
 
-def test_sample_size_and_its_inverse(capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["theory", "sample-size", "--world"]
-    assert main([*line, "bits"]) == 0
-    total = re.search(r"([\d.e+]+) trajectories in all", capsys.readouterr().out)
-    assert total is not None
-    assert main([*line, "bits", "--trajectories", f"{float(total[1]) * 1.01:.0f}"]) == 0
-    assert "guarantees epsilon_0 = 0.049" in capsys.readouterr().out
-    assert main([*line, "bits", "--trajectories", "1000"]) == 0
-    assert "guarantees nothing" in capsys.readouterr().out
-    assert main([*line, "lock", "--class-size", "100"]) == main([*line, "lock", "--class-size", "100", "--states", "3"])
-    first, second = capsys.readouterr().out.strip().split("\n")
-    assert first == second  # the world's own states
+def test_sample_size_and_its_inverse(here: Path) -> None:
+    line = "theory sample-size --world bits"
+    (total,) = re.findall(r"([\d.e+]+) trajectories in all", craftrl(line))
+    assert "guarantees epsilon_0 = 0.049" in craftrl(line, "--trajectories", f"{float(total) * 1.01:.0f}")
+    assert "guarantees nothing" in craftrl(line, "--trajectories", 1000)
+    assert craftrl(line, "--states", 2) == craftrl(line)  # the world's own states
+    assert craftrl(line, "--states", 3) != craftrl(line)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from command_line import complaint
+from craftrl.envs import BitsExBMDP, record
 
 MANY = "9" * 5000
 FIT = "fit data --out new"
@@ -92,27 +93,8 @@ def test_a_refusal_is_one_sentence(line: str, sentence: str, here: Path, capsys:
     (here / "there.csv").write_text("mine")
     np.savez(here / "alone.npz", x=np.zeros((3, 3, 2), np.uint8))
     if "other" in line.split():
-        from craftrl.envs import BitsExBMDP, record
-
         world = BitsExBMDP(6, 12, 0)
         record(world, world.paper_policies(), 5, here / "other")
-        capsys.readouterr()
     before = {path: path.read_bytes() if path.is_file() else b"" for path in here.rglob("*")}
     assert sentence in complaint(capsys, *line.split())
     assert {path: path.read_bytes() if path.is_file() else b"" for path in here.rglob("*")} == before
-
-
-def test_recordings_are_not_read_before_options_are_right(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for agent in "ab":
-        np.savez(here / f"{agent}.npz", x=np.full((9, 3, 2), agent == "b", np.uint8))
-    for options in (
-        ["--eta", "2"],
-        ["--values", "2"],
-        ["--horizon", "1"],
-        ["--epochs", "3", "--oracle", "classifier"],
-        ["--device", "nonsense"],
-        ["--oracle", "network", "--ray", "local"],
-        ["--window", "1"],
-    ):
-        complaint(capsys, "fit", "a.npz", "b.npz", *options, "--out", "new")
-    assert not list(here.glob("new*"))

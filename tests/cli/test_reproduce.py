@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 
@@ -17,23 +16,6 @@ from craftrl.cli import main
 from craftrl.cli import reproduce as catalogue
 
 ROOT = Path(__file__).parents[2]
-PAPER = ["table1"]
-OTHERS = [
-    *(
-        "ablations",
-        "agents",
-        "bounds",
-        "collectors",
-        "efficiency",
-        "error-growth",
-        "figures",
-        "games",
-        "loud",
-        "pixels",
-    ),
-    *("planning", "robustness", "worlds"),
-]
-
 SPEC = """
 from dataclasses import dataclass
 
@@ -60,20 +42,14 @@ STUDY = Study(
 """
 
 
-def test_a_clone_has_all_studies_the_papers_first() -> None:
-    assert list(catalogue.available_studies()) == PAPER + OTHERS
-
-
-def test_every_study_is_listed_and_made_of_the_modules_of_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, study in catalogue.available_studies().items():
-        if name in ("table1", "figures"):  # in the package; no sweep
-            continue
-        folder = name.replace("-", "_")
-        for part, module in ((study.run_one, "run"), (study.report, "report"), (study.draw, "picture")):
-            assert part is None or part.module == f"studies.{folder}.{module}"
+def test_a_clone_has_the_papers_table_first_and_every_study_of_its_folders(capsys: pytest.CaptureFixture[str]) -> None:
+    found = catalogue.available_studies()
+    folders = {spec.parent.name for spec in ROOT.glob("studies/*/spec.py")}
+    assert next(iter(found)) == "table1"
+    assert {name.replace("-", "_") for name in list(found)[1:]} == folders
     assert main(["reproduce", "--help"]) == 0
     listed = capsys.readouterr().out
-    assert all(f"    {name}" in listed for name in PAPER + OTHERS)
+    assert all(f"    {name}" in listed for name in found)
 
 
 def test_without_a_clone_the_others_are_refused_in_a_sentence(
@@ -81,7 +57,7 @@ def test_without_a_clone_the_others_are_refused_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(catalogue, "SOURCE", tmp_path / "site-packages")
     monkeypatch.chdir(tmp_path)
-    assert list(catalogue.available_studies()) == PAPER
+    assert list(catalogue.available_studies()) == ["table1"]
     assert main(["reproduce", "agents", "--seeds", "2"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -98,7 +74,7 @@ def test_somebody_elses_folder_is_left_alone(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "studies" / "mine" / "spec.py").write_text("raise AssertionError('imported')\n")
     monkeypatch.setattr(catalogue, "SOURCE", tmp_path / "site-packages")
     monkeypatch.chdir(tmp_path)
-    assert list(catalogue.available_studies()) == PAPER
+    assert list(catalogue.available_studies()) == ["table1"]
 
 
 def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path: Path) -> None:
@@ -123,14 +99,23 @@ def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path
     assert (tmp_path / "here" / "results" / "coins" / "rows.jsonl").exists()
 
 
+def test_a_study_that_is_interrupted_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(run: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("craftrl.paper.table1.run_one", interrupted)
+    assert main(["reproduce", "table1", "--seeds", "1", "--quiet", "--out", str(tmp_path / "t")]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+
+
 def test_a_wheel_is_small_and_holds_no_study() -> None:
-    """What setuptools packs is what lies in src; packed as a wheel is, it stays under a megabyte."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert settings["packages"]["find"] == {"where": ["src"]}
-    files = [p for p in (ROOT / "src" / "craftrl").rglob("*") if p.suffix == ".py" or p.name == "py.typed"]
-    assert not {part for p in files for part in p.parts if part == "studies"}
-    assert not [p for p in files if p.name == "spec.py"]
+    """What setuptools packs is what lies in src; packed as a wheel is, it stays small."""
+    package = ROOT / "src" / "craftrl"
+    files = [path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert not [path for path in files if path.name == "spec.py" or "studies" in path.parts]
     with zipfile.ZipFile(buffer := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
-        for p in files:
-            wheel.write(p)
-    assert len(buffer.getvalue()) < 1_000_000
+        for path in files:
+            wheel.write(path, path.relative_to(package))
+    assert len(buffer.getvalue()) < 350_000
