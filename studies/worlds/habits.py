@@ -8,22 +8,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_whole, shown
-from craftrl.data.labels import as_array, as_labels
-from craftrl.envs.agents import MarkovPolicy, check_contrast, tilted
-from craftrl.envs.exbmdp import MOST_STEPS, check_seed
+from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, tilted
 from craftrl.errors import InvalidParameterError
 
 __all__ = ["contrasting_habits"]
-
-DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 
 
 def contrasting_habits(
-    moves: ArrayLike, H: int, start: int = 0, *, chances: ArrayLike | None = None, alpha: float = 1.0, seed: int = 0
+    moves: ArrayLike, H: int, start: int = 0, *, chances: ArrayLike = 1.0, alpha: float = 1.0, seed: int = 0
 ) -> tuple[MarkovPolicy, MarkovPolicy]:
     """Two agents that prefer different moves in every state, the same at every step, each action possible for both.
 
@@ -40,43 +35,25 @@ def contrasting_habits(
     Paper: Equation 5 (alpha)
     """
     check_contrast(alpha)
-    alpha = float(alpha)
-    check_whole("H", H, 2, MOST_STEPS)
-    check_seed(seed)
-    T = _moves(moves)
-    check_whole("start", start, 0, len(T) - 1)
-    base = np.broadcast_to(1.0, T.shape) if chances is None else _chances(chances, T.shape)
+    T = np.asarray(moves)
+    base = np.broadcast_to(np.asarray(chances, dtype=float), T.shape)
     if (base <= 0).any():
         raise InvalidParameterError("Every action must have some chance in every state; one has none; raise it.")
     base = base / base.sum(axis=1, keepdims=True)
-    rng = np.random.default_rng(seed)
-    usual = _visits(T, base, start, H)
-    drawn = [_tilted_both_ways(T, base, alpha, rng) for _ in range(DRAWS)]
-    _, best = min(((_imbalance(T, pair, start, H, usual), i) for i, pair in enumerate(drawn)))
-    first, second = (MarkovPolicy([table] * (H - 1)) for table in drawn[best])
-    return first, second
+    rng, usual = np.random.default_rng(seed), _visits(T, base, start, H)
 
+    def drawn() -> Floats:
+        """Both agents' tables, (2, n_states, |A|)."""
+        rank = _random_ranks(T, rng)
+        return np.stack([tilted(base, sign * alpha / 2 * rank) for sign in (1, -1)])
 
-def _moves(moves: ArrayLike) -> Ints:
-    T = as_labels("moves", moves, 2)
-    if not T.size or T.min() < 0 or T.max() >= len(T):
-        raise InvalidParameterError(
-            f"moves must name a state in 0..{len(T) - 1} for each state and action; {shown(moves)} was given."
-        )
-    return T
+    def imbalance(pair: Floats) -> float:
+        """How far visits differ in log-shares: the mean over states as play without preferences visits them."""
+        a, b = (np.log(_visits(T, table, start, H) + 1e-12) for table in pair)
+        return float(usual @ np.abs(a - b))
 
-
-def _chances(chances: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    given = as_array("chances", chances).astype(float)
-    if given.shape not in (shape, shape[1:]):
-        raise InvalidParameterError(f"chances must have shape {shape[1:]} or {shape}; shape {given.shape} was given.")
-    return np.broadcast_to(given, shape)
-
-
-def _tilted_both_ways(T: Ints, base: Floats, alpha: float, rng: np.random.Generator) -> Floats:
-    """One draw: both agents' tables, (2, n_states, |A|)."""
-    rank = _random_ranks(T, rng)
-    return np.stack([tilted(base, sign * alpha / 2 * rank) for sign in (1, -1)])
+    first, second = min([drawn() for _ in range(DRAWS)], key=imbalance)
+    return MarkovPolicy([first] * (H - 1)), MarkovPolicy([second] * (H - 1))
 
 
 def _random_ranks(T: Ints, rng: np.random.Generator) -> Floats:
@@ -86,12 +63,6 @@ def _random_ranks(T: Ints, rng: np.random.Generator) -> Floats:
     preference = np.take_along_axis(rng.random(T.shape), first, axis=1)
     below = (counts[:, None, :] & (preference[:, None, :] < preference[:, :, None])).sum(axis=2)
     return below - (counts.sum(axis=1, keepdims=True) - 1) / 2
-
-
-def _imbalance(T: Ints, pair: Floats, start: int, H: int, usual: Floats) -> float:
-    """How far the agents' visits differ in log-shares: the mean over states as play without preferences visits them."""
-    log_visits = [np.log(_visits(T, table, start, H) + 1e-12) for table in pair]
-    return float(usual @ np.abs(log_visits[0] - log_visits[1]))
 
 
 def _visits(T: Ints, table: Floats, start: int, H: int) -> Floats:

@@ -1,0 +1,291 @@
+"""Imperfect worlds: the paper's assumptions broken on purpose, each by an amount `size` in [0, 1].
+
+Every function in `VIOLATIONS` has the signature of `collect` with `size` before the seed and gives a `Collection`;
+`size` = 0 gives what `collect` gives, bit for bit. What is random about a violation comes from a stream of its own, and
+the set of places where it strikes grows with `size`.
+
+Paper: Section 2.2 (determinism, one start), Equation 1 (noise-free policies, one law of the noise), Equation 5
+(different agents), Section 6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arguments import check_choice, check_number, check_whole
+from craftrl.data.dataset import TrajectoryDataset
+from craftrl.envs import Collection, ExBMDP, GroundTruth, MarkovPolicy, Policy, collect
+from craftrl.envs.collection import (
+    Transition,
+    episodes_per_agent,
+    observe,
+    sample_latent_paths,
+    sample_noise_path,
+)
+from craftrl.envs.exbmdp import Ints
+from craftrl.errors import InvalidParameterError
+
+__all__ = [
+    *("VIOLATIONS", "Violation", "agree_at_steps", "agree_somewhere", "collect_agreeing", "collect_alike"),
+    *("collect_corrupted", "collect_held_noise", "collect_leaky", "collect_mislabelled", "collect_scattered"),
+    *("collect_slippery", "corrupt", "mislabel"),
+]
+
+Seed = int | np.random.SeedSequence
+Numbers = int | Sequence[int]
+Noise = Callable[[], list[NDArray[Any]]]  # e_1..e_H of all trajectories, drawn if somebody asks
+
+STREAM = 1_000_003  # the violation's child of the seed, far from those that `collect` spawns
+
+
+def stream(size: float, seed: Seed) -> np.random.Generator:
+    """The violation's own random numbers, apart from those of the collection with the same seed."""
+    check_number("size", size, "a number from 0 to 1: how much is broken", lambda share: 0 <= share <= 1)
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, STREAM)))
+
+
+# -- states that move otherwise than the agents' habits say --------------------------------------------------------
+
+
+def collect_slippery(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
+    """Rare departures from determinism: with probability `size`, s*_{h+1} is any state of step h+1.
+
+    The state is drawn uniformly, whatever the action. A slip to where another action leads would break nothing:
+    no learner that sees no actions can tell it from another policy. The ground truth holds the states
+    visited and the actions meant.
+    """
+    rng = stream(size, seed)
+
+    def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
+        slips = rng.random(len(a_h)) < size
+        anywhere = rng.integers(world.n_states(h + 1), size=len(a_h))
+        return a_h, np.where(slips, anywhere, world.step(s_h, a_h, h))
+
+    return _collect_with(world, policies, n, seed, lambda k, rows, noise: transition)
+
+
+def collect_leaky(
+    world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed, factor: int = 0
+) -> Collection:
+    """Policies that leak noise: with probability `size`, an agent's action is told by the noise and not by it.
+
+    Agent k then takes action (e + k) mod |A|, e being entry `factor` of e_h: all agents watch the same noise, and
+    each responds in its own way, so that noise tells the agents apart. In the toy world entry 0 is e^1,
+    the frozen factor that the paper made to mislead.
+
+    Paper: Equation 1 (the noise-free policy property), which this breaks
+    """
+    rng = stream(size, seed)
+
+    def leak(k: int, rows: slice, noise: Noise) -> Transition:
+        def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
+            e_h = noise()[h - 1][rows][episode].reshape(len(episode), -1)[:, factor].astype(np.int64)
+            a_h = np.where(rng.random(len(a_h)) < size, (e_h + k) % world.n_actions, a_h)
+            return a_h, world.step(s_h, a_h, h)
+
+        return transition
+
+    return _collect_with(world, policies, n, seed, leak)
+
+
+def collect_scattered(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
+    """Several starts: with probability `size`, a trajectory of any agent begins in another state than s*_1 = 0.
+
+    The state is drawn uniformly from the others of step 2, and at h = 1 agent and world do there what they do there at
+    h = 2. So the states of steps 2 and 3 must go by the same numbers.
+
+    Paper: Section 2.2 (s*_1 is constant), which this breaks
+    """
+    if world.H < 3 or world.n_states(2) != world.n_states(3):
+        raise InvalidParameterError(
+            "A random start needs a world whose states of steps 2 and 3 are the same; this one has "
+            f"{' and then '.join(str(world.n_states(h)) for h in range(2, min(world.H, 3) + 1))}; take another world."
+        )
+    rng = stream(size, seed)
+
+    def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
+        if h > 1:
+            return a_h, world.step(s_h, a_h, h)
+        return a_h, np.where(s_h > 0, world.step(s_h, a_h, 2), world.step(np.zeros_like(s_h), a_h, 1))
+
+    def start(m: int) -> Ints:
+        elsewhere = rng.random(m) < size
+        return np.where(elsewhere, rng.integers(1, world.n_states(2), size=m), 0)
+
+    anywhere = [_FromAnywhere(policy) for policy in policies]
+    return _collect_with(world, anywhere, n, seed, lambda k, rows, noise: transition, start)
+
+
+class _FromAnywhere(Policy):
+    """A policy that knows what to do at h = 1 in states other than 0: what it would do there at h = 2."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.batch = policy, policy.batch
+
+    def look_back(self, past: Ints) -> None:
+        self.policy.look_back(past)
+
+    def probabilities(self, history: Ints, episode: Ints) -> NDArray[np.floating]:
+        if history.shape[1] > 1:
+            return self.policy.probabilities(history, episode)
+        usual = self.policy.probabilities(np.zeros_like(history), episode)
+        elsewhere = self.policy.probabilities(np.repeat(history, 2, axis=1), episode)
+        return np.where(history > 0, elsewhere, usual)
+
+
+def _collect_with(
+    world: ExBMDP,
+    policies: Sequence[Policy],
+    n: Numbers,
+    seed: Seed,
+    transition_of: Callable[[int, slice, Noise], Transition],
+    start: Callable[[int], Ints] = lambda m: np.zeros(m, dtype=np.int64),
+) -> Collection:
+    """`collect` with another transition in T's place: agent k's, who may know its rows of the noise to come.
+
+    `start` gives the first states of so many episodes.
+    """
+    counts = episodes_per_agent(n, len(policies))
+    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
+
+    @cache
+    def noise() -> list[NDArray[Any]]:
+        return list(sample_noise_path(world, sum(counts), deepcopy(noise_rng)))
+
+    stops = np.cumsum(counts)
+    paths = [
+        sample_latent_paths(world, policy, m, latent_rng, transition_of(k, slice(stop - m, stop), noise), start(m))
+        for k, (policy, m, stop) in enumerate(zip(policies, counts, stops))
+    ]
+    return observe(world, paths, noise_rng)
+
+
+# -- noise whose law is another one for another agent --------------------------------------------------------------
+
+
+def collect_held_noise(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
+    """Noise that is slower for all agents but agent 0: at each step it stands still with probability `size`.
+
+    All of e_{h+1} is then e_h, as if what goes on in the background went more slowly while the other agents were
+    recorded. The law of e_1 is the same for all, so that first observations alone give nothing away.
+
+    Paper: Equation 1 (the noise of both datasets has one law), which this breaks
+    """
+    counts, own = episodes_per_agent(n, len(policies)), stream(size, seed)
+    others = np.arange(sum(counts)) >= counts[0]
+
+    def slower(world: ExBMDP, n: int, rng: np.random.Generator) -> Iterator[NDArray[Any]]:
+        e_h = world.sample_noise(n, rng)
+        yield e_h
+        for h in range(1, world.H):
+            held = others & (own.random(n) < size)
+            e_h = np.where(held.reshape(n, *[1] * (e_h.ndim - 1)), e_h, world.step_noise(e_h, h, rng))
+            yield e_h
+
+    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
+    paths = [sample_latent_paths(world, policy, m, latent_rng) for policy, m in zip(policies, counts)]
+    return observe(world, paths, noise_rng, slower)
+
+
+# -- agents that act alike where the paper asks them to differ -----------------------------------------------------
+
+
+def collect_agreeing(
+    world: ExBMDP, policies: Sequence[MarkovPolicy], n: Numbers, size: float, seed: Seed
+) -> Collection:
+    """Agents that act alike in a share `size` of all (h, s); see `agree_somewhere`."""
+    return collect(world, agree_somewhere(policies, size, seed), n, seed)
+
+
+def collect_alike(
+    world: ExBMDP, policies: Sequence[MarkovPolicy], n: Numbers, size: float, seed: Seed, like: int = 0
+) -> Collection:
+    """Agents that act alike in every state at a share `size` of the steps; see `agree_at_steps`."""
+    return collect(world, agree_at_steps(policies, size, seed, like), n, seed)
+
+
+def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: Seed) -> list[MarkovPolicy]:
+    """The same agents, but in a random share `size` of all (h, s) every agent acts as agent 0 does."""
+    rng, shared = stream(size, seed), policies[0].tables
+    alike = [rng.random(len(table))[:, None] < size for table in shared]
+    return [MarkovPolicy([np.where(*tables) for tables in zip(alike, shared, mine.tables)]) for mine in policies]
+
+
+def agree_at_steps(policies: Sequence[MarkovPolicy], size: float, seed: Seed, like: int = 0) -> list[MarkovPolicy]:
+    """The same agents, but at a random share `size` of the steps every agent acts as agent `like` does.
+
+    It matters whose habits they share. If those carry the state over to the next step, the next state can still be told
+    from the one before; if they forget it, as an agent that acts at random does, nothing ties the two.
+    """
+    check_whole("like", like, 0, len(policies) - 1, "agents are numbered from 0")
+    alike = stream(size, seed).random(len(policies[0].tables)) < size
+    return [
+        MarkovPolicy([shared if same else own for same, shared, own in zip(alike, policies[like].tables, mine.tables)])
+        for mine in policies
+    ]
+
+
+# -- recordings that went wrong ------------------------------------------------------------------------------------
+
+
+def collect_mislabelled(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
+    """A share `size` of the trajectories carries another agent's name; see `mislabel`."""
+    return mislabel(collect(world, policies, n, seed), size, seed)
+
+
+def collect_corrupted(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
+    """A share `size` of all observations belongs to other trajectories; see `corrupt`."""
+    return corrupt(collect(world, policies, n, seed), size, seed)
+
+
+def mislabel(collection: Collection, size: float, seed: Seed) -> Collection:
+    """Give each trajectory, with probability `size`, to one of the other agents, drawn uniformly."""
+    rng, tau, truth = stream(size, seed), collection.tau, collection.truth
+    wrong = rng.random(tau.n) < size
+    agent = np.where(wrong, (tau.agent + rng.integers(1, tau.K, size=tau.n)) % tau.K, tau.agent)
+    order = np.argsort(agent, kind="stable")
+    return Collection(tau.select(order, agent[order]), GroundTruth(truth.states[order], truth.actions[order]))
+
+
+def corrupt(collection: Collection, size: float, seed: Seed, how: Literal["swap", "noise"] = "swap") -> Collection:
+    """Replace each observation, with probability `size`, by one that says nothing of this trajectory.
+
+    "swap" takes the observation of a trajectory drawn at random, of any agent, at the same step: a glimpse of
+    another episode. "noise" draws every entry uniformly between the least and the greatest value in the data.
+    The ground truth stays: it says where the agent really was.
+    """
+    check_choice("how", how, ("swap", "noise"))
+    rng, tau = stream(size, seed), collection.tau
+    clean = np.stack([tau.at(h) for h in range(1, tau.H + 1)])
+    x, low, high = clean.copy(), clean.min(), clean.max()
+    struck = rng.random((tau.H, tau.n)) < size
+    for h in range(tau.H):
+        hit = np.flatnonzero(struck[h])
+        if how == "swap":
+            x[h, hit] = clean[h, rng.integers(tau.n, size=len(hit))]
+        elif clean.dtype.kind == "f":
+            x[h, hit] = rng.uniform(low, high, size=x[h, hit].shape)
+        else:
+            x[h, hit] = rng.integers(low, high, size=x[h, hit].shape, endpoint=True)
+    by_agent = [x[:, tau.agent_slice(k)].swapaxes(0, 1) for k in range(tau.K)]
+    return Collection(TrajectoryDataset.from_arrays(by_agent, tau.lengths), collection.truth)
+
+
+Violation = Callable[[ExBMDP, Sequence[Any], Numbers, float, Seed], Collection]
+VIOLATIONS: dict[str, Violation] = {
+    "slips": collect_slippery,
+    "leaks": collect_leaky,
+    "agreement": collect_agreeing,
+    "mislabelled": collect_mislabelled,
+    "corrupted": collect_corrupted,
+    "starts": collect_scattered,
+    "noise": collect_held_noise,
+    "alike": collect_alike,
+}
