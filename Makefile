@@ -45,7 +45,7 @@ reproduce-full: $(BASE)  ## the paper's 20 seeds, error growth and the figures
 	$(BIN)/craftrl reproduce error-growth --seeds 20 --workers $(WORKERS) --out results/error-growth
 	$(BIN)/craftrl reproduce figures --out results/figures
 
-gpu-studies: $(READY)  ## CRAFT's rows on images, all studies side by side on one GPU; 25 minutes at least on an H200
+gpu-studies: $(READY)  ## CRAFT's rows on images, all studies side by side on one GPU
 	$(BIN)/python -m studies.on_one_gpu results/gpu-studies
 
 bench: $(READY)  ## the exact engine against NumPy and the literal algorithm

@@ -1,49 +1,36 @@
-"""The objectives of the baselines that train, each in its plainest form.
-
-Frames are reconstructed and predicted as standardised pixels, as the trunk sees them: with plain ones a small dim
-figure on a constant background would weigh nothing in the loss.
-"""
+"""The objectives of CRAFT's rivals, each in its plainest form."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from craftrl.core.evidence import chance_loss
+from craftrl.errors import NotFittedError
 from craftrl.oracles.network.log_odds import PairNetwork
 from craftrl.oracles.network.trunks import Trunk
 from studies.trained import Ints, Objective, Shapes, TrainedBaseline
 
-__all__ = [
-    "ACState",
-    "Autoencoder",
-    "ForwardPrediction",
-    "OfFrames",
-    "PairedFrames",
-    "SingleFrame",
-    "TemporalContrastive",
-    "mlp",
-]
+__all__ = ["CLASSES", "ACState", "Autoencoder", "ForwardPrediction", "LatentAction", "PairedFrames", "SingleFrame"]
+__all__ += ["TemporalContrastive"]
 
 TEMPERATURE = 0.1  # of the contrastive loss
 MAX_GAP = 5  # furthest step that the multi-step inverse looks ahead
+LATENTS, CODES, CODE_DIM = 8, 64, 16  # a latent action: so many codes, each one of 64 vectors of this size, as in LAPO
+COMMITMENT = 0.05  # weight of the loss that draws a guess to its code
 
 
 def mlp(n_in: int, n_out: int, hidden: int = 256) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, hidden), nn.ReLU(), nn.Linear(hidden, n_out))
 
 
-class OfFrames(Objective):
-    """Objectives whose error is that of a frame: to know nothing is to name the mean frame."""
-
-    def chance(self, agent: Ints, action: Ints) -> float:
-        return self.mean_frame_loss
-
-
-class _Reconstruction(OfFrames):
+class Reconstruction(Objective):
     """x_h from z_h, by a decoder with one hidden layer."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
@@ -54,19 +41,14 @@ class _Reconstruction(OfFrames):
         return functional.mse_loss(self.decoder(self.features(x)).float(), self.pixels(x))
 
 
-class _NextFrame(OfFrames):
+class NextFrame(Reconstruction):
     """x_{h+1} from z_h."""
 
-    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
-        super().__init__(trunk, shapes)
-        self.decoder = mlp(shapes.dim, self.n_pixels)
-
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
-        z = self.features(x)[:, :-1]
-        return functional.mse_loss(self.decoder(z).float(), self.pixels(x[:, 1:]))
+        return functional.mse_loss(self.decoder(self.features(x)[:, :-1]).float(), self.pixels(x[:, 1:]))
 
 
-class _Contrastive(Objective):
+class Contrastive(Objective):
     """Of all trajectories in the minibatch, which one's x_{h+1} follows this x_h? (InfoNCE)
 
     The loss is less the logarithm of how many there are to choose from: so it does not depend on the minibatch's size,
@@ -91,15 +73,8 @@ class _Contrastive(Objective):
         return 0.0
 
 
-class _OfAgents(Objective):
-    """Objectives that tell the agents apart: to know nothing is to know their shares."""
-
-    def chance(self, agent: Ints, action: Ints) -> float:
-        return chance_loss(agent)
-
-
-class _AgentOfFrame(_OfAgents):
-    """Which agent is this a frame of? The step is told as well."""
+class AgentOfFrame(Objective):
+    """Which agent is this a frame of? The step is given as well."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
@@ -112,8 +87,11 @@ class _AgentOfFrame(_OfAgents):
         logits = self.head(torch.cat([z, step], dim=-1)).float()
         return functional.cross_entropy(logits.flatten(0, 1), agent.repeat_interleave(z.shape[1]))
 
+    def chance(self, agent: Ints, action: Ints) -> float:
+        return chance_loss(agent)
 
-class _AgentOfPair(_OfAgents):
+
+class AgentOfPair(Objective):
     """Which agent is this a pair of frames of? CRAFT's own first part, without the rest."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
@@ -124,8 +102,11 @@ class _AgentOfPair(_OfAgents):
         logits = self.pairs.along(self.features(x)).float()
         return functional.cross_entropy(logits.flatten(0, 1), agent.repeat_interleave(logits.shape[1]))
 
+    def chance(self, agent: Ints, action: Ints) -> float:
+        return chance_loss(agent)
 
-class _MultiStepInverse(Objective):
+
+class MultiStepInverse(Objective):
     """The action taken at h, from x_h and x_{h+k}, for all gaps k up to MAX_GAP."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
@@ -147,34 +128,69 @@ class _MultiStepInverse(Objective):
         return chance_loss(action.ravel())
 
 
+class LatentActions(Objective):
+    """An inverse model names a latent action, made of a few discrete codes; with it, the past must predict x_{h+1}.
+
+    As in LAPO both models see x_{h-1} beside x_h, and codes begin small. Other than there, both read frames through one
+    trunk, since without a network of single frames there would be no states; and codes are learned by gradients.
+    """
+
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
+        super().__init__(trunk, shapes)
+        self.inverse = mlp(3 * shapes.dim, LATENTS * CODE_DIM)
+        self.codes = nn.Parameter((2 * torch.rand(LATENTS, CODES, CODE_DIM) - 1) * 5 / CODES)
+        self.decoder = mlp(2 * shapes.dim + LATENTS * CODE_DIM, self.n_pixels)
+
+    def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
+        past, guess = self.guessed(self.features(x))
+        code = self.quantised(guess)
+        drawn = functional.mse_loss(code, guess.detach()) + COMMITMENT * functional.mse_loss(guess, code.detach())
+        latent = guess + (code - guess).detach()  # straight through
+        predicted = self.decoder(torch.cat([past, latent], dim=-1)).float()
+        return functional.mse_loss(predicted, self.pixels(x[:, 1:])) + drawn
+
+    def guessed(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Of features (n, H, dim): what both models see of the past, and latent actions before they become codes."""
+        now, later = z[:, :-1], z[:, 1:]
+        past = torch.cat([torch.cat([z[:, :1], z[:, :-2]], dim=1), now], dim=-1)  # at h = 1 the frame itself
+        return past, self.inverse(torch.cat([past, later], dim=-1)).float()
+
+    def quantised(self, guess: Tensor) -> Tensor:
+        """Each part of a guess (..., LATENTS * CODE_DIM) replaced by the nearest of its codes."""
+        parts = guess.reshape(-1, LATENTS, CODE_DIM).transpose(0, 1)
+        nearest = torch.cdist(parts, self.codes.float()).argmin(dim=-1)  # (LATENTS, m)
+        chosen = self.codes.float()[torch.arange(LATENTS, device=guess.device)[:, None], nearest]
+        return chosen.transpose(0, 1).reshape(guess.shape)
+
+
 class Autoencoder(TrainedBaseline):
     """Reconstruct the frame."""
 
-    objective = _Reconstruction
+    objective = Reconstruction
 
 
 class ForwardPrediction(TrainedBaseline):
     """Predict the next frame."""
 
-    objective = _NextFrame
+    objective = NextFrame
 
 
 class TemporalContrastive(TrainedBaseline):
     """Neighbours in time attract, other trajectories repel (van den Oord et al. 2018)."""
 
-    objective = _Contrastive
+    objective = Contrastive
 
 
 class SingleFrame(TrainedBaseline):
     """Tell the agents apart by one frame; the paper's single-observation baseline in neural form."""
 
-    objective = _AgentOfFrame
+    objective = AgentOfFrame
 
 
 class PairedFrames(TrainedBaseline):
     """Tell the agents apart by two frames; the paper's paired-observation baseline in neural form."""
 
-    objective = _AgentOfPair
+    objective = AgentOfPair
 
 
 class ACState(TrainedBaseline):
@@ -184,5 +200,46 @@ class ACState(TrainedBaseline):
     there are.
     """
 
-    objective = _MultiStepInverse
+    objective = MultiStepInverse
     needs_actions = True
+
+
+class LatentAction(TrainedBaseline):
+    """A latent-action model in the manner of LAPO (Schmidt and Jiang 2024): inverse and forward model together.
+
+    The number and size of its codes are those of the authors' code (github.com/schmidtdominik/LAPO).
+    """
+
+    objective = LatentActions
+
+    @torch.no_grad()
+    def latents(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """The codes that the inverse model names for trajectories x (n, H, *obs): (n, H-1, size of a latent action)."""
+        network = getattr(self, "network_", None)
+        if not isinstance(network, LatentActions):
+            raise NotFittedError("Latent actions need the inverse model, which `fit` trains; fit first.")
+        z = self.features(x.reshape(-1, *self.obs_shape_)).reshape(*x.shape[:2], -1)
+        guess = network.guessed(torch.from_numpy(z).to(network.codes))[1]
+        return network.quantised(guess).double().cpu().numpy()
+
+    def latent_actions(self, x: NDArray[Any], n_actions: int, seed: int = 0) -> Ints:
+        """One of n_actions numbers for each transition of trajectories x (n, H, *obs), (n, H-1): k-means on `latents`.
+
+        The codes are far more than there are actions; so they are put in as many classes as the caller says.
+        """
+        from sklearn.cluster import KMeans  # dear to import
+
+        latents = self.latents(x)
+        flat = latents.reshape(-1, latents.shape[-1])
+        return KMeans(n_actions, n_init=4, random_state=seed).fit_predict(flat).reshape(latents.shape[:2])
+
+
+CLASSES: dict[str, type[TrainedBaseline]] = {
+    "ac-state": ACState,
+    "paired": PairedFrames,
+    "single": SingleFrame,
+    "autoencoder": Autoencoder,
+    "contrastive": TemporalContrastive,
+    "forward": ForwardPrediction,
+    "latent-action": LatentAction,
+}

@@ -8,7 +8,9 @@ from raw and from standardised features those that are closer to the truth count
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,9 +29,7 @@ from craftrl.evaluation import accuracy, count_visits, encoder_accuracy, state_a
 from craftrl.oracles.network import Training
 from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.settings import TrainingError
-from studies import objectives
-from studies.latent_action import LatentAction
-from studies.probe import linear_probe
+from studies.objectives import CLASSES
 from studies.threads import cpu_threads
 from studies.trained import TrainedBaseline, trunk_features
 
@@ -41,15 +41,6 @@ PROBED = 20_000  # frames whose true states the linear probe learns from
 WIDEST = 256  # features that the probe reads; of more, it reads so many principal components
 CLIP, SHORTEST = 6, 3  # steps of clips, and of the shortest of trajectories that end at any time
 FEWEST_FRAMES = 20  # held-out frames of a state at a step, below which its own accuracy is not scored
-CLASSES = {
-    "autoencoder": objectives.Autoencoder,
-    "contrastive": objectives.TemporalContrastive,
-    "forward": objectives.ForwardPrediction,
-    "latent-action": LatentAction,
-    "single": objectives.SingleFrame,
-    "paired": objectives.PairedFrames,
-    "ac-state": objectives.ACState,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,22 +149,16 @@ def best_rate(
     technique: str, data: Data, training: Training, rates: Sequence[float]
 ) -> tuple[TrainedBaseline, float, dict[float, float]]:
     """The rival without its states, of the rate with the best held-out loss; that rate; and the loss of each."""
-    tried = {lr: _trained(technique, data, training.but(lr=lr)) for lr in rates}
-    losses = {lr: np.inf if rival is None else rival.held_out_loss_ for lr, rival in tried.items()}
-    lr = min(losses, key=losses.__getitem__)
-    best = tried[lr]
-    if best is None:
+    tried: dict[float, TrainedBaseline] = {}
+    for lr in rates:
+        rival = CLASSES[technique](data.n_states, training=training.but(lr=lr))
+        with suppress(TrainingError):  # where the loss did not stay finite at this rate
+            tried[lr] = rival.train(data.train.tau, data.train.truth.actions)
+    if not tried:
         raise TrainingError(f"The rival {technique} could be trained with none of the rates {list(rates)}.")
-    return best, lr, losses
-
-
-def _trained(technique: str, data: Data, training: Training) -> TrainedBaseline | None:
-    """The rival without its states; None where the loss did not stay finite at this rate."""
-    rival = CLASSES[technique](data.n_states, training=training)
-    try:
-        return rival.train(data.train.tau, data.train.truth.actions)
-    except TrainingError:
-        return None
+    losses = {lr: tried[lr].held_out_loss_ if lr in tried else np.inf for lr in rates}
+    lr = min(tried, key=losses.__getitem__)
+    return tried[lr], lr, losses
 
 
 def _cluster(rival: TrainedBaseline, data: Data) -> bool:
@@ -182,7 +167,7 @@ def _cluster(rival: TrainedBaseline, data: Data) -> bool:
     for standardise in (False, True):
         rival.standardise = standardise
         rival.cluster(data.train.tau)
-        found.append((np.mean(_accuracies(rival, data.test)), rival.encoders_))
+        found.append((encoder_accuracy(rival, data.test.tau.at, data.test.truth.states).mean(), rival.encoders_))
     (raw, of_raw), (scaled, _) = found
     if raw > scaled:
         rival.standardise, rival.encoders_ = False, of_raw
@@ -221,10 +206,6 @@ def scores(fitted: Fitted, data: Data) -> dict[str, Any]:
     }
 
 
-def _accuracies(model: Learner, test: Collection) -> list[float]:
-    return encoder_accuracy(model, test.tau.at, test.truth.states).tolist()
-
-
 def _log_odds_loss(model: CRAFT, test: Collection) -> float:
     """Mean cross-entropy of the agent in nats over all pairs of the held-out trajectories, of the steps fitted."""
     f = model.log_odds(test.tau.first_steps(min(test.tau.H, len(model.encoders_))))
@@ -234,6 +215,11 @@ def _log_odds_loss(model: CRAFT, test: Collection) -> float:
 
 def _probe(features: Features, data: Data) -> float:
     """Accuracy of a linear map from features to true states, on held-out frames of h = 2..H."""
+    from sklearn.decomposition import PCA  # dear to import
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
     rng = np.random.default_rng(0)
     parts = []
     for c in (data.whole, data.test):
@@ -242,8 +228,10 @@ def _probe(features: Features, data: Data) -> float:
         parts.append((x, c.truth.states[rows, 1:].T.ravel()))
     (z, state), (z_test, state_test) = parts
     if min(z.shape) > WIDEST:
-        from sklearn.decomposition import PCA
-
         components = PCA(WIDEST, svd_solver="randomized", random_state=0).fit(z)
         z, z_test = components.transform(z), components.transform(z_test)
-    return linear_probe(z, state, z_test, state_test)
+    scale = StandardScaler().fit(z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        linear = LogisticRegression(C=1e5 / len(z), max_iter=60).fit(scale.transform(z), state)
+    return float(linear.score(scale.transform(z_test), state_test))

@@ -1,12 +1,17 @@
-"""A study of this folder: a sweep of runs, a row on disk for each, and what `craftrl reproduce NAME` tells of them.
+"""A study: a sweep of runs, a row on disk for each, and a report on the rows.
 
-A study lists its runs as frozen settings and gives one function from settings to results. Its results folder holds
+A folder `studies/NAME` has two modules:
 
-    settings.json   which study, and which version of the library
-    rows.jsonl      one line for every finished run: its settings and its results
+    spec.py  which runs there are, frozen dataclasses of plain values, and STUDY; light, since `--help` imports it
+    run.py   run_one(run) -> results of one run; report(rows) -> Markdown; for some studies draw(rows, folder)
 
-A row depends on its settings alone. So a sweep that was killed goes on where it stopped, further seeds or sizes are
-added to the rows that are there, and any number of workers ends with the same file. Reports only read rows.
+A row has the settings and the results of one run and the commit that made it. It depends on its settings alone: a sweep
+that was killed goes on where it stopped, and any number of workers ends with the same file.
+
+    python -m studies.study
+
+writes report.md of every study anew from its committed rows. Pictures are drawn by the command of the study with
+`--out studies/NAME`, which runs nothing that is there.
 """
 
 from __future__ import annotations
@@ -14,70 +19,53 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from craftrl._version import __version__
 from craftrl.arguments import check_target, positive
-from craftrl.data.files import check_writable, plain_value, told_plainly, write_json, write_text
+from craftrl.data.files import check_writable, plain_value, told_plainly, write_text
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.progress import progress_bar
 
-__all__ = ["Later", "Study", "run_sweep"]
+__all__ = ["STUDIES", "Row", "Study", "commit", "read_rows", "reports", "run_sweep"]
 
 Row = dict[str, Any]
-RunOne = Callable[[Any], Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Later:
-    """A function imported when it is called, `Later("studies.agents.run", "run_one")`: --help answers at once."""
-
-    module: str
-    name: str
-
-    def __call__(self, *args: Any) -> Any:
-        return getattr(import_module(self.module), self.name)(*args)
+STUDIES = Path(__file__).parent
+OWN_TABLES = ("planning",)  # studies whose files of rows differ from one another
 
 
 @dataclass(frozen=True)
 class Study:
-    """A sweep and what follows from its rows; a command, with `add_arguments(parser)` and `main(args)`.
+    """A command of `craftrl reproduce`.
 
     name        on the command line, and of the default results folder
     summary     what the study shows, in a few words
+    module      the module that has run_one, report and perhaps draw
+    runs        from the parsed arguments to the settings of all runs
     seeds       how many seeds are run unless --seeds says otherwise
-    runs        from the parsed arguments to the settings of all runs: frozen dataclasses of plain values
-    run_one     from the settings of one run to its results, plain values too
-    report      from all rows to the text that is printed; also writes its tables into the folder
-    draw        draws the pictures into the folder; None where a study has none
-    writes      the files that report and draw write
-    options     adds the study's own arguments to a parser; None where it has none
-    full_seeds  the same as seeds, with --full; None where there is no --full
+    full_seeds  the same with --full; None where there is no --full
     full_adds   what else --full adds, for its help text
-    examples    arguments worth trying, one string for each example of --help
+    options     adds the study's own arguments to a parser
+    examples    arguments worth trying
     """
 
     name: str
     summary: str
-    seeds: int
+    module: str
     runs: Callable[[argparse.Namespace], Sequence[Any]]
-    run_one: RunOne
-    report: Callable[[list[Row], Path, argparse.Namespace], str]
-    draw: Callable[[list[Row], Path, argparse.Namespace], None] | None = None
-    writes: tuple[str, ...] = ()
-    options: Callable[[argparse.ArgumentParser], None] | None = None
+    seeds: int
     full_seeds: int | None = None
     full_adds: str = ""
+    options: Callable[[argparse.ArgumentParser], None] | None = None
     examples: tuple[str, ...] = ("--workers 2",)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """What all sweeps take, what this study takes, and examples."""
         with_full = "" if self.full_seeds is None else f", {self.full_seeds} with --full"
         seeds = f"seeds 0..N-1 (default: {self.seeds}{with_full})"
         parser.add_argument("--seeds", type=positive, metavar="N", help=seeds)
@@ -90,91 +78,122 @@ class Study:
         if self.options is not None:
             self.options(parser)
         examples = "".join(f"  craftrl reproduce {self.name} {example}\n" for example in self.examples)
-        writes = f"writes {', '.join(self.writes)} and one row per run (rows.jsonl) to DIR"
-        parser.epilog = f"examples:\n{examples}\n{writes}"
+        parser.epilog = f"examples:\n{examples}\nwrites one row per run (rows.jsonl), report.md and pictures to DIR"
 
     def main(self, args: argparse.Namespace) -> None:
-        """The report is printed before anything is drawn: without Matplotlib it is there all the same."""
-        out = Path(args.out)
+        """Run the sweep; print and write the report, which is there even where pictures cannot be drawn."""
         if args.seeds is None:
-            seeds = self.full_seeds if self.full_seeds is not None and args.full else self.seeds
-            args = argparse.Namespace(**{**vars(args), "seeds": seeds})
-        rows = run_sweep(self.name, self.runs(args), self.run_one, args.out, args.workers, not args.quiet)
-        print(self.report(rows, out, args))
-        if self.draw is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AssumptionWarning)  # of models that are fitted for a picture
-                self.draw(rows, out, args)
-        print(f"\nWritten to {out}: {', '.join(self.writes)} and one row per run.")
+            args.seeds = self.full_seeds if self.full_seeds is not None and args.full else self.seeds
+        settings, out = self.runs(args), Path(args.out)
+        module = import_module(self.module)
+        rows = run_sweep(self.name, settings, module.run_one, out, args.workers, not args.quiet)
+        text = module.report(rows)
+        write_text(out / "report.md", text + "\n")
+        print(text)
+        if hasattr(module, "draw"):
+            module.draw(rows, out)
+        print(f"\nWritten to {out}: {', '.join(sorted(path.name for path in out.iterdir() if path.is_file()))}.")
+
+
+def commit() -> str:
+    """The commit of the code that runs; with a + where it was changed since."""
+
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *words], cwd=STUDIES, capture_output=True, text=True)
+
+    try:
+        name = git("rev-parse", "--short=8", "HEAD").stdout.strip()
+        return name + ("+" if name and git("diff", "--quiet", "HEAD", "--", ":/*.py").returncode else "")
+    except OSError:
+        return ""
 
 
 def run_sweep(
     name: str,
     settings_list: Sequence[Any],
-    run_one: RunOne,
+    run_one: Callable[[Any], Row],
     out: str | os.PathLike[str],
     workers: int = 1,
     progress: bool = True,
 ) -> list[Row]:
-    """Run what is not yet in the folder `out`, and return the rows of `settings_list`, in its order.
+    """Run what is not yet in `rows.jsonl` of the folder `out`; return the rows of `settings_list`, in its order.
 
-    `workers` runs are done at a time, in processes of one thread each. `run_one` takes all randomness from its settings
-    (`seed_of`); workers get it by value, so that it need not be importable.
+    `workers` runs are done at a time, in processes of one thread each.
     """
     from joblib import Parallel, delayed, parallel_config
 
     folder = check_target("The results folder", out)
-    path, wanted = folder / "rows.jsonl", {"study": name, "craftrl": __version__}
+    path, keys = folder / "rows.jsonl", [_key(asdict(settings)) for settings in settings_list]
     there = sorted(p.name for p in folder.iterdir() if p.name[0] != ".") if folder.is_dir() else []
-    found: Row = {}
-    if "settings.json" in there:
-        with suppress(OSError, ValueError, TypeError):
-            found = dict(json.loads((folder / "settings.json").read_text()))
-    if there and not all(found.get(label) == value for label, value in wanted.items()):
+    try:
+        if there and "rows.jsonl" not in there:
+            raise KeyError
+        rows = dict(_rows_in(path, list(asdict(settings_list[0]))))
+    except KeyError:
         raise InvalidParameterError(
-            f"A results folder must be a new one, or hold rows of {name} made by craftrl {__version__}; {folder} holds "
-            f"other files, such as {there[0]}; choose another folder with --out."
-        )
+            f"A results folder must be a new one, or hold rows of {name}; {folder} holds other files, such as "
+            f"{there[0]}; choose another folder with --out."
+        ) from None
     check_writable(folder)
-    if not there:
-        write_json(folder / "settings.json", wanted)
-
-    keys, rows = [_key(asdict(settings)) for settings in settings_list], dict[str, Row]()
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
-        with suppress(ValueError, TypeError, KeyError):  # a line that is no row: a kill cut it short
-            row = dict(json.loads(line))
-            rows[_key({field: row[field] for field in asdict(settings_list[0])})] = row
     todo = [settings for settings, key in zip(settings_list, keys) if key not in rows]
-    if not todo:
-        return [rows[key] for key in keys]
-    write_text(path, "".join(json.dumps(row) + "\n" for row in rows.values()))
-    start = len(keys) - len(todo)
-    with (
-        progress_bar(total=len(keys), initial=start, desc=name, unit="run", disable=not progress) as bar,
-        # Idle workers soon leave, so that a killed sweep does not leave them behind for long.
-        parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20),
-    ):
-        # One run each at a time: a worker that is done takes the next, and none waits behind a long one.
-        parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
-        for key, line in parallel(delayed(_row)(run_one, settings) for settings in todo):
-            with told_plainly(path), path.open("a") as file:
-                file.write(line)
-            rows[key] = json.loads(line)
-            bar.update()
-    asked = {key: rows[key] for key in keys}
-    write_text(path, "".join(json.dumps(row) + "\n" for row in (asked | rows).values()))
-    return list(asked.values())
+    if todo:
+        write_text(path, "".join(json.dumps(row) + "\n" for row in rows.values()))  # without a line that was cut short
+        start, made_by = len(keys) - len(todo), commit()
+        with (
+            progress_bar(total=len(keys), initial=start, desc=name, unit="run", disable=not progress) as bar,
+            # Idle workers soon leave, so that a killed sweep does not leave them behind for long.
+            parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1, idle_worker_timeout=20),
+        ):
+            # One run each at a time: a worker that is done takes the next, and none waits behind a long one.
+            parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
+            for row in parallel(delayed(_row)(run_one, settings, made_by) for settings in todo):
+                with told_plainly(path), path.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+                rows[_key({field: row[field] for field in asdict(todo[0])})] = row
+                bar.update()
+        asked = {key: rows[key] for key in keys}
+        write_text(path, "".join(json.dumps(row) + "\n" for row in (asked | rows).values()))
+    return [rows[key] for key in keys]
 
 
-def _key(given: Mapping[str, Any]) -> str:
-    """What tells a run from all others: its settings, as text."""
-    return json.dumps(given, sort_keys=True, default=plain_value)
+def _rows_in(path: Path, fields: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    """The rows that were written before by their settings; a line that a kill cut short is no row."""
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        with suppress(ValueError, TypeError):
+            row = dict(json.loads(line))
+            yield _key({field: row[field] for field in fields}), row
 
 
-def _row(run_one: RunOne, settings: Any) -> tuple[str, str]:
-    """One run: its key, and its row as a line of text. A failed assumption is a result here, and no warning."""
-    given = asdict(settings)
+def _key(settings: Row) -> str:
+    return json.dumps(settings, sort_keys=True, default=plain_value)
+
+
+def _row(run_one: Callable[[Any], Row], settings: Any, made_by: str) -> Row:
+    """One run. A failed assumption is a result here, and no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
-        result = run_one(settings)
-    return _key(given), json.dumps({**given, **result}, default=plain_value) + "\n"
+        row = {**asdict(settings), **run_one(settings), "commit": made_by}
+    return dict(json.loads(json.dumps(row, default=plain_value)))
+
+
+# -- what is committed ---------------------------------------------------------------------------------------------
+
+
+def read_rows(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def reports() -> dict[Path, str]:
+    """The text of report.md in each folder of this one that has a `run.py`: a report on every file of rows."""
+    found = {}
+    for folder in sorted(run.parent for run in STUDIES.glob("*/run.py") if run.parent.name not in OWN_TABLES):
+        report = import_module(f"studies.{folder.name}.run").report
+        texts = {path.name: report(read_rows(path)) for path in sorted(folder.glob("*.jsonl"))}
+        blocks = [text if len(texts) == 1 else f"# {name}\n\n{text}" for name, text in texts.items()]
+        found[folder / "report.md"] = "\n\n".join(blocks) + "\n"
+    return found
+
+
+if __name__ == "__main__":
+    for path, text in reports().items():
+        write_text(path, text)

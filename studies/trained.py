@@ -25,7 +25,7 @@ from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.training import minibatch_size, train
 from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
 
-__all__ = ["Objective", "Shapes", "TrainedBaseline", "trunk_features"]
+__all__ = ["NearestCentre", "Objective", "Shapes", "TrainedBaseline", "trunk_features"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
@@ -71,7 +71,10 @@ class Objective(nn.Module, ABC):
         self.mean_frame_loss = float(self.target(x).square().mean())
 
     def pixels(self, x: Tensor) -> Tensor:
-        """Observations x (n, H, *input) standardised and flat, (n, H, n_pixels): what is to be predicted."""
+        """Observations x (n, H, *input) standardised and flat, (n, H, n_pixels): what is to be predicted.
+
+        With plain pixels a small dim figure on a constant background would weigh nothing in the loss.
+        """
         return self.target(x).flatten(2)
 
     def features(self, x: Tensor) -> Tensor:
@@ -82,31 +85,20 @@ class Objective(nn.Module, ABC):
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         """Mean loss of trajectories x (n, H, *input) by agents (n,) with actions (n, H-1), 0 if not given."""
 
-    def chance(self, agent: Ints, action: Ints) -> float | None:
-        """The loss of knowing nothing, if that is known: as long as training is there, it is not given up."""
-        return None
+    def chance(self, agent: Ints, action: Ints) -> float:
+        """The loss of knowing nothing, by default of naming the mean frame: while it is there, training goes on."""
+        return self.mean_frame_loss
 
 
 class TrainedBaseline(Learner):
     """Same `fit` and `encode` as CRAFT; states are k-means clusters of the trunk's features at each step.
 
-    Parameters
-    ----------
-    n_states
-        The true number of states at each step h = 1..H.
-    trunk, dim, training
-        As for `NeuralOracle`.
-    standardise
-        Whether features are scaled to unit variance before clustering.
-
-    Attributes
-    ----------
-    network_
-        The objective, trained.
-    held_out_loss_
-        Its loss on the trajectories held out for early stopping: by it settings can be chosen without ground truth.
-    chance_
-        The loss of knowing nothing, where that is known; else None.
+    n_states               the true number of states at each step h = 1..H
+    trunk, dim, training   as for `NeuralOracle`
+    standardise            whether features are scaled to unit variance before clustering
+    network_               the objective, trained
+    held_out_loss_         on the trajectories held out for early stopping: by it settings can be chosen
+    chance_                the loss of knowing nothing
     """
 
     objective: type[Objective]
@@ -149,27 +141,6 @@ class TrainedBaseline(Learner):
         self.obs_shape_ = tau.obs_shape
         return self
 
-    def cluster(self, tau: TrajectoryDataset) -> TrainedBaseline:
-        """The second part of `fit` alone: k-means at each step."""
-        if not hasattr(self, "network_"):
-            raise NotFittedError(f"{type(self).__name__} must be trained first; call train(tau).")
-        rows = np.sort(np.random.default_rng(0).permutation(tau.n)[:SAMPLE])
-        trunk, device = self.network_.trunk, (self.training or Training()).to_device()
-        self.encoders_ = ByStep(
-            [
-                NearestCentre.fitted(trunk, device, _chosen(tau, h, rows), k, self.standardise)
-                for h, k in enumerate(self.n_states, start=1)
-            ]
-        )
-        return self
-
-    def features(self, x: NDArray[Any]) -> Floats:
-        """The trunk's features (n, dim) of observations (n, *obs), the same for every step."""
-        self._check_fitted()
-        first = self.encoders_[1]
-        assert isinstance(first, NearestCentre)
-        return first.features(self._as_fitted(as_observations(x, "x")))
-
     def _train(self, frames: Frames, actions: Ints, training: Training) -> Objective:
         tau, name = frames.tau, type(self).__name__
         agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, actions))
@@ -193,10 +164,26 @@ class TrainedBaseline(Learner):
         self.held_out_loss_ = train(network, loss, batches, rows, size, training, name, self.chance_, tau.digest)
         return network
 
+    def cluster(self, tau: TrajectoryDataset) -> TrainedBaseline:
+        """The second part of `fit` alone: k-means at each step."""
+        if not hasattr(self, "network_"):
+            raise NotFittedError(f"{type(self).__name__} must be trained first; call train(tau).")
+        rows = np.sort(np.random.default_rng(0).permutation(tau.n)[:SAMPLE])
+        trunk, device = self.network_.trunk, (self.training or Training()).to_device()
+        self.encoders_ = ByStep(
+            [
+                NearestCentre.fitted(trunk, device, tau.at(h, rows), k, self.standardise)
+                for h, k in enumerate(self.n_states, start=1)
+            ]
+        )
+        return self
 
-def _chosen(tau: TrajectoryDataset, h: int, rows: Ints) -> NDArray[Any]:
-    """The observations of these trajectories, in order, at h, without the others in memory."""
-    return tau.at(h, rows)
+    def features(self, x: NDArray[Any]) -> Floats:
+        """The trunk's features (n, dim) of observations (n, *obs), the same for every step."""
+        self._check_fitted()
+        first = self.encoders_[1]
+        assert isinstance(first, NearestCentre)
+        return first.features(self._as_fitted(as_observations(x, "x")))
 
 
 @torch.no_grad()

@@ -1,9 +1,10 @@
-"""One run: some agents in the toy world, CRAFT, and its accuracy."""
+"""One run: some agents in the toy world, CRAFT, and its accuracy; and the tables of all runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ from scipy.special import expit
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
-from craftrl.estimators.craft import Auto
 from craftrl.evaluation import population_summary
 from craftrl.paper import population_assumptions
-from craftrl.paper.sweep import seed_of
-from studies.agents.spec import Run
+from craftrl.paper.sweep import Row, seed_of
+from craftrl.paper.table1 import toy_chance
+from studies.agents.spec import KINDS, Run
+from studies.tables import draw_curves, mean, mean_text, percent, pivot
 from studies.worlds.turn_taking import turn_taking_policies
 
-__all__ = ["agents_of", "run_one"]
+FACTORS: dict[Any, str] = {1.0: "alpha", 0.5: "alpha/2", "auto": "chosen"}
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -29,24 +31,20 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     world = BitsExBMDP(run.horizon, run.n_features, run.seed)
     agents = agents_of(run.kind, world, run.n_agents)
-    alpha, eta, nu = _bounds(run, world)
+    bounds: dict[str, Any] = {}
+    if run.factor != "auto":
+        n_agents = max(run.n_agents, 3) if run.kind == "turns" else run.n_agents
+        known = population_assumptions(world, agents_of(run.kind, world, n_agents))
+        bounds = {"alpha": run.factor * known.alpha.value, "eta": known.eta.value, "nu": known.nu.value}
     seed = seed_of("agents", run.kind, run.n_agents, run.total, run.horizon, run.n_features, run.seed)
     tau = collect(world, agents, run.total // run.n_agents, seed=seed).tau
-    model = CRAFT(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling, relabel=False).fit(tau)
+    model = CRAFT(CoordinateOracle(), **bounds, coupling=run.coupling, relabel=False).fit(tau)
     return {
         **population_summary(lambda h: [model.encoders_[h]], world),
         "right_counts": float(np.mean([step.n_states == 2 for step in model.trace_.steps])),
         "assigned": model.trace_.steps[-1].assigned,
         **vars(model.bounds_),
     }
-
-
-def _bounds(run: Run, world: BitsExBMDP) -> tuple[float | Auto, float | Auto, float | Auto]:
-    if run.factor == "auto":
-        return "auto", "auto", "auto"
-    n_agents = max(run.n_agents, 3) if run.kind == "turns" else run.n_agents
-    known = population_assumptions(world, agents_of(run.kind, world, n_agents))
-    return run.factor * known.alpha.value, known.eta.value, known.nu.value
 
 
 def agents_of(kind: str, world: BitsExBMDP, n_agents: int) -> Sequence[MarkovPolicy]:
@@ -61,3 +59,32 @@ def agents_of(kind: str, world: BitsExBMDP, n_agents: int) -> Sequence[MarkovPol
     if kind == "middle":
         stays.insert(0, stays.pop(n_agents // 2))
     return [world.persistence_policy(stay) for stay in stays]
+
+
+def report(rows: list[Row]) -> str:
+    """One table for each kind of agents."""
+    rows = sorted(rows, key=lambda r: (list(FACTORS).index(r["factor"]), r["total"], r["n_agents"]))
+    blocks = []
+    for kind, title in KINDS.items():
+        table = pivot(
+            [row for row in rows if row["kind"] == kind],
+            "in all, coupling, bounds",
+            lambda r: f"{r['total']:,}, {r['coupling']}, {FACTORS[r['factor']]}",
+            lambda r: f"{r['n_agents']} agents",
+            lambda of: f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}",
+        )
+        blocks.append(f"**{title[0].upper()}{title[1:]}.** Accuracy / worst state of a run, %.\n\n{table}")
+    return "\n\n".join([*blocks, f"A random feature scores {percent(toy_chance(rows))}%."])
+
+
+def draw(rows: list[Row], out: Path) -> None:
+    chance = dict.fromkeys(KINDS.values(), toy_chance(rows))
+    draw_curves(
+        [row for row in rows if row["factor"] == 1 and row["coupling"] == "chain"],
+        out / "agents.png",
+        lambda r: KINDS[r["kind"]],
+        lambda r: f"{r['total']:,} trajectories in all, chain",
+        "n_agents",
+        "number of agents",
+        chance,
+    )

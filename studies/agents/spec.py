@@ -1,4 +1,7 @@
-"""Which runs show what more agents are worth at the same total number of trajectories."""
+"""Which runs show what more agents are worth at the same total number of trajectories.
+
+Paper: Section 2.3 ("straightforwardly generalized to support more agents")
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from studies.study import Later, Study
-
-__all__ = [
-    "AGENTS",
-    "AUTO_AGENTS",
-    "COUPLINGS",
-    "FEATURES",
-    "FINE_TOTALS",
-    "FULL_SEEDS",
-    "FULL_TOTALS",
-    "HORIZON",
-    "KINDS",
-    "SEEDS",
-    "STUDY",
-    "TOTALS",
-    "Run",
-    "sweep",
-]
+from studies.study import Study
 
 KINDS = {
     "turns": "agents that take turns",
@@ -32,11 +18,7 @@ KINDS = {
 }
 COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
 AGENTS = (2, 3, 4, 6)
-TOTALS, FULL_TOTALS = (1200, 4800), (600, 1200, 2400, 4800)
-FINE_TOTALS = (1200, 4800)  # where alpha/2 is tried as well, and "auto" for AUTO_AGENTS
-AUTO_AGENTS = 3
-HORIZON, FEATURES = 12, 16
-SEEDS, FULL_SEEDS = 3, 20
+TOTALS, FULL_TOTALS = (1200, 4800), (600, 1200, 2400, 4800)  # with TOTALS, alpha/2 and chosen bounds are tried as well
 
 
 @dataclass(frozen=True)
@@ -52,45 +34,30 @@ class Run:
     coupling: Literal["independent", "chain"]
     factor: float | Literal["auto"]
     seed: int
-    horizon: int
-    n_features: int
+    horizon: int = 12
+    n_features: int = 16
 
 
-def sweep(
-    totals: Iterable[int],
-    n_seeds: int,
-    agents: Iterable[int] = AGENTS,
-    horizon: int = HORIZON,
-    features: int = FEATURES,
-) -> list[Run]:
-    """All kinds and numbers of agents with all totals, at some of them with other bounds as well."""
+def sweep(totals: Iterable[int], n_seeds: int) -> list[Run]:
+    """All kinds and numbers of agents with all totals; chosen bounds with three agents alone."""
     return [
-        Run(kind, n_agents, total, coupling, factor, seed, horizon, features)
+        Run(kind, n_agents, total, coupling, factor, seed)
         for seed in range(n_seeds)
         for kind in KINDS
-        for n_agents in agents
+        for n_agents in AGENTS
         for total in totals
         for coupling in COUPLINGS
-        for factor in _factors(n_agents, total)
+        for factor in ((1.0,) if total not in TOTALS else (1.0, 0.5, "auto") if n_agents == 3 else (1.0, 0.5))
     ]
-
-
-def _factors(n_agents: int, total: int) -> tuple[float | Literal["auto"], ...]:
-    if total not in FINE_TOTALS:
-        return (1.0,)
-    return (1.0, 0.5, "auto") if n_agents == AUTO_AGENTS else (1.0, 0.5)
 
 
 STUDY = Study(
     name="agents",
     summary="two to six agents at a fixed total number of trajectories",
-    seeds=SEEDS,
+    module="studies.agents.run",
     runs=lambda args: sweep(FULL_TOTALS if args.full else TOTALS, args.seeds),
-    run_one=Later("studies.agents.run", "run_one"),
-    report=Later("studies.agents.report", "report"),
-    draw=Later("studies.agents.picture", "draw"),
-    writes=("table.json", "agents.png"),
-    full_seeds=FULL_SEEDS,
+    seeds=3,
+    full_seeds=20,
     full_adds=" and all totals",
     examples=("--workers 2", "--full --workers 2 --out results/agents-full"),
 )

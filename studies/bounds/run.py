@@ -1,4 +1,4 @@
-"""One run: every choice of bounds on one dataset."""
+"""One run: every choice of bounds on one dataset; and the tables of all runs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 
 from craftrl import CRAFT, CoordinateOracle
-from craftrl.core.craft import Bounds, Result, craft
-from craftrl.data import TrajectoryDataset
+from craftrl.core.craft import Bounds, craft
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import population_summary
-from craftrl.oracles.base import Coupling
 from craftrl.paper import population_assumptions
-from craftrl.paper.sweep import seed_of
-from studies.bounds.spec import AGENTS, COUPLINGS, GRID, Run, grid_name
-
-__all__ = ["Trial", "run_one"]
+from craftrl.paper.sweep import Row, seed_of
+from craftrl.paper.table1 import toy_chance
+from studies.bounds.spec import AGENTS, COUPLINGS, GRID, Run
+from studies.tables import grouped, markdown, mean, mean_text, percent, pivot, unfolded
 
 MEASURES = ("accuracy", "state_mean", "state_worst")
 
@@ -24,56 +22,79 @@ MEASURES = ("accuracy", "state_mean", "state_worst")
 def run_one(run: Run) -> dict[str, Any]:
     """Accuracy, overall and of single states, and the `chosen` bounds, by coupling and choice of bounds.
 
-    `accuracy` is averaged over h = 1..H; `state_mean` and `state_worst` are of single states at h = 2..H.
-
     An eta or nu that doubling would push beyond what it can be (1/2 and 1) is cut off there.
     """
     world = BitsExBMDP(run.horizon, run.n_features, run.seed)
     agents = [world.persistence_policy(stay) for stay in AGENTS[run.agents]]
     known = population_assumptions(world, agents)
     true = Bounds(known.alpha.value, known.eta.value, known.nu.value)
-    tau = collect(world, agents, run.size, seed=np.random.default_rng(_seed(run))).tau
-    scores: dict[str, dict[str, dict[str, float]]] = {measure: {} for measure in MEASURES}
-    chosen: dict[str, dict[str, Any]] = {}
-    for coupling in COUPLINGS:
-        trial = Trial(world, tau, coupling)
-        grid = {grid_name(factors): _scaled(true, factors) for factors in GRID}
-        auto = CRAFT(CoordinateOracle(), coupling=coupling, relabel=False).fit(tau)
-        found = {"auto": auto.bounds_}
-        scored = {name: trial.scores(bounds) for name, bounds in (grid | found).items()}
-        for measure in MEASURES:
-            scores[measure][coupling] = {name: score[measure] for name, score in scored.items()}
-        chosen[coupling] = {name: vars(bounds) for name, bounds in {"true": true, **found}.items()}
-    return {**scores, "chosen": chosen}
-
-
-class Trial:
-    """CRAFT with many bounds on one dataset, which is packed once; bounds that mean the same are run once."""
-
-    def __init__(self, world: BitsExBMDP, tau: TrajectoryDataset, coupling: Coupling) -> None:
-        self.world = world
-        self.coupling = coupling
-        self.oracle = CoordinateOracle().prepare(tau)
-        self.found: dict[Bounds, Result] = {}
-
-    def result(self, bounds: Bounds) -> Result:
-        same = Bounds(min(bounds.alpha, 1.0), bounds.eta, bounds.nu)  # Line 1
-        if same not in self.found:
-            self.found[same] = craft(self.oracle, same, coupling=self.coupling)
-        return self.found[same]
-
-    def scores(self, bounds: Bounds) -> dict[str, float]:
-        """Each of `MEASURES`."""
-        encoders = self.result(bounds).encoders
-        return population_summary(lambda h: [encoders[h - 1]], self.world)
-
-
-def _seed(run: Run) -> Any:
-    """Of the data: with the paper's agents that of Table 1."""
+    # The paper's agents make the data of Table 1.
     study = "table1" if run.agents == "paper" else f"bounds, {run.agents}"
-    return seed_of(study, run.horizon, run.n_features, run.size, run.seed)
+    seed = seed_of(study, run.horizon, run.n_features, run.size, run.seed)
+    tau = collect(world, agents, run.size, seed=np.random.default_rng(seed)).tau
+    oracle = CoordinateOracle().prepare(tau)
+    grid = {
+        grid_name(factors): Bounds(
+            min(true.alpha * factors[0], 1.0),  # Line 1 cuts alpha off at 1
+            min(true.eta * factors[1], 0.5),
+            min(true.nu * factors[2], 1.0),
+        )
+        for factors in GRID
+    }
+    scores: dict[str, dict[str, Any]] = {measure: {} for measure in (*MEASURES, "chosen")}
+    for coupling in COUPLINGS:
+        auto = CRAFT(CoordinateOracle(), coupling=coupling, relabel=False).fit(tau).bounds_
+        tried = {**grid, "auto": auto}
+        of: dict[Bounds, dict[str, float]] = {}
+        for bounds in dict.fromkeys(tried.values()):
+            encoders = craft(oracle, bounds, coupling=coupling).encoders
+            of[bounds] = population_summary(lambda h, of=encoders: [of[h - 1]], world)  # type: ignore[misc]
+        for measure in MEASURES:
+            scores[measure][coupling] = {name: of[bounds][measure] for name, bounds in tried.items()}
+        scores["chosen"][coupling] = {"true": vars(true), "auto": vars(auto)}
+    return scores
 
 
-def _scaled(true: Bounds, factors: tuple[float, float, float]) -> Bounds:
-    alpha, eta, nu = (bound * factor for bound, factor in zip((true.alpha, true.eta, true.nu), factors))
-    return Bounds(alpha, min(eta, 0.5), min(nu, 1.0))
+def grid_name(factors: tuple[float, float, float]) -> str:
+    """A cell of the grid in words; the true bounds are "true"."""
+    off = [f"{name} x {factor:g}" for name, factor in zip(("alpha", "eta", "nu"), factors) if factor != 1]
+    return " ".join(off) or "true"
+
+
+def report(rows: list[Row]) -> str:
+    """True and chosen bounds beside the worst, median and best of the grid; then the whole grid of one setting."""
+    cells = unfolded(unfolded(rows, "coupling", *MEASURES), "choice", *MEASURES)
+    lines = []
+    for (agents, size, coupling), mine in grouped(cells, "agents", "size", "coupling").items():
+        of = {choice: group for (choice,), group in grouped(mine, "choice").items()}
+        wrong = sorted(mean(group, "accuracy") for choice, group in of.items() if " x " in choice)
+        less = [a["accuracy"] - t["accuracy"] for a, t in zip(of["auto"], of["true"])]
+        lines.append(
+            [
+                f"{agents}, {size:,}, {coupling}",
+                *(mean_text([row["accuracy"] for row in of[choice]]) for choice in ("true", "auto")),
+                mean_text(less, -1.0),
+                ", ".join(percent(wrong[i]) for i in (0, len(wrong) // 2, -1)),
+                " / ".join(percent(mean(of[choice], "state_worst")) for choice in ("true", "auto")),
+            ]
+        )
+    head = ["agents, n, coupling", "true bounds", "chosen", "chosen less true", "off by 2: worst, median, best"]
+    summary = markdown([*head, "worst state: true / chosen"], lines)
+    chance = ", ".join(f"{percent(toy_chance(mine))} ({agents})" for (agents,), mine in grouped(rows, "agents").items())
+    names = {grid_name(factors): factors for factors in GRID}
+    grids = [
+        f"**Bounds off by a factor; paper's agents, independent, {size:,} per agent.**\n\n"
+        + pivot(
+            [
+                r
+                for r in cells
+                if (r["agents"], r["coupling"], r["size"]) == ("paper", "independent", size) and r["choice"] in names
+            ],
+            "alpha, eta",
+            lambda r: "x {:g}, x {:g}".format(*names[r["choice"]]),
+            lambda r: "nu x {2:g}".format(*names[r["choice"]]),
+            lambda of: mean_text([row["accuracy"] for row in of]),
+        )
+        for size in dict.fromkeys(row["size"] for row in rows)
+    ]
+    return "\n\n".join(["Accuracy, %.", summary, f"A random feature scores {chance}%.", *grids])

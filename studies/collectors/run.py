@@ -1,21 +1,34 @@
-"""One run: collect, fit with bounds chosen from the data, compare with the truth."""
+"""One run: an agent that is no Markov policy, or its Markov twin, beside a random one; and the table of all runs.
+
+In the toy world an action is the next state.
+
+Paper: Section 2.4 (data collection: neither Markovian nor i.i.d. policies are asked for)
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
-from craftrl import CRAFT, CoordinateOracle
-from craftrl.envs import BitsExBMDP, collect
-from craftrl.errors import AssumptionWarning
-from craftrl.evaluation import population_accuracy, population_state_accuracies, state_summary
-from craftrl.paper import empirical_assumptions
-from craftrl.paper.sweep import seed_of
-from studies.collectors.agents import COLLECTORS, markov_twin
-from studies.collectors.spec import Run
-from studies.loud.run import told
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["run_one"]
+from craftrl import CRAFT, CoordinateOracle
+from craftrl.envs import BitsExBMDP, MarkovPolicy, Policy, collect
+from craftrl.envs.collection import sample_latent_paths
+from craftrl.errors import AssumptionWarning
+from craftrl.evaluation import count_visits, population_accuracy, population_state_accuracies, state_summary
+from craftrl.paper import empirical_assumptions
+from craftrl.paper.sweep import Row, seed_of
+from studies.collectors.spec import Run
+from studies.tables import mean, mean_text, percent, pivot
+from studies.worlds.policies import AdaptivePolicy, HistoryPolicy, SwitchingPolicy
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+EPISODES = 40_000  # from which a twin's tables are counted
+BATCH = 50  # episodes between two changes of the adaptive collector
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -24,7 +37,8 @@ def run_one(run: Run) -> dict[str, Any]:
     agent = COLLECTORS[run.kind](world, run.seed)
     if run.twin:
         agent = markov_twin(world, agent, run.size, run.seed)
-    data = collect(world, [world.persistence_policy(0.5), agent], run.size, _seed(run))
+    seed = seed_of("collectors", run.kind, run.size, run.horizon, run.n_features, run.seed, int(run.twin))
+    data = collect(world, [world.persistence_policy(0.5), agent], run.size, seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
         model = CRAFT(CoordinateOracle(n_threads=1), coupling=run.coupling).fit(data.tau)
@@ -35,9 +49,104 @@ def run_one(run: Run) -> dict[str, Any]:
         "alpha": known.alpha.value,
         "eta": known.eta.value,
         "warned": bool(caught),
-        "told": told(model),
+        "told": [finding.kind for finding in model.trace_.findings if finding.severity == "warning"],
     }
 
 
-def _seed(run: Run) -> Any:
-    return seed_of("collectors", run.kind, run.size, run.horizon, run.n_features, run.seed, int(run.twin))
+def markov(world: BitsExBMDP, seed: int) -> Policy:
+    """The paper's: repeats the state with probability 3/4."""
+    return world.persistence_policy(0.75)
+
+
+def memory(world: BitsExBMDP, seed: int) -> Policy:
+    """Remembers whether s_3 repeated s_2: if so it repeats every state with probability 0.9, else with 0.3.
+
+    That is about 3/4 in the mean over episodes.
+    """
+
+    def chances(history: Ints) -> Floats:
+        if history.shape[1] < 3:
+            return _repeat(history, np.full(len(history), 0.75))
+        return _repeat(history, np.where(history[:, 1] == history[:, 2], 0.9, 0.3))
+
+    return HistoryPolicy(chances)
+
+
+def switching(world: BitsExBMDP, seed: int) -> Policy:
+    """Draws for each episode whether it repeats states with probability 0.9 or 0.6."""
+    schedule = np.random.default_rng(seed).integers(2, size=EPISODES)
+    return SwitchingPolicy([world.persistence_policy(0.9), world.persistence_policy(0.6)], schedule.tolist())
+
+
+def adaptive(world: BitsExBMDP, seed: int) -> Policy:
+    """Evens out its visits: after every batch it looks which state of each step was rarer so far, and stays there.
+
+    It repeats the rarer state with probability 0.9, the other one with 0.6.
+    """
+
+    def choose(past: Ints) -> Policy:
+        ones = past.mean(axis=0) if len(past) else np.full(world.H, 0.5)
+        rarer = [int(share < 0.5) for share in ones]
+        return MarkovPolicy([_table(world, h, rarer[h - 1]) for h in range(1, world.H)])
+
+    return AdaptivePolicy(choose, BATCH)
+
+
+def two_back(world: BitsExBMDP, seed: int) -> Policy:
+    """Repeats not the state but the one before it, with probability 3/4: no pair of neighbouring states shows it.
+
+    All that pairs show is that it began in state 0, and that fades.
+    """
+
+    def chances(history: Ints) -> Floats:
+        return _repeat(history[:, -2:-1] if history.shape[1] > 1 else history, np.full(len(history), 0.75))
+
+    return HistoryPolicy(chances)
+
+
+COLLECTORS: dict[str, Callable[[BitsExBMDP, int], Policy]] = {
+    "markov": markov,
+    "memory": memory,
+    "switching": switching,
+    "adaptive": adaptive,
+    "two back": two_back,
+}
+
+
+def markov_twin(world: BitsExBMDP, policy: Policy, size: int, seed: int) -> MarkovPolicy:
+    """The Markov policy that moves from each state to each next one as often as the collector does in `size` episodes.
+
+    So it has the same law of every pair of neighbouring observations, and no memory. Its chances are counted over many
+    collections of that size, for a collector that adapts is another one in its last episode than in its first.
+    """
+    rng = np.random.default_rng(seed)
+    states = np.concatenate([sample_latent_paths(world, policy, size, rng)[0] for _ in range(EPISODES // size)])
+    visits = [count_visits(states[:, h - 1], states[:, h]) for h in range(1, world.H)]
+    return MarkovPolicy([table / table.sum(axis=1, keepdims=True) for table in visits])
+
+
+def _repeat(history: Ints, chance: Floats) -> Floats:
+    """The action that repeats the last state of `history` with this chance, the other one with what is left."""
+    last = history[:, -1]
+    return np.stack([np.where(last == a, chance, 1 - chance) for a in (0, 1)], axis=1)
+
+
+def _table(world: BitsExBMDP, h: int, rarer: int) -> Floats:
+    stay = np.where(np.arange(2) == rarer, 0.9, 0.6)
+    return np.array([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]])[: world.n_states(h)]
+
+
+def report(rows: list[Row]) -> str:
+    """Every collector beside its Markov twin."""
+    rows = sorted(rows, key=lambda r: r["size"])
+    table = pivot(
+        rows,
+        "collector, n per agent",
+        lambda r: f"{r['kind']}, {r['size']:,}",
+        lambda r: f"{r['coupling']}{', Markov twin' if r['twin'] else ''}",
+        lambda of: (
+            f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}; "
+            f"{mean(of, 'warned'):.0%} warned"
+        ),
+    )
+    return f"Accuracy / worst state, %; share of the fits that warned.\n\n{table}"

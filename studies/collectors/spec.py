@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from studies.study import Later, Study
+from studies.study import Study
 
-__all__ = ["COUPLINGS", "FULL_SEEDS", "KINDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
-
-KINDS = {
-    "markov": "repeats the state with probability 3/4",
-    "memory": "0.9 if s_3 repeated s_2, else 0.3",
-    "switching": "0.9 or 0.6, drawn for each episode",
-    "adaptive": "0.9 in the state that was rarer so far, else 0.6",
-    "two back": "repeats the state before the last",
-}
+KINDS = ("markov", "memory", "switching", "adaptive", "two back")
 COUPLINGS: tuple[Literal["independent", "markov"], ...] = ("independent", "markov")
 SIZES = (200, 1000)
-HORIZON, FEATURES = 15, 64
-SEEDS, FULL_SEEDS = 2, 10
 
 
 @dataclass(frozen=True)
 class Run:
-    """One fit: which collector, itself or its Markov twin, how many trajectories per agent."""
+    """One fit: which collector, itself or the Markov policy that makes the same moves, how many trajectories."""
 
     kind: str
     twin: bool
     size: int
     coupling: Literal["independent", "markov"]
     seed: int
-    horizon: int
-    n_features: int
+    horizon: int = 15
+    n_features: int = 64
 
 
-def sweep(n_seeds: int, sizes: Iterable[int] = SIZES, horizon: int = HORIZON, features: int = FEATURES) -> list[Run]:
+def sweep(n_seeds: int) -> list[Run]:
     """Every collector beside its twin; the Markov one is its own."""
     return [
-        Run(kind, twin, size, coupling, seed, horizon, features)
+        Run(kind, twin, size, coupling, seed)
         for seed in range(n_seeds)
-        for size in sizes
+        for size in SIZES
         for kind in KINDS
         for twin in ((False,) if kind == "markov" else (False, True))
         for coupling in COUPLINGS
@@ -51,11 +40,9 @@ def sweep(n_seeds: int, sizes: Iterable[int] = SIZES, horizon: int = HORIZON, fe
 STUDY = Study(
     name="collectors",
     summary="agents with memory, that switch habits, that adapt",
-    seeds=SEEDS,
+    module="studies.collectors.run",
     runs=lambda args: sweep(args.seeds),
-    run_one=Later("studies.collectors.run", "run_one"),
-    report=Later("studies.collectors.report", "report"),
-    writes=("table.json",),
-    full_seeds=FULL_SEEDS,
+    seeds=2,
+    full_seeds=10,
     examples=("--workers 2", "--full --workers 2 --out results/collectors-full"),
 )

@@ -1,15 +1,14 @@
 """What chains of codes earn with infinite data, computed from the world and not from samples.
 
-Codes are functions of the state s and of the frozen fair bit e^1 of the toy world, which no action moves. From the
-agents' visits to pairs of states follows the exact expected loss of every chain of codes. Two questions are
-settled here: whether a mimic ties with the true chain (aliasing), and whether charging a pair only for what its
-second code adds is a mistake (forgetting).
+Codes are functions of the state s and of the frozen fair bit e of the toy world, which no action moves. From the
+agents' visits to pairs of states follows the exact expected loss of every chain of codes. Two questions are settled:
+whether a mimic ties with the true chain (aliasing), and whether charging a pair only for what its second code adds is a
+mistake (forgetting).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,57 +17,18 @@ from scipy.special import xlogy
 from craftrl.envs import BitsExBMDP, MarkovPolicy
 from craftrl.paper.assumptions import population_visits
 
-__all__ = [
-    "aliased_chain",
-    "balanced_agents",
-    "both",
-    "conditional_losses",
-    "forgetful_chain",
-    "limits",
-    "mimic",
-    "noise",
-    "pair_losses",
-    "state",
-    "sticky_agents",
-    "true_chain",
-]
+__all__ = ["balanced_agents", "losses", "sticky_agents"]
 
-Code = Callable[[int, int], int]  # from (s_h, e^1) to a value
-Chain = Sequence[Code]
-Agents = tuple[MarkovPolicy, MarkovPolicy]
+Code = Callable[[int, int], int]  # from (s_h, e) to a value
+CODES: dict[str, Code] = {
+    "state": lambda s, e: s,
+    "mimic": lambda s, e: s ^ e,
+    "both": lambda s, e: 2 * s + e,
+    "noise": lambda s, e: e,
+}
 
 
-def state(s: int, e: int) -> int:
-    return s
-
-
-def mimic(s: int, e: int) -> int:
-    return s ^ e
-
-
-def both(s: int, e: int) -> int:
-    return 2 * s + e
-
-
-def noise(s: int, e: int) -> int:
-    return e
-
-
-def true_chain(H: int) -> Chain:
-    return [state] * H
-
-
-def aliased_chain(H: int) -> Chain:
-    """The start, then a code that carries e^1, then the mimic for good."""
-    return [state, both, *[mimic] * (H - 2)]
-
-
-def forgetful_chain(H: int) -> Chain:
-    """The state at even steps, noise at odd ones."""
-    return [state, *(state if h % 2 == 0 else noise for h in range(2, H + 1))]
-
-
-def balanced_agents(world: BitsExBMDP) -> Agents:
+def balanced_agents(world: BitsExBMDP) -> tuple[MarkovPolicy, MarkovPolicy]:
     """Agents that visit both states equally often from h = 3 on, whoever they are, and differ by ln 2 or more.
 
     The first acts uniformly; the second starts out for state 0, makes up for it, and then persists. With the
@@ -80,7 +40,7 @@ def balanced_agents(world: BitsExBMDP) -> Agents:
     return world.persistence_policy(0.5), MarkovPolicy(tables[: world.H - 1])
 
 
-def sticky_agents(world: BitsExBMDP) -> Agents:
+def sticky_agents(world: BitsExBMDP) -> tuple[MarkovPolicy, MarkovPolicy]:
     """Agents that part at the first step and hardly move afterwards: the state itself keeps telling them apart."""
 
     def agent(first: float, stay: float) -> MarkovPolicy:
@@ -90,42 +50,24 @@ def sticky_agents(world: BitsExBMDP) -> Agents:
     return agent(0.9, 0.9), agent(0.1, 0.95)
 
 
-def pair_losses(world: BitsExBMDP, agents: Agents, chain: Chain) -> NDArray[np.float64]:
-    """H(agent | phi_h, phi_{h+1}) in nats for h = 1..H-1: what the pairwise loss tends to, but for the grid."""
-    return np.array([_uncertainty(shares) for shares in _cells(world, agents, chain)])
+def losses(
+    world: BitsExBMDP, agents: Sequence[MarkovPolicy], codes: Sequence[str], conditional: bool = False
+) -> NDArray[np.float64]:
+    """H(agent | phi_h, phi_{h+1}) in nats for h = 1..H-1: what the pairwise loss tends to, but for the grid.
 
-
-def conditional_losses(world: BitsExBMDP, agents: Agents, chain: Chain) -> NDArray[np.float64]:
-    """The same less H(agent | phi_h): minus the information about the agent that phi_{h+1} adds."""
-    alone = [_uncertainty(shares.sum(axis=2)) for shares in _cells(world, agents, chain)]
-    return pair_losses(world, agents, chain) - np.array(alone)
-
-
-def limits(H: int = 10) -> dict[str, Any]:
-    """Both questions as numbers: the total loss of the true chain and of its rival, each as nats per trajectory."""
-    world = BitsExBMDP(H, 2)
-    rows = {}
-    for title, agents, losses, rival in (
-        ("aliasing, balanced agents", balanced_agents(world), pair_losses, aliased_chain),
-        ("aliasing, the paper's agents", world.paper_policies(), pair_losses, aliased_chain),
-        ("forgetting, conditional loss", sticky_agents(world), conditional_losses, forgetful_chain),
-        ("forgetting, pairwise loss", sticky_agents(world), pair_losses, forgetful_chain),
-    ):
-        true, other = (float(losses(world, agents, chain(H)).sum()) for chain in (true_chain, rival))
-        rows[title] = {"true": true, "rival": other, "rival_minus_true": other - true}
-    return rows
-
-
-def _cells(world: BitsExBMDP, agents: Agents, chain: Chain) -> list[NDArray[np.float64]]:
-    """For each h the shares of (agent, phi_h, phi_{h+1}) among all trajectories: (K, 4, 4)."""
-    cells = []
+    `codes` are names in CODES, one for each step.
+    `conditional`: the same less H(agent | phi_h), minus the information about the agent that phi_{h+1} adds.
+    """
+    chain = [CODES[code] for code in codes]
+    found = []
     for h, visits in enumerate(population_visits(world, agents).pairs, start=1):
         shares = np.zeros((len(agents), 4, 4))
         for k, s, s_next in np.ndindex(*visits.shape):
             for e in (0, 1):
                 shares[k, chain[h - 1](s, e), chain[h](s_next, e)] += visits[k, s, s_next] / 2
-        cells.append(shares)
-    return cells
+        alone = _uncertainty(shares.sum(axis=2)) if conditional else 0.0
+        found.append(_uncertainty(shares) - alone)
+    return np.array(found)
 
 
 def _uncertainty(shares: NDArray[np.float64]) -> float:

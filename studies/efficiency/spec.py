@@ -6,56 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from studies.study import Later, Study
-
-__all__ = [
-    "EXCESS",
-    "FRESH",
-    "FULL_SEEDS",
-    "FULL_SIZES",
-    "LEARNERS",
-    "NAMES",
-    "OTHERS",
-    "SEEDS",
-    "SHAPES",
-    "SIZES",
-    "STUDY",
-    "WORLDS",
-    "Run",
-    "sweep",
-]
+from studies.study import Study
 
 # What CRAFT is given in each, beside the true alpha, eta and nu.
 LEARNERS: Mapping[str, dict[str, Any]] = {
-    "independent": {"coupling": "independent", "relabel": False},
-    "independent, relabelled": {"coupling": "independent", "relabel": True},
-    "chain": {"coupling": "chain", "relabel": False},
-    "chain, relabelled": {"coupling": "chain", "relabel": True},
-    "markov": {"coupling": "markov", "relabel": False},
-    "markov, relabelled": {"coupling": "markov", "relabel": True},
-}
-# What is only a yardstick or was tried and left: encoders read off the losses, with no clustering after them.
-NAMES = {
-    "independent": "CRAFT as in the paper",
-    "independent, relabelled": "the same, relabelled",
-    "chain": "chain",
-    "chain, relabelled": "chain, relabelled",
-    "markov": "Markov chain",
-    "markov, relabelled": "Markov chain, relabelled",
-    "genie": "genie: knows the neighbours' states",
-    "hub": "hub: looks at no agent",
-    "chain, raw": "chain, before clustering",
-    "markov, raw": "Markov chain, before clustering",
-    "conditional, raw": "conditional chain, before clustering",
+    f"{coupling}{', relabelled' if relabel else ''}": {"coupling": coupling, "relabel": relabel}
+    for coupling in ("independent", "chain", "markov")
+    for relabel in (False, True)
 }
 WORLDS = {
     "paper": "the paper's world",
     "control": "control: noise bits not XORed with the state",
     "sticky": "control, agents that part at the first step and then hardly move",
 }
-# The same worlds once more, with seeds that nothing was chosen on.
-FRESH = {f"{name}, fresh seeds": name for name in WORLDS}
-# So that nothing rests on bits, two agents and assumptions that hold.
+FRESH = {f"{name}, fresh seeds": name for name in WORLDS}  # seeds that no method was chosen on
 OTHERS = {
     "lock": "combination lock: three states a step",
     "three agents": "control, three agents that take turns in being different",
@@ -101,10 +65,10 @@ class Run:
     n_features: int
 
 
-def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, shapes: Mapping[str, tuple[int, int]]) -> list[Run]:
+def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int) -> list[Run]:
     """Every world at every size, seed by seed; fresh seeds begin where those that anything was chosen on end."""
     return [
-        Run(world, size, seed + (FULL_SEEDS if world in FRESH else 0), *shapes[world])
+        Run(world, size, seed + (FULL_SEEDS if world in FRESH else 0), *SHAPES[world])
         for seed in range(n_seeds)
         for world in sizes
         for size in sizes[world]
@@ -114,12 +78,9 @@ def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, shapes: Mapping[str,
 STUDY = Study(
     name="efficiency",
     summary="accuracy against data: the paper's ERM, the chain, their limits",
+    module="studies.efficiency.run",
+    runs=lambda args: sweep(FULL_SIZES if args.full else SIZES, args.seeds),
     seeds=SEEDS,
-    runs=lambda args: sweep(FULL_SIZES if args.full else SIZES, args.seeds, SHAPES),
-    run_one=Later("studies.efficiency.run", "run_one"),
-    report=Later("studies.efficiency.report", "report"),
-    draw=Later("studies.efficiency.picture", "draw"),
-    writes=("curves.json", "efficiency.png", "excess.png"),
     full_seeds=FULL_SEEDS,
     full_adds=" and all sizes",
     examples=("--workers 2", "--full --workers 2 --out results/efficiency-full"),

@@ -1,41 +1,173 @@
-"""One run: sample, corrupt, fit, and count the wrong labels at each step."""
+"""One run: sample, corrupt, fit, and count the wrong labels at each step; and the table and picture of all runs.
+
+Paper: Section 3.1.1
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from craftrl import CRAFT, CoordinateOracle
-from craftrl.envs import BitsExBMDP, Collection, MarkovPolicy, collect
-from craftrl.evaluation import accuracy_by_step
-from craftrl.paper import RecursiveDRAFT, population_assumptions
-from craftrl.paper.sweep import seed_of
-from studies.error_growth.spec import FIRST_SHARE, GROWTH, SCENARIOS, Run
-from studies.error_growth.world import CreepingExBMDP, collect_corrupted
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["run_one"]
+from craftrl import CRAFT, CoordinateOracle
+from craftrl.data import TrajectoryDataset
+from craftrl.envs import BitsExBMDP, ExBMDP, GroundTruth, MarkovPolicy, collect
+from craftrl.envs.collection import Collection, sample_latent_paths
+from craftrl.evaluation import accuracy_by_step
+from craftrl.figures import BLUE, GREY, INK, RED, picture
+from craftrl.paper import RecursiveDRAFT, population_assumptions
+from craftrl.paper.sweep import Row, seed_of
+from studies.error_growth.spec import LEARNERS, SCENARIOS, Run
+from studies.tables import pivot
+
+FIRST_SHARE, GROWTH = 0.002, 1.4  # of the trajectories, the slow feature is wrong on FIRST_SHARE * GROWTH^(h-2)
+BAD_SHARE = {"toy": 0.0, "creeping": 0.0, "corrupted": 0.005}  # of the trajectories, spoilt by an adversary at h = 2
+FLOOR = 1e-4  # what the logarithmic axis still shows
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """Shares of trajectories at h = 1..H: labelled wrongly or not at all, and not at all."""
-    world, policies, collection = _sample(run)
+    """Shares of trajectories at h = 1..H: labelled wrongly or not at all, and not at all.
+
+    The world depends on scenario and seed, the data on all but the learner.
+    """
+    world, policies, data = sample(run)
     model: CRAFT | RecursiveDRAFT
     if run.learner == "craft":
         known = population_assumptions(world, policies)
         alpha, eta, nu = known.alpha.value, known.eta.value, known.nu.value
-        model = CRAFT.paper(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu).fit(collection.tau)
+        model = CRAFT.paper(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu).fit(data.tau)
     else:
-        model = RecursiveDRAFT(CoordinateOracle()).fit(collection.tau)
-    wrong = 1 - accuracy_by_step(model.labels_, collection.truth.states)
+        model = RecursiveDRAFT(CoordinateOracle()).fit(data.tau)
+    wrong = 1 - accuracy_by_step(model.labels_, data.truth.states)
     return {"wrong": wrong.tolist(), "unassigned": (model.labels_ < 0).mean(axis=0).tolist()}
 
 
-def _sample(run: Run) -> tuple[BitsExBMDP, tuple[MarkovPolicy, MarkovPolicy], Collection]:
-    """World, agents and data; the world depends on scenario and seed, the data on all but the learner."""
-    scenario = SCENARIOS[run.scenario]
+def sample(run: Run) -> tuple[BitsExBMDP, tuple[MarkovPolicy, MarkovPolicy], Collection]:
+    """World, agents and data."""
     seed = seed_of("error growth", run.scenario, run.size, run.horizon, run.n_features, run.seed)
-    if not scenario.creeping:
+    if run.scenario == "toy":
         toy = BitsExBMDP(run.horizon, run.n_features, run.seed)
         return toy, toy.paper_policies(), collect(toy, toy.paper_policies(), run.size, seed)
     world = CreepingExBMDP(run.horizon, run.n_features, run.seed, FIRST_SHARE, GROWTH)
     policies = world.opposed_policies()
-    return world, policies, collect_corrupted(world, policies, run.size, scenario.bad_share, seed)
+    return world, policies, collect_corrupted(world, policies, run.size, BAD_SHARE[run.scenario], seed)
+
+
+class CreepingExBMDP(BitsExBMDP):
+    """The toy world with another adversarial factor: s XOR e^1 is almost the state at first, and goes wrong bit by bit.
+
+    e^1 is 0 at h = 1, switches on once and stays on: Pr(e^1_h = 1) = first_share * growth^(h-2), at most 1/2.
+
+    Suppose that the trajectories with e^1_h = 1 are labelled wrongly at h. Among those labelled s, they come
+    from the other state, and the agents' preferences for its successors are the other way round: a classifier of
+    the agents at h+1 does better if it is wrong on them, too. So s XOR e^1 beats the true encoder, although it
+    is wrong on the newly switched-on trajectories as well, as long as growth < 2 or so. Mistakes do not stay, they
+    multiply by `growth`. f_h, trained on all pairs whatever their labels, has no such reason.
+
+    Paper: Section 3.1.1
+    """
+
+    def __init__(self, horizon: int, n_features: int, seed: int, first_share: float, growth: float) -> None:
+        super().__init__(horizon, n_features, seed)
+        h = np.arange(2, self.H + 1)
+        self.wrong = np.concatenate([[0.0], np.minimum(first_share * growth ** (h - 2.0), 0.5)])  # Pr(e^1_h = 1)
+
+    def sample_noise(self, n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        e_1 = super().sample_noise(n, rng)
+        e_1[:, 0] = 0
+        return e_1
+
+    def step_noise(self, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        e_next = super().step_noise(e_h, h, rng)
+        now, then = self.wrong[h - 1], self.wrong[h]
+        e_next[:, 0] = e_h[:, 0] | (rng.random(len(e_h)) < (then - now) / (1 - now))
+        return e_next
+
+    @cached_property
+    def _marginals(self) -> NDArray[np.floating]:
+        marginals = super()._marginals.copy()
+        marginals[:, 0] = self.wrong
+        return marginals
+
+    def opposed_policies(self) -> tuple[MarkovPolicy, MarkovPolicy]:
+        """Agent A moves to state 0 first and then likes to switch; agent B moves to 1 and likes to stay."""
+        return self._policy(start=0.75, stay=0.25), self._policy(start=0.25, stay=0.75)
+
+    def _policy(self, start: float, stay: float) -> MarkovPolicy:
+        later = np.array([[stay, 1 - stay], [1 - stay, stay]])
+        return MarkovPolicy([np.array([[start, 1 - start]]), *([later] * (self.H - 2))])
+
+
+def collect_corrupted(
+    world: ExBMDP,
+    policies: tuple[MarkovPolicy, MarkovPolicy],
+    n: int,
+    bad_share: float,
+    seed: Any,
+) -> Collection:
+    """n trajectories per agent; in a share `bad_share` of each agent's, e^1 is switched on at h = 2 by an adversary.
+
+    The adversary picks them by what they do: in tau_A those in state 1, in tau_B those in state 0. Their states stay as
+    they are; only their noise is unlikely. To an encoder that is wrong on them the agents look more different
+    than they are.
+
+    Paper: Section 3.1.1, the samples D_bad and D'_bad
+    """
+    latent_rng, noise_rng, emission_rng = np.random.default_rng(seed).spawn(3)
+    paths = [sample_latent_paths(world, policy, n, latent_rng) for policy in policies]
+    states = np.concatenate([s for s, _ in paths])
+    chosen = [k * n + np.flatnonzero(s[:, 1] == 1 - k)[: round(bad_share * n)] for k, (s, _) in enumerate(paths)]
+    bad = np.concatenate(chosen)
+    x = np.empty((len(states), world.H, *world.obs_shape), dtype=world.obs_dtype)
+    e_h = world.sample_noise(len(states), noise_rng)
+    for h in range(1, world.H + 1):
+        x[:, h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
+        if h < world.H:
+            e_h = world.step_noise(e_h, h, noise_rng)
+            e_h[bad, 0] = 1
+    tau = TrajectoryDataset.from_arrays([x[:n], x[n:]])
+    return Collection(tau, GroundTruth(states, np.concatenate([a for _, a in paths])))
+
+
+def report(rows: list[Row]) -> str:
+    """Wrong labels at some steps."""
+    H = rows[0]["horizon"]
+    steps = sorted(h for h in {2, 3, *range(5, H, 5), H} if h <= H)
+    at = [{**row, "h": h, "wrong": row["wrong"][h - 1]} for row in rows for h in steps]
+    table = pivot(
+        at,
+        "world, learner",
+        lambda r: f"{SCENARIOS[r['scenario']]}, {LEARNERS[r['learner']]}",
+        lambda r: f"h = {r['h']}",
+        lambda of: f"{100 * np.mean([r['wrong'] for r in of]):.2f}",
+    )
+    return f"Wrong labels, % of the trajectories, mean over seeds.\n\n{table}"
+
+
+def draw(rows: list[Row], out: Path) -> None:
+    """Means on a logarithmic axis, every seed as a thin line behind them."""
+    H = rows[0]["horizon"]
+    h = np.arange(1, H + 1)
+    with picture(out / "error_growth.png", 9.6, 3.5) as figure:
+        panels = figure.subplots(1, len(SCENARIOS), sharey=True)
+        for axes, (scenario, title) in zip(panels, SCENARIOS.items()):
+            for learner, colour in (("craft", BLUE), ("draft", RED)):
+                mine = [r["wrong"] for r in rows if (r["scenario"], r["learner"]) == (scenario, learner)]
+                axes.plot(h, np.maximum(mine, FLOOR).T, color=colour, lw=0.6, alpha=0.3)
+                label = f"{LEARNERS[learner]}, mean of {len(mine)} seeds"
+                axes.plot(h, np.maximum(np.mean(mine, axis=0), FLOOR), color=colour, lw=2.2, label=label)
+            axes.set(yscale="log", ylim=(FLOOR, 1), xlabel="step h", xticks=range(5, H + 1, 5))
+            axes.set_title(title, loc="left", fontsize=9.5)
+            axes.grid(alpha=0.2)
+            axes.axhline(0.5, color=GREY, lw=0.8, ls="--")
+        panels[0].text(1, 0.55, "chance", color=GREY, fontsize=8)
+        panels[0].set_ylabel("trajectories labelled wrongly")
+        panels[0].set_yticks([1e-4, 1e-3, 1e-2, 1e-1, 1], ["0.01%", "0.1%", "1%", "10%", "100%"])
+        x = np.array([0.3 * H, 0.75 * H])
+        y = np.minimum(0.05 * GROWTH ** (x - x[0]), 0.45)
+        panels[-1].plot(x, y, color=INK, lw=0.9, ls=(0, (4, 3)))
+        panels[-1].text(x[0] - 0.4, y[0], f"× {GROWTH:g} per step", fontsize=8, ha="right", va="bottom", color=INK)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)

@@ -1,64 +1,44 @@
-"""One run of the study of games: read the recording, fit, and score on held-out episodes."""
+"""One run of the study of games: read the recording, fit, and score on held-out episodes; and the table of all runs."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from craftrl import CRAFT
-from craftrl.envs.collection import Collection
 from craftrl.oracles.network import NeuralOracle, Training
+from craftrl.paper.sweep import Row
 from studies.games.data import read
-from studies.games.spec import Run
-from studies.rivals import Data, Fitted, cut, fit_craft, fit_rival, scores
-from studies.techniques import RIVALS
-
-__all__ = ["data_of", "fitted", "run_one"]
-
-SHOWN = 8  # held-out episodes that are kept beside a model
-FRAMES = "frames.npz"
+from studies.games.spec import WORLDS, Run
+from studies.rivals import Data, cut, fit_craft, fit_rival, scores
+from studies.tables import video_table
+from studies.techniques import CUTS, NAMES, RIVALS
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """The scores of one technique."""
-    data = data_of(run)
-    done = fitted(run)
-    if run.models and isinstance(done.model, CRAFT):
-        _keep(done.model, data.test, Path(run.models) / f"{run.world}-{run.technique}-{run.seed}")
-    return scores(done, data)
+    """The scores of one technique, trained as the library trains by default."""
+    data, training = data_of(run.data, run.world, run.n, run.cut), training_of(run)
+    if run.technique in RIVALS:
+        return scores(fit_rival(run.technique, data, training, run.rates), data)
+    return scores(fit_craft(CRAFT(NeuralOracle(training=training)), data), data)
 
 
-def data_of(run: Run) -> Data:
-    """What is learned from and what is scored on; the last recording is kept."""
-    return _data(run.data, run.world, run.n, run.cut)
+def training_of(run: Run) -> Training:
+    return Training(seed=run.seed, device=run.device)
 
 
 @lru_cache(maxsize=1)
-def _data(folder: str, world: str, n: int, how: str) -> Data:
+def data_of(folder: str, world: str, n: int, how: str) -> Data:
+    """What is learned from and what is scored on; the last recording is kept."""
     train, test = read(folder, world, n)
     return Data(cut(train, how, 0), test, train)
 
 
-def fitted(run: Run) -> Fitted:
-    """The technique, fitted."""
-    data, training = data_of(run), _training(run)
-    if run.technique in RIVALS:
-        return fit_rival(run.technique, data, training, run.rates)
-    return fit_craft(CRAFT(NeuralOracle(training=training)), data)
-
-
-def _training(run: Run) -> Training:
-    """The library's own, for every technique."""
-    return Training(seed=run.seed, device=run.device)
-
-
-def _keep(model: CRAFT, test: Collection, folder: Path) -> None:
-    """The model, and beside it the held-out episodes that visit most states."""
-    visited = np.array([len(np.unique(path)) for path in test.truth.states])
-    rows = np.argsort(-visited, kind="stable")[:SHOWN]
-    x = np.stack([test.tau.at(h)[rows] for h in range(1, test.tau.H + 1)], axis=1)
-    model.save(folder / "model")
-    np.savez_compressed(folder / FRAMES, x=x, states=test.truth.states[rows])
+def report(rows: list[Row]) -> str:
+    """A column for each world, and for each way to cut its episodes."""
+    cuts, order = {row["cut"] for row in rows}, list(NAMES)
+    return video_table(
+        sorted(rows, key=lambda r: (order.index(r["technique"]), WORLDS.index(r["world"]), CUTS.index(r["cut"]))),
+        lambda r: NAMES[r["technique"]],
+        lambda r: f"{r['world']}, {r['cut']}" if len(cuts) > 1 else r["world"],
+    )

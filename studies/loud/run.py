@@ -1,4 +1,4 @@
-"""One run: a random world, a fit, what it said, a diagnosis, and the truth."""
+"""One run: a random world, a fit, what it said, a diagnosis, and the truth; and the tables of all runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.relabelling import best_matching
@@ -14,10 +13,14 @@ from craftrl.envs import Collection
 from craftrl.errors import AssumptionWarning
 from craftrl.evaluation import confusion
 from craftrl.paper import population_assumptions
+from craftrl.paper.sweep import Row
 from studies.loud.cases import CLEAN, Case, draw_case
 from studies.loud.spec import Run
+from studies.tables import grouped, markdown
 
-__all__ = ["run_one", "told", "worst_state"]
+GOOD = 0.95  # of every state's observations read right
+GROUPS = ("wrong", "too few states", "right, broken", "right")
+SEEN = ("leaks", "corrupted")  # violations of Equation 1, or of the block assumption: worth a warning by themselves
 
 FRESH = 1500  # trajectories per agent on which states are compared with the truth
 LEAST_VISITS = 0.01  # of them, the share that must visit a state for it to count
@@ -50,16 +53,11 @@ def run_one(run: Run) -> dict[str, Any]:
         "worst_named": worst_state(model, fresh, named=True),
         **_beside_known(run, case, tau, fresh),
         "warned": bool(caught),
-        "told": told(model),
+        "told": [finding.kind for finding in model.trace_.findings if finding.severity == "warning"],
         "verdict": found.verdict,
         "score": found.score,
         "n_warnings": len(found.warnings),
     }
-
-
-def told(model: CRAFT) -> list[str]:
-    """What `fit` has to warn of, by kind."""
-    return [finding.kind for finding in model.trace_.findings if finding.severity == "warning"]
 
 
 def _fitted(case: Case, run: Run, tau: TrajectoryDataset, bounds: dict[str, Any]) -> CRAFT:
@@ -84,17 +82,67 @@ def _bounds(case: Case) -> dict[str, float]:
 
 def worst_state(model: CRAFT, fresh: Collection, named: bool) -> float:
     """The least share of a state's observations that are read right, over all steps and all states that are visited."""
-    shares = [_read_right(model, fresh, h, named) for h in range(2, fresh.tau.H + 1)]
-    return float(min(share.min() for share in shares))
+    worst = 1.0
+    for h in range(2, fresh.tau.H + 1):
+        code, state = model.encode(fresh.tau.at(h), h), fresh.truth.states[:, h - 1]
+        if named:
+            code = np.where(code < model.n_states_[h], code, -1)
+        table, visits = confusion(code, state), np.bincount(state)
+        right = np.zeros(len(visits))
+        for label, s in best_matching(table).items():
+            right[s] = table[label, s]
+        counted = visits >= LEAST_VISITS * len(state)
+        worst = min(worst, float((right[counted] / visits[counted]).min()))
+    return worst
 
 
-def _read_right(model: CRAFT, fresh: Collection, h: int, named: bool) -> NDArray[np.float64]:
-    code, state = model.encode(fresh.tau.at(h), h), fresh.truth.states[:, h - 1]
-    if named:
-        code = np.where(code < model.n_states_[h], code, -1)
-    table, visits = confusion(code, state), np.bincount(state)
-    right = np.zeros(len(visits))
-    for label, s in best_matching(table).items():
-        right[s] = table[label, s]
-    counted = visits >= LEAST_VISITS * len(state)
-    return right[counted] / visits[counted]
+def group_of(row: Row) -> str:
+    """wrong: the encoders misread some state. too few states: they read all, but CRAFT found fewer than they read.
+
+    right, broken: right in a world whose policies see the noise, or whose frames are swapped.
+    """
+    if row["worst_state"] < GOOD:
+        return "wrong"
+    if row["worst_named"] < GOOD:
+        return "too few states"
+    return "right, broken" if row["violation"] in SEEN else "right"
+
+
+def report(rows: list[Row]) -> str:
+    """Of the models of each group: how many `fit` warned of, and how many `diagnose` trusts, by what varies."""
+    marked = [{**row, "group": group_of(row)} for row in rows]
+    blocks = []
+    for what in ("encoders", "kind", "bounds", "agents", "size", "violation"):
+        lines = [
+            [f"{worlds}, {value}{' agents' if what == 'agents' else ''}", *(_counted(mine, g) for g in GROUPS)]
+            for (worlds, value), mine in sorted(grouped(marked, "worlds", what).items())
+        ]
+        blocks.append(markdown([f"worlds, {what}", *GROUPS], lines))
+    balance = [
+        {**row, "balance": round(max(row["sizes"]) / min(row["sizes"]))}
+        for row in rows
+        if row["known_state"] is not None
+    ]
+    names = {
+        "worst_state": "chosen: read",
+        "worst_named": "and named",
+        "known_state": "known: read",
+        "known_named": "and named",
+    }
+    beside = [
+        [f"1:{ratio}", str(len(mine)), *(str(sum(row[name] >= GOOD for row in mine)) for name in names)]
+        for (ratio,), mine in sorted(grouped(balance, "balance").items())
+    ]
+    return "\n\n".join(
+        [
+            "Models: in all, warned of by `fit`, trusted by `diagnose`.",
+            *blocks,
+            "Unbroken worlds: models that read and name every state, with chosen and with known bounds.",
+            markdown(["trajectories of the agents", "models", *names.values()], beside),
+        ]
+    )
+
+
+def _counted(rows: list[Row], group: str) -> str:
+    mine = [row for row in rows if row["group"] == group]
+    return f"{len(mine)}, {sum(row['warned'] for row in mine)}, {sum(row['verdict'] == 'trust' for row in mine)}"

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from studies.study import Later, Study
+from studies.study import Study
 
-__all__ = ["CLASSES", "FULL_SEEDS", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
-
-SEEDS, FULL_SEEDS = 10, 150
 SIZES = ("about 1000", "200", "about 3000", "4000:200", "10000:200")
 CLASSES = ("coordinates", "functions")
 FIRST = {"development": 300_000, "fresh": 900_000}  # the first number of a case
@@ -47,11 +44,9 @@ def sweep(n_seeds: int) -> list[Run]:
 STUDY = Study(
     name="loud",
     summary="wrong models that say nothing, right ones that are not trusted",
-    seeds=SEEDS,
+    module="studies.loud.run",
     runs=lambda args: sweep(args.seeds),
-    run_one=Later("studies.loud.run", "run_one"),
-    report=Later("studies.loud.report", "report"),
-    writes=("table.json",),
-    full_seeds=FULL_SEEDS,
+    seeds=10,
+    full_seeds=150,
     examples=("--workers 2", "--full --workers 2 --out results/loud-full"),
 )

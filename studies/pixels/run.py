@@ -1,36 +1,39 @@
-"""One run of the pixel study: render, fit, and score on held-out trajectories."""
+"""One run of the pixel study: render, fit, and score on held-out trajectories; and table and picture of all runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from craftrl import CRAFT
-from craftrl.envs.collection import collect
-from craftrl.envs.pixels import PixelsExBMDP
+from craftrl.envs import PixelsExBMDP, collect
 from craftrl.oracles.network import NeuralOracle, Training
-from craftrl.paper.sweep import seed_of
+from craftrl.paper.sweep import Row, seed_of
 from studies.pixels.spec import Run
-from studies.rivals import Data, Fitted, cut, fit_craft, fit_rival, scores
-from studies.techniques import RIVALS
-
-__all__ = ["data_of", "fitted", "run_one"]
+from studies.rivals import Data, cut, fit_craft, fit_rival, scores
+from studies.tables import draw_curves, video_table
+from studies.techniques import CUTS, NAMES, RIVALS
 
 HELD_OUT = 1000  # trajectories per agent that no technique is trained on
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """The scores of one technique.
+    """The scores of one technique, trained as the library trains by default.
 
     The world and the trajectories depend on size, walkers, n and seed alone: all techniques see the same data.
     """
-    return scores(fitted(run), data_of(run))
+    data, training = data_of(run), training_of(run)
+    if run.technique in RIVALS:
+        return scores(fit_rival(run.technique, data, training, run.rates), data)
+    return scores(fit_craft(CRAFT(NeuralOracle(training=training)), data), data)
 
 
-# -- data --------------------------------------------------------------------------------------------------------
+def training_of(run: Run) -> Training:
+    return Training(seed=run.seed, device=run.device)
 
 
 def data_of(run: Run) -> Data:
@@ -49,18 +52,30 @@ def _data(run: Run) -> Data:
     return Data(cut(whole, run.cut, run.seed), test, whole)
 
 
-# -- fitting -----------------------------------------------------------------------------------------------------
+def report(rows: list[Row]) -> str:
+    """A column for each world of these rows."""
+    heads = {"size": "{0}x{0} cells", "walkers": "{} walkers", "n": "{:,} per agent", "cut": "{}"}
+    varied = [axis for axis in heads if len({row[axis] for row in rows}) > 1] or ["walkers"]
+    order = list(NAMES)
+    rows = sorted(
+        rows, key=lambda r: (order.index(r["technique"]), r["size"], r["walkers"], r["n"], CUTS.index(r["cut"]))
+    )
+    return video_table(
+        rows,
+        lambda r: NAMES[r["technique"]],
+        lambda r: ", ".join(heads[axis].format(r[axis]) for axis in varied),
+    )
 
 
-@lru_cache(maxsize=1)
-def fitted(run: Run) -> Fitted:
-    """The technique, fitted. The last one is kept."""
-    data = data_of(run)
-    if run.technique in RIVALS:
-        return fit_rival(run.technique, data, _training(run), run.rates)
-    return fit_craft(CRAFT(NeuralOracle(training=_training(run))), data)
-
-
-def _training(run: Run) -> Training:
-    """The library's own, for every technique."""
-    return Training(seed=run.seed, device=run.device)
+def draw(rows: list[Row], out: Path) -> None:
+    """Accuracy against figures that nobody controls."""
+    accuracy = [{**row, "accuracy": row["pooled" if row.get("found") is not None else "accuracy"]} for row in rows]
+    draw_curves(
+        accuracy,
+        out / "pixels.png",
+        lambda r: f"{r['size']}x{r['size']} cells, {r['n']:,} per agent",
+        lambda r: NAMES[r["technique"]],
+        "walkers",
+        "walkers",
+        {},
+    )

@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from craftrl.arguments import natural, positive
-from craftrl.errors import InvalidParameterError, require
-from studies.study import Later, Study
-from studies.techniques import CUTS, RATES, RIVALS, check_cut
-
-__all__ = ["NAMES", "PRESETS", "STUDY", "Preset", "Run", "sweep"]
-
-NAMES = {"craft": "CRAFT", **RIVALS}
+from craftrl.errors import require
+from studies.study import Study
+from studies.techniques import NAMES, RATES, RIVALS, add_training, check_cut
 
 
 @dataclass(frozen=True)
@@ -73,16 +69,9 @@ def sweep(
     device: str = "auto",
 ) -> list[Run]:
     """All techniques on each dataset before the next one, so that a single process renders a dataset once."""
-    world = {
-        "size": preset.size,
-        "horizon": preset.horizon,
-        "layout": preset.layout,
-        "style": style,
-        "device": device,
-        "cut": cut,
-    }
+    world = (preset.size, preset.horizon, preset.layout, Run.alpha, style)
     return [
-        Run(technique, w, m, seed, **world, rates=tuple(rates) if technique in RIVALS else ())  # type: ignore[arg-type]
+        Run(technique, w, m, seed, *world, tuple(rates) if technique in RIVALS else (), device, cut)
         for seed in range(seeds)
         for m in n or preset.n
         for w in walkers or preset.walkers
@@ -90,53 +79,34 @@ def sweep(
     ]
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
+def options(parser: argparse.ArgumentParser) -> None:
+    presets = "world and amount of data (default: %(default)s)"
+    parser.add_argument("--preset", choices=list(PRESETS), default="small", help=presets)
+    techniques = "default: craft and all its rivals"
     parser.add_argument(
-        "--preset", choices=list(PRESETS), default="small", help="world and amount of data (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--techniques", nargs="+", choices=list(NAMES), metavar="T", help="default: craft and all its rivals"
+        "--techniques", nargs="+", choices=list(NAMES), default=list(NAMES), metavar="T", help=techniques
     )
     parser.add_argument("--walkers", type=natural, nargs="+", metavar="W", help="figures that walk by themselves")
     parser.add_argument("--n", type=positive, nargs="+", metavar="N", help="trajectories per agent")
-    parser.add_argument(
-        "--rates",
-        nargs="+",
-        type=float,
-        default=list(RATES),
-        metavar="LR",
-        help="learning rates that each rival is tried with (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--style", choices=["cells", "compass"], default="cells", help="how the agents differ (default: %(default)s)"
-    )
-    parser.add_argument("--cut", choices=CUTS, default="whole", help="of what is learned from (default: %(default)s)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
-    parser.add_argument("--example", action="store_true", help="also draw what CRAFT saw: example.png")
+    styles = "how the agents differ (default: %(default)s)"
+    parser.add_argument("--style", choices=["cells", "compass"], default="cells", help=styles)
+    add_training(parser)
 
 
-def _runs(args: argparse.Namespace) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     require("torch", "neural")
-    techniques = args.techniques or ["craft", *RIVALS]
-    if args.example and "craft" not in techniques:
-        raise InvalidParameterError(
-            f"--example needs the technique craft; only {', '.join(techniques)} was given; add craft to --techniques."
-        )
-    check_cut(args.cut, techniques)
+    check_cut(args.cut, args.techniques)
     given = {name: getattr(args, name) for name in ("walkers", "n", "seeds", "style", "rates", "device", "cut")}
-    return sweep(PRESETS[args.preset], techniques, **given)
+    return sweep(PRESETS[args.preset], args.techniques, **given)
 
 
 STUDY = Study(
     name="pixels",
     summary="CRAFT on images, beside what people use on videos today",
+    module="studies.pixels.run",
+    runs=runs,
     seeds=1,
-    runs=_runs,
-    run_one=Later("studies.pixels.run", "run_one"),
-    report=Later("studies.pixels.report", "report"),
-    draw=Later("studies.pixels.picture", "draw"),
-    writes=("table.json", "pixels.png"),
-    options=_options,
+    options=options,
     examples=(
         "--workers 2",
         "--preset full --techniques craft ac-state --walkers 0 4 8 --device cuda",

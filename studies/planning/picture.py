@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ BESIDE = 0.03  # by which curves are moved sideways, so that equal ones can be t
 APART = 6.5  # percent between two labels at the right end of the curves
 
 
-def draw(rows: list[Row], out: Path, args: argparse.Namespace) -> None:
+def draw(rows: list[Row], out: Path) -> None:
     draw_curves(rows, out / "planning.png")
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
-from craftrl.data.files import write_json
 from craftrl.paper.sweep import Row, estimate
-from studies.cells import Cell, markdown_table
 from studies.planning.spec import NAMES
-from studies.statistics import grouped
+from studies.tables import grouped, markdown
 
 __all__ = ["CHANCE", "SOURCES", "cells", "curves_of", "format_report", "label", "needed", "report"]
 
+Cell = dict[str, Any]
 SOURCES = {
     "offline": "labels: random transitions of the videos with their actions",
     "online": "labels: environment steps chosen by exploring",
@@ -26,9 +24,8 @@ LEVEL = 0.95
 SHORT = {"ac-state": "AC-State (told all actions)"}
 
 
-def report(rows: list[Row], out: Path, args: argparse.Namespace) -> str:
-    """Write table.json; all tables as Markdown."""
-    write_json(out / "table.json", {"cells": cells(rows)})
+def report(rows: list[Row]) -> str:
+    """All tables as Markdown."""
     return format_report(rows)
 
 
@@ -40,7 +37,7 @@ def label(technique: str, kind: str = "") -> str:
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """For each world and technique: means over seeds with 95% intervals, and what 95% success took."""
-    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, SETTINGS).items()]
+    return [_cell(dict(zip(SETTINGS, key)), mine) for key, mine in grouped(rows, *SETTINGS).items()]
 
 
 def _cell(settings: Cell, mine: Sequence[Row]) -> Cell:
@@ -84,7 +81,7 @@ def needed(labels: Sequence[int], success: Sequence[float]) -> int | None:
 def format_report(rows: Sequence[Row]) -> str:
     """For each world one table for each source of labels, then what 95% takes; at the end latent actions."""
     blocks = []
-    for (world, walkers), mine in grouped(rows, ("world", "walkers")).items():
+    for (world, walkers), mine in grouped(rows, "world", "walkers").items():
         table = cells(mine)
         for source, what in SOURCES.items():
             text = _success(table, source)
@@ -116,7 +113,7 @@ def _success(table: Sequence[Cell], source: str) -> str:
     per_move = ["per move", *(f"{k / first['n_moves']:.2g}" for k in first["labels"]), ""]
     lines = [[name, *(_percent(e) for e in c[kind]), _number(c[f"{kind}_needed"])] for name, c, kind in curves]
     chance = [CHANCE, *[_percent(first["chance"])] * len(first["labels"]), ""]
-    return markdown_table(head, [per_move, *lines, chance])
+    return markdown(head, [per_move, *lines, chance])
 
 
 def _percent(e: dict[str, float]) -> str:
@@ -144,7 +141,7 @@ def _steps(table: Sequence[Cell]) -> list[str]:
         ratios = [_ratio(learner, c[f"{kind}_needed"]) for learner in learned]
         text = "; ".join(f"{label(l['technique'])} takes {r}" for l, r in zip(learned, ratios) if r)
         lines.append([name, "all", _number(c[f"{kind}_needed"]), text])
-    return ["Environment steps for 95% success:", markdown_table(["", "goals", "steps", ""], lines)]
+    return ["Environment steps for 95% success:", markdown(["", "goals", "steps", ""], lines)]
 
 
 def _ratio(learner: Cell, steps: int | None) -> str:
@@ -168,4 +165,4 @@ def _latent_actions(rows: Sequence[Row]) -> list[str]:
         mine = [found.get((technique, *column)) for column in columns]
         lines.append([label(technique), *("-" if a is None else _percent(a["by_group"]) for a in mine)])
     head = ["transitions whose latent action is the true one, %", *(f"{w}, {k} distractors" for w, k in columns)]
-    return ["**Latent actions**, up to one relabelling in each group of states.", markdown_table(head, lines)]
+    return ["**Latent actions**, up to one relabelling in each group of states.", markdown(head, lines)]

@@ -12,13 +12,15 @@ from scipy.sparse.csgraph import dijkstra
 from craftrl.paper.sweep import seed_of
 from craftrl.planning import Grounding, LatentActions, StateGraph, agreement, find_latent_actions
 from craftrl.planning.latent import accuracy_by_group
-from studies.latent_action import LatentAction
+from studies.objectives import LatentAction
 from studies.planning.arenas import Arena, Goals, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
+from studies.planning.picture import draw
+from studies.planning.report import report
 from studies.planning.spec import ENCODERS, Run
 from studies.planning.trials import curves, moves_of, random_success
 
-__all__ = ["run_one"]
+__all__ = ["draw", "report", "run_one"]
 
 WITH_LATENT = ("craft", "true")  # whose latent actions are tried as well
 LEVEL = 0.95  # success from which on a goal counts as learned by PPO and Q-learning

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from craftrl.arguments import natural, positive
 from craftrl.errors import InvalidParameterError, require
-from studies.study import Later, Study
+from studies.study import Study
 from studies.techniques import RIVALS
 
 __all__ = ["DEFAULT", "ENCODERS", "LEARNERS", "NAMES", "STUDY", "WORLDS", "Run", "World", "sweep"]
@@ -159,7 +159,9 @@ def _runs(args: argparse.Namespace) -> list[Run]:
         require("stable_baselines3", "policies")
     games = [name for name in chosen if name in GAMES]
     if games:
-        Later("studies.games.data", "collect_missing")(args.data, games, args.workers or 1, not args.quiet)
+        from studies.games.data import collect_missing
+
+        collect_missing(args.data, games, args.workers, not args.quiet)
     given = {
         name: getattr(args, name)
         for name in ("seeds", "walkers", "n", "labels", "goals", "steps", "rates", "data", "device")
@@ -170,12 +172,9 @@ def _runs(args: argparse.Namespace) -> list[Run]:
 STUDY = Study(
     name="planning",
     summary="labelled transitions needed to reach goals, with states learned from videos",
-    seeds=2,
+    module="studies.planning.run",
     runs=_runs,
-    run_one=Later("studies.planning.run", "run_one"),
-    report=Later("studies.planning.report", "report"),
-    draw=Later("studies.planning.picture", "draw"),
-    writes=("table.json", "planning.png"),
+    seeds=2,
     options=_options,
     full_seeds=3,
     full_adds=" in larger worlds: 4x4 cells, four rooms, MiniGrid, Freeway",

@@ -2,7 +2,7 @@
 
     python -m studies.planning.tables
 
-prints them as Markdown, writes table.json and draws planning.png beside this file, and the picture of the larger worlds
+prints them as Markdown and draws planning.png beside this file, and the picture of the larger worlds
 for the docs.
 """
 
@@ -12,10 +12,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from craftrl.data.files import write_json
 from craftrl.paper.sweep import Row
-from studies.cells import markdown_table
-from studies.planning.report import cells, format_report
+from studies.planning.report import format_report
+from studies.tables import markdown
 
 __all__ = ["FILES", "SMALL", "main", "q_learning", "rows_of", "tables"]
 
@@ -26,13 +25,12 @@ AFTER = (500, 1000, 2000, 5000)  # environment steps at which Q-learning is show
 
 
 def main() -> None:
-    """Print every table and draw both pictures; table.json is that of the small worlds."""
+    """Print every table and draw both pictures."""
     from studies.planning.picture import draw_curves
 
     for what, text in tables().items():
         print(f"{what}\n\n{text}\n")
     first = rows_of(*SMALL)
-    write_json(HERE / "table.json", {"cells": cells(first)})
     draw_curves(first, HERE / "planning.png")
     draw_curves(rows_of("full.jsonl"), HERE / "planning_full.png")
 
@@ -61,7 +59,7 @@ def q_learning(learned: list[Row], planned: list[Row]) -> str:
         )
     head = ["goals reached, %, seeds 0 and 1", *(f"one goal, Q-learning, {steps:,} steps" for steps in AFTER)]
     also = ["moves to that goal", "all goals, CRAFT", "all goals, CRAFT, latent actions", "steps of CRAFT"]
-    return markdown_table([*head, *also], lines)
+    return markdown([*head, *also], lines)
 
 
 def _after(row: Row, steps: int) -> float:

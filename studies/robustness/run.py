@@ -1,18 +1,20 @@
-"""One run: collect with a violation, fit, diagnose, and compare with the truth."""
+"""One run: collect with a violation, fit, diagnose, and compare with the truth; and the tables of all runs."""
 
 from __future__ import annotations
 
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 
-from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
-from craftrl.core.encoders import Encoder
+from craftrl import CRAFT, CoordinateOracle, FiniteOracle
 from craftrl.diagnostics import Diagnosis
-from craftrl.envs import BitsExBMDP, Collection, collect
+from craftrl.envs import BitsExBMDP, collect
+from craftrl.envs.exbmdp import Ints
 from craftrl.errors import AssumptionWarning
 from craftrl.evaluation import (
     accuracy_by_step,
@@ -22,23 +24,52 @@ from craftrl.evaluation import (
     state_accuracies,
     state_summary,
 )
-from craftrl.oracles.finite import CountingOracle
 from craftrl.paper import chance_accuracy, population_assumptions
-from craftrl.paper.sweep import seed_of
-from studies.loud.run import told
-from studies.robustness.hidden import HiddenBitsExBMDP
+from craftrl.paper.sweep import Row, seed_of
 from studies.robustness.spec import CLEAN, LEARNERS, Run
+from studies.tables import draw_curves, grouped, markdown, mean, mean_text, percent, pivot
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.violations import VIOLATIONS, Violation, collect_alike
-
-__all__ = ["BROKEN", "run_one"]
 
 World = BitsExBMDP | LockExBMDP
 HELD_OUT = 2000  # fresh trajectories per agent of the unbroken world, for the encoders' accuracy
 FEWEST = 10  # of them, observations of a state for it to count by itself
+GOOD = 0.95  # a model is right if every state of every step is read right this often
 
 # In the toy worlds agent 0 acts at random, which forgets the state, and agent 1 tends to repeat it.
 BROKEN: dict[str, Violation] = {**VIOLATIONS, "alike, sticky": partial(collect_alike, like=1)}
+
+
+class HiddenBitsExBMDP(BitsExBMDP):
+    """The toy world, but at a random share `hidden` of the steps h >= 2 a fair coin stands where s*_h should.
+
+    The class of coordinates then holds no right encoder, and what comes closest may be a distractor.
+
+    Paper: Section 2.2 (the block assumption), Section 2.5 (realizability)
+    """
+
+    def __init__(self, horizon: int, n_features: int, seed: int, hidden: float) -> None:
+        super().__init__(horizon, n_features, seed)
+        self.hidden = np.random.default_rng([seed, 1]).random(self.H) < hidden
+        self.hidden[0] = False
+
+    def emit(self, s_h: Ints, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        x = super().emit(s_h, e_h, h, rng)
+        if self.hidden[h - 1]:
+            x[:, self.controllable_feature(h)] = rng.integers(0, 2, len(x))
+        return x
+
+    def feature_accuracy(self, h: int) -> NDArray[np.floating]:
+        accuracy = super().feature_accuracy(h)
+        if self.hidden[h - 1]:
+            accuracy[self.controllable_feature(h)] = 0.5
+        return accuracy
+
+    def feature_state_accuracy(self, h: int) -> NDArray[np.floating]:
+        by_state = super().feature_state_accuracy(h)
+        if self.hidden[h - 1]:
+            by_state[:, self.controllable_feature(h)] = 0.5
+        return by_state
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -47,36 +78,44 @@ def run_one(run: Run) -> dict[str, Any]:
     The world depends on the seed alone and the data on all but the learner. Bounds that are not chosen from the data
     are the population values of the unbroken world: the user believes in it.
     """
+
+    def seed(part: int | str) -> Any:
+        return seed_of("robustness", run.world, run.horizon, run.n_features, run.seed, part)
+
     world = _world(run)
+    bits = isinstance(world, BitsExBMDP)
     policies = world.paper_policies() if isinstance(world, BitsExBMDP) else world.policies()
-    data = _data(run, world, policies)
+    if run.violation in (CLEAN, "hidden"):
+        data = collect(world, policies, run.n, seed(run.n))
+    else:
+        data = BROKEN[run.violation](world, policies, run.n, run.size, seed(run.n))
+    known = population_assumptions(world, policies)
+    bounds = {name: getattr(known, name).value for name in ("alpha", "eta", "nu") if run.learner != "default"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
-        model = _fitted(run, world, policies, data.tau)
-    accuracy, summary = _accuracy(run, model, world, policies)
+        oracle = FiniteOracle(world.encoders, world.n_values) if isinstance(world, LockExBMDP) else CoordinateOracle()
+        model = CRAFT(oracle, **LEARNERS[run.learner], **bounds).fit(data.tau)
+    accuracy, summary = _accuracy(model, world, policies, seed("held out"))
     found = np.array([model.n_states_[h] == world.n_states(h) for h in range(2, world.H + 1)])
+    codes = [f.j for f in model.trace_.models] if bits else []  # entry h-1 reads x_{h+1}
+    right = (
+        [world.feature_accuracy(h)[j] for h, j in enumerate(codes, start=2)] if isinstance(world, BitsExBMDP) else []
+    )
     result = {
         "accuracy": float(accuracy[1:].mean()),
         **summary,
         "chance": float(chance_accuracy(world, policies)[1:].mean()),
-        "code_accuracy": _code_accuracy(model, world),
+        "code_accuracy": float(np.mean(right)) if bits else None,
         "label_accuracy": float(accuracy_by_step(model.labels_, data.truth.states)[1:].mean()),
         "right_counts": float(found.mean()),
         "warned": bool(caught),
-        "told": told(model),
+        "told": [finding.kind for finding in model.trace_.findings if finding.severity == "warning"],
     }
     if not run.n_resamples:
         return result
     diagnosis = model.diagnose(data.tau, n_resamples=run.n_resamples, seed=run.seed)
     by_step = {"accuracy_by_step": accuracy, "trust_by_step": diagnosis.trust}
     return {**result, **_findings(diagnosis), **{name: values.round(4).tolist() for name, values in by_step.items()}}
-
-
-def _fitted(run: Run, world: World, policies: Any, tau: TrajectoryDataset) -> CRAFT:
-    learner = LEARNERS[run.learner]
-    known = population_assumptions(world, policies)
-    bounds = {} if learner.chosen else {name: getattr(known, name).value for name in ("alpha", "eta", "nu")}
-    return CRAFT(_oracle(world), coupling=learner.coupling, relabel=learner.relabel, **bounds).fit(tau)
 
 
 def _findings(found: Diagnosis) -> dict[str, Any]:
@@ -104,22 +143,15 @@ def _world(run: Run) -> World:
     return BitsExBMDP(run.horizon, run.n_features, run.seed, entangled=run.world == "toy")
 
 
-def _oracle(world: World) -> CountingOracle:
-    return CoordinateOracle() if isinstance(world, BitsExBMDP) else FiniteOracle(world.encoders, world.n_values)
-
-
-def _data(run: Run, world: World, policies: Any) -> Collection:
-    if run.violation in (CLEAN, "hidden"):
-        return collect(world, policies, run.n, _seed(run, run.n))
-    return BROKEN[run.violation](world, policies, run.n, run.size, _seed(run, run.n))
-
-
-def _accuracy(run: Run, model: CRAFT, world: World, policies: Any) -> tuple[NDArray[np.float64], dict[str, float]]:
+def _accuracy(model: CRAFT, world: World, policies: Any, seed: Any) -> tuple[NDArray[np.float64], dict[str, float]]:
     """Of the encoders on the unbroken world: at each step, and of single states over all steps."""
     if isinstance(world, BitsExBMDP):
-        encoders = partial(_encoders, model)
+
+        def encoders(h: int) -> list[Any]:
+            return [model.encoders_[h]]
+
         return population_accuracy(encoders, world), state_summary(population_state_accuracies(encoders, world))
-    fresh = collect(world, policies, HELD_OUT, _seed(run, "held out"))
+    fresh = collect(world, policies, HELD_OUT, seed)
     states = fresh.truth.states
     by_state = [
         state_accuracies(model.encode(fresh.tau.at(h), h), states[:, h - 1], FEWEST) for h in range(1, world.H + 1)
@@ -127,17 +159,78 @@ def _accuracy(run: Run, model: CRAFT, world: World, policies: Any) -> tuple[NDAr
     return encoder_accuracy(model, fresh.tau.at, states), state_summary(by_state)
 
 
-def _code_accuracy(model: CRAFT, world: World) -> float | None:
-    """Of the second encoder in each f_h, from which states are read off: in worlds where encoders are coordinates."""
-    if not isinstance(world, BitsExBMDP):
-        return None
-    codes = [f.j for f in model.trace_.models]  # entry h-1 reads x_{h+1}
-    return float(np.mean([world.feature_accuracy(h)[j] for h, j in enumerate(codes, start=2)]))
+# -- all runs ------------------------------------------------------------------------------------------------------
 
 
-def _encoders(model: CRAFT, h: int) -> list[Encoder]:
-    return [model.encoders_[h]]
+def report(rows: list[Row]) -> str:
+    """What violations cost each learner, who notices, and how the diagnostics' numbers follow accuracy."""
+    cost = pivot(
+        sorted(rows, key=lambda r: (r["violation"] != CLEAN, r["violation"], r["size"], r["n"])),
+        "world, violation, n per agent",
+        lambda r: f"{r['world']}, {r['violation']} {100 * r['size']:g}%, {r['n']:,}",
+        lambda r: str(r["learner"]),
+        lambda of: f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}",
+    )
+    default = [{**row, "right": row["state_worst"] >= GOOD} for row in rows if row["learner"] == "default"]
+    noticed = markdown(
+        ["world, violation", "wrong models", "warned", "trusted", "right models", "warned", "trusted"],
+        [
+            [", ".join(key), *(str(n) for right in (False, True) for n in _noticed(mine, right))]
+            for key, mine in grouped(default, "world", "violation").items()
+        ],
+    )
+    judged = [row for row in rows if "score" in row]
+    names = ("score", "stability", "explained_so_far", "least_p_value", "least_closure_p_value", "assigned")
+    worlds = [judged, *grouped(judged, "world").values()]
+    follows = markdown(
+        [
+            "number of the diagnosis",
+            *(f"{name} ({len(mine)})" for name, mine in zip(("all", *grouped(judged, "world")), worlds)),
+        ],
+        [[name, *(f"{_rank_correlation(mine, name):.2f}" for mine in worlds)] for name in names],
+    )
+    return "\n\n".join(
+        [
+            f"Encoder accuracy / worst state, %. Chance: {', '.join(_chance(rows))}.",
+            cost,
+            f"Who notices: models of the default learner; right: every state read right in {GOOD:.0%}.",
+            noticed,
+            "Rank correlation with true accuracy, by world (models).",
+            follows,
+        ]
+    )
 
 
-def _seed(run: Run, part: int | str) -> Any:
-    return seed_of("robustness", run.world, run.horizon, run.n_features, run.seed, part)
+def _chance(rows: list[Row]) -> list[str]:
+    return [f"{world} {percent(mean(mine, 'chance'))}" for (world,), mine in grouped(rows, "world").items()]
+
+
+def _noticed(rows: list[Row], right: bool) -> tuple[int, int, int]:
+    mine = [row for row in rows if row["right"] == right]
+    return len(mine), sum(row["warned"] for row in mine), sum(row["verdict"] == "trust" for row in mine)
+
+
+def _rank_correlation(rows: list[Row], name: str) -> float:
+    return float(spearmanr([row[name] for row in rows], [row["accuracy"] for row in rows]).statistic)
+
+
+def draw(rows: list[Row], out: Path) -> None:
+    """Accuracy against the size of each violation, which begins with the unbroken world."""
+    base = {"toy": 1000, "control": 1000, "lock": 2000}
+    broken = [row for row in rows if row["violation"] != CLEAN]
+    kinds = dict.fromkeys((row["world"], row["violation"]) for row in broken)
+    unbroken = [
+        {**row, "violation": violation}
+        for world, violation in kinds
+        for row in rows
+        if (row["world"], row["violation"], row["n"]) == (world, CLEAN, base[world])
+    ]
+    draw_curves(
+        [{**row, "size": round(100 * row["size"])} for row in [*broken, *unbroken]],
+        out / "robustness.png",
+        lambda r: f"{r['world']}: {r['violation']}",
+        lambda r: r["learner"],
+        "size",
+        "size of the violation (%)",
+        {f"{w}: {v}": mean([r for r in broken if (r["world"], r["violation"]) == (w, v)], "chance") for w, v in kinds},
+    )

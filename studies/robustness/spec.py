@@ -4,49 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
-from studies.study import Later, Study
+from studies.study import Study
 
-__all__ = [
-    "CLEAN",
-    "DATA_SIZES",
-    "FULL_SEEDS",
-    "LEARNERS",
-    "SEEDS",
-    "STUDY",
-    "VIOLATION_SIZES",
-    "WORLD_SIZE",
-    "Learner",
-    "Run",
-    "sweep",
-]
-
-SEEDS, FULL_SEEDS = 2, 10
 CLEAN = "none"
-
-
-@dataclass(frozen=True)
-class Learner:
-    """How CRAFT is built.
-
-    coupling, relabel  as CRAFT takes them
-    chosen             whether bounds are chosen from the data; else they are those of the unbroken world
-    n_resamples        refits for its diagnosis; 0 for no diagnosis at all
-    """
-
-    coupling: Literal["auto", "independent", "markov"]
-    relabel: bool | Literal["auto"]
-    chosen: bool
-    n_resamples: int
-
-
-LEARNERS: Mapping[str, Learner] = {
-    "paper": Learner("independent", relabel=False, chosen=False, n_resamples=5),
-    "markov": Learner("markov", relabel=True, chosen=False, n_resamples=0),
-    "default": Learner("auto", relabel="auto", chosen=True, n_resamples=5),
+RESAMPLES = 5  # refits for a diagnosis
+# How CRAFT is built; "default" chooses its bounds from the data, the others are given those of the unbroken world.
+LEARNERS: Mapping[str, dict[str, Any]] = {
+    "paper": {"coupling": "independent", "relabel": False},
+    "markov": {"coupling": "markov", "relabel": True},
+    "default": {},
 }
-
 # The sizes of each violation, by world; 0 is in `DATA_SIZES`.
 VIOLATION_SIZES: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     "toy": {
@@ -69,16 +38,13 @@ VIOLATION_SIZES: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     },
     "lock": {"slips": (0.03, 0.1, 0.2, 0.4), "starts": (0.1, 0.3, 0.5), "noise": (0.3, 1.0)},
 }
-
 # Trajectories per agent without any violation; the first is the size at which violations are studied.
 DATA_SIZES: Mapping[str, tuple[int, ...]] = {
     "toy": (1000, 100, 200, 500, 2000),
     "control": (1000,),
     "lock": (2000, 500, 1000),
 }
-
-# Horizon, and bits per observation.
-WORLD_SIZE: Mapping[str, tuple[int, int]] = {"toy": (15, 64), "control": (15, 64), "lock": (6, 10)}
+WORLD_SIZE = {"toy": (15, 64), "control": (15, 64), "lock": (6, 10)}  # horizon, and bits per observation
 
 
 @dataclass(frozen=True)
@@ -102,41 +68,29 @@ class Run:
     n_resamples: int
 
 
-def sweep(
-    n_seeds: int,
-    data_sizes: Mapping[str, tuple[int, ...]] = DATA_SIZES,
-    violation_sizes: Mapping[str, Mapping[str, tuple[float, ...]]] = VIOLATION_SIZES,
-    world_size: Mapping[str, tuple[int, int]] = WORLD_SIZE,
-) -> list[Run]:
+def sweep(n_seeds: int) -> list[Run]:
     """All learners on every dataset, seed by seed, so that an unfinished sweep has seen every cell."""
     return [
-        Run(world, violation, size, name, n, seed, *world_size[world], learner.n_resamples)
+        Run(world, violation, size, name, n, seed, *WORLD_SIZE[world], 0 if name == "markov" else RESAMPLES)
         for seed in range(n_seeds)
-        for world, violation, size, n in _datasets(data_sizes, violation_sizes)
-        for name, learner in LEARNERS.items()
+        for world, violation, size, n in _datasets()
+        for name in LEARNERS
     ]
 
 
-def _datasets(
-    data_sizes: Mapping[str, tuple[int, ...]], violation_sizes: Mapping[str, Mapping[str, tuple[float, ...]]]
-) -> Iterator[tuple[str, str, float, int]]:
-    for world, counts in data_sizes.items():
-        for n in counts:
-            yield world, CLEAN, 0.0, n
-        for violation, sizes in violation_sizes.get(world, {}).items():
-            for size in sizes:
-                yield world, violation, size, counts[0]
+def _datasets() -> Iterator[tuple[str, str, float, int]]:
+    for world, counts in DATA_SIZES.items():
+        yield from ((world, CLEAN, 0.0, n) for n in counts)
+        for violation, sizes in VIOLATION_SIZES.get(world, {}).items():
+            yield from ((world, violation, size, counts[0]) for size in sizes)
 
 
 STUDY = Study(
     name="robustness",
     summary="broken assumptions, and whether label-free diagnostics notice",
-    seeds=SEEDS,
-    runs=lambda args: sweep(args.seeds, DATA_SIZES, VIOLATION_SIZES, WORLD_SIZE),
-    run_one=Later("studies.robustness.run", "run_one"),
-    report=Later("studies.robustness.report", "report"),
-    draw=Later("studies.robustness.picture", "draw"),
-    writes=("tables.json", "robustness.png", "trust.png"),
-    full_seeds=FULL_SEEDS,
+    module="studies.robustness.run",
+    runs=lambda args: sweep(args.seeds),
+    seeds=2,
+    full_seeds=10,
     examples=("--workers 2", "--full --workers 2 --out results/robustness-full"),
 )

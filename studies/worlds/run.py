@@ -1,4 +1,4 @@
-"""One run: collect, fit exact CRAFT at the population bounds, compare states and graph with the truth."""
+"""One run: fit exact CRAFT at the population bounds, compare states and graph with the truth; and the table of all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from craftrl.core.encoders import encode_dataset
 from craftrl.envs import collect
 from craftrl.evaluation import accuracy_by_step, state_accuracies_by_step, state_summary
 from craftrl.paper import chance_accuracy, population_assumptions
-from craftrl.paper.sweep import seed_of
+from craftrl.paper.sweep import Row, seed_of
+from studies.tables import grouped, markdown, mean, mean_text, percent
 from studies.worlds.graphs import match_to_truth, recovery, tables_of
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.multimaze import MultiMazeExBMDP
 from studies.worlds.spec import Run
-
-__all__ = ["HELD_OUT", "run_one"]
 
 WORLDS = {"lock": LockExBMDP, "multimaze": MultiMazeExBMDP}
 HELD_OUT = 2000  # fresh trajectories per agent, for the encoders' accuracy
@@ -69,3 +68,26 @@ def run_one(run: Run) -> dict[str, Any]:
 
 def _seed(run: Run, part: int | str) -> Any:
     return seed_of("worlds", run.world, run.horizon, str(run.alpha), run.seed, part)
+
+
+def report(rows: list[Row]) -> str:
+    """One line for each world, coupling and size; recovered: seeds with no error, all states and the true graph."""
+    measures = ("accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall")
+    lines = []
+    for key, mine in sorted(grouped(rows, "world", "coupling", "size").items()):
+        _, states, *graph = (mean(mine, name) for name in measures)
+        recovered = sum(all(row[name] == 1 for name in measures) for row in mine)
+        lines.append(
+            [
+                *map(str, key),
+                f"{mean_text([row['accuracy'] for row in mine])} / {percent(mean(mine, 'state_worst'))}",
+                f"{states:.0%}",
+                " / ".join(f"{share:.3f}" for share in graph),
+                f"{mean(mine, 'assigned_at_end'):.0%}",
+                f"{recovered} of {len(mine)}",
+            ]
+        )
+    head = ["world", "coupling", "per agent", "accuracy / worst state, %", "steps with all states"]
+    chance = ", ".join(f"{world} {percent(mean(mine, 'chance'))}" for (world,), mine in grouped(rows, "world").items())
+    table = markdown([*head, "graph: precision / recall", "with a state at H", "recovered"], lines)
+    return f"{table}\n\nOne state named at every step scores: {chance}."

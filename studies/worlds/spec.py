@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from studies.study import Later, Study
+from studies.study import Study
 
 __all__ = ["COUPLINGS", "FULL_SEEDS", "HORIZON", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
 
@@ -45,11 +45,9 @@ def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, horizon: Mapping[str
 STUDY = Study(
     name="worlds",
     summary="trajectories needed in the combination lock and the multi-maze",
-    seeds=SEEDS,
+    module="studies.worlds.run",
     runs=lambda args: sweep(SIZES, args.seeds, HORIZON),
-    run_one=Later("studies.worlds.run", "run_one"),
-    report=Later("studies.worlds.report", "report"),
-    writes=("table.json",),
+    seeds=SEEDS,
     full_seeds=FULL_SEEDS,
     examples=("--workers 2", "--full --workers 2 --out results/worlds-full"),
 )

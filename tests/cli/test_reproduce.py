@@ -27,18 +27,21 @@ class Toss:
     seed: int
 
 
+STUDY = Study(
+    name="coins",
+    summary="how often a coin shows heads",
+    module="studies.coins.run",
+    runs=lambda args: [Toss(seed) for seed in range(args.seeds)],
+    seeds=4,
+)
+"""
+RUN = """
 def run_one(toss):
     return {"heads": toss.seed % 2}
 
 
-STUDY = Study(
-    name="coins",
-    summary="how often a coin shows heads",
-    seeds=4,
-    runs=lambda args: [Toss(seed) for seed in range(args.seeds)],
-    run_one=run_one,
-    report=lambda rows, out, args: f"{sum(row['heads'] for row in rows)} heads",
-)
+def report(rows):
+    return f"{sum(row['heads'] for row in rows)} heads"
 """
 
 
@@ -86,6 +89,7 @@ def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path
         (folder / "__init__.py").touch()
     shutil.copy(ROOT / "studies" / "study.py", study.parent)
     (study / "spec.py").write_text(SPEC)
+    (study / "run.py").write_text(RUN)
     run = [sys.executable, "-c", "from craftrl.cli import main; raise SystemExit(main())"]
     done = subprocess.run(
         [*run, "reproduce", "coins", "--workers", "2", "--quiet"],
@@ -114,7 +118,7 @@ def test_a_wheel_is_small_and_holds_no_study() -> None:
     """What setuptools packs is what lies in src; packed as a wheel is, it stays small."""
     package = ROOT / "src" / "craftrl"
     files = [path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    assert not [path for path in files if path.name == "spec.py" or "studies" in path.parts]
+    assert not [path for path in files if path.name == "spec.py" or "studies" in path.relative_to(ROOT).parts]
     with zipfile.ZipFile(buffer := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path in files:
             wheel.write(path, path.relative_to(package))

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from craftrl.paper.sweep import estimate
 from craftrl.paper.table1 import NAMES, PUBLISHED
-from studies.loud.report import GROUPS, group_of
+from studies.loud.run import GROUPS, group_of
 from studies.planning.report import needed
-from studies.statistics import half_of, percent
+from studies.tables import half_of, percent
 from studies.techniques import RIVALS
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +78,7 @@ def right(rows, measure="accuracy"):
     """In percent with a 95% interval, or of fewer than five seeds with the least and the largest value."""
     shares = [row[measure] for row in rows]
     assert len({row["seed"] for row in rows}) == len(shares)
-    half = 100 * half_of(estimate(shares))
+    half = 100 * half_of(shares)
     ends = f" ({percent(min(shares))} to {percent(max(shares))})" if 1 < len(shares) < 5 else ""
     return percent(mean(rows, measure)) + (f"±{half:.1f}" if half >= 0.05 else ends)
 

@@ -1,81 +1,82 @@
-"""What is committed of each study: rows that the code still gives, tables that follow from rows, and a README."""
+"""What is committed of each study: rows that the code still gives, tables that follow from rows, and who made them."""
 
-from __future__ import annotations
-
-import argparse
 import json
 import re
+import subprocess
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from craftrl.cli.reproduce import available_studies
-from studies.study import Study
+from studies.study import STUDIES, read_rows, reports
 
-STUDIES = Path(__file__).parents[2] / "studies"
+ROOT = Path(__file__).parents[2]
 FOLDERS = sorted(readme.parent.name for readme in STUDIES.glob("*/README.md"))
-TABLES = {
-    "agents": "table.json",
-    "bounds": "table.json",
-    "collectors": "table.json",
-    "efficiency": "curves.json",
-    "error_growth": "curves.json",
-    "loud": "table.json",
-    "robustness": "tables.json",
-    "worlds": "table.json",
-}  # table1 has tests of its own, and the rows of pixels were made on other machines
+FILES = [*STUDIES.glob("*/*.jsonl"), *(ROOT / "benchmarks" / "results").glob("*.json*")]
+EXACT = ["agents", "bounds", "collectors", "efficiency", "error_growth", "loud", "worlds"]
+EXACT += ["robustness"]  # table1 has tests of its own; rows of networks depend on the machine
 
 
-def rows_of(folder: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (STUDIES / folder / "rows.jsonl").read_text().splitlines()]
-
-
-def study_of(name: str) -> Study:
-    study: Study = available_studies()[name.replace("_", "-")]
-    return study
-
-
-STALE = {"robustness"}  # rows of bounds chosen by the search that the nine settings replaced; its README says so
+def rows_of(path):
+    if path.suffix == ".jsonl":
+        return read_rows(path)
+    content = json.loads(path.read_text())
+    return content if isinstance(content, list) else content["rows"]
 
 
 @pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
-@pytest.mark.parametrize("name", [name for name in TABLES if name not in STALE])
-def test_the_code_still_gives_the_first_row(name: str) -> None:
-    known, run_one = rows_of(name)[0], study_of(name).run_one
-    Run = import_module(run_one.module).Run  # type: ignore[attr-defined]
+@pytest.mark.parametrize("name", EXACT)
+def test_the_code_still_gives_the_first_row(name):
+    known = rows_of(STUDIES / name / "rows.jsonl")[0]
+    Run = import_module(f"studies.{name}.spec").Run
     settings = {field.name: known[field.name] for field in fields(Run)}
-    found = {**settings, **run_one(Run(**settings))}
+    found = {**settings, **import_module(f"studies.{name}.run").run_one(Run(**settings)), "commit": known["commit"]}
     assert {name: found[name] for name in known} == known  # rows may be older than the last measure
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_the_committed_table_follows_from_its_rows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, known = rows_of(name), (STUDIES / name / TABLES[name]).read_text()
-    # No rows, but computed for the table: this is tested by itself.
-    monkeypatch.setattr("studies.robustness.distractor.planted_distractors", lambda *_: json.loads(known)["planted"])
-    study_of(name).report(rows, tmp_path, argparse.Namespace(seeds=len({row["seed"] for row in rows})))
-    assert (tmp_path / TABLES[name]).read_text() == known
-
-
-@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if (STUDIES / folder / "rows.jsonl").exists()])
-def test_no_state_of_a_run_is_worse_than_its_worst(folder: str) -> None:
-    for row in rows_of(folder):
-        if "state_worst" in row:
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_row_names_the_commit_that_made_it_and_no_state_is_worse_than_the_worst(path):
+    rows = rows_of(path)
+    assert rows
+    for row in rows:
+        assert re.fullmatch(r"[0-9a-f]{8}\+?", row["commit"])
+        if "state_worst" in row and "state_mean" in row:
             assert np.all(leaves(row["state_worst"]) <= leaves(row["state_mean"]))
-            assert np.all(leaves(row["state_worst"]) >= 0)
 
 
-def leaves(value: Any) -> np.ndarray:
+def leaves(value):
     """A measure of a row as numbers, whether it is one or one for each method."""
     nested = [leaves(v) for v in value.values()] if isinstance(value, dict) else [np.atleast_1d(value)]
     return np.concatenate(nested)
 
 
-def test_every_folder_has_a_readme_and_is_in_the_list() -> None:
+def test_the_commits_of_rows_are_in_the_history():
+    if (
+        subprocess.run(["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True).stdout
+        != b"false\n"
+    ):
+        pytest.skip("needs a whole clone")
+    commits = sorted({row["commit"].rstrip("+") for path in FILES for row in rows_of(path)})
+    asked = "".join(f"{commit}^{{commit}}\n" for commit in commits)
+    said = subprocess.run(["git", "cat-file", "--batch-check"], cwd=ROOT, input=asked, capture_output=True, text=True)
+    assert [line for line in said.stdout.splitlines() if " commit " not in line] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_readme_names_the_command_and_only_files_that_are_there(folder):
+    page = (STUDIES / folder / "README.md").read_text()
+    assert "craftrl reproduce " in page
+    named = re.findall(r"`(\S+\.(?:jsonl?|md|png))`", page)
+    assert [name for name in named if not (STUDIES / folder / name).exists()] == []
+
+
+def test_reports_follow_from_the_rows():
+    for path, text in reports().items():
+        assert path.read_text() == text
+
+
+def test_every_folder_is_in_the_list_of_studies():
     listed = re.findall(r"\]\(([\w-]+)/README.md\)", (STUDIES / "README.md").read_text())
     assert sorted(listed) == FOLDERS
-    assert sorted(p.name for p in STUDIES.iterdir() if p.is_dir() and p.name != "__pycache__") == FOLDERS

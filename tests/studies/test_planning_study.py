@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +16,9 @@ from craftrl.planning import Grounding
 from studies.planning import trials
 from studies.planning.arenas import arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of
-from studies.planning.report import cells, format_report, label, needed
+from studies.planning.report import format_report, label, needed
 from studies.planning.run import run_one
 from studies.planning.spec import DEFAULT, EXACT, WORLDS, World, sweep
-from studies.planning.tables import SMALL, rows_of, tables
 
 TINY = {
     "pixels": World(n=60, labels=(0, 30), horizon=4, size=2, walkers=1),
@@ -113,7 +111,6 @@ def test_the_study_writes_rows_tables_and_a_picture(tmp_path, monkeypatch, capsy
     assert format_report(rows) in printed
     assert label("true", "offline_latent") in printed
     assert (tmp_path / "planning.png").stat().st_size > 10_000
-    assert json.loads((tmp_path / "table.json").read_text())["cells"] == json.loads(json.dumps(cells(rows)))
 
 
 def test_learners_from_rewards_are_scored_on_the_first_goal(monkeypatch):
@@ -150,11 +147,6 @@ def test_worlds_and_techniques_of_the_default():
     assert [run.technique for run in runs if run.world == "multimaze" and run.seed == 0] == list(EXACT)
     assert {run.rates for run in runs if run.technique == "craft"} == {()}
     assert {run.walkers for run in sweep(WORLDS["small"], ["craft"], walkers=[0, 4]) if run.world == "pixels"} == {0, 4}
-
-
-def test_the_committed_table_follows_from_its_rows():
-    known = json.loads((Path(tables.__code__.co_filename).parent / "table.json").read_text())
-    assert known["cells"] == json.loads(json.dumps(cells(rows_of(*SMALL))))
 
 
 def test_networks_see_bits_as_pictures():

@@ -1,1 +1,0 @@
-"""Agents with memory, agents that switch habits, agents that adapt: does CRAFT mind?"""

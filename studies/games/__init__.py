@@ -1,1 +1,0 @@
-"""CRAFT and its rivals in worlds that others made: Atari, MiniGrid, ViZDoom."""

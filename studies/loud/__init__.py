@@ -1,1 +1,0 @@
-"""Wrong models that say nothing, right ones that are not trusted: counted on many small random worlds."""

@@ -1,1 +1,0 @@
-"""What broken assumptions cost, and whether label-free diagnostics notice."""
