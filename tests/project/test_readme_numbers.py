@@ -24,7 +24,7 @@ WORDS = RIVALS | {"craft": "CRAFT", "draft": "DRAFT"}
 WITHOUT = ("studies/figures/README.md", "studies/table1-200-seeds/README.md")  # pictures; rows that table1 shows
 PAGES = [page.relative_to(ROOT).as_posix() for page in sorted((ROOT / "studies").glob("*/README.md"))]
 PAGES = ["README.md", "benchmarks/README.md", *(page for page in PAGES if page not in WITHOUT)]
-TOLD = {"true": "true alpha, eta, nu", "auto": "nothing"}
+GIVEN = {"true": "true alpha, eta, nu", "auto": "nothing"}
 
 
 def read(*names):
@@ -107,7 +107,7 @@ def brief(rows):
 
 
 def rival(rows):
-    """A rival is told the number of states, and its states are matched with the true ones step by step."""
+    """A rival is given the number of states, and its states are matched with the true ones step by step."""
     assert len(rows) == 1
     return f"{percent(rows[0]['accuracy'])} / {least(rows)}"
 
@@ -168,11 +168,13 @@ def table_1():
 
 def planning():
     rows = [row for row in read("planning/rows", "planning/multimaze", "planning/full") if "online" in row]
-    told = {(row["world"], row["size"]): TOLD[row["bounds"]] for row in pick(rows, technique="craft")}
-    shown = {"found / true": "craft", "craft": "craft", "craft, latent": "craft"}
-    shown |= {name: name for name in ("true", "ac-state", "paired")}
-    rows = [{**row, "who": who} for who, name in shown.items() for row in pick(rows, technique=name)]
-    return table([{**row, "told": told[row["world"], row["size"]]} for row in rows], "world told n_moves", "who", steps)
+    given = {(row["world"], row["size"]): GIVEN[row["bounds"]] for row in pick(rows, technique="craft")}
+    who = {"found / true": "craft", "craft": "craft", "craft, latent": "craft"}
+    who |= {name: name for name in ("true", "ac-state", "paired")}
+    rows = [{**row, "who": of} for of, name in who.items() for row in pick(rows, technique=name)]
+    return table(
+        [{**row, "given": given[row["world"], row["size"]]} for row in rows], "world given n_moves", "who", steps
+    )
 
 
 def latent_actions():
@@ -233,9 +235,13 @@ def readme(methods):
         ("Freeway (Atari), 6,000", "games/rows", {"world": "freeway"}),
         ("Seaquest (Atari), 6,000", "games/rows", {"world": "seaquest"}),
     ):
-        craft, told = (pick(read(file), technique=of, **settings) for of in ("craft", "ac-state"))
+        craft, others = (pick(read(file), technique=of, **settings) for of in ("craft", "ac-state"))
         cells, _, one_state = video(craft).rpartition(" | ")
-        rival = f"{right(told)}, AC-State with actions, {len(told)} seed" if told else f"{one_state}, naming one state"
+        rival = (
+            f"{right(others)}, AC-State with actions, {len(others)} seed"
+            if others
+            else f"{one_state}, naming one state"
+        )
         lines.append(write(title, cells, rival))
     return lines
 
