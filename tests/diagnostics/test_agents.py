@@ -59,7 +59,7 @@ def test_pairs_are_ranked_by_what_tells_them_apart():
     assert found.pairs[0].points == pytest.approx(0.4, abs=0.08)
 
 
-@pytest.mark.parametrize("noise", [0, 0.1], ids=["whole numbers", "features"])
+@pytest.mark.parametrize("noise", [0, pytest.param(0.1, marks=pytest.mark.slow)], ids=["whole numbers", "features"])
 def test_names_that_say_nothing_are_called_different_one_time_in_twenty(noise):
     """40 divisions of one agent's trajectories in two; more than six alarms in 40 have a chance of 1%."""
     x = walk(120, 0.6, 0, noise=noise)
@@ -128,7 +128,7 @@ def test_many_agents_are_screened():
     assert "Not compared in pairs" in str(found)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("dtype", [np.uint8, pytest.param(np.float32, marks=pytest.mark.slow)])
 def test_of_large_data_a_part_is_looked_at(dtype):
     """Long episodes of images with a corner that is bright in one of two states."""
     rng = np.random.default_rng(0)

@@ -21,20 +21,19 @@ from craftrl import (
 from craftrl.diagnostics import Diagnosis, Finding
 from craftrl.diagnostics.stability import Stability
 from craftrl.diagnostics.tests import StateTests
-from craftrl.envs import BitsExBMDP, Collection, collect
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import accuracy_by_step
-from studies.worlds.turn_taking import turn_taking_policies
 from studies.worlds.violations import collect_leaky
 
 WORLD = BitsExBMDP(6, 16, seed=3)
 BOUNDS = {"alpha": math.log(3), "eta": 0.2, "nu": 5 / 32}
 
 
-def sample(n: int = 1500, seed: int = 0) -> Collection:
+def sample(n=1500, seed=0):
     return collect(WORLD, WORLD.paper_policies(), n, seed)
 
 
-def fitted(tau: TrajectoryDataset, coupling: str = "chain", **changes: object) -> CRAFT:
+def fitted(tau, coupling="chain", **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
         return CRAFT(CoordinateOracle(n_threads=1), **{**BOUNDS, **changes}, coupling=coupling, relabel=False).fit(tau)
@@ -43,7 +42,7 @@ def fitted(tau: TrajectoryDataset, coupling: str = "chain", **changes: object) -
 # -- the whole ----------------------------------------------------------------------------------------------------
 
 
-def test_a_good_model_is_trusted() -> None:
+def test_a_good_model_is_trusted():
     tau = sample().tau
     found = fitted(tau).diagnose(tau, n_resamples=4)
     assert found.verdict == "trust"
@@ -53,7 +52,7 @@ def test_a_good_model_is_trusted() -> None:
     assert (found.assigned == 1).all()
 
 
-def test_little_data_is_unstable_and_not_trusted() -> None:
+def test_little_data_is_unstable_and_not_trusted():
     tau = sample(60).tau
     found = fitted(tau).diagnose(tau, n_resamples=4)
     assert found.verdict == "do not trust"
@@ -61,7 +60,7 @@ def test_little_data_is_unstable_and_not_trusted() -> None:
     assert "unstable" in [finding.kind for finding in found.warnings]
 
 
-def test_leaky_policies_are_stable_but_leave_agent_information() -> None:
+def test_leaky_policies_are_stable_but_leave_agent_information():
     tau = collect_leaky(WORLD, WORLD.paper_policies(), 1500, 0.2, 0).tau
     found = fitted(tau).diagnose(tau, n_resamples=4)
     assert found.stable.mean() > 0.9
@@ -70,39 +69,32 @@ def test_leaky_policies_are_stable_but_leave_agent_information() -> None:
     assert "agents told by more" in [finding.kind for finding in found.warnings]
 
 
-def test_it_prints_a_table_and_its_warnings() -> None:
+def test_it_prints_a_table_and_its_warnings_and_leaves_the_model_alone():
     tau = sample(60).tau
-    found = fitted(tau, "independent").diagnose(tau, n_resamples=2)
+    model = fitted(tau, "independent", alpha="auto")
+    before, labels = dict(vars(model)), model.labels_.copy()
+    found, again = (model.diagnose(tau, n_resamples=2, seed=7) for _ in range(2))
     text = str(found)
+    assert text == str(again)
     assert text.startswith("do not trust: score")
     assert text.count("\n") == 2 + tau.H + len(found.findings)
-    assert found.why in text
-    assert all(str(finding) in text for finding in found.findings)
-
-
-def test_same_seed_same_diagnosis_and_the_model_is_left_alone() -> None:
-    tau = sample(200).tau
-    model = fitted(tau, alpha="auto")
-    before, labels = dict(vars(model)), model.labels_.copy()
-    first, second = (model.diagnose(tau, n_resamples=2, seed=7) for _ in range(2))
-    assert str(first) == str(second)
+    assert all(part in text for part in (found.why, *map(str, found.findings)))
     assert vars(model) == before
     assert np.array_equal(model.labels_, labels)
 
 
-def test_without_refits_and_probes_nothing_was_checked() -> None:
+def test_without_refits_and_probes_nothing_was_checked():
     tau = sample(200).tau
-    found = replace_oracle(fitted(tau)).diagnose(tau, n_resamples=0)
-    assert found.stability is None
-    assert found.tests is None
-    assert np.isnan(found.stable).all()
-    assert np.isnan(found.explained).all()
-    assert np.isnan(found.score)
+    model = fitted(tau)
+    model.oracle_ = ClassifierOracle(None)  # as if its class were not a finite one
+    found = model.diagnose(tau, n_resamples=0)
+    assert found.stability is found.tests is None
+    assert np.isnan([*found.stable, *found.explained, found.score]).all()
     assert found.verdict == "not checked"
     assert "for this model only refits on resampled trajectories do" in str(found)
 
 
-def test_probes_alone_give_no_trust() -> None:
+def test_probes_alone_give_no_trust():
     """A wrong model that explains the data it was found from: nothing but other data can speak against it."""
     world = BitsExBMDP(4, 10)
     agents = world.paper_policies()
@@ -116,20 +108,14 @@ def test_probes_alone_give_no_trust() -> None:
     assert "no refits (n_resamples, or --diagnose 10) say whether other data gives the same states" in str(found)
 
 
-def replace_oracle(model: CRAFT) -> CRAFT:
-    """The model, as if its class were not a finite one."""
-    model.oracle_ = ClassifierOracle(None)
-    return model
-
-
-def test_three_agents_and_unequal_lengths() -> None:
+def test_three_agents_and_unequal_lengths():
     world = BitsExBMDP(5, 8, seed=1)
-    tau = collect(world, turn_taking_policies(world, 3), 1500, 0).tau
+    tau = collect(world, [world.persistence_policy(p) for p in (0.5, 0.75, 0.9)], 1500, 0).tau
     by_agent = [tau.rows(np.flatnonzero(tau.agent == k)) for k in range(tau.K)]
     short = TrajectoryDataset.from_arrays(by_agent, np.where(np.arange(tau.n) % 5 == 0, 3, 5))
     found = fitted(short, eta=0.1).diagnose(short, n_resamples=2)
-    assert len(found.tests.p_residual) == 4
-    assert ((found.assigned >= 0) & (found.assigned <= 1)).all()
+    assert found.verdict == "trust"
+    assert (found.assigned > 0.99).all()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +127,7 @@ def test_three_agents_and_unequal_lengths() -> None:
         ({"x": sample(30, 1).tau}, InvalidDataError, "must be that which the model was fitted to"),
     ],
 )
-def test_bad_input(change: dict, error: type[Exception], message: str) -> None:
+def test_bad_input(change, error, message):
     tau = sample(100).tau
     given = {"model": fitted(tau), "x": tau, **change}
     model = given.pop("model")
@@ -152,7 +138,7 @@ def test_bad_input(change: dict, error: type[Exception], message: str) -> None:
 # -- trust --------------------------------------------------------------------------------------------------------
 
 
-def record(stability: list[float], p_value: list[float], n_states: list[int]) -> Diagnosis:
+def record(stability, p_value, n_states):
     H = len(stability)
     ones, steps = np.ones(H - 1), np.zeros(H)
     of_pairs = 0.03 * ones, -ones, 0.01 * ones, np.array(p_value), 0 * ones, ones
@@ -164,7 +150,7 @@ def record(stability: list[float], p_value: list[float], n_states: list[int]) ->
     )
 
 
-def test_a_failed_test_casts_doubt_on_all_later_steps() -> None:
+def test_a_failed_test_casts_doubt_on_all_later_steps():
     found = record([1.0] * 5, [0.9, 1e-9, 0.9, 0.9], [1, 2, 2, 2, 2])
     assert found.explained == pytest.approx([1, 1, 0.75, 1, 1])
     assert found.trust == pytest.approx([1, 1, 0.75, 0.75, 0.75])
@@ -172,7 +158,7 @@ def test_a_failed_test_casts_doubt_on_all_later_steps() -> None:
     assert found.verdict == "check"
 
 
-def test_no_state_no_trust_and_a_warning_is_never_trusted() -> None:
+def test_no_state_no_trust_and_a_warning_is_never_trusted():
     assert record([1.0, 1.0, 1.0], [0.9, 0.9], [1, 2, 0]).trust == pytest.approx([1, 1, 0])
     fine = record([1.0, 1.0], [0.9], [1, 2])
     assert fine.verdict == "trust"
@@ -180,7 +166,7 @@ def test_no_state_no_trust_and_a_warning_is_never_trusted() -> None:
     assert replace(fine, findings=(Finding("too many states", (2,), severity="note"),)).verdict == "trust"
 
 
-def test_probes_of_another_class_may_be_given() -> None:
+def test_probes_of_another_class_may_be_given():
     """A model whose class has no encoder of the state from h = 4 on, tested by one that has."""
     tau = sample(2000).tau
     blind = FiniteOracle(lambda h: [lambda x: 0 * x[:, 0]] if h > 3 else [lambda x: WORLD.phi_star(x, h)])
@@ -193,7 +179,7 @@ def test_probes_of_another_class_may_be_given() -> None:
     assert "agents told by more" in [finding.kind for finding in found.warnings]
 
 
-def test_a_refit_that_finds_no_state_agrees_with_nothing() -> None:
+def test_a_refit_that_finds_no_state_agrees_with_nothing():
     world = BitsExBMDP(15, 64, seed=0)
     tau = collect(world, world.paper_policies(), 50, 0).tau
     found = fitted(tau, "independent", nu=0.8).diagnose(tau, n_resamples=3).stability
