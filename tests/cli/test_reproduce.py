@@ -117,7 +117,7 @@ def test_a_study_that_is_interrupted_goes_on(
 def test_a_wheel_is_small_and_holds_no_study() -> None:
     """What setuptools packs is what lies in src; packed as a wheel is, it stays small."""
     package = ROOT / "src" / "craftrl"
-    files = [path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    files = [path for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
     assert not [path for path in files if path.name == "spec.py" or "studies" in path.relative_to(ROOT).parts]
     with zipfile.ZipFile(buffer := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path in files:
