@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,7 @@ __all__ = ["DatasetWriter", "StoredFrames", "is_dataset", "open_dataset", "read_
 FORMAT, INDEX, UNFINISHED = "craftrl dataset 1", "dataset.json", "unfinished.json"
 KINDS = {"x": "{:05d}.npy", "actions": "{:05d}.actions.npy", "states": "{:05d}.states.npy"}
 FILE_BYTES = 64 * 2**20  # of frames in one file
-HELD_BYTES = 4 * FILE_BYTES  # of frames of all agents that are held before some are written
+HELD_BYTES = 2**20  # of frames of an agent that are held before they are written
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
@@ -80,9 +80,8 @@ class DatasetWriter:
             for source, start in zip(_each(file, "source"), _each(file, "start"))
         }
         self._seen = set(self.done)
-        self._held: dict[Any, list[dict[str, Any]]] = {}  # episodes of each agent, and their bytes
-        self._bytes: dict[Any, int] = {}
-        self._growing: dict[tuple[Any, str, int], _Growing] = {}  # episodes that come in parts
+        self._open: dict[Any, _File] = {}  # of each agent, the file to which its episodes are added
+        self._growing: dict[tuple[Any, str, int], _File] = {}  # episodes that come in parts, each in a file of its own
 
     def __enter__(self) -> DatasetWriter:
         if self.finished:
@@ -136,12 +135,43 @@ class DatasetWriter:
             self._index["agents"].append(agent)
         if key in self.done:
             return
-        growing = self._growing.get(key)
-        if self.run and key in self._seen and growing is None:
+        if self.run and key in self._seen and key not in self._growing:
             raise InvalidDataError(
                 f"Episodes of one agent must differ in source or start, so that an interrupted run goes on; {key} was "
                 "given twice; name them."
             )
+        part = {"x": self._fitting(agent, x)}
+        n = len(part["x"])
+        for kind, given, least in (("actions", actions, n - 1), ("states", states, n)):
+            if given is None:
+                continue
+            array = plain_array(given)
+            if array is None or not array.ndim or not least <= len(array) <= n or array.dtype.kind not in "biuf":
+                raise InvalidDataError(
+                    f"The {kind} of an episode must be {least} to {n} numbers; {shown(given)} was given."
+                )
+            part[kind] = array.copy()
+        file = self._growing.pop(key, None)
+        if file is None:
+            if goes_on and agent in self._open:  # what came before lies before
+                self._close(self._open.pop(agent))
+            file = None if goes_on else self._open.get(agent)
+            file = file or _File(agent, self.path / f".part{len(self._seen)}.tmp")
+            file.begin(source, int(start))
+            self._seen.add(key)
+            if not goes_on:
+                self._open[agent] = file
+        with told_plainly(self.given, "dataset"):
+            file.add(part)
+        if goes_on:
+            self._growing[key] = file
+        elif file is not self._open.get(agent):
+            self._close(file)
+        elif file.bytes >= FILE_BYTES:
+            self._close(self._open.pop(agent))
+
+    def _fitting(self, agent: Any, x: ArrayLike) -> NDArray[Any]:
+        """The frames of an episode, of the shape and type of those before."""
         frames = as_observations(x, f"agent {agent}")
         if frames.ndim < 1 or frames.size == 0:
             raise InvalidDataError(
@@ -156,65 +186,12 @@ class DatasetWriter:
                 f"All observations must have one shape and type; {shape} {dtype} and, of agent {agent}, "
                 f"{frames.shape[1:]} {frames.dtype} were given; crop, resize or convert them first."
             )
-        episode: dict[str, Any] = {"source": source, "start": int(start), "x": frames.astype(dtype)}
-        for kind, given, least in (("actions", actions, len(frames) - 1), ("states", states, len(frames))):
-            array = None if given is None else plain_array(given)
-            if given is not None and (array is None or not array.ndim or not least <= len(array) <= len(frames)):
-                raise InvalidDataError(
-                    f"The {kind} of an episode must be {least} to {len(frames)} numbers; {shown(given)} was given."
-                )
-            episode[kind] = None if array is None else array.copy()
-        self._seen.add(key)
-        if growing is not None or goes_on:
-            if growing is None:
-                if agent in self._held:  # what came before lies before
-                    self._write(agent)
-                growing = self._growing[key] = _Growing(self.path / f".part{len(self._seen)}.tmp")
-            with told_plainly(self.given, "dataset"):
-                growing.add(episode)
-            if not goes_on:
-                self._close(key)
-            return
-        self._held.setdefault(agent, []).append(episode)
-        self._bytes[agent] = self._bytes.get(agent, 0) + episode["x"].nbytes
-        if self._bytes[agent] >= FILE_BYTES or sum(self._bytes.values()) >= HELD_BYTES:
-            self._write(max(self._bytes, key=self._bytes.__getitem__))
+        return frames.astype(dtype)
 
-    def _write(self, agent: Any) -> None:
-        """What is held of one agent becomes a file, and the index says so."""
-        held = self._held.pop(agent)
-        del self._bytes[agent]
-        file: dict[str, Any] = {"agent": agent, "n": len(held), "files": {}}
-        for name in ("source", "start"):
-            file[name] = _shortened([episode[name] for episode in held])
-        for kind, pattern in KINDS.items():
-            arrays = [episode[kind] for episode in held if episode[kind] is not None]
-            if not arrays:
-                continue
-            if any(array.shape[1:] != arrays[0].shape[1:] or array.dtype.kind not in "biuf" for array in arrays):
-                raise InvalidDataError(f"The {kind} of agent {agent} must be numbers of one shape; others were given.")
-            file[kind] = _shortened([0 if episode[kind] is None else len(episode[kind]) for episode in held])
-            name = pattern.format(len(self._index["files"]))
-            file["files"][name] = _save(self.path / name, np.concatenate(arrays))
-        self._index["files"].append(file)
-        self._write_index()
-
-    def _close(self, key: tuple[Any, str, int]) -> None:
-        """An episode that came in parts is complete: it becomes a file of its own."""
-        growing = self._growing.pop(key)
-        number = len(self._index["files"])
-        file: dict[str, Any] = {"agent": key[0], "n": 1, "source": [key[1]], "start": [key[2]], "files": {}}
-        name = KINDS["x"].format(number)
-        file["x"] = [growing.length]
+    def _close(self, file: _File) -> None:
+        """A file is complete, and the index says so."""
         with told_plainly(self.given, "dataset"):
-            file["files"][name] = growing.saved_as(self.path / name)
-        for kind in ("actions", "states"):
-            if parts := growing.beside[kind]:
-                array = np.concatenate(parts)
-                file[kind] = [len(array)]
-                name = KINDS[kind].format(number)
-                file["files"][name] = _save(self.path / name, array)
-        self._index["files"].append(file)
+            self._index["files"].append(file.closed(len(self._index["files"])))
         self._write_index()
 
     def _write_index(self) -> None:
@@ -230,19 +207,17 @@ class DatasetWriter:
             if kind is None:
                 self._finish()
         finally:
-            for growing in self._growing.values():
-                growing.path.unlink(missing_ok=True)
+            for left in self.path.glob(".part*.tmp"):
+                left.unlink()
             os.close(self._lock)
-            left = self.run and self._index["files"]  # that the same run can go on from
-            if (self.url is not None) if self.finished else not left:
+            stays = self.run and self._index["files"]  # the same run can go on from it
+            if (self.url is not None) if self.finished else not stays:
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def _finish(self) -> None:
-        """Write what is held, and the index last of all."""
-        for key in list(self._growing):
-            self._close(key)
-        for agent in list(self._held):
-            self._write(agent)
+        """Close what is open, and write the index last of all."""
+        for file in (*self._growing.values(), *self._open.values()):
+            self._close(file)
         if len(self._index["agents"]) < 2:
             raise InvalidDataError(ONE_AGENT.format(len(self._index["agents"])))
         self._write_index()  # there may be new notes
@@ -256,52 +231,81 @@ class DatasetWriter:
         self.finished = True
 
 
-class _Growing:
-    """An NPY file to which frames are added until the episode is over; NumPy leaves room for its length."""
+class _File:
+    """An NPY file of some episodes of one agent, to which frames are added; and what lies beside them."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.length = path, 0
-        self.beside: dict[str, list[NDArray[Any]]] = {"actions": [], "states": []}
+    def __init__(self, agent: Any, path: Path) -> None:
+        self.agent, self.path, self.bytes, self.held_bytes = agent, path, 0, 0
+        self.source: list[str] = []
+        self.start: list[int] = []
+        self.lengths: dict[str, list[int]] = {kind: [] for kind in KINDS}
+        self.held: dict[str, list[NDArray[Any]]] = {kind: [] for kind in KINDS}
 
-    def add(self, part: dict[str, Any]) -> None:
-        x = np.ascontiguousarray(part["x"])
+    def begin(self, source: str, start: int) -> None:
+        """The next part is the first of an episode."""
+        self.source.append(source)
+        self.start.append(start)
+        for lengths in self.lengths.values():
+            lengths.append(0)
+
+    def add(self, part: Mapping[str, NDArray[Any]]) -> None:
+        """Frames of the episode that was begun last, and what lies beside them."""
+        for kind, array in part.items():
+            self.held[kind].append(array)
+            self.lengths[kind][-1] += len(array)
+        self.bytes += part["x"].nbytes
+        self.held_bytes += part["x"].nbytes
+        if self.held_bytes > HELD_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        x = np.concatenate(self.held["x"])
         with self.path.open("ab") as file:
-            if not self.length:
-                self.shape, self.dtype = x.shape[1:], x.dtype
-                file.write(self._header())
+            if self.bytes == self.held_bytes:
+                file.write(_header(0, x))
             file.write(x.data)
-        self.length += len(x)
-        for kind, parts in self.beside.items():
-            parts += [] if part[kind] is None else [part[kind]]
+        self.like, self.held["x"], self.held_bytes = x[:0], [], 0
 
-    def _header(self) -> bytes:
-        header = io.BytesIO()
-        shape = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(header, {**shape, "shape": (self.length, *self.shape)})
-        return header.getvalue()
-
-    def saved_as(self, path: Path) -> list[int]:
-        """Give it its own name; how many bytes it has, and their CRC-32."""
-        crc32 = 0
+    def closed(self, number: int) -> dict[str, Any]:
+        """Give it the name of this number; what the index says of it."""
+        found: dict[str, Any] = {"agent": self.agent, "n": len(self.source), "files": {}}
+        found |= {"source": _shortened(self.source), "start": _shortened(self.start)}
+        if self.held_bytes:
+            self._flush()
         with self.path.open("r+b") as file:
-            file.write(self._header())
-            file.seek(0)
-            while part := file.read(2**20):
-                crc32 = zlib.crc32(part, crc32)
-            size = file.tell()
-            os.fsync(file.fileno())
-        os.replace(self.path, path)
-        return [size, crc32]
+            file.write(_header(sum(self.lengths["x"]), self.like))
+        for kind, pattern in KINDS.items():
+            if not any(self.lengths[kind]):
+                continue
+            path, arrays, name = self.path, self.held[kind], pattern.format(number)
+            if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
+                raise InvalidDataError(
+                    f"The {kind} of agent {self.agent} must be numbers of one shape; others were given."
+                )
+            if kind != "x":
+                path, beside = self.path.with_suffix(f".{kind}.tmp"), np.concatenate(arrays)
+                path.write_bytes(_header(len(beside), beside) + beside.tobytes())
+            with path.open("rb") as file:
+                found["files"][name] = [path.stat().st_size, _crc32(file)]
+                os.fsync(file.fileno())
+            os.replace(path, self.path.with_name(name))
+            found[kind] = _shortened(self.lengths[kind])
+        return found
 
 
-def _save(path: Path, array: NDArray[Any]) -> list[int]:
-    """Write an NPY file; how many bytes it has, and their CRC-32."""
+def _crc32(file: BinaryIO) -> int:
+    found = 0
+    while part := file.read(2**20):
+        found = zlib.crc32(part, found)
+    return found
+
+
+def _header(length: int, like: NDArray[Any]) -> bytes:
+    """The header of an NPY file of so many frames, always as long: NumPy leaves room for any length."""
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    with written_whole(path, "dataset") as temporary, temporary.open("wb") as file:
-        file.write(header.getvalue())
-        file.write(array.data)
-    return [header.tell() + array.nbytes, zlib.crc32(array.data, zlib.crc32(header.getvalue()))]
+    shape = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False}
+    np.lib.format.write_array_header_1_0(header, {**shape, "shape": (length, *like.shape[1:])})
+    return header.getvalue()
 
 
 def _shortened(values: list[Any]) -> Any:
@@ -368,13 +372,12 @@ class StoredFrames(Frames):
 
     def file(self, number: int, kind: str) -> Path:
         """A file on this machine's disk; the first time, it is compared with its checksum."""
-        name, crc32 = KINDS[kind].format(number), 0
+        name = KINDS[kind].format(number)
         if name not in self._files:
             local = self._local(number, kind)
             try:
                 with local.open("rb") as opened:
-                    while part := opened.read(2**20):
-                        crc32 = zlib.crc32(part, crc32)
+                    crc32 = _crc32(opened)
             except OSError as error:
                 raise self._unreadable(local, error) from error
             if crc32 != self.index["files"][number]["files"][name][1]:
