@@ -27,7 +27,8 @@ def as_mathml(element: str, latex: str) -> str:
     """
     mathml = convert(latex, display="block" if element == "div" else "inline")
     mathml = SCRIPT.sub(lambda match: f"<mi>{script_letter(match[1])}</mi>", mathml)
-    return PRIMED.sub(primed, mathml).replace(r"\_", "_")
+    mathml = PRIMED.sub(primed, mathml).replace(r"\_", "_")
+    return f'<div class="formula">{mathml}</div>' if element == "div" else mathml
 
 
 def primed(match: re.Match[str]) -> str:

@@ -57,6 +57,12 @@ def test_links_and_pictures_lead_to_files(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_pages_that_docstrings_name_exist():
+    for source in (path for room in ("src", "studies", "tests") for path in (ROOT / room).rglob("*.py")):
+        for page in re.findall(r"\bdocs/[\w/-]+\.md", source.read_text()):
+            assert (ROOT / page).exists(), f"{source.name} names {page}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_prose_is_wrapped(page):
     prose = re.sub(r"```.*?```|^(?:\||!\[|\$\$|- .*https).*?$", "", page.read_text(), flags=re.S | re.M)
