@@ -29,7 +29,8 @@ from scipy.optimize import linear_sum_assignment
 
 from craftrl.envs.pixels import grid_moves
 from craftrl.evaluation import count_visits
-from craftrl.planning.latent import LatentActions, accuracy_by_group, agreement, find_latent_actions
+from craftrl.planning import LatentActions, find_latent_actions
+from studies.agreement import accuracy_by_group, agreement
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.multimaze import NEXT_CELL
 

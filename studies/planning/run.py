@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from craftrl.paper.sweep import seed_of
-from craftrl.planning import Grounding, LatentActions, StateGraph, agreement, find_latent_actions
-from craftrl.planning.latent import accuracy_by_group
+from craftrl.planning import Grounding, LatentActions, StateGraph, find_latent_actions
+from studies.agreement import accuracy_by_group, agreement
 from studies.objectives import LatentAction
 from studies.planning.arenas import Arena, Goals, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of

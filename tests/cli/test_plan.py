@@ -109,7 +109,7 @@ def test_a_goal_that_is_not_read_is_not_claimed(here, capsys):
     assert "Goal reached in 0 of 4 episodes" in out
     for line in out.splitlines():
         if line.startswith("Episode"):
-            assert "goal not reached" in line
+            assert "goal not" in line
             assert 8 not in path_of(line)[0]
 
 
@@ -236,7 +236,7 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        ([*ENV, "--goal", 8], "Which action makes which move must be told"),
+        ([*ENV, "--goal", 8], "Which action makes which move must be known"),
         ([*ENV, "--goal", 8, "--explore", 9, "--out", "plan.avi"], "A video must be named .mp4, .mkv, .gif"),
         (["--goal", 8, "--explore", 9], "An environment must be named by --env or by --world; none was given"),
         ([*ENV, "--world", "bits", "--goal", 8, "--explore", 9], "by --env or by --world; both was given"),
@@ -263,7 +263,7 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
         ([*ENV, "--goal", 9, "--explore", 9], "one of the states 0..8 of the model; '9' is none"),
         ([*ENV, "--goal", "nowhere.png", "--explore", 9], "'nowhere.png' is none of these"),
         ([*ENV, "--goal", "own_world.py", "--explore", 9], "own_world.py is neither"),
-        ([*ENV, "--goal", "small.npy", "--explore", 9], "observation of shape (6, 6, 3)"),
+        ([*ENV, "--goal", "small.npy", "--explore", 9], "The goal must show what the model was fitted to"),
         ([*ENV, "--goal", 8, "--labels", "nowhere.npz"], "nowhere.npz"),
         ([*ENV, "--goal", 8, "--labels", "small.npy"], "Labels must be an NPZ file"),
         ([*ENV, "--goal", 8, "--labels", "none.npz"], "none.npz has none"),

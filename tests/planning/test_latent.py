@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from craftrl.envs.pixels import grid_moves
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.planning.latent import accuracy_by_group, agreement, ceiling, find_latent_actions
+from craftrl.planning import find_latent_actions
+from craftrl.planning.latent import factor, rank_above_noise, scatter
+from studies.agreement import accuracy_by_group, agreement
 from studies.worlds.multimaze import CELLS as MAZE
 from studies.worlds.multimaze import NEXT_CELL
 
@@ -236,23 +239,16 @@ def test_unknown_moves_have_no_latent_action():
     ("arguments", "message"),
     [
         ({"counts": []}, "square matrices of one size"),
-        ({"counts": [np.ones((2, 3))]}, "square matrices of one size"),
         ({"counts": [np.ones((2, 2)), np.ones((3, 3))]}, "square matrices of one size"),
+        ({"counts": [np.zeros((0, 0))]}, "of one state or more"),
+        ({"counts": np.array(3)}, "square matrices of one size"),
+        ({"counts": 3}, "a list with one matrix of counts per agent"),
         ({"counts": [-np.ones((2, 2))]}, "numbers of 0 or more"),
         ({"counts": [csr_array(np.full((2, 2), np.nan))]}, "numbers of 0 or more"),
-        ({"counts": [np.zeros((0, 0))]}, "of one state or more"),
-        ({"counts": [3]}, "square matrices of one size"),
-        ({"counts": np.array(3)}, "square matrices of one size"),
-        ({"counts": [np.ones((2, 2, 2))]}, "square matrices of one size"),
         ({"counts": [csr_array(np.full((2, 2), 1j))]}, "numbers of 0 or more"),
         ({"counts": [np.full((2, 2), 1e200)]}, "numbers of 0 or more, up to"),
-        ({"counts": 3}, "a list with one matrix of counts per agent"),
         ({"n": 0}, "n must be an integer from 1"),
-        ({"n": "many"}, "n must be an integer from 1"),
         ({"deterministic": "maybe"}, "deterministic must be True or False"),
-        ({"same_habits": 1}, "same_habits must be True or False"),
-        ({"staying": None}, "staying must be True or False"),
-        ({"seed": -1}, "seed must be an integer"),
         ({"features": np.ones((3, 2))}, "one row of numbers for each of the 4 moves"),
     ],
 )
@@ -262,9 +258,9 @@ def test_what_cannot_be(arguments, message):
         find_latent_actions(given.pop("counts"), **given)
 
 
-@pytest.mark.parametrize("told", [{}, {"same_habits": True}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
-def test_no_moves_no_latent_actions(told):
-    latent = find_latent_actions([np.zeros((3, 3))], **told)
+@pytest.mark.parametrize("given", [{}, {"same_habits": True}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
+def test_no_moves_no_latent_actions(given):
+    latent = find_latent_actions([np.zeros((3, 3))], **given)
     assert latent.edges.shape == (0, 2)
     assert latent.of_moves([0], [1]).tolist() == [-1]
     assert len(np.unique(latent.consistent)) == 3
@@ -281,7 +277,6 @@ def test_agreement_counts_by_hand():
     codes, truth, group = [0, 0, 1, 1, 0, 1, -1], [2, 2, 0, 0, 0, 2, 0], [0, 0, 0, 0, 1, 1, 1]
     assert accuracy_by_group(codes, truth, group) == 6 / 7
     assert accuracy_by_group(codes, truth, np.zeros(7, dtype=int)) == 4 / 7
-    assert ceiling([0, 0, 0, 1], [1, 1, 1, 0], [0, 0, 1, 3]) == 3 / 4
 
 
 def test_agreement_leaves_out_unknown_actions_and_counts_unknown_moves_as_wrong():
@@ -289,5 +284,56 @@ def test_agreement_leaves_out_unknown_actions_and_counts_unknown_moves_as_wrong(
     latent = find_latent_actions(counts)
     assert agreement(latent, s, t, np.where(np.arange(len(a)) % 2, a, -1)).by_group == 1.0
     assert agreement(latent, np.where(np.arange(len(s)) % 2, s, -1), t, a).by_group == 0.5
-    with pytest.raises(InvalidDataError, match="one s, one t and one action"):
-        agreement(latent, s, t, a[1:])
+
+
+# -- policies times effects, in one state --------------------------------------------------------------------------
+
+EFFECTS = np.array([[0.8, 0.1, 0.05, 0.05], [0.1, 0.8, 0.05, 0.05], [0.05, 0.05, 0.8, 0.1]])
+
+
+def drawn(policies, visits, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.multinomial(visits, p) for p in np.array(policies) @ EFFECTS]).astype(float)
+
+
+def error(effects):
+    distance = np.abs(effects[:, None] - EFFECTS[None]).sum(axis=-1) / 2
+    return distance[linear_sum_assignment(distance)].max()
+
+
+def test_noise_has_the_rank_of_one_action():
+    ranks = [rank_above_noise(drawn(np.tile([0.5, 0.3, 0.2], (8, 1)), 1000, seed)) for seed in range(100)]
+    assert np.mean(np.array(ranks) == 1) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("policies", "rank"), [(np.eye(3), 3), (np.eye(3)[:2], 2), ([[0.5, 0.5, 0], [0, 0.5, 0.5]], 2)]
+)
+def test_the_rank_is_how_many_actions_can_be_told_apart(policies, rank):
+    assert rank_above_noise(drawn(policies, 1000)) == rank
+
+
+def test_agents_that_never_take_one_action_show_the_effects_of_all():
+    """No agent shows an effect by itself here; the least volume does."""
+    never = np.array([[0, 0.7, 0.3], [0, 0.3, 0.7], [0.7, 0, 0.3], [0.3, 0, 0.7], [0.7, 0.3, 0], [0.3, 0.7, 0]])
+    assert scatter(never) == pytest.approx(1.0)  # one facet of their hull touches the ball
+    habits, effects = factor(drawn(never, 100_000), 3, np.random.default_rng(0))
+    assert error(effects) < 0.05
+    assert error(drawn(never, 100_000)[[0, 2, 4]] / 100_000) > 0.2
+    assert scatter(habits) == pytest.approx(1.0, abs=0.06)
+    habits, effects = factor(drawn(np.eye(3), 20_000), 3, np.random.default_rng(0))  # each takes one alone
+    assert error(effects) < 0.02
+    np.testing.assert_allclose(habits.max(axis=1), 1.0, atol=0.02)
+
+
+def test_agents_that_all_take_every_action_do_not():
+    middle = 0.6 / 3 + 0.4 * np.eye(3)
+    _, effects = factor(drawn([*middle, *middle], 20_000), 3, np.random.default_rng(0))
+    assert scatter(middle) < 1
+    assert error(effects) > 0.2  # the least volume is not the truth, and the counts do not say so
+
+
+def test_policies_in_one_line_are_not_scattered():
+    assert scatter(np.array([[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0], [0.2, 0.8, 0]])) == 0.0
+    assert scatter(np.eye(3)) == pytest.approx(1.0)
+    assert scatter(np.eye(2)) == np.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,16 +16,14 @@ from craftrl.errors import AssumptionWarning, InvalidDataError, require
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from craftrl.planning import Episode, Grounding, StateGraph
-    from craftrl.planning.latent import LatentActions
+    from craftrl.planning import Episode, Grounding, LatentActions, Plan, StateGraph
+    from craftrl.planning.plan import By
 
-Latent = Literal["auto", "yes", "no"]
 NAMED, LONGEST = 6, 24  # moves that a line names, and moves of an episode that are written out
 STOPPED = {
     "time is up": "there was no step left",
     "episode ended": "the environment ended the episode",
     "not reachable": "no way was left",
-    "not confirmed": "what was read does not confirm it",
 }
 
 
@@ -41,7 +40,8 @@ def plan(
     explore: Annotated[Positive | None, opt("try actions for at most so many steps first")] = None,
     grounding: Annotated[str | None, opt("a file: read what is known if it is there; written at the end")] = None,
     latent: Annotated[
-        Latent, opt("whether labels count in all states, by latent actions; auto: if these are sure")
+        Literal["auto", "yes", "no"],
+        opt("whether labels count in all states, by latent actions; auto: if these are sure"),
     ] = "auto",
     action_names: Annotated[str, opt("such as up,down,left,right")] = "",
     by: Annotated[Literal["shortest", "reliable"], opt("fewest moves, or most likely to succeed")] = "shortest",
@@ -56,7 +56,7 @@ def plan(
 ) -> None:
     """Reach a goal: which action makes which move, a plan, and a video of it.
 
-    Which action makes which move has to be told: by transitions whose action is known (--labels), by trying
+    Which action makes which move has to be known: by transitions whose action is known (--labels), by trying
     (--explore), or by a file of an earlier run (--grounding).
 
     examples:
@@ -69,7 +69,7 @@ def plan(
     from craftrl import TrajectoryDataset, load
     from craftrl.data.files import check_new
     from craftrl.deploy.canvas import check_images, check_video
-    from craftrl.planning import Grounding, Planner, StateGraph, UnreachableGoal, plan_path
+    from craftrl.planning import Grounding, Planner, StateGraph
     from craftrl.planning import explore as try_actions
     from craftrl.planning.acting import n_actions
     from craftrl.planning.files import load_grounding, model_fingerprint, read_labels, save_grounding
@@ -84,8 +84,8 @@ def plan(
         (label_count and not labels, "--label-count counts labels; none were given; give --labels FILE."),
         (
             not (labels or explore or kept),
-            "Which action makes which move must be told, since videos do not say it; nothing was given that does; give "
-            "transitions with their actions (--labels FILE), let it try (--explore STEPS), or both.",
+            "Which action makes which move must be known, since videos do not say it; nothing was given that does; "
+            "give transitions with their actions (--labels FILE), let it try (--explore STEPS), or both.",
         ),
     )
     check_whole("--episodes", episodes, 1, 1000)
@@ -95,30 +95,30 @@ def plan(
         check_new(out, "video", force)
     environment = None if dry_run else where.environment()
     learned, tau = load(model), TrajectoryDataset.open(data)
-    n = None if environment is None else n_actions(environment)
+    n = None
     if environment is not None:
-        space = environment.observation_space
+        n, space = n_actions(environment), environment.observation_space
         check_same_observations("The environment", learned, space.shape, space.dtype)
     refuse((n and len(names) > n, f"--action-names must name the environment's {n} actions; {len(names)} were given."))
     if out is not None:
         check_images(learned.obs_shape_, "leave out --out")
     wanted = [_goal(text, learned.obs_shape_) for text in goal]
-    moves = StateGraph.from_model(learned, tau)
-
-    shared = None if latent == "no" else _latent(moves, n, stochastic, seed, latent == "auto")
+    graph = StateGraph.from_model(learned, tau)
+    shared = None if latent == "no" else _latent(graph, n, stochastic, seed, latent == "auto")
     if kept is not None:
-        known = load_grounding(kept, moves, model_fingerprint(model), latent=shared, deterministic=not stochastic)
+        known = load_grounding(kept, graph, model_fingerprint(model), latent=shared, deterministic=not stochastic)
         other = f"A grounding must be of the environment's {n} actions; {kept} is of {known.n_actions}"
         refuse((n not in (None, known.n_actions), f"{other}; choose another name, and ground again."))
         again = f"; {labels} is not read again, remove {kept} to start anew" if labels else ""
         print(f"Read from {kept}: {known.n_labels} labels of earlier runs{again}.")
     else:
-        told = None if labels is None else read_labels(labels, tau, label_count)
-        known = Grounding(moves, n or max(1 if told is None else told.n_actions, len(names), 1), shared, not stochastic)
+        given = None if labels is None else read_labels(labels, tau, label_count)
+        most = n or max(1, len(names), 0 if given is None else given.n_actions)
+        known = Grounding(graph, most, shared, not stochastic)
+        lost = given is not None and not given.add_to(known, learned)
         none = f"Labels must hold transitions between states that the model names, with actions; {labels} has none"
-        lost = told is not None and not told.add_to(known, learned)
         refuse((lost, f"{none}; record some, or let it try with --explore STEPS."))
-    planner, line = Planner(learned, known, by=by), _Line(known, names)
+    planner, lines = Planner(learned, known, by=by), _Lines(graph, names)
     goals = [planner.goal_nodes(one) for one in wanted]
 
     tried = 0
@@ -126,36 +126,17 @@ def plan(
         found = try_actions(environment, learned, known, steps=explore, seed=seed)
         tried, end = found.steps, "nothing is left to try" if found.finished else "the budget is used up"
         print(f"Explored: {tried} steps in {found.episodes} episodes; {end}.", flush=True)
-    missing, shown = known.missing(), len(known.graph.edges)
-    grounded = f"{shown - len(missing)} of {_count(shown, 'move')} that the videos show"
-    print(f"Grounded: {grounded}, by {_count(known.n_labels, 'label')}.")
-    if missing:
-        some = ", ".join(f"{line.state(s)} -> {line.state(t)}" for s, t in missing[:NAMED])
-        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-        print(f"Not grounded, since no label shows the action: {some}{more}.")
+    lines.say_what_is_known(known)
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
-
     first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the commonest first state of the videos
-    start = moves.node(int(np.bincount(first[first >= 0]).argmax()), 1)
+    start = graph.node(int(np.bincount(first[first >= 0]).argmax()), 1)
     ran: list[Episode] = []
     for one in goals:
-        try:
-            path = plan_path(known, start, one, by=by)
-            likely = f" ({_count(len(path), 'move')}, probability {path.probability:.2f})"
-            text = line.path(path.nodes, path.actions) + likely if path.actions else "nothing to do, this is the goal."
-            print(f"Plan: {text}", flush=True)
-        except UnreachableGoal as error:
-            if error.nearest is not None and error.nearest != start:
-                near = plan_path(known, start, {error.nearest}, by=by)
-                print(f"As near as labels lead: {line.path(near.nodes, near.actions)}", flush=True)
-            if dry_run or not error.missing:
-                raise
-            warnings.warn(str(error), AssumptionWarning, stacklevel=2)
+        lines.say_plan(known, start, one, by, acting=environment is not None)
         for _ in range(0 if environment is None else episodes):
-            keep = out is not None
-            ran.append(planner.run(environment, one, seed=seed + len(ran), max_steps=max_steps, keep=keep))
-            print(f"Episode {len(ran)}: {line.episode(ran[-1])}", flush=True)
+            ran.append(planner.run(environment, one, seed=seed + len(ran), max_steps=max_steps, keep=out is not None))
+            print(f"Episode {len(ran)}: {lines.episode(ran[-1])}", flush=True)
     if environment is None:
         return
     reached, steps = sum(episode.reached for episode in ran), tried + sum(len(episode.actions) for episode in ran)
@@ -170,9 +151,9 @@ def plan(
         write_plan(
             out,
             ran,
-            moves,
+            graph,
             goals=[one for one in goals for _ in range(episodes)],
-            portraits=portraits(learned, tau, moves),
+            portraits=portraits(learned, tau, graph),
             grounded=known.grounded,
             action_names=names,
             overwrite=force,
@@ -180,16 +161,17 @@ def plan(
         print(f"Written to {out}")
 
 
-def _latent(moves: StateGraph, n: int | None, stochastic: bool, seed: int, only_if_sure: bool) -> LatentActions | None:
+def _latent(graph: StateGraph, n: int | None, stochastic: bool, seed: int, only_if_sure: bool) -> LatentActions | None:
     """Latent actions, where they are asked for, or where nothing that they rest on fails."""
     import numpy as np
 
-    from craftrl.planning.latent import find_latent_actions
+    from craftrl.planning import find_latent_actions
 
     if stochastic and n is None:
         return None
-    many: int | Literal["auto"] = n if stochastic and n else "auto"
-    latent = find_latent_actions(moves.counts, n=many, deterministic=not stochastic, seed=seed)
+    latent = find_latent_actions(
+        graph.counts, n=n if stochastic and n else "auto", deterministic=not stochastic, seed=seed
+    )
     if only_if_sure and any(condition.holds is False for condition in latent.conditions):
         return None
     states = f"{int(np.bincount(latent.consistent).max())} of {len(latent.consistent)} states"
@@ -218,16 +200,43 @@ def _goal(text: str, shape: tuple[int, ...]) -> str | NDArray[Any] | tuple[int, 
         raise InvalidDataError(
             f"The goal must be a picture that can be read, or an NPY file; {path} is neither ({error}); check the name."
         ) from error
-    wanted = f"The goal must be an observation of shape {shape}, as the model was fitted to"
-    refuse((x.shape != shape, f"{wanted}; {path} has {x.shape}; cut and scale it as the data was."))
     return (int(step[1]), x) if step else x
 
 
-class _Line:
+@dataclass(frozen=True)
+class _Lines:
     """Plans and episodes as lines of text; numbers stand for actions without a name."""
 
-    def __init__(self, grounding: Grounding, names: Sequence[str]) -> None:
-        self.graph, self.names = grounding.graph, names
+    graph: StateGraph
+    names: Sequence[str]
+
+    def say_what_is_known(self, known: Grounding) -> None:
+        missing, n = known.missing(), len(self.graph.edges)
+        grounded = f"{n - len(missing)} of {_count(n, 'move')} that the videos show"
+        print(f"Grounded: {grounded}, by {_count(known.n_labels, 'label')}.")
+        if missing:
+            some = ", ".join(f"{self.state(s)} -> {self.state(t)}" for s, t in missing[:NAMED])
+            more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+            print(f"Not grounded, since no label shows the action: {some}{more}.")
+
+    def say_plan(self, known: Grounding, start: int, goals: frozenset[int], by: By, acting: bool) -> None:
+        """The plan from where episodes start; where there is none, how near one comes, and an error unless acting."""
+        from craftrl.planning import UnreachableGoal, plan_path
+
+        def path(plan: Plan) -> str:
+            return self.path(plan.nodes, plan.actions)
+
+        try:
+            plan = plan_path(known, start, goals, by=by)
+            likely = f" ({_count(len(plan), 'move')}, probability {plan.probability:.2f})"
+            print(f"Plan: {path(plan) + likely if plan.actions else 'nothing to do, this is the goal.'}", flush=True)
+        except UnreachableGoal as error:
+            if error.nearest is not None and error.nearest != start:
+                near = plan_path(known, start, {error.nearest}, by=by)
+                print(f"As near as labels lead: {path(near)}", flush=True)
+            if not acting or not error.missing:
+                raise
+            warnings.warn(str(error), AssumptionWarning, stacklevel=2)
 
     def state(self, node: int) -> str:
         """A state as short as it can be: 3, or 4:3 for state 3 at step 4."""
@@ -245,9 +254,15 @@ class _Line:
 
     def episode(self, episode: Episode) -> str:
         """What happened, and how it ended."""
-        end = f"goal not reached: {STOPPED.get(episode.stopped, '')}"
+        read, likely = episode.nodes[-1], episode.believed[-1]
         if episode.reached:
             end = f"goal reached in {_count(len(episode.actions), 'step')}"
+        elif episode.stopped != "not confirmed":
+            end = f"goal not reached: {STOPPED[episode.stopped]}"
+        elif read == likely:
+            end = "goal not confirmed: too few frames show it"
+        else:
+            end = f"goal not confirmed: state {self.state(read)} was read where {self.state(likely)} is likelier"
         surprises = f", {_count(len(episode.surprises), 'surprise')} (!)" if episode.surprises else ""
         return f"{self.path(episode.nodes, episode.actions, episode.surprises)}; {end}{surprises}."
 

@@ -9,7 +9,7 @@ from craftrl.planning.acting import Episode, Exploration, Planner, explore
 from craftrl.planning.files import load_grounding, read_labels, save_grounding
 from craftrl.planning.graph import StateGraph
 from craftrl.planning.grounding import Grounding
-from craftrl.planning.latent import LatentActions, agreement, find_latent_actions
+from craftrl.planning.latent import LatentActions, find_latent_actions
 from craftrl.planning.plan import Plan, UnreachableGoal, plan_path
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Planner",
     "StateGraph",
     "UnreachableGoal",
-    "agreement",
     "explore",
     "find_latent_actions",
     "load_grounding",

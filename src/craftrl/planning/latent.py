@@ -1,10 +1,17 @@
 """Latent actions: numbers that moves of different states share, from how often each agent makes each move.
 
 A move is a pair of states, one following the other. Where the world is deterministic, the successor names the action
-within a state; where actions slip, the agents' different habits tell their effects apart (see factoring.py).
-Which moves of different states are one action is another question, and the counts alone cannot answer it
-(`craftrl.planning.ties`). So names come with groups: within a group one relabelling makes all names right, between
-groups nothing is claimed. What the answer rests on is in `conditions`.
+within a state; where actions slip, the agents' different habits tell their effects apart. Which moves of different
+states are one action is another question, and the counts alone cannot answer it (`craftrl.planning.naming`). So names
+come with groups: within a group one relabelling makes all names right, between groups nothing is claimed. What the
+answer rests on is in `conditions`.
+
+Where actions slip. The rows of P (K, m), the successor distributions of K agents in one state, are mixtures of the
+effects of the actions: P = habits (K, r) @ effects (r, m), all rows probability vectors. Habits times an invertible
+matrix, and effects times its inverse, give the same P, so something must say which pair is meant. Here it is the one
+whose effects span the least volume. It is the true one, up to the order of the actions, where the rank of P is r and
+the habits are sufficiently scattered: their convex hull holds the ball that is inscribed in the simplex of all
+policies (Fu, Huang and Sidiropoulos 2019; Schur 2026, arXiv 2603.17577, for agents and actions).
 """
 
 from __future__ import annotations
@@ -15,32 +22,43 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
 from scipy.sparse import csr_array, issparse
+from scipy.spatial import ConvexHull, QhullError
 
 from craftrl.arguments import check_flag, check_kind, check_whole, shown
-from craftrl.core.relabelling import best_matching
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.evaluation import count_visits
-from craftrl.planning.effects import Condition, Effects, deterministic_effects, factored_effects
-from craftrl.planning.naming import Names, name_moves, with_stay
-from craftrl.planning.ties import by_commuting, by_vectors
+from craftrl.planning.naming import by_commuting, by_vectors, name_moves
 
-__all__ = [
-    "Agreement",
-    "Condition",
-    "LatentActions",
-    "accuracy_by_group",
-    "agreement",
-    "ceiling",
-    "find_latent_actions",
-]
+__all__ = ["Condition", "LatentActions", "find_latent_actions"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ACTIONS = 1000
-CLEAR = 0.9  # how likely one latent action must be for a move to be clearly its
 MOST_COUNTED = 2**53  # up to there floats are exact
+MOST_NAMED = 5  # states named in a sentence
+SCATTERED = 0.95  # how much of the inscribed ball the habits must hold, with room for sampling error
+ENOUGH = 64  # visits of an agent per successor: by then its distribution is known to about 0.05 in total variation
+BEYOND = 1.0  # how far a singular value must lie beyond the largest that noise has
+VOLUME = 2.0  # weight of the log-volume beside the log-likelihood, in nats; between 1 and 6 nothing changes
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that the answer rests on: whether it holds (None: cannot be told), in which states not, in words."""
+
+    name: str
+    holds: bool | None
+    where: tuple[int, ...]
+    sentence: str
+
+    def __str__(self) -> str:
+        said = {True: "yes", False: "no", None: "not known"}[self.holds]
+        some = ", ".join(map(str, self.where[:MOST_NAMED]))
+        more = f" and {len(self.where) - MOST_NAMED} more" if len(self.where) > MOST_NAMED else ""
+        return f"{self.name}: {said}. {self.sentence}" + (f" Not in states {some}{more}." if some else "")
 
 
 @dataclass(frozen=True)
@@ -72,28 +90,28 @@ class LatentActions:
 
     def of_moves(self, s: ArrayLike, t: ArrayLike) -> Ints:
         """The most likely latent action of moves s -> t, each (m,); -1 where that move is not known."""
-        place = self._places(s, t)
-        return np.where(place >= 0, self.posterior.argmax(axis=1)[place], -1) if len(self.edges) else place
+        row = self._rows(s, t)
+        return np.where(row >= 0, self.posterior.argmax(axis=1)[row], -1) if len(self.edges) else row
 
     def certainty(self, s: ArrayLike, t: ArrayLike) -> Floats:
         """How likely the latent action of `of_moves` is, (m,); below 1 for a move that several make, 0 if unknown."""
-        place = self._places(s, t)
-        likely = np.zeros(len(place))
-        likely[place >= 0] = self.posterior.max(axis=1, initial=0)[place[place >= 0]]
+        row = self._rows(s, t)
+        likely = np.zeros(len(row))
+        likely[row >= 0] = self.posterior.max(axis=1, initial=0)[row[row >= 0]]
         return likely
 
-    def _places(self, s: ArrayLike, t: ArrayLike) -> Ints:
+    def _rows(self, s: ArrayLike, t: ArrayLike) -> Ints:
         """The rows of moves in `edges`, -1 for those that are not there."""
         start, end = as_labels("s", s, 1), as_labels("t", t, 1)
         if start.shape != end.shape:
             raise InvalidDataError(f"There must be one t per s; {start.size} and {end.size} were given.")
         N = self.n_states
         inside = (start >= 0) & (end >= 0) & (start < N) & (end < N)
-        key, keys = np.where(inside, start * N + end, -1), self.edges[:, 0] * N + self.edges[:, 1]
-        place = np.searchsorted(keys, key)
-        found = place < len(keys)
-        found[found] = keys[place[found]] == key[found]
-        return np.where(found, place, -1)
+        key, keys = np.where(inside, start * N + end, -1), self.edges @ [N, 1]
+        row = np.searchsorted(keys, key)
+        found = row < len(keys)
+        found[found] = keys[row[found]] == key[found]
+        return np.where(found, row, -1)
 
     def __str__(self) -> str:
         sizes = np.bincount(self.consistent)
@@ -126,75 +144,31 @@ def find_latent_actions(
                    nothing; else a move to the same state is a bump, which any action may make
     seed           of the random starts
     """
-    tables = _checked_counts(counts)
-    _check_options(n, deterministic, seed, same_habits=same_habits, staying=staying)
-    edges, by_agent = _edges(tables)
-    given = _checked_features(features, len(edges))
-    N, degree = tables[0].shape[0], np.bincount(edges[:, 0], minlength=1)
-    slips = deterministic is False or (deterministic == "auto" and n != "auto" and int(degree.max(initial=0)) > n)
-    most = None if n == "auto" else int(n)
+    if n != "auto":
+        check_whole("n", n, 1, MOST_ACTIONS, "or give 'auto'")
+    if deterministic != "auto":
+        check_flag("deterministic", deterministic, "or give 'auto'")
+    check_flag("same_habits", same_habits)
+    check_flag("staying", staying)
+    check_whole("seed", seed, 0, 2**32 - 1)
+    edges, by_agent, N = _checked_counts(counts)
+    given = None if features is None else as_array("features", features).astype(float)
+    if given is not None and (given.ndim != 2 or len(given) != len(edges) or not given.shape[1]):
+        raise InvalidParameterError(
+            f"features must have one row of numbers for each of the {len(edges)} moves; shape {given.shape} was given."
+        )
+    degree = np.bincount(edges[:, 0], minlength=1)
+    slips = deterministic is False or (deterministic == "auto" and n != "auto" and int(degree.max()) > n)
+    effects = _Effects(edges, by_agent, N)
     if slips:
-        effects = factored_effects(edges, by_agent, N, most, np.random.default_rng(seed))
+        effects.factor(None if n == "auto" else int(n), np.random.default_rng(seed))
     else:
-        effects = deterministic_effects(edges, by_agent, N, most, staying)
-    names, conditions = _named(effects, given, same_habits, staying, seed)
-    return _assembled(effects, names, (*effects.conditions, *conditions))
+        effects.take_moves(None if n == "auto" else int(n), staying)
+    return effects.named(given, same_habits, staying, seed)
 
 
-def _named(
-    effects: Effects, features: Floats | None, same_habits: bool, staying: bool, seed: int
-) -> tuple[Names, list[Condition]]:
-    """Names of the usual moves of all states, by all ties there are, and what they rest on."""
-    found, n = effects.successors, effects.n
-    if staying and n > 1:
-        found, n = [tuple(t for t in usual if t != s) for s, usual in enumerate(found)], n - 1
-    ties, moves = {"moves commute": by_commuting(found, n)}, effects.usual_moves()
-    if features is not None:
-        ties["features"] = by_vectors(moves, effects.expected(features), n, "features", seed)
-    if same_habits:
-        ties["same habits"] = by_vectors(moves, np.sqrt(effects.habits()), n, "agents' habits", seed)
-    names = name_moves(found, [pair for tie in ties.values() for pair in tie.pairs], n)
-    if n < effects.n:
-        names = with_stay(names, [s for s, usual in enumerate(effects.successors) if s in usual], effects.n)
-    said = [Condition(name, tie.holds, tie.where, tie.sentence) for name, tie in ties.items()]
-    return names, [*said, _one_permutation(names, effects)]
-
-
-def _one_permutation(names: Names, effects: Effects) -> Condition:
-    """Whether names agree over all states."""
-    left = np.array([bool(found) for found in effects.successors])
-    sizes = np.bincount(names.group[left], minlength=1)
-    apart = np.flatnonzero(left & (names.group != sizes.argmax()))
-    said = (
-        f"Names agree in {len(np.flatnonzero(sizes))} groups of states, the largest of {sizes.max()} of {left.sum()}."
-    )
-    if names.contradicting:
-        said += f" Ties of {len(names.contradicting)} states contradict one another and were left out."
-    return Condition("one permutation", not len(apart), tuple(apart.tolist()), said)
-
-
-def _assembled(effects: Effects, names: Names, conditions: tuple[Condition, ...]) -> LatentActions:
-    n, N, K = effects.n, len(names.group), len(effects.visits)
-    share = np.zeros((len(effects.edges), n))
-    weight = np.zeros((len(effects.edges), n))
-    policies = np.full((K, N, n), np.nan)
-    for local in effects.states:
-        seen = effects.visits[:, local.state] > 0
-        policies[seen, local.state] = 0.0
-        usual = [int(t) for t in effects.edges[local.moves[local.share.argmax(axis=1)], 1]]
-        called = names.of[local.state]
-        for i, t in enumerate(usual):
-            mine = called.get(t, (i,)) if effects.successors[local.state] else (i,)
-            for a in mine:
-                share[local.moves, a] = local.share[i]
-                policies[seen, local.state, a] = local.policies[seen, i] / len(mine)
-                often = effects.visits[seen, local.state] @ local.policies[seen, i]
-                weight[local.moves, a] = often / len(mine) * local.share[i]
-    posterior = weight / weight.sum(axis=1, keepdims=True)
-    return LatentActions(n, effects.edges, share, posterior, policies, names.group, conditions)
-
-
-def _checked_counts(counts: Any) -> list[csr_array]:
+def _checked_counts(counts: Any) -> tuple[Ints, Floats, int]:
+    """All moves (E, 2), sorted, how often each agent made each (K, E), and the number of states."""
     check_kind("counts", counts, (list, tuple, np.ndarray), "a list with one matrix of counts per agent")
     tables = () if isinstance(counts, np.ndarray) and not counts.ndim else counts
     given = [table if issparse(table) else as_array("counts", table) for table in tables]
@@ -205,120 +179,242 @@ def _checked_counts(counts: Any) -> list[csr_array]:
             f"{shown(shapes)} were given."
         )
     checked = [csr_array(table) for table in given]
-    if not all(table.dtype.kind in "biuf" and _can_be_counts(table.data) for table in checked):
-        raise InvalidDataError("counts must be numbers of 0 or more, up to 2**53; others were given; count moves.")
-    return checked
-
-
-def _can_be_counts(numbers: NDArray[Any]) -> bool:
-    return bool(np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers <= MOST_COUNTED).all())
-
-
-def _check_options(n: Any, deterministic: Any, seed: Any, **flags: Any) -> None:
-    if not (isinstance(n, str) and n == "auto"):
-        check_whole("n", n, 1, MOST_ACTIONS, "or give 'auto'")
-    if not (isinstance(deterministic, str) and deterministic == "auto"):
-        check_flag("deterministic", deterministic, "or give 'auto'")
-    for name, value in flags.items():
-        check_flag(name, value)
-    check_whole("seed", seed, 0, 2**32 - 1)
-
-
-def _checked_features(features: Any, n_edges: int) -> Floats | None:
-    if features is None:
-        return None
-    given = as_array("features", features)
-    if given.ndim != 2 or len(given) != n_edges or not given.shape[1] or given.dtype.kind not in "biuf":
-        raise InvalidParameterError(
-            f"features must have one row of numbers for each of the {n_edges} moves; shape {given.shape} was given."
-        )
-    return given.astype(float)
-
-
-def _edges(tables: list[csr_array]) -> tuple[Ints, Floats]:
-    """All moves, sorted, and how often each agent made each: (E, 2), (K, E)."""
-    total = csr_array(sum(table.astype(float) for table in tables)).tocoo()
-    made = total.data > 0
-    edges = np.stack([total.row[made], total.col[made]], axis=1).astype(np.int64)
+    for table in checked:
+        x = table.data
+        if x.dtype.kind not in "biuf" or not (np.isfinite(x) & (x >= 0) & (x <= MOST_COUNTED)).all():
+            raise InvalidDataError("counts must be numbers of 0 or more, up to 2**53; others were given; count moves.")
+    total = csr_array(sum(table.astype(float) for table in checked)).tocoo()
+    edges = np.stack([total.row, total.col], axis=1)[total.data > 0].astype(np.int64)
     edges = edges[np.lexsort(edges.T[::-1])]
-    if not len(edges):
-        return edges, np.zeros((len(tables), 0))
-    by_agent = [np.asarray(table[edges[:, 0], edges[:, 1]], dtype=float).ravel() for table in tables]
-    return edges, np.stack(by_agent)
+    made = np.zeros((len(checked), len(edges)))
+    for row, table in zip(made, checked if len(edges) else ()):
+        row[:] = np.asarray(table[edges[:, 0], edges[:, 1]]).ravel()
+    return edges, made, shapes[0][0]
+
+
+# -- within each state ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """Shares of transitions whose latent action is the true one.
+class _State:
+    """One state: the rows of its moves (m,), its actions' effects (r, m), the agents' habits (K, r), NaN if unseen.
 
-    by_group  up to one relabelling in each group of states whose names are said to agree
-    overall   up to one relabelling for all states
-    by_state  up to one relabelling in each state: what names within states are worth. More than by_group where
-              names were said to agree and do not
-    ceiling   the most that any function of state and successor could reach: a move that two actions make is
-              right for one of them at best
-    clear     as by_group, of those transitions alone whose move one latent action makes (`CLEAR`), so that bumps, which
-              several may make, do not blur it: are names that are claimed right?
-    clear_share  how many transitions those are
-    largest   the share of transitions that leave states of the largest group
+    usual  (r,): the likeliest successor of each action
     """
 
-    by_group: float
-    overall: float
-    by_state: float
-    ceiling: float
-    clear: float
-    clear_share: float
-    largest: float
+    moves: Ints
+    effects: Floats
+    habits: Floats
+    usual: list[int]
 
 
-def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> Agreement:
-    """Of transitions s -> t (m,) with true actions (m,); those with an unknown action, -1, are left out.
+class _Effects:
+    """What the actions of each state do, and what that rests on; then their names.
 
-    Transitions that have no latent action count as wrong.
+    In a deterministic world the effects are the moves themselves. Where actions slip they are found by factoring.
     """
-    check_kind("latent", latent, LatentActions, "LatentActions, as find_latent_actions gives")
-    start, end, action = _transitions(s, t, true_actions)
-    known = action >= 0
-    start, end, action = start[known], end[known], action[known]
-    code = latent.of_moves(start, end)
-    inside = (start >= 0) & (start < latent.n_states)
-    group = np.where(inside, latent.consistent[np.where(inside, start, 0)], -1)
-    clear = latent.certainty(start, end) >= CLEAR
-    return Agreement(
-        by_group=accuracy_by_group(code, action, group),
-        overall=accuracy_by_group(code, action, np.zeros_like(start)),
-        by_state=accuracy_by_group(code, action, start),
-        ceiling=ceiling(start, end, action),
-        clear=accuracy_by_group(code[clear], action[clear], group[clear]),
-        clear_share=float(clear.mean()) if len(clear) else 0.0,
-        largest=float((group == 0).mean()) if len(group) else 0.0,
-    )
 
+    def __init__(self, edges: Ints, by_agent: Floats, N: int) -> None:
+        self.edges, self.by_agent, self.N = edges, by_agent, N
+        self.visits = np.stack([np.bincount(edges[:, 0], made, minlength=N) for made in by_agent]).astype(float)
+        start = np.searchsorted(edges[:, 0], np.arange(N + 1)).tolist()
+        self.rows = {s: np.arange(start[s], start[s + 1]) for s in range(N) if start[s + 1] > start[s]}
+        self.n = 1
+        self.states: dict[int, _State] = {}
+        self.conditions: list[Condition] = []
 
-def accuracy_by_group(codes: ArrayLike, truth: ArrayLike, group: ArrayLike) -> float:
-    """Share of codes (m,) that are right under the best one-to-one relabelling of each group (m,); -1 is wrong."""
-    code, true, g = as_labels("codes", codes, 1), as_labels("truth", truth, 1), as_labels("group", group, 1)
-    tables = count_visits(g, code, true)
-    hits = sum(int(table[r, c]) for table in tables for r, c in best_matching(table).items())
-    return hits / max(len(true), 1)
+    def take_moves(self, n: int | None, staying: bool) -> None:
+        """Every move is an action of its state; with `staying` every state has the action that stays, seen or not."""
+        for s, moves in self.rows.items():
+            left = self.visits[:, s, None]
+            habits = self.by_agent[:, moves] / np.where(left > 0, left, 1)
+            self._add(s, moves, np.eye(len(moves)), np.where(left > 0, habits, np.nan))
+        unseen = {s: int(staying and s not in self.edges[moves, 1]) for s, moves in self.rows.items()}
+        needed = max((len(moves) + unseen[s] for s, moves in self.rows.items()), default=1)
+        where = tuple(s for s, moves in self.rows.items() if n is not None and len(moves) > n)
+        self.n = max(needed, n or 1)
+        said = f"A state has up to {needed} successors, so a deterministic world has {needed} actions or more"
+        if where:
+            said += f", yet there are {n}; give deterministic=False."
+        else:
+            said += f". Counts cannot tell it from actions that slip{'; give n if it is known' if n is None else ''}."
+        self.conditions.append(Condition("deterministic", False if where else None, where, said))
 
+    def factor(self, n: int | None, rng: np.random.Generator) -> None:
+        """Effects of each state's actions from the agents' different habits.
 
-def ceiling(s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> float:
-    """The share that the most frequent action of each move s -> t makes up."""
-    start, end, action = _transitions(s, t, true_actions)
-    _, move = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
-    return float(count_visits(move.ravel(), action).max(axis=1, initial=0).sum() / max(len(action), 1))
-
-
-def _transitions(s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> tuple[Ints, Ints, Ints]:
-    """States, successors and actions, one of each per transition."""
-    start, end, action = (
-        as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions))
-    )
-    if not start.shape == end.shape == action.shape:
-        raise InvalidDataError(
-            f"There must be one s, one t and one action per transition; {start.size}, {end.size} and {action.size} "
-            "were given."
+        With no more agents in a state than n actions, the least volume only takes each agent for an action. There moves
+        are read as in a deterministic world, where there are not too many of them.
+        """
+        rank, ball = {}, dict[int, float]()
+        for s, moves in self.rows.items():
+            seen = self.visits[:, s] > 0
+            made = self.by_agent[seen][:, moves]
+            rank[s] = rank_above_noise(made)
+            if n is not None and len(made) <= n and len(moves) <= n:
+                found, effects = made / made.sum(axis=1, keepdims=True), np.eye(len(moves))
+            else:
+                found, effects = factor(made, rank[s] if n is None else min(rank[s], n), rng)
+                ball[s] = scatter(found)
+            habits = np.full((len(self.by_agent), len(effects)), np.nan)
+            habits[seen] = found
+            self._add(s, moves, effects, habits)
+        self.n = n = max(rank.values(), default=1) if n is None else n
+        poor = tuple(s for s in rank if rank[s] < n)
+        flat = tuple(s for s in ball if ball[s] < SCATTERED)
+        few = tuple(
+            s for s, moves in self.rows.items() if self.visits[self.visits[:, s] > 0, s].min() < ENOUGH * len(moves)
         )
-    return start, end, action
+        K, lone = len(self.visits), tuple(s for s in rank if (self.visits[:, s] > 0).sum() <= n)
+        agents = f"More agents than the {n} actions are needed; {K} were given" + (
+            "; where there are fewer, moves are read as in a deterministic world if they are not too many."
+            if lone
+            else "."
+        )
+        said = f"The successors of {K} agents show {n} actions in {len(rank) - len(poor)} of {len(rank)} states"
+        said += "; elsewhere actions do the same, or agents behave too much alike." if poor else "."
+        scattered = (
+            "Elsewhere the policies found are scattered enough. That they are the true ones cannot be told from "
+            "counts: it needs agents that nearly never take some actions."
+        )
+        self.conditions += [
+            Condition("deterministic", False, (), "Taken not to be: effects come from the agents' different habits."),
+            Condition("more agents than actions", not lone, lone, agents),
+            Condition("rank", not poor, poor, said),
+            Condition("scattered policies", False if flat else None, flat, scattered),
+            Condition(
+                "enough data", not few, few, f"Every agent should have left a state {ENOUGH} times per successor."
+            ),
+        ]
+
+    def _add(self, s: int, moves: Ints, effects: Floats, habits: Floats) -> None:
+        usual = self.edges[moves[effects.argmax(axis=1)], 1].tolist()
+        self.states[s] = _State(moves, effects, habits, usual)
+
+    def named(self, features: Floats | None, same_habits: bool, staying: bool, seed: int) -> LatentActions:
+        """Names of the usual moves of all states, by all ties there are."""
+        distinct = {s: found.usual for s, found in self.states.items() if len(set(found.usual)) == len(found.usual)}
+        apart = staying and self.n > 1  # staying in place is an action of its own, and gets the last name
+        n = self.n - apart
+        successors = [tuple(t for t in distinct.get(s, ()) if not (apart and t == s)) for s in range(self.N)]
+        ties = {"moves commute": by_commuting(successors, n)}
+        moves = [(s, t) for s, found in self.states.items() for t in found.usual]
+        if features is not None:
+            none = np.zeros((0, features.shape[1]))
+            vectors = np.concatenate([none, *(found.effects @ features[found.moves] for found in self.states.values())])
+            ties["features"] = by_vectors(moves, vectors, n, "features", seed)
+        if same_habits:
+            none = np.zeros((0, len(self.visits)))
+            vectors = np.concatenate([none, *(found.habits.T for found in self.states.values())])
+            ties["same habits"] = by_vectors(moves, np.sqrt(vectors), n, "agents' habits", seed)
+        names, group, contradicting = name_moves(successors, [pair for tie in ties.values() for pair in tie.pairs], n)
+        for s in (s for s in distinct if apart and s in distinct[s]):
+            used = {a for called in names[s].values() for a in called}
+            names[s][s] = tuple(a for a in range(self.n) if a not in used)
+        left = np.isin(np.arange(self.N), list(distinct))
+        sizes = np.bincount(group[left], minlength=1)
+        alone = tuple(np.flatnonzero(left & (group != sizes.argmax())).tolist())
+        said = f"Names agree in {(sizes > 0).sum()} groups of states, the largest of {sizes.max()} of {left.sum()}."
+        if contradicting:
+            said += f" Ties of {contradicting} states contradict one another and were left out."
+        self.conditions += [Condition(name, tie.holds, tie.where, tie.sentence) for name, tie in ties.items()]
+        self.conditions.append(Condition("one permutation", not alone, alone, said))
+        share, weight = np.zeros((len(self.edges), self.n)), np.zeros((len(self.edges), self.n))
+        policies = np.full((len(self.visits), self.N, self.n), np.nan)
+        for s, found in self.states.items():
+            seen = self.visits[:, s] > 0
+            policies[seen, s] = 0.0
+            for i, t in enumerate(found.usual):
+                called = names[s].get(t, (i,)) if s in distinct else (i,)
+                for a in called:
+                    share[found.moves, a] = found.effects[i]
+                    policies[seen, s, a] = found.habits[seen, i] / len(called)
+                    often = self.visits[seen, s] @ found.habits[seen, i]
+                    weight[found.moves, a] = often / len(called) * found.effects[i]
+        posterior = weight / weight.sum(axis=1, keepdims=True)
+        return LatentActions(self.n, self.edges, share, posterior, policies, group, tuple(self.conditions))
+
+
+def factor(counts: Floats, r: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Habits (K, r) and effects (r, m) of least volume for one state's counts (K, m)."""
+    if r == 1:
+        return np.ones((len(counts), 1)), counts.sum(axis=0, keepdims=True) / counts.sum()
+    P = (counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True)
+    # The distributions of r agents furthest from one another, by successive projection: exact where r agents each
+    # always take one action of their own (Donoho and Stodden 2003: separability).
+    left, chosen = P.copy(), []
+    for _ in range(r):
+        size = (left**2).sum(axis=1)
+        i = int(size.argmax())
+        chosen.append(i)
+        left = left - np.outer(left @ left[i], left[i]) / max(size[i], TINY)
+    starts = [P[chosen], rng.dirichlet(np.ones(len(P)), r) @ P]
+    fits = [_least_volume(counts, effects) for effects in starts]
+    _, habits, effects = min(fits, key=lambda fit: fit[0])
+    return habits, effects
+
+
+def rank_above_noise(counts: Floats) -> int:
+    """How many actions the agents' successor distributions can carry: the rank of their table above sampling noise.
+
+    The table of standardised residuals from independence of agent and successor has the variance 1 in every entry if
+    there is nothing but noise, and then its largest singular value is about sqrt(K-1) + sqrt(m-1).
+    """
+    seen = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    if min(seen.shape, default=0) < 2:
+        return 1
+    expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / seen.sum()
+    values = np.linalg.svd((seen - expected) / np.sqrt(expected), compute_uv=False)
+    noise = np.sqrt(seen.shape[0] - 1) + np.sqrt(seen.shape[1] - 1)
+    return 1 + int((values > noise + BEYOND).sum())
+
+
+def scatter(habits: Floats) -> float:
+    """How much of the inscribed ball the agents' habits (K, r) hold: 1 or more is sufficiently scattered.
+
+    The least distance of a facet of their convex hull from the uniform policy, over the radius of the ball; negative
+    where the uniform policy lies outside, and 0 where the hull is flat. Infinite for fewer than three actions, where
+    least volume always finds two agents that never take one of them, whatever the truth.
+    """
+    r = habits.shape[1]
+    if r < 3:
+        return np.inf
+    basis = np.linalg.svd(np.eye(r) - 1 / r)[0][:, : r - 1]
+    try:
+        hull = ConvexHull((habits - 1 / r) @ basis)
+    except (QhullError, ValueError):
+        return 0.0
+    return float(-hull.equations[:, -1].max() * np.sqrt(r * (r - 1)))
+
+
+def _least_volume(counts: Floats, start: Floats) -> tuple[float, Floats, Floats]:
+    """Habits and effects of least -log-likelihood + VOLUME * log-volume of the effects, from a start of effects."""
+    K, (r, m), total = len(counts), start.shape, counts.sum()
+
+    def unpacked(theta: Floats) -> tuple[Floats, Floats]:
+        return _softmax(theta[: K * r].reshape(K, r)), _softmax(theta[K * r :].reshape(r, m))
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        habits, effects = unpacked(theta)
+        mixed = habits @ effects + TINY
+        gram = effects @ effects.T + 1e-6 * np.eye(r)
+        ratio = counts / mixed
+        to_habits = -ratio @ effects.T
+        to_effects = -habits.T @ ratio + VOLUME * np.linalg.solve(gram, effects)
+        value = -(counts * np.log(mixed)).sum() + VOLUME / 2 * np.linalg.slogdet(gram)[1]
+        parts = [_through_softmax(habits, to_habits), _through_softmax(effects, to_effects)]
+        return float(value) / total, np.concatenate([part.ravel() for part in parts]) / total
+
+    theta = np.concatenate([np.zeros(K * r), np.log(start + 1e-3).ravel()])
+    limits = {"maxiter": 300, "maxfun": 400, "ftol": 1e-11, "gtol": 1e-8}
+    found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * len(theta), options=limits)
+    return float(found.fun), *unpacked(found.x)
+
+
+def _softmax(theta: Floats) -> Floats:
+    weight = np.exp(theta - theta.max(axis=1, keepdims=True))
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+def _through_softmax(p: Floats, gradient: Floats) -> Floats:
+    return p * (gradient - (p * gradient).sum(axis=1, keepdims=True))

@@ -1,103 +1,201 @@
-"""From ties between moves to names: one number per action in each group of states that ties hold together.
+"""Which moves of different states are one action: ties between moves, and the names that follow from them.
 
-A group is a set of states in all of which every move has its name, so that one relabelling makes the whole group right.
-Names spread from one state along ties. A move without a tie is named where only one name is left for it, and a move
-that stays in place gets all names that are left: several actions may bump. A state with a move that could have two
-names stays in a group of its own. Ties that contradict one another, by which two moves of a state would be one action,
-hold nothing together: all their states stay apart.
+Within a state different moves are different actions. Between states nothing in the counts of moves names them: rename
+the actions of one state, change the agents' habits there to match, and every count stays. So a tie always rests on
+something more, and two kinds are known here.
+
+Commuting moves. In worlds where actions shift a place (grids, roads, tori) it does not matter which of two actions
+comes first. Take a move s -> u by an action a, and another, s -> v by b. Then b leads from u to where a leads from v: a
+square closes. For each s -> u, the moves of s are matched with those of u so that as many squares close as can, and
+those pairs are tied that every such matching has. Whether moves commute in a world at all is seen: where they do not,
+as with an agent that turns and walks, most moves have no matching that closes, and nothing is tied.
+
+Vectors. Where a caller knows numbers that one action has in every state, such as the change of a position, or habits
+that do not depend on the state, moves with the same numbers are tied.
+
+Names are one number per action in each group of states that ties hold together: one relabelling makes the whole group
+right. They spread from one state along ties. A move without a tie is named where only one name is left for it, and a
+move that stays in place gets all names that are left: several actions may bump. A state with a move that could have two
+names stays in a group of its own, and so do states whose ties make one action of two of their moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from craftrl.planning.ties import Move
+__all__ = ["Ties", "by_commuting", "by_vectors", "name_moves"]
 
-__all__ = ["Names", "name_moves", "with_stay"]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Move = tuple[int, int]
+Successors = Sequence[tuple[int, ...]]  # of each state the usual successors of its actions; () where unknown
+Names = dict[int, tuple[int, ...]]  # of one state: the names of the actions that lead to each successor
 
-
-class _Contradiction(Exception):
-    pass
+MOST_BROKEN = 0.05  # share of moves without a matching; worlds that commute have none, turning ones a third or more
+MOST_UNCLEAR = 0.1  # share of moves whose vector lies between two actions
+CLEAR = 0.5  # a vector is at most this much as far from its own centre as from the next
+NEVER, COVERED = -1000.0, 50.0  # weights in a matching: squares that had to close, moves that some action must make
 
 
 @dataclass(frozen=True)
-class Names:
-    """of[s][t]: the names of the actions that lead from s to t; group (N,); states whose ties contradict another."""
+class Ties:
+    """Pairs of moves that are one action, whether the evidence can be trusted, where not, and a sentence on it."""
 
-    of: list[dict[int, tuple[int, ...]]]
-    group: NDArray[np.int64]
-    contradicting: tuple[int, ...]
+    pairs: list[tuple[Move, Move]]
+    holds: bool
+    where: tuple[int, ...]
+    sentence: str
 
 
-def name_moves(successors: Sequence[tuple[int, ...]], pairs: Iterable[tuple[Move, Move]], n: int) -> Names:
-    """Names of all moves from ties between pairs of them."""
-    N, tied = len(successors), list(pairs)
-    action = _classes(tied)
-    of: list[dict[int, tuple[int, ...]]] = [{} for _ in range(N)]
+# -- ties ----------------------------------------------------------------------------------------------------------
+
+
+def by_commuting(successors: Successors, n: int) -> Ties:
+    """Ties of neighbouring states in a world with n actions whose moves commute."""
+    N = len(successors)
+    walks = connected_components(_graph(N, _moves(successors)), connection="strong")[0]
+    if walks == N and not any(s in found for s, found in enumerate(successors)):
+        return Ties(
+            [], False, (), "No state is ever left and met again, so that bumps cannot be told from moves: no squares."
+        )
+    pairs: list[tuple[Move, Move]] = []
+    broken, tried = list[int](), 0
+    for s, u in _moves(successors):
+        if u == s or not successors[u]:
+            continue
+        matched = _matched(successors, s, u, n)
+        tried += 1
+        if matched is None:
+            broken.append(s)
+        else:
+            pairs.extend(((s, v), (u, w)) for v, w in matched)
+    where, share = tuple(sorted(set(broken))), len(broken) / max(tried, 1)
+    if share > MOST_BROKEN:
+        said = f"Moves do not commute: {share:.0%} of moves close no squares, so none was taken for evidence."
+        return Ties([], False, where, said)
+    said = (
+        f"Of {tried} moves {len(broken)} close no squares where they should; squares tied {len(pairs)} pairs of moves."
+    )
+    return Ties(pairs, bool(pairs), where, said)
+
+
+def _matched(successors: Successors, s: int, u: int, n: int) -> list[Move] | None:
+    """Pairs (v, w): the action of s -> v is that of u -> w in every best matching; None if squares had to close.
+
+    Rows are the actions at s: its moves, and as many more as n has, which share a move with another. Columns are the
+    moves of u, and room for actions that bump at u or share a move there. A pair counts 1 for a square that closes, 0
+    where nothing speaks for or against it, `NEVER` for one that had to close. A square that ends where it began, at s,
+    closes for any two moves that can be undone; where a bump may hide the square that was meant, it counts nothing.
+    """
+    rows, bumps = list(successors[s]), u in successors[u]
+    columns = [w for w in successors[u] if w != u]
+    spare = n if bumps else max(n - len(columns), 0)
+    weight = np.zeros((max(n, len(rows)), len(columns) + spare))
+    for i, v in enumerate(rows):
+        if v in (s, u) or not successors[v]:
+            continue
+        roomy = any(x in successors[x] and len(successors[x]) < n for x in (u, v))  # several actions may bump there
+        hidden = (bumps and s in successors[s]) or roomy
+        excused = 0.0 if v in successors[v] else NEVER
+        for j, w in enumerate(columns):
+            weight[i, j] = excused if w not in successors[v] else float(not (w == s and hidden))
+        weight[i, len(columns) :] = float(bumps and u in successors[v])
+    weight[:, : len(columns)] += COVERED
+    chosen = linear_sum_assignment(weight, maximize=True)
+    best = weight[chosen].sum()
+    if best < COVERED * len(columns) - 0.5:
+        return None
+    found = []
+    for i, j in zip(*chosen):
+        if i < len(rows) and j < len(columns) and rows[i] != s:
+            without = weight.copy()
+            without[i, j] = 10 * NEVER
+            if without[linear_sum_assignment(without, maximize=True)].sum() < best - 0.5:
+                found.append((rows[i], columns[j]))
+    return found
+
+
+def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, what: str, seed: int = 0) -> Ties:
+    """Ties of all moves whose vectors (M, d) lie about one of n centres; moves that stay in place are left out.
+
+    A move is tied where its vector is clearly one centre's and no other move of its state is.
+    """
+    from sklearn.cluster import KMeans  # takes a second to import
+
+    rows = [i for i, (s, t) in enumerate(moves) if s != t and np.isfinite(vectors[i]).all()]
+    given = vectors[rows]
+    k = min(n, len(np.unique(given, axis=0)))
+    if k < 2:
+        return Ties([], False, (), f"By their {what} all moves are alike, so none was tied.")
+    means = KMeans(k, n_init=10, random_state=seed).fit(given)
+    near = np.sort(means.transform(given), axis=1)
+    seen = [(moves[i][0], int(centre)) for i, centre in zip(rows, means.labels_)]
+    times = Counter(seen)
+    clear = (near[:, 0] <= CLEAR * near[:, 1]) & [times[pair] == 1 for pair in seen]
+    unclear = float((~clear).mean())
+    where = tuple(sorted({moves[i][0] for i, good in zip(rows, clear) if not good}))
+    if unclear > MOST_UNCLEAR:
+        return Ties([], False, where, f"By their {what}, {unclear:.0%} of moves are unclear, so none was tied.")
+    pairs: list[tuple[Move, Move]] = []
+    for centre in range(k):
+        pairs.extend(pairwise(moves[i] for i, mine in zip(rows, clear & (means.labels_ == centre)) if mine))
+    return Ties(pairs, True, where, f"By their {what}, {1 - unclear:.0%} of moves are clearly of one action.")
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+def name_moves(successors: Successors, ties: list[tuple[Move, Move]], n: int) -> tuple[list[Names], Ints, int]:
+    """Names of the moves of each state, the group of each, the largest first; how many states' ties contradict."""
+    N = len(successors)
+    tied = sorted({move for pair in ties for move in pair})
+    place = {move: i for i, move in enumerate(tied)}
+    classes = connected_components(_graph(len(tied), [(place[a], place[b]) for a, b in ties]), directed=False)[1]
+    action = dict(zip(tied, classes.tolist()))  # a number for each set of moves that ties join
+    near = connected_components(_graph(N, [(a[0], b[0]) for a, b in ties]), directed=False)[1]
+    names: list[Names] = [{} for _ in range(N)]
     group = np.full(N, -1)
-    contradicting: list[int] = []
-    for states in _components(N, tied):
+    contradicting = 0
+    for component in np.flatnonzero(np.bincount(near, minlength=1) > 1):
+        states = np.flatnonzero(near == component).tolist()
         try:
             parts = _spread(successors, states, action, n)
         except _Contradiction:
-            parts = []
-            contradicting.extend(states)
+            contradicting += len(states)
+            continue
         for part in parts:
             group[list(part)] = group.max() + 1
-            for s, names in part.items():
-                of[s] = names
+            for s, found in part.items():
+                names[s] = found
     for s in np.flatnonzero(group < 0).tolist():
         group[s] = group.max() + 1
-        of[s] = _of_state(s, successors[s], {}, action, n) or {}
-    return Names(of, _numbered(group), tuple(contradicting))
+        names[s] = _of_state(s, successors[s], {}, action, n) or {}
+    _, index, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    order = np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")
+    return names, order[index], contradicting
 
 
-def with_stay(names: Names, stays: Iterable[int], n: int) -> Names:
-    """The same names, with the last one, n-1, for staying in place; in states that `stays` lists, bumps stay too."""
-    of = [dict(found) for found in names.of]
-    for s in stays:
-        used = {a for called in of[s].values() for a in called}
-        of[s][s] = tuple(a for a in range(n) if a not in used)
-    return Names(of, names.group, names.contradicting)
+class _Contradiction(Exception):
+    """Two moves of a state are one action by their ties."""
 
 
-def _classes(tied: list[tuple[Move, Move]]) -> dict[Move, int]:
-    """A number for each set of moves that ties join."""
-    moves = sorted({move for pair in tied for move in pair})
-    place = {move: i for i, move in enumerate(moves)}
-    joined = connected_components(_graph(len(moves), [(place[a], place[b]) for a, b in tied]), directed=False)[1]
-    return {move: int(joined[i]) for move, i in place.items()}
-
-
-def _components(N: int, tied: list[tuple[Move, Move]]) -> list[list[int]]:
-    """Sets of two states or more that ties connect."""
-    joined = connected_components(_graph(N, [(a[0], b[0]) for a, b in tied]), directed=False)[1]
-    found = [np.flatnonzero(joined == c).tolist() for c in range(joined.max(initial=-1) + 1)]
-    return [states for states in found if len(states) > 1]
-
-
-def _graph(size: int, edges: list[Move]) -> coo_array:
-    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    return coo_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))
-
-
-def _spread(
-    successors: Sequence[tuple[int, ...]], states: list[int], action: dict[Move, int], n: int
-) -> list[dict[int, dict[int, tuple[int, ...]]]]:
-    """Groups of two states or more: {state: {successor: names}} each, the fullest state first."""
+def _spread(successors: Successors, states: list[int], action: dict[Move, int], n: int) -> list[dict[int, Names]]:
+    """Groups of two states or more, each from the fullest state on: {state: names}."""
     pending, parts = list(states), []
     while pending:
         first = max(pending, key=lambda s: (sum((s, t) in action for t in successors[s]), len(successors[s]), -s))
-        name: dict[int, int] = {}
-        part: dict[int, dict[int, tuple[int, ...]]] = {}
-        waiting = [first, *(s for s in pending if s != first)]
-        grown = True
+        name: dict[int, int] = {}  # of each set of tied moves
+        part: dict[int, Names] = {}
+        waiting, grown = [first, *(s for s in pending if s != first)], True
         while grown:
             grown = False
             for s in list(waiting):
@@ -115,29 +213,31 @@ def _spread(
 
 def _of_state(
     s: int, successors: tuple[int, ...], name: dict[int, int], action: dict[Move, int], n: int
-) -> dict[int, tuple[int, ...]] | None:
+) -> Names | None:
     """Names of one state's moves given those of tied ones, `name`, which grows; None where a move could have two."""
     loud = [t for t in successors if t != s]
     known = {t: name[action[s, t]] for t in loud if action.get((s, t)) in name}
     if len(set(known.values())) < len(known):
         raise _Contradiction
-    open_moves = [t for t in loud if t not in known]
+    unnamed = [t for t in loud if t not in known]
     left = [a for a in range(n) if a not in known.values()]
-    forced = len(open_moves) == len(left) == 1
-    if open_moves and not (forced or not set(left) & set(name.values())):
+    forced = len(unnamed) == len(left) == 1
+    if unnamed and not (forced or not set(left) & set(name.values())):
         return None
-    for t, a in zip(open_moves, left):
+    for t, a in zip(unnamed, left):
         known[t] = a
         if (s, t) in action:
             name[action[s, t]] = a
-    names: dict[int, tuple[int, ...]] = {t: (a,) for t, a in known.items()}
+    names: Names = {t: (a,) for t, a in known.items()}
     if s in successors:
-        names[s] = tuple(left[len(open_moves) :])
+        names[s] = tuple(left[len(unnamed) :])
     return names
 
 
-def _numbered(group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Groups numbered by size, the largest first."""
-    _, index, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    order = np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")
-    return order[index]
+def _moves(successors: Successors) -> list[Move]:
+    return [(s, t) for s, found in enumerate(successors) for t in found]
+
+
+def _graph(size: int, edges: list[Move]) -> coo_array:
+    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    return coo_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))

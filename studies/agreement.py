@@ -1,0 +1,76 @@
+"""How often latent actions are the true ones: shares of transitions, up to a relabelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from craftrl.core.relabelling import best_matching
+from craftrl.data.labels import as_labels
+from craftrl.evaluation import count_visits
+from craftrl.planning import LatentActions
+
+__all__ = ["Agreement", "accuracy_by_group", "agreement"]
+
+CLEAR = 0.9  # how likely one latent action must be for a move to be clearly its
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Shares of transitions whose latent action is the true one.
+
+    by_group  up to one relabelling in each group of states whose names are said to agree
+    overall   up to one relabelling for all states
+    by_state  up to one relabelling in each state: what names within states are worth. More than by_group where
+              names were said to agree and do not
+    ceiling   the most that any function of state and successor could reach: a move that two actions make is
+              right for one of them at best
+    clear     as by_group, of those transitions alone whose move one latent action makes (`CLEAR`), so that bumps, which
+              several may make, do not blur it: are names that are claimed right?
+    clear_share  how many transitions those are
+    largest   the share of transitions that leave states of the largest group
+    """
+
+    by_group: float
+    overall: float
+    by_state: float
+    ceiling: float
+    clear: float
+    clear_share: float
+    largest: float
+
+
+def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: ArrayLike) -> Agreement:
+    """Of transitions s -> t (m,) with true actions (m,); those with an unknown action, -1, are left out.
+
+    Transitions that have no latent action count as wrong.
+    """
+    start, end, action = (
+        as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions))
+    )
+    start, end, action = start[action >= 0], end[action >= 0], action[action >= 0]
+    code = latent.of_moves(start, end)
+    inside = (start >= 0) & (start < latent.n_states)
+    group = np.where(inside, latent.consistent[np.where(inside, start, 0)], -1)
+    clear = latent.certainty(start, end) >= CLEAR
+    _, move = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
+    most_frequent = count_visits(move.ravel(), action).max(axis=1, initial=0).sum()
+    return Agreement(
+        by_group=accuracy_by_group(code, action, group),
+        overall=accuracy_by_group(code, action, np.zeros_like(start)),
+        by_state=accuracy_by_group(code, action, start),
+        ceiling=float(most_frequent / max(len(action), 1)),
+        clear=accuracy_by_group(code[clear], action[clear], group[clear]),
+        clear_share=float(clear.mean()) if len(clear) else 0.0,
+        largest=float((group == 0).mean()) if len(group) else 0.0,
+    )
+
+
+def accuracy_by_group(codes: ArrayLike, truth: ArrayLike, group: ArrayLike) -> float:
+    """Share of codes (m,) that are right under the best one-to-one relabelling of each group (m,); -1 is wrong."""
+    code, true, g = as_labels("codes", codes, 1), as_labels("truth", truth, 1), as_labels("group", group, 1)
+    tables = count_visits(g, code, true)
+    hits = sum(int(table[r, c]) for table in tables for r, c in best_matching(table).items())
+    return hits / max(len(true), 1)
