@@ -1,14 +1,15 @@
 """Headlines follow from the committed rows: the README's table, the tables of every study, and the answers above them.
 
 `tables` says how those of each page are computed: of which rows, which settings have a line each and which a column,
-and what a cell says. `ANSWERS` has the sentences of answers that have numbers, and the cell of each number.
+and what a cell says. `ANSWERS` and `QUOTED` have the sentences with numbers, and the cell of each number.
 
     PYTHONPATH=. python tests/project/test_readme_numbers.py    # writes the tables anew, once rows have changed
 """
 
 import json
 import re
-from functools import cache, partial
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from craftrl.paper.table1 import NAMES, PUBLISHED
 from studies.loud.run import GROUPS, group_of
 from studies.planning.report import needed
-from studies.tables import half_of, percent
+from studies.tables import half_of, mean, percent, unfolded
 from studies.techniques import RIVALS
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +32,6 @@ def read(*names):
     """The rows of these files of studies."""
     texts = [(ROOT / "studies" / f"{name}.jsonl").read_text() for name in names]
     return [json.loads(line) for text in texts for line in text.splitlines()]
-
-
-def apart(rows, name, *measures):
-    """One row for each entry of measures that are dictionaries; which entry it is becomes a setting of this name."""
-    return [{**row, name: key, **{of: row[of][key] for of in measures}} for row in rows for key in row[measures[0]]]
 
 
 def pick(rows, **only):
@@ -64,10 +60,6 @@ def write(*cells):
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------
-
-
-def mean(rows, measure):
-    return sum(row[measure] for row in rows) / len(rows)
 
 
 def span(numbers):
@@ -248,13 +240,12 @@ def readme(methods):
 
 @cache
 def tables():
-    methods = apart(read("efficiency/rows"), "method", "accuracy", "state_worst")
+    methods = unfolded(read("efficiency/rows"), "method", "accuracy", "state_worst")
     relabelled = ("independent", "independent, relabelled", "chain, relabelled", "markov, relabelled", "genie")
     elsewhere = [("control", 200), ("sticky", 200), ("lock", 250), ("three agents", 100), ("guided by noise", 200)]
     others = [row for world, size in elsewhere for row in pick(methods, world=world, size=size)]
-    choices = apart(
-        apart(read("bounds/rows"), "coupling", "accuracy", "state_worst"), "choice", "accuracy", "state_worst"
-    )
+    choices = unfolded(read("bounds/rows"), "coupling", "accuracy", "state_worst")
+    choices = unfolded(choices, "choice", "accuracy", "state_worst")
     broken = pick(read("robustness/rows"), n=1000, learner=("paper", "default"))
     asked = [(learner, verdict) for learner in ("default", "paper") for verdict in ("trust", "check", "do not trust")]
     judged = [row for a, b in asked for row in pick(read("robustness/rows"), learner=a, verdict=b)]
@@ -375,51 +366,76 @@ ANSWERS = {
     ],
 }
 
+QUOTED = {
+    "docs/settings.md": (
+        "efficiency",
+        "`\"markov\"` is right on {markov, relabelled > 200}% of the observations in the paper's world and the paper's "
+        "coupling on {independent > 200}%",
+    ),
+    "docs/acting.md": (
+        "planning",
+        "{pixels | true alpha, eta, nu > CRAFT} labels are enough to reach 95% of random goals, and "
+        "{pixels | true alpha, eta, nu > with latent actions} with latent actions; in four rooms of 68 cells "
+        "{rooms > CRAFT} and {rooms > with latent actions}.",
+    ),
+    "docs/is-it-right.md": ("robustness", "9 of {default | trust > models} trusted models were wrong"),
+}
+
+
 # -- pages ------------------------------------------------------------------------------------------------------------
 
 
-def shown(page, computed):
-    """Head and lines of the tables of a page that are to be computed; the first cell of the first line tells which."""
+def shown(page, starts=()):
+    """Head and lines of the tables of a page, of all or of those whose first cell is one of `starts`."""
     found = re.findall(r"^(\|.*)\n\|[-| ]+\|\n((?:\|.*\n)+)", (ROOT / page).read_text(), flags=re.M)
-    first = [lines[0].split("|")[1] for _, *lines in computed]
-    return [(head, body.splitlines()) for head, body in found if body.split("|")[1] in first]
+    return [(head, body.splitlines()) for head, body in found if not starts or body.split(" | ")[0] in starts]
+
+
+def quoted(study, sentence):
+    """A sentence with the cells of a study's tables in place of `{line > column}`."""
+    cells = {}
+    for head, body in shown(f"studies/{study}/README.md"):
+        for names, of in ([re.split(r" *\| *", text)[1:-1] for text in (head, line)] for line in body):
+            for i, line in enumerate(accumulate(of, "{} | {}".format), 1):
+                cells = {f"{line} > {name}": cell for name, cell in zip(names[i:], of[i:])} | cells
+
+    def number(where):
+        cell = cells[where[1]].removeprefix("never: ")
+        return cell if where[1].endswith("found / true") else re.split(r"±| \(| / ", cell)[0]
+
+    return re.sub(r"\{(.*?)\}", number, sentence)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_tables_follow_from_the_rows(page):
     computed = tables()[page]
-    assert [body for _, body in shown(page, computed)] == [lines for _, *lines in computed]
-    for (head, _), (numbers, *_) in zip(shown(page, computed), computed):
+    there = shown(page, [lines[0].split(" | ")[0] for _, *lines in computed])
+    assert [body for _, body in there] == [lines for _, *lines in computed]
+    for (head, _), (numbers, *_) in zip(there, computed):
         assert not numbers or [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", head)] == numbers
 
 
 @pytest.mark.parametrize("study", ANSWERS)
 def test_an_answer_quotes_the_table_below_it(study):
-    """The first table of a study is computed, its answer has the sentences of `ANSWERS`, and elsewhere no number."""
-    text = (ROOT / f"studies/{study}/README.md").read_text()
-    answer, table = re.search(r"^\*\*Answer\.\*\*(.*?)\n\n.*?((?:^\|[^\n]*\n)+)", text, re.M | re.S).groups()
-    head, _, *lines = table.splitlines()
-    split = partial(re.split, r"\s*\|\s*")
-    assert lines == tables()[f"studies/{study}/README.md"][0][1:]
-
-    def cell(where):
-        line, column = where[1].split(" > ")
-        (found,) = (split(of) for of in lines if of.startswith(f"| {line} |"))
-        of = found[split(head).index(column)].removeprefix("never: ")
-        return of if column == "found / true" else re.split(r"±| \(| / ", of)[0]
-
-    answer = " ".join(answer.split())
+    """The first table is computed; the answer above it has the sentences of `ANSWERS`, and no other number."""
+    page = f"studies/{study}/README.md"
+    assert shown(page)[0][1] == tables()[page][0][1:]
+    answer = " ".join((ROOT / page).read_text().split("**Answer.**")[1].split("\n\n")[0].split())
     for sentence in ANSWERS[study]:
-        sentence = re.sub(r"\{(.*?)\}", cell, sentence)
-        assert sentence in answer
-        answer = answer.replace(sentence, "")
+        assert quoted(study, sentence) in answer
+        answer = answer.replace(quoted(study, sentence), "")
     assert not re.search(r"\d", answer)
+
+
+@pytest.mark.parametrize("page", QUOTED)
+def test_guides_quote_the_studies(page):
+    assert quoted(*QUOTED[page]) in " ".join((ROOT / page).read_text().split())
 
 
 def main():
     for page, computed in tables().items():
-        text = (ROOT / page).read_text()
-        for (_, old), (_, *new) in zip(shown(page, computed), computed):
+        text, starts = (ROOT / page).read_text(), [lines[0].split(" | ")[0] for _, *lines in computed]
+        for (_, old), (_, *new) in zip(shown(page, starts), computed):
             text = text.replace(*("\n".join(["", *lines, ""]) for lines in (old, new)))
         (ROOT / page).write_text(text)
 
