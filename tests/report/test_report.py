@@ -1,10 +1,12 @@
 """What a report says, as its reader finds it on the page; every complaint is one sentence and leaves nothing behind."""
 
+import copy
 import csv
 import errno
 import os
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +15,17 @@ from report_models import Page, bits, images, three_agents
 
 import craftrl.report.contents as contents_module
 import craftrl.report.states as states_module
+from cli.gridworld import ExactModel, videos
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError, TrajectoryDataset
 from craftrl.cli import main
 from craftrl.diagnostics.findings import of_checks
 from craftrl.diagnostics.sufficiency import Sufficiency
+from craftrl.estimators.base import ByStep
 from craftrl.estimators.verdict import verdict
 from craftrl.paper import SingleObservation, sample_size
 from craftrl.planning import StateGraph
 from craftrl.report import write_report
-from shipped import ORACLES, data, fitted, rows_of
+from shipped import BOUNDS, ORACLES, data, fitted, network, rows_of
 
 
 @pytest.fixture(scope="module")
@@ -294,6 +298,66 @@ def test_every_kind_of_oracle_can_be_reported_on(name, tmp_path):
 
 def test_the_same_model_and_data_say_the_same(tmp_path):
     assert Page(tmp_path, *images()).html == Page(tmp_path, *images()).html
+
+
+# -- two states in one ---------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Reads the cell of a frame of nine without error; `fused` cells are one state."""
+
+    def __init__(self, *fused):
+        self.state_of = np.array([fused[0] if cell in fused else cell for cell in range(9)])
+
+    def __call__(self, x):
+        return self.state_of[ExactModel().encode(x)]
+
+
+@cache
+def reading(*fused):
+    """A model of walks on nine cells whose encoder reads them, and its data."""
+    tau, _ = videos()
+    model = copy.copy(fitted(CRAFT(network(), **BOUNDS, stationary=True), tau))
+    model.encoder_ = Reader(*fused)
+    model.encoders_, model.n_states_total_ = ByStep([model.encoder_] * tau.H), 9
+    model.labels_ = model.transform(tau)
+    return model, tau
+
+
+def test_a_state_that_fuses_two_places_is_named_and_both_are_shown_side_by_side(tmp_path):
+    page = Page(tmp_path, *reading(2, 6))
+    assert sum("State 2 looks like two" in text for text in page.numbers["verdict"]["warnings"]) == 1
+    assert "This looks like two states" in page.text
+    halves = [
+        mean[..., 0].reshape(3, 2, 3, 2).sum(axis=(1, 3)).argmax() for mean in page.pictures("mean frame of one half")
+    ]
+    assert sorted(halves) == [2, 6]
+    for cell in (2, 6):
+        drawn = [x[2 * (cell // 3), 2 * (cell % 3), 0] for x in page.pictures("a frame of one half of state 2")]
+        assert sorted(drawn) == [0] * 3 + [200] * 3  # three frames of each
+
+
+def test_noise_alone_makes_no_state_look_like_two(tmp_path):
+    page = Page(tmp_path, *reading())
+    assert not any("looks like two" in text for text in page.numbers["verdict"]["warnings"])
+    assert "This looks like two states" not in page.text
+
+
+# -- in a notebook -------------------------------------------------------------------------------------------------
+
+
+def test_a_fitted_model_shows_itself_in_a_notebook():
+    model, _ = bits()
+    shown = model._repr_mimebundle_()["text/html"]
+    assert shown == model._repr_html_()
+    assert len(shown) < 5000
+    for text in ("Not checked", "CRAFT found 1 state at step 1, 2 states", "CoordinateOracle", "<td>2</td><td>2</td>"):
+        assert text in shown
+    assert "sk-" in CRAFT()._repr_html_()  # before it is fitted, as scikit-learn shows it
+    stationary, _ = images()
+    assert "Do not trust" in stationary._repr_html_()
+    assert "What to do next" in stationary._repr_html_()
+    assert "<td>0</td>" in stationary._repr_html_()
 
 
 # -- bad input, and the command ------------------------------------------------------------------------------------

@@ -168,7 +168,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "looks like two": (
         "State {s:.0f}{where} looks like two: its observations lie in two groups that differ in where the agents come "
         "from or go to.",
-        "Record more trajectories that visit state {s:.0f}: then it can be divided.",
+        "Record more trajectories that visit state {s:.0f}; where a network is learned, a larger embedding, "
+        "NeuralOracle(embedding=16), may tell the two apart as well.",
     ),
     "look like one": (
         "States {s:.0f} and {t:.0f}{where} look like one: neither the agents nor the states before and after differ "

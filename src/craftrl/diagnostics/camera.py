@@ -26,7 +26,7 @@ from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import Ints, TrajectoryDataset
 
-__all__ = ["Camera", "camera", "camera_of"]
+__all__ = ["Camera", "camera", "camera_of", "described"]
 
 FRAMES = 4000  # that are looked at, of all agents together
 GRID = 12  # rows and columns of the coarse picture
@@ -96,7 +96,7 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
     np.add.at(visits, (labels, agent), 1)
     share = visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
     alone = 1 - share.max(axis=1) < FOREIGN
-    z = _described(x)
+    z = described(x)
     fold = np.unique(group, return_inverse=True)[1] % 2
     best, states = np.nan, 0.0
     for k in range(K if K > 2 else 1):
@@ -120,7 +120,7 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
     return Camera(best, error, states, float(alone[labels].mean()), _heat(x, agent, labels, S))
 
 
-def _described(x: NDArray[np.generic]) -> Floats:
+def described(x: NDArray[np.generic]) -> Floats:
     """Frames (m, *obs) in a few hundred numbers: coarse pictures, contrast and edges of each channel; or features."""
     f = x.astype(np.float32)
     if f.ndim != 4:

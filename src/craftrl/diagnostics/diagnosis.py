@@ -18,6 +18,7 @@ from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.camera import Camera, camera_of
 from craftrl.diagnostics.findings import assigned_share, of_checks
+from craftrl.diagnostics.mixtures import Mixture, mixtures
 from craftrl.diagnostics.stability import Fitted, Stability, refits
 from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
 from craftrl.diagnostics.tests import StateTests, run_tests
@@ -55,20 +56,22 @@ def diagnose(
     """
     codes = encode_dataset(encoders, tau)
     stability = refits(codes, n_states, tau, refit, n_resamples, seed) if n_resamples else None
-    tests = None
+    tests, by_step = None, encoders[0] is not encoders[-1]  # else steps show some of the states that there are in all
     if probe is not None:
-        by_step = encoders[0] is not encoders[-1]  # else steps show some of the states that there are in all
         names = n_states.tolist() if by_step else [n_labels(codes)] * tau.H
         tests = run_tests(codes, names, probe.prepare(tau), by_step=by_step)
+    two = mixtures(tau, codes, by_step, seed) if probe is None else ()  # a class looks for itself
     known, seen = None, None
     embed = getattr(encoders[-1], "embed", None)
     if isinstance(f, CheckablePairFunction):
         seen = camera_of(tau, codes, seed)
         if embed is not None:
-            known = sufficiency(f, embed, codes, labels, tau, by_step=encoders[0] is not encoders[-1])
+            known = sufficiency(f, embed, codes, labels, tau, by_step)
     told = {finding.kind for finding in trace.findings}
-    more = (found for found in of_checks(tau, n_states, stability, tests, known) if found.kind not in told)
-    return Diagnosis(n_states, assigned_share(tau, labels), (*trace.findings, *more), stability, tests, known, seen)
+    more = [mixture.finding for mixture in two]
+    more += [found for found in of_checks(tau, n_states, stability, tests, known) if found not in more]
+    findings = (*trace.findings, *(found for found in more if found.kind not in told))
+    return Diagnosis(n_states, assigned_share(tau, labels), findings, stability, tests, known, seen, two)
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Diagnosis:
     tests        what tells of agents and moves beyond the states; None without a class of functions to test with
     sufficiency  whether the states hold what the log-odds of a network know; None for other log-odds
     camera       what single frames tell of the agents beside the states, and which pixels do; None for finite classes
+    mixtures     states that look like two, with observations of either group; not asked of finite classes
     """
 
     n_states: NDArray[np.int64]
@@ -91,6 +95,7 @@ class Diagnosis:
     tests: StateTests | None = None
     sufficiency: Sufficiency | None = None
     camera: Camera | None = None
+    mixtures: tuple[Mixture, ...] = ()
 
     @property
     def warnings(self) -> tuple[Finding, ...]:

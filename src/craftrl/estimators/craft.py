@@ -425,6 +425,17 @@ class CRAFT(Learner):
         self._check_fitted()
         return summary(self)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: of a fitted model the verdict, the states and the choices."""
+        from sklearn.utils import estimator_html_repr
+
+        from craftrl.estimators.verdict import as_html
+
+        return as_html(self) if self.__sklearn_is_fitted__() else str(estimator_html_repr(self))
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def sizes_fitted(self) -> tuple[int, int]:
         """How many trajectories, or windows, the model was fitted to, and how many steps they have."""
         self._check_fitted()

@@ -54,6 +54,7 @@ class Verdict:
 def verdict(model: CRAFT, diagnosis: Diagnosis | None = None) -> Verdict:
     """The verdict on a model; without a diagnosis, the findings of `fit` remain."""
     findings = model.trace_.findings if diagnosis is None else diagnosis.findings
+    findings = tuple(sorted(findings, key=lambda finding: finding.severity != "warning"))
     if diagnosis is not None:
         level, why = diagnosis.verdict, diagnosis.why
     else:

@@ -107,7 +107,7 @@ def contents(
         codes, whose, who = sample.codes, sample.tau.agent, names
         found = states_of(sample, shared)
         if is_image(model.obs_shape_):
-            pictured = portraits(model, sample, found, (), names)
+            pictured = portraits(model, sample, found, diagnosis.mixtures, names)
         else:
             table, by_step = entries(model, sample, found)
             tables.append(table)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from craftrl.core.encoders import encode_dataset
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.mixtures import Mixture
 from craftrl.estimators.craft import CRAFT
 from craftrl.report.figures import heated, png, to_bytes
 from craftrl.report.tables import Table
@@ -125,7 +126,7 @@ def _commonest(found: list[State], most: int) -> list[State]:
 
 
 def portraits(
-    model: CRAFT, sample: Sample, found: list[State], mixtures: Sequence[Any], names: Sequence[str]
+    model: CRAFT, sample: Sample, found: list[State], mixtures: Sequence[Mixture], names: Sequence[str]
 ) -> list[State]:
     """The most visited states with pictures; those that look like two with a row for each of the two groups."""
     rows, columns = sample.tau.obs_shape[:2]

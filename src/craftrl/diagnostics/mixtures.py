@@ -1,0 +1,152 @@
+"""Which states look like two things? Their observations then tell where an agent goes next, or where it came from.
+
+Noise knows nothing of the moves. So once a state and the agent are known, nothing else in an observation foretells the
+next state or the one before (Section 2.1). Where two states were taken for one, it does. In each state the direction
+of the observations is sought that foretells its neighbours best; along it the observations are cut in two groups; and
+the groups' neighbours are compared, on other trajectories than the direction was found from.
+
+That needs no network and no embedding, which may have lost what it does not tell apart.
+
+Paper: Section 2.1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from craftrl.arrays import Floats
+from craftrl.core.evidence import CONTRADICTED, dependence
+from craftrl.core.findings import Finding
+from craftrl.core.labels import Labels
+from craftrl.data.dataset import Ints, TrajectoryDataset
+from craftrl.diagnostics.camera import described
+
+__all__ = ["Mixture", "mixtures"]
+
+LOOKED_AT, BYTES = 3000, 2**26  # observations of a state, and what they may take
+SPELLS = 3  # of time, in each of which moves may be others
+RIDGE = 2.0  # in units of the mean variance of the features
+LEAST_VISITS = 40  # of a state, so that anything is said of it
+LEAST_GROUP = 0.05  # of the observations: a smaller group may be misread ones
+LEAST_TOLD = 0.02  # nats per visit that the groups must tell of the neighbours: misread observations tell less
+MOST_FEATURES = 512  # of an observation; more are mixed at random
+KEPT = 64  # observations of each group that are kept, for pictures
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A state that looks like two.
+
+    h        its step, where each has states of its own; else None
+    state    its number
+    told     nats per visit that the groups tell of the neighbouring states
+    shares   of its observations, in either group
+    frames   some observations of either group
+    """
+
+    h: int | None
+    state: int
+    told: float
+    shares: tuple[float, float]
+    frames: tuple[NDArray[Any], NDArray[Any]]
+
+    @property
+    def finding(self) -> Finding:
+        """The same in words."""
+        return Finding("looks like two", () if self.h is None else (self.h,), {"s": self.state})
+
+
+def mixtures(tau: TrajectoryDataset, codes: Labels, by_step: bool, seed: int = 0) -> tuple[Mixture, ...]:
+    """The states that look like two, of trajectories whose states are `codes` (n, H), -1 for none.
+
+    by_step  whether the states of each step are numbered by themselves
+    """
+    rng = np.random.default_rng(seed)
+    lost = np.full((len(codes), 1), -1)
+    after, before = np.hstack([codes[:, 1:], lost]), np.hstack([lost, codes[:, :-1]])
+    states = [
+        (h, int(s))
+        for h in (range(tau.H) if by_step else [None])
+        for s in np.unique(codes if h is None else codes[:, h])
+        if s >= 0
+    ]
+    found = []
+    for h, s in states:
+        row, step = np.nonzero(codes == s)
+        inside = np.ones(len(row), dtype=bool) if h is None else step == h
+        chosen = np.sort(rng.permutation(np.flatnonzero(inside))[: min(LOOKED_AT, BYTES // tau.frame_bytes)])
+        row, step = row[chosen], step[chosen]
+        fold = row % 2 if tau.aligned else row // 8 % 2  # neighbouring windows are of one kind
+        if min(np.bincount(fold, minlength=2)) < LEAST_VISITS / 2:
+            continue
+        x = tau.frames.pick(tau.file[row], tau.first[row] + step)
+        z = described(x)
+        spell = step * SPELLS // tau.H if tau.aligned else 0 * step
+        if z.shape[1] > MOST_FEATURES:
+            z = z @ rng.normal(size=(z.shape[1], MOST_FEATURES)) / np.sqrt(z.shape[1])
+        told, half = LEAST_TOLD, None
+        neighbours = after[row, step], before[row, step]
+        for groups in (_halves(z, sought, fold) for sought in neighbours):
+            if not LEAST_GROUP < groups.mean() < 1 - LEAST_GROUP:
+                continue
+            for neighbour in neighbours:
+                log_p, nats = _differ(groups, neighbour, fold, tau.agent[row], spell)
+                if log_p + np.log(4 * len(states)) < np.log(CONTRADICTED) and nats > told:
+                    told, half = nats, groups
+        if half is not None:
+            parts = [np.flatnonzero(half == one) for one in (0, 1)]
+            share, (a, b) = float(half.mean()), (x[rng.permutation(part)[:KEPT]] for part in parts)
+            found.append(Mixture(None if h is None else h + 1, s, told, (1 - share, share), (a, b)))
+    return tuple(found)
+
+
+def _halves(z: Floats, neighbour: Labels, fold: Labels) -> Ints:
+    """Two groups (m,) of observations z (m, d), cut along the direction that foretells the neighbouring state best
+    among observations of the other fold: the first of a ridge regression of reduced rank."""
+    half = np.zeros(len(z), dtype=np.int64)
+    directions: list[Floats] = []
+    for one in (0, 1):
+        learned = (fold != one) & (neighbour >= 0)
+        common = np.flatnonzero(np.bincount(neighbour[learned], minlength=1) >= 5)
+        if len(common) < 2:
+            return half
+        middle = z[learned].mean(axis=0)
+        r = z[learned] - middle
+        y = (neighbour[learned, None] == common).astype(np.float64)
+        y = (y - y.mean(axis=0)) / np.sqrt(y.sum(axis=0))
+        gram = r.T @ r
+        gram[np.diag_indices(len(gram))] += RIDGE * np.trace(gram) / len(gram)
+        weights = np.linalg.solve(gram, r.T @ y)
+        direction = weights @ np.linalg.svd(r @ weights, full_matrices=False)[2][0]
+        if directions and directions[0] @ direction < 0:
+            direction = -direction
+        directions.append(direction)
+        score = r @ direction
+        half[fold == one] = (z[fold == one] - middle) @ direction > _cut(score)
+    return half
+
+
+def _cut(score: Floats) -> float:
+    """Where numbers are cut in two groups of least variance."""
+    v = np.sort(score)
+    n, left = len(v), np.arange(1, len(v))
+    total = np.cumsum(v)
+    apart = left * (n - left) * (total[:-1] / left - (total[-1] - total[:-1]) / (n - left)) ** 2
+    at = int(apart.argmax())
+    return float(v[at] + v[at + 1]) / 2
+
+
+def _differ(half: Ints, neighbour: Labels, fold: Labels, agent: Labels, spell: Labels) -> tuple[float, float]:
+    """ln p and nats per visit: whether the halves differ in a neighbouring state, given agent and spell of time."""
+    there = neighbour >= 0
+    _, stratum = np.unique(np.column_stack([fold, agent, spell])[there], axis=0, return_inverse=True)
+    stratum = stratum.reshape(-1)
+    n, S = int(stratum.max(initial=-1)) + 1, int(neighbour.max(initial=0)) + 1
+    counts = np.zeros((n, 2, S), dtype=np.int64)
+    np.add.at(counts, (stratum, half[there], neighbour[there]), 1)
+    log_p, nats = dependence(counts.reshape(2 * n, 1, S), np.repeat(np.arange(n), 2))
+    return float(log_p[0]), float(nats[0])
