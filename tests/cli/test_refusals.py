@@ -18,8 +18,10 @@ REFUSED = [
     # lines that cannot be read
     ("fit data --out new --epochs x", "--epochs: must be a whole number of at least 1, below 10**18; 'x' was given"),
     ("fit data --out new --nonsense 3", "Unknown option: --nonsense. Did you mean --seed? See craftrl fit --help."),
-    ("fit data", "--out requires an argument; see craftrl fit --help."),
-    ("fit --out new", "DATA requires an argument; see craftrl fit --help."),
+    ("fit data", "--out must be given; see craftrl fit --help."),
+    ("fit data --out", "--out requires an argument; see craftrl fit --help."),
+    ("import", "AGENTS must be given; see craftrl import --help."),
+    ("fit --out new", "DATA must be given; see craftrl fit --help."),
     (f"{FIT} --alpha one", "--alpha: must be a number or a fraction such as 5/32; 'one' was given; see craftrl fit"),
     (f"{FIT} --oracle {'n' * 5000}", "for --oracle. Choose from"),
     (f"{FIT} --resize 3y4", "must be WxH such as 64x48, or one number; '3y4' was given"),

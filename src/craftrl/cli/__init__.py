@@ -98,7 +98,7 @@ def _told(error: BaseException) -> tuple[int, str]:
         if any(isinstance(one, kind) for one in causes):  # or it came while a library was imported, which then failed
             return code, f"{what}; nothing is half-written, and the same command goes on from what was finished."
     # not before: a signal may have come while these were imported
-    from cyclopts import CycloptsError, UnusedCliTokensError
+    from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
     from craftrl.cli.options import in_options
 
@@ -106,6 +106,8 @@ def _told(error: BaseException) -> tuple[int, str]:
         said = str(error).partition(" Available commands:")[0]  # the first few; --help has them all
         if isinstance(error, UnusedCliTokensError):
             said = f"There is one word too many: {(error.unused_tokens or [''])[0]}"
+        if isinstance(error, MissingArgumentError) and error.argument and error.keyword is None:
+            said = f"{error.argument.name} must be given"
         line = " ".join(f"{word[: LONGEST - 3]}..." if len(word) > LONGEST else word for word in said.split())
         see = f"see {' '.join(['craftrl', *(error.command_chain or ())])} --help."
         return 2, f"{line} S{see[1:]}" if line.endswith("?") else f"{line.rstrip('.')}; {see}"

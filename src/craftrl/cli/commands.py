@@ -125,7 +125,8 @@ def evaluate(
 
     With --truth: the share of states that are right at each step under the best relabelling; the same in each true
     state by itself, as a mean over states and in the worst one; and what naming one state at every step would score.
-    Without: how the trajectories are spread over the states.
+    Without: how the trajectories are spread over the states at each step; or, of a model with one encoder for all
+    steps, how the frames of each agent are.
 
     examples:
       craftrl evaluate model.safetensors data --truth
@@ -136,7 +137,18 @@ def evaluate(
     from craftrl.data import read_true_states
     from craftrl.evaluation import accuracy_by_step, count_visits, state_accuracies_by_step, state_summary
 
-    states = load(model).transform(TrajectoryDataset.open(data))
+    learned, tau = load(model), TrajectoryDataset.open(data)
+    states = learned.transform(tau)
+    if not truth and hasattr(learned, "encoder_"):
+        sizes = (tau.K, learned.n_states_total_)
+        visits = count_visits(np.repeat(tau.agent, states.shape[1]), states.ravel(), sizes=sizes)
+        print("state    frames  share of each agent's:", *(f"{name!s:>8}" for name in tau.names))
+        for state, (n, of_agents) in enumerate(zip(visits.sum(axis=0), visits.T / visits.sum(axis=1))):
+            print(
+                f"{state:5d}  {n:8d}  {'':22}",
+                *(f"{share:{max(8, len(str(name)))}.1%}" for share, name in zip(of_agents, tau.names)),
+            )
+        return
     if not truth:
         print("   h  states  share of trajectories in each")
         for h, s_h in enumerate(states.T, start=1):

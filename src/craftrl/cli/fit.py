@@ -110,7 +110,9 @@ def fit(
         model = _there(out, force, model, find_start, tau) or model
     if speaks():
         shutil.rmtree(scratch, ignore_errors=True)
-    print(f"\n{in_options(model.summary())}\nWritten to {out}\n", flush=True)
+    findings = tuple(f"{kind}: " for kind in ("Warning", "Note"))  # which follow the verdict
+    summary = [line for line in model.summary().split("\n") if not line.startswith(findings)]
+    print("", in_options("\n".join(summary)), f"Written to {out}", "", sep="\n", flush=True)
     quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
     diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
     said = verdict(model, diagnosis)
