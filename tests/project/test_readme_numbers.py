@@ -70,8 +70,8 @@ def right(rows, measure="accuracy"):
     """In percent with a 95% interval, or of fewer than five seeds with the least and the largest value."""
     shares = [row[measure] for row in rows]
     assert len({row["seed"] for row in rows}) == len(shares)
-    half = 100 * half_of(shares)
-    ends = f" ({percent(min(shares))} to {percent(max(shares))})" if 1 < len(shares) < 5 else ""
+    half, (low, high) = 100 * half_of(shares), (percent(of(shares)) for of in (min, max))
+    ends = f" ({low} to {high})" if len(shares) < 5 and low != high else ""
     return percent(mean(rows, measure)) + (f"±{half:.1f}" if half >= 0.05 else ends)
 
 
