@@ -84,5 +84,5 @@ def test_agents_that_differ_are_learned_and_trusted(monkeypatch):
     assert any(str(finding).startswith("State ") for finding in fused.warnings)
     monkeypatch.setattr(findings, "LEAST_TAUGHT", 1.0)  # what the embedding holds is never enough
     told = fitted(tau)[1]
-    assert "The embedding explains" in told
+    assert "the embedding explains" in told
     assert "NeuralOracle(embedding=16)" in told

@@ -18,6 +18,7 @@ import craftrl.report.states as states_module
 from cli.gridworld import ExactModel, videos
 from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError, TrajectoryDataset
 from craftrl.cli import main
+from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.findings import of_checks
 from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.estimators.base import ByStep
@@ -276,7 +277,8 @@ def test_a_page_of_large_noisy_frames_stays_small(tmp_path, monkeypatch):
     monkeypatch.setattr(type(model), "encode", lambda self, x, h=None: np.array([states[one.tobytes()] for one in x]))
     monkeypatch.setattr(states_module, "_heat", lambda model, h, x: np.ones(x.shape[1:3]))
     monkeypatch.setattr(contents_module, "_the_data_fitted", lambda *_: tau)
-    monkeypatch.setattr(type(model), "diagnose", lambda *_, **__: None)
+    nothing = Diagnosis(np.array(list(model.n_states_)), np.ones(given.H))
+    monkeypatch.setattr(type(model), "diagnose", lambda *_, **__: nothing)
     page = Page(tmp_path, model, tau)
     assert 1e6 < len(page.html) < 8e6
     assert "rarer states have no pictures" in page.text

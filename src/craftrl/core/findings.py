@@ -92,9 +92,9 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "the library look: start='find'.",
     ),
     "camera differs": (
-        "A single frame gives the agent away, so that states may follow the recordings in place of what the agents do: "
-        "of two frames of one state, one of each agent, {within:.0%} are told right by what else is in them (chance: "
-        "50%), in states with {states:.0%} of the frames.",
+        "A single frame gives the agent away: of two frames of one state, one of each agent, {within:.0%} are told "
+        "right by what else is in them (chance: 50%), in states with {states:.0%} of the frames. States may follow the "
+        "recordings in place of what the agents do.",
         _CAMERA,
     ),
     "agents apart": (
