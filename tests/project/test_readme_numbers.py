@@ -170,27 +170,21 @@ def planning():
 
 
 def latent_actions():
-    rows = [
-        {**row, **{of: row["agreement"].get(of, 0) for of in ("overall", "by_group")}}
-        for row in read("planning/distractors")
-    ]
+    rows = [{**row, **row["agreement"]} for row in read("planning/distractors")]
     assert {row["bounds"] for row in pick(rows, technique="craft")} == {"true"}
-    return table(
-        rows, "walkers", "technique", lambda rows: right(rows, "overall" if rows[0]["overall"] else "by_group")
-    )
+    best = [{**row, "accuracy": row.get("overall", row["by_group"])} for row in rows]  # rivals have one group
+    return table(best, "walkers", "technique", right)
 
 
 def engine():
-    rows = sorted(
-        json.loads((ROOT / "benchmarks/results/exact_engine.json").read_text())["rows"],
-        key=lambda row: (row["M"], row["n"]),
-    )
+    rows = json.loads((ROOT / "benchmarks/results/exact_engine.json").read_text())["rows"]
 
     def milliseconds(rows):
-        one, log_odds = rows[0]["one thread"], rows[0]["log-odds"]
-        of = [rows[0]["numpy products"], one["count"], one["fit"], log_odds["chain"], log_odds.get("markov")]
-        literal = f"{rows[0]['literal (extrapolated)'] / 60:,.1f}"
-        return " | ".join([literal, *("not run" if seconds is None else f"{1000 * seconds:,.1f}" for seconds in of)])
+        (row,) = rows
+        of = [row["numpy products"], row["one thread"]["count"], row["one thread"]["fit"]]
+        of += [row["log-odds"]["chain"], row["log-odds"].get("markov")]
+        cells = ("not run" if seconds is None else f"{1000 * seconds:,.1f}" for seconds in of)
+        return " | ".join([f"{row['literal (extrapolated)'] / 60:,.1f}", *cells])
 
     return table(rows, "M n", "", milliseconds)
 
