@@ -17,6 +17,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network import NeuralOracle, Training, TrainingError
 from craftrl.oracles.network import frames as frames_of
 from craftrl.oracles.network import training as loop
+from craftrl.oracles.network.saliency import deciding
 from craftrl.oracles.network.trunks import CODE_SCALE, Decorrelate, VectorTrunk
 
 GRID = Grid.from_bounds(1.0, 0.1)
@@ -86,6 +87,17 @@ def test_the_encoder_names_states_of_new_videos_as_it_reads_those_it_learned_fro
     nothing = network.fit_encoder(np.full((600, 4), -1), 0)
     assert (nothing.encoder(data.tau.at(1)) == 0).all()
     assert nothing.loss == 0
+
+
+def test_what_decides_lies_where_the_agents_figure_is(learned):
+    data, network, _ = learned
+    encoder = network.fit_encoder(data.truth.states, 4).encoder
+    frames, states = videos(30, seed=1).tau.at(4), videos(30, seed=1).truth.states[:, 3]
+    heat = deciding(encoder, frames).reshape(len(frames), -1)
+    assert heat.max(axis=1) == pytest.approx(1.0)
+    own = WORLD.figure_pixels[0][states]  # the pixels of the cell that the agent's figure is in: 4 of 144
+    share = np.take_along_axis(heat, own.reshape(len(own), -1), axis=1).sum(axis=1) / heat.sum(axis=1)
+    assert share.mean() > 0.25
 
 
 def test_log_odds_of_trajectories_are_those_of_the_fit_and_can_be_checked(learned):
