@@ -50,6 +50,8 @@ def test_actions_have_the_policys_frequencies() -> None:
 def test_tables_must_hold_probabilities_and_fit_the_world() -> None:
     with pytest.raises(InvalidParameterError, match="that for h = 2 is not"):
         MarkovPolicy([[[0.5, 0.5]], [[0.5, 0.6], [0.5, 0.5]]])
+    with pytest.raises(InvalidParameterError, match="that for h = 1 is not"):
+        MarkovPolicy([[[1.5, -0.5]]])
     with pytest.raises(InvalidParameterError, match="there are 1, from h = 1; build it for this world"):
         collect(BITS, [MarkovPolicy([[[0.5, 0.5]]])] * 2, 5)
     with pytest.raises(InvalidParameterError, match="has 1 rows, and state 1 was reached"):

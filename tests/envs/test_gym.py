@@ -53,12 +53,15 @@ def test_one_seed_gives_one_noise_whatever_the_actions() -> None:
         env.reset(seed=7)
         noises.append([env.step(action)[-1]["noise"] for _ in range(5)])
     assert np.array_equal(*noises)
+    assert len(np.unique(noises[0], axis=0)) > 1
 
 
 def test_stepping_past_the_end_asks_for_a_reset() -> None:
     from craftrl.envs.gym import ExBMDPEnv
 
     env = ExBMDPEnv(BitsExBMDP(2, 4))
+    with pytest.raises(gymnasium.error.ResetNeeded, match="no state before the first episode"):
+        _ = env.state
     with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
         env.step(0)
     env.reset(seed=0)

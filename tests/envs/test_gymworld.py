@@ -131,6 +131,26 @@ def test_agents_act_in_an_environment_of_numbered_actions_and_H_observations() -
     env.close()
 
 
+class FromOne(Line):
+    """Its actions are 1, 2 and 3, and it counts how often one is closed."""
+
+    action_space = gymnasium.spaces.Discrete(3, start=1)
+    closed = 0
+
+    def step(self, action: int) -> Any:
+        return super().step(action - 1)
+
+    def close(self) -> None:
+        FromOne.closed += 1
+
+
+def test_actions_may_begin_at_another_number_and_environments_are_closed() -> None:
+    world = GymWorld(FromOne, place, 5, H=4)
+    assert list(world.actions) == [1, 2, 3]
+    collect(world, WORLD.policies(), 2, seed=0)
+    assert FromOne.closed == 2  # the one that was made to see its actions, and the one that was played
+
+
 class Faulty(Line):
     """A line on which something is wrong."""
 

@@ -61,6 +61,20 @@ def test_figures_without_turns_bounce() -> None:
         assert np.allclose(np.abs(env.direction), before)
 
 
+@pytest.mark.parametrize(("turn", "least", "most"), [(0.0, 0, 0), (0.5, 15, 45), (1.0, 60, 60)])
+def test_figures_turn_as_often_as_they_should(turn: float, least: int, most: int) -> None:
+    from craftrl.envs.overlay import MovingFigures
+
+    env = MovingFigures(Dark((300, 200)), 1, turn=turn, speeds=(1, 1), seed=0)
+    env.reset(seed=0)
+    turns = 0
+    for _ in range(60):
+        before = env.direction
+        env.step(0)
+        turns += not np.allclose(np.abs(env.direction), np.abs(before))
+    assert least <= turns <= most
+
+
 def test_an_episode_after_the_seeded_one_differs() -> None:
     from craftrl.envs.overlay import MovingFigures
 

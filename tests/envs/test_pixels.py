@@ -39,6 +39,8 @@ def test_walkers_never_leave_the_grid_and_keep_their_uniform_marginal():
     e = world.sample_noise(20_000, rng)
     for h in range(1, 8):
         moved = world.step_noise(e, h, rng)
+        assert ((moved[:, -1] - e[:, -1]) % 8).mean() == pytest.approx(0.5, abs=0.02)  # the stripes drift
+        assert (moved[:, -2] != e[:, -2]).mean() > 0.3  # the light flickers
         assert (world.plan.adjacency[e[:, :3], moved[:, :3]] | (e[:, :3] == moved[:, :3])).all()
         e = moved
     share = np.bincount(e[:, 1], minlength=9) / len(e)
