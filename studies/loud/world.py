@@ -82,9 +82,6 @@ class TabularExBMDP(ExBMDP):
             "The noise that coordinates share cannot be read off one observation of this world; no learner needs it."
         )
 
-    def noise_marginal(self, h: int) -> NDArray[np.floating]:
-        return self.marginal
-
 
 def random_agents(world: TabularExBMDP, n_agents: int, alpha: float, seed: int) -> list[MarkovPolicy]:
     """Agents whose log-odds of two successors of any state differ by `alpha` or more between the first two of them.

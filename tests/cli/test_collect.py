@@ -86,6 +86,9 @@ def test_the_agents_differ_and_come_from_the_seed_of_the_world(here: Path) -> No
     assert main(["collect", "--env", "own_line:Line", "--n", "200", "--out", "new"]) == 0
     first, second = (np.concatenate(actions).mean() for actions in read_actions("new"))
     assert abs(first - second) > 0.1
+    assert main(["collect", "--env", "own_line:Line", "--n", "200", "--world-seed", "3", "--out", "other"]) == 0
+    turned, _ = (np.concatenate(actions).mean() for actions in read_actions("other"))
+    assert abs(first - turned) > 0.1
 
 
 def test_a_world_with_states_keeps_them(here: Path) -> None:
