@@ -70,7 +70,14 @@ def pivot(rows: Sequence[Row], head: str, line: Text, column: Text, cell: Callab
 
 
 def draw_curves(
-    rows: Sequence[Row], path: Path, panel: Text, line: Text, x: str, xlabel: str, chance: dict[str, float]
+    rows: Sequence[Row],
+    path: Path,
+    panel: Text,
+    line: Text,
+    x: str,
+    xlabel: str,
+    chance: dict[str, float],
+    ylabel: str = "accuracy (%)",
 ) -> None:
     """Accuracy against x with 95% intervals: one panel and one curve for each text of `panel` and `line`.
 
@@ -101,7 +108,7 @@ def draw_curves(
         for axes in axes_of[len(panels) :]:
             axes.set_visible(False)
         for axes in axes_of[::across]:
-            axes.set_ylabel("accuracy (%)")
+            axes.set_ylabel(ylabel)
         handles = {text: handle for axes in axes_of for handle, text in zip(*axes.get_legend_handles_labels())}
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8)
 

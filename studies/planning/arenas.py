@@ -134,62 +134,57 @@ class Arena:
         """The same with pictures in place of rows and columns of bits, for networks; others are left as they are."""
         if len(self.data.train.tau.obs_shape) != 2:
             return self
-        data = replace(self.data, train=_drawn(self.data.train), test=_drawn(self.data.test))
-        return Arena(self.world, data, lambda: Watched(self.world, draw=True))
+
+        def drawn(played: Collection) -> Any:
+            tau = played.tau
+            return np.stack([_picture(tau.at(h)) for h in range(1, tau.H + 1)], axis=1)
+
+        return self._seen_as(drawn, lambda: Watched(self.world, draw=True))
 
     def told(self) -> Arena:
         """The same with observations that are the true states."""
-        data = replace(self.data, train=_told(self.data.train), test=_told(self.data.test))
-        return Arena(self.world, data, lambda: Watched(self.world, tell=True))
+        return self._seen_as(lambda played: played.truth.states[..., None], lambda: Watched(self.world, tell=True))
+
+    def _seen_as(self, observed: Callable[[Collection], Any], make: Callable[[], Watched]) -> Arena:
+        train, test = (
+            Collection(as_dataset(observed(played), played.tau.agent).tau, played.truth)
+            for played in (self.data.train, self.data.test)
+        )
+        return Arena(self.world, replace(self.data, train=train, test=test), make)
 
 
 def arena_of(run: Run) -> Arena:
     """The arena of a run; the last one is kept. It depends on the world, its size, n and seed alone."""
-    plain = replace(run, technique="", labels=(), goals=0, steps=0, rates=(), device="")
-    return _arena(plain)
+    return _arena(replace(run, technique="", labels=(), goals=0, steps=0, rates=(), device=""))
 
 
 @lru_cache(maxsize=1)
 def _arena(run: Run) -> Arena:
     if run.world in GAMES:
-        world = world_of(run.world)
+        game = world_of(run.world)
         train, test = read(run.data, run.world, run.n)
-        return Arena(world, Data(train, test, train), lambda: Watched(world))
-    world = _world(run)
-    policies = world.policies(seed=run.seed) if isinstance(world, PixelsExBMDP) else world.policies()
-    train_seed, test_seed = seed_of("planning", run.world, run.size, run.horizon, run.walkers, run.n, run.seed).spawn(2)
-    train, test = (
-        _named(world, collect(world, policies, m, np.random.default_rng(seed)))
-        for m, seed in ((run.n, train_seed), (min(run.n, HELD_OUT), test_seed))
-    )
-    return Arena(world, Data(train, test, train), lambda: Watched(world))
-
-
-def _world(run: Run) -> Any:
+        return Arena(game, Data(train, test, train), lambda: Watched(game))
+    world: Any
     if run.world == "multimaze":
-        return MultiMazeExBMDP(run.horizon, seed=run.seed)
-    layout = "rooms" if run.world == "rooms" else "open"
-    return PixelsExBMDP(run.horizon, run.size, run.walkers, layout=layout, seed=run.seed)  # type: ignore[arg-type]
+        world = MultiMazeExBMDP(run.horizon, seed=run.seed)
+        policies = world.policies()
+    else:
+        layout = "rooms" if run.world == "rooms" else "open"
+        world = PixelsExBMDP(run.horizon, run.size, run.walkers, layout=layout, seed=run.seed)  # type: ignore[arg-type]
+        policies = world.policies(seed=run.seed)
+    seeds = seed_of("planning", run.world, run.size, run.horizon, run.walkers, run.n, run.seed).spawn(2)
+    found = []
+    for n, seed in zip((run.n, min(run.n, HELD_OUT)), seeds):
+        played = collect(world, policies, n, np.random.default_rng(seed))
+        states = enumerate(played.truth.states.T, start=1)
+        named = np.stack([_names(world, column, h) for h, column in states], axis=1)
+        found.append(Collection(played.tau, GroundTruth(named, played.truth.actions)))
+    return Arena(world, Data(found[0], found[1], found[0]), lambda: Watched(world))
 
 
 def _names(world: Any, states: Ints, h: int) -> Ints:
     """True states at h under names that they have at all steps."""
     return world.cells(h)[states] if isinstance(world, MultiMazeExBMDP) else states
-
-
-def _named(world: Any, played: Collection) -> Collection:
-    states = np.stack([_names(world, column, h) for h, column in enumerate(played.truth.states.T, start=1)], axis=1)
-    return Collection(played.tau, GroundTruth(states, played.truth.actions))
-
-
-def _told(played: Collection) -> Collection:
-    return Collection(as_dataset(played.truth.states[..., None], played.tau.agent).tau, played.truth)
-
-
-def _drawn(played: Collection) -> Collection:
-    tau = played.tau
-    x = np.stack([_picture(tau.at(h)) for h in range(1, tau.H + 1)], axis=1)
-    return Collection(as_dataset(x, tau.agent).tau, played.truth)
 
 
 def _picture(bits: Any) -> NDArray[np.uint8]:

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from craftrl import CRAFT, FiniteOracle
 from craftrl.core.encoders import Encoder
-from craftrl.data import TrajectoryDataset
 from craftrl.evaluation import accuracy
 from craftrl.oracles.network import NeuralOracle, Training
 from studies.planning.arenas import Arena
@@ -54,21 +53,18 @@ class TrueStates:
 
 def fitted(run: Run, arena: Arena) -> tuple[Any, float]:
     """The model of a technique, and the seconds that it took to fit, on one thread."""
-    start = time.perf_counter()
+    start, train = time.perf_counter(), arena.data.train.tau
     with cpu_threads(1):
-        model = _model(run, arena)
+        model: Any
+        if run.technique == "true":
+            model = OneEncoder(TrueStates(), (1,))
+        elif run.technique in RIVALS:
+            model = _rival(run, arena)
+        elif run.world == "multimaze":
+            model = CRAFT(FiniteOracle(arena.world.encoders(2), arena.world.n_values), stationary=True).fit(train)
+        else:
+            model = CRAFT(NeuralOracle(training=training_of(run))).fit(train)
     return model, time.perf_counter() - start
-
-
-def _model(run: Run, arena: Arena) -> Any:
-    if run.technique == "true":
-        return OneEncoder(TrueStates(), (1,))
-    if run.technique in RIVALS:
-        return _rival(run, arena)
-    data = arena.data
-    if run.world == "multimaze":
-        return CRAFT(FiniteOracle(arena.world.encoders(2), arena.world.n_values), stationary=True).fit(data.train.tau)
-    return CRAFT(NeuralOracle(training=training_of(run))).fit(data.train.tau)
 
 
 def training_of(run: Run) -> Training:
@@ -77,23 +73,18 @@ def training_of(run: Run) -> Training:
 
 
 def _rival(run: Run, arena: Arena) -> OneEncoder:
-    data = arena.data
-    rival = best_rate(run.technique, data, training_of(run), run.rates)[0]
-    k = len(np.unique(data.train.truth.states))
-    x = _sample(data.train.tau)
-    found = [_clustered(rival, run, x, k, standardise) for standardise in (False, True)]
-    models = [OneEncoder(encoder, data.train.tau.obs_shape, rival) for encoder in found]
-    return max(models, key=lambda model: accuracy_of(model, arena))
-
-
-def _clustered(rival: TrainedBaseline, run: Run, x: NDArray[Any], k: int, standardise: bool) -> NearestCentre:
-    return NearestCentre.fitted(rival.network_.trunk, training_of(run).to_device(), x, k, standardise)
-
-
-def _sample(tau: TrajectoryDataset) -> NDArray[Any]:
-    """Frames of all steps of some trajectories, the same number of each step."""
+    data, training = arena.data, training_of(run)
+    tau, k = data.train.tau, len(np.unique(data.train.truth.states))
+    rival = best_rate(run.technique, data, training, run.rates)[0]
     rows = np.sort(np.random.default_rng(0).permutation(tau.n)[: max(1, SAMPLE // tau.H)])
-    return np.concatenate([tau.at(h)[rows] for h in range(1, tau.H + 1)])
+    x = np.concatenate([tau.at(h)[rows] for h in range(1, tau.H + 1)])  # the same number of each step
+    models = [
+        OneEncoder(
+            NearestCentre.fitted(rival.network_.trunk, training.to_device(), x, k, standardise), tau.obs_shape, rival
+        )
+        for standardise in (False, True)
+    ]
+    return max(models, key=lambda model: accuracy_of(model, arena))
 
 
 def accuracy_of(model: Any, arena: Arena) -> float:

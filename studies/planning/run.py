@@ -13,10 +13,9 @@ from craftrl.paper.sweep import seed_of
 from craftrl.planning import Grounding, LatentActions, StateGraph, find_latent_actions
 from studies.agreement import accuracy_by_group, agreement
 from studies.objectives import LatentAction
-from studies.planning.arenas import Arena, Goals, arena_of
+from studies.planning.arenas import Arena, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
-from studies.planning.picture import draw
-from studies.planning.report import report
+from studies.planning.report import draw, report
 from studies.planning.spec import ENCODERS, Run
 from studies.planning.trials import curves, moves_of, random_success
 
@@ -29,34 +28,23 @@ LEVEL = 0.95  # success from which on a goal counts as learned by PPO and Q-lear
 def run_one(run: Run) -> dict[str, Any]:
     """Success for each number of labels, what random actions reach, and how many moves there are."""
     arena = arena_of(run)
-    if run.technique not in ("craft", "true"):  # they are networks
+    if run.technique not in WITH_LATENT:  # they are networks
         arena = arena.drawn()
-    goals_seed, labels_seed = (int(s.generate_state(1)[0]) for s in _seeds(run))
-    goals = arena.goals(run.goals, goals_seed)
+    seeds = seed_of("trials", run.world, run.size, run.walkers, run.n, run.seed).spawn(2)
+    goals_seed, labels_seed = (int(s.generate_state(1)[0]) for s in seeds)  # the same for all techniques
+    goals, moves = arena.goals(run.goals, goals_seed), moves_of(OneEncoder(TrueStates(), (1,)), arena.told())[0]
+    start = time.perf_counter()
     if run.technique in ENCODERS:
         row = _of_encoder(run, arena, goals_seed, labels_seed)
     elif run.technique == "cloning":
-        row = _of_cloning(run, arena, goals, labels_seed)
+        from studies.planning.cloning import cloning_success
+
+        row = {"offline": cloning_success(arena, goals, run.labels, labels_seed, training_of(run).to_device())}
     else:
-        row = _of_rewards(run, arena, goals)
-    return {**row, "chance": random_success(arena.make(), goals), **_of_the_world(arena)}
-
-
-def _seeds(run: Run) -> list[Any]:
-    """One for the goals, one for the labels: the same for all techniques."""
-    return list(seed_of("trials", run.world, run.size, run.walkers, run.n, run.seed).spawn(2))
-
-
-def _of_the_world(arena: Arena) -> dict[str, Any]:
-    moves = _true_moves(arena)
-    return {"n_moves": len(moves.edges), "n_states_true": len(np.unique(moves.edges))}
-
-
-def _true_moves(arena: Arena) -> StateGraph:
-    return moves_of(OneEncoder(TrueStates(), (1,)), arena.told())[0]
-
-
-# -- encoders ----------------------------------------------------------------------------------------------------
+        row = _of_rewards(run, arena, int(goals.states[0]), moves)
+    row = {"seconds_trials": round(time.perf_counter() - start, 1), **row}
+    of_world = {"n_moves": len(moves.edges), "n_states_true": len(np.unique(moves.edges))}
+    return {**row, "chance": random_success(arena.make(), goals), **of_world}
 
 
 def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> dict[str, Any]:
@@ -104,40 +92,16 @@ def _named_actions(model: Any, latent: LatentActions | None, at: Any, arena: Are
     return {"agreement": {"by_group": accuracy_by_group(codes.ravel(), actions.ravel(), one)}}
 
 
-# -- learners without states -------------------------------------------------------------------------------------
-
-
-def _of_cloning(run: Run, arena: Arena, goals: Goals, labels_seed: int) -> dict[str, Any]:
-    from studies.planning.cloning import cloning_success
-
-    start = time.perf_counter()
-    device = training_of(run).to_device()
-    success = cloning_success(arena, goals, run.labels, labels_seed, device)
-    return {"offline": success, "seconds_trials": round(time.perf_counter() - start, 1)}
-
-
-def _of_rewards(run: Run, arena: Arena, goals: Goals) -> dict[str, Any]:
+def _of_rewards(run: Run, arena: Arena, goal: int, moves: StateGraph) -> dict[str, Any]:
     """PPO or Q-learning for the first of the goals alone, with a reward for reaching it."""
     from examples.goals import ReachState, steps_to
     from studies.planning.opponents import ppo_from_pixels, q_from_pixels
 
-    start, goal = time.perf_counter(), int(goals.states[0])
     learn = ppo_from_pixels if run.technique == "ppo" else q_from_pixels
-
-    def task() -> Any:
-        return ReachState(arena.make(), lambda env: env.state == goal)
-
-    curve = learn(task, run.steps, run.seed)
+    curve = learn(lambda: ReachState(arena.make(), lambda env: env.state == goal), run.steps, run.seed)
     return {
         "steps_tried": [steps for steps, _ in curve],
         "success": [score for _, score in curve],
         "steps_needed": steps_to(LEVEL, curve),
-        "goal_distance": _distance(arena, goal),
-        "seconds_trials": round(time.perf_counter() - start, 1),
+        "goal_distance": int(dijkstra(moves.total, indices=arena.start, unweighted=True)[goal]),
     }
-
-
-def _distance(arena: Arena, goal: int) -> int:
-    """How many moves the goal is away from the start."""
-    graph = _true_moves(arena).total
-    return int(dijkstra(graph, indices=arena.start, unweighted=True)[goal])

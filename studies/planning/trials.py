@@ -22,7 +22,6 @@ from studies.planning.arenas import Arena, Goals, Watched
 
 __all__ = ["DRAWS", "Scores", "curves", "drawn_labels", "moves_of", "random_success", "score"]
 
-Floats = NDArray[np.floating]
 Scores = dict[str, list[float]]  # by name, one value for each number of labels
 DRAWS = 5  # sets of labels in a cell
 MEASURES = ("success", "stopped_there", "labels")
@@ -49,23 +48,21 @@ def curves(
 
     Labels are drawn `DRAWS` times, and each draw is tried with a share of the goals.
     """
-    env = arena.make()
-    found: dict[str, list[dict[str, Floats]]] = {"offline": [], "online": []}
-    for draw, part in enumerate(goals.parts(DRAWS)):
-        rng_seed = seed + draw
-        sources = {
-            "offline": _offline(new_grounding(), arena, at, labels, rng_seed),
-            "online": _online(new_grounding(), arena, model, labels, rng_seed),
+    env, parts = arena.make(), goals.parts(DRAWS)
+    found: dict[str, list[list[dict[str, float]]]] = {"offline": [], "online": []}  # by draw, by number of labels
+    for i, part in enumerate(parts):
+        offline = _offline(new_grounding(), arena, at, labels, seed + i)
+        online = _online(new_grounding(), arena, model, labels, seed + i)
+        for source, groundings in (("offline", offline), ("online", online)):
+            found[source].append([score(model, env, grounding, part) for grounding in groundings])
+    n = [len(part) for part in parts]
+    return {
+        source: {
+            name: np.average([[row[name] for row in draw] for draw in draws], axis=0, weights=n).tolist()
+            for name in MEASURES
         }
-        for source, groundings in sources.items():
-            found[source].append(_curve(model, env, groundings, part))
-    return {source: _joined(parts) for source, parts in found.items()}
-
-
-def _joined(parts: Sequence[dict[str, Floats]]) -> Scores:
-    """Means over all goals."""
-    n = np.array([part["goals"] for part in parts])
-    return {name: np.average([part[name] for part in parts], axis=0, weights=n).tolist() for name in MEASURES}
+        for source, draws in found.items()
+    }
 
 
 def _offline(
@@ -100,17 +97,13 @@ def _online(grounding: Grounding, arena: Arena, model: Any, labels: Sequence[int
         yield grounding
 
 
-def _curve(model: Any, env: Watched, groundings: Iterator[Grounding], goals: Goals) -> dict[str, Floats]:
-    rows = [score(model, env, grounding, goals) for grounding in groundings]
-    return {"goals": np.array(len(goals)), **{name: np.array([row[name] for row in rows]) for name in MEASURES}}
-
-
 def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[str, float]:
     """`success`: the share of goals reached; `stopped_there`: of those in which the planner said so, and was right."""
-    reached, stopped_there = [], []
+    reached, stopped_there, graph = [], [], grounding.graph
     for state, x, seed in zip(goals.states, goals.observations, goals.seeds):
-        kept = deepcopy(grounding, {id(grounding.graph): grounding.graph})
-        nodes = _goal_nodes(model, grounding, x)
+        kept = deepcopy(grounding, {id(graph): graph})
+        steps = range(1, len(graph.sizes) + 1)  # what the observation means at whatever step it is seen, if anything
+        nodes = {graph.node(int(model.encode(x[None], h)[0]), h) for h in steps} - {-1}
         said = bool(nodes) and Planner(model, kept).run(env, nodes, seed=int(seed), max_steps=env.world.H - 1).reached
         if not nodes:
             env.reset(seed=int(seed))
@@ -123,12 +116,6 @@ def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[
         "stopped_there": float(np.mean(stopped_there)),
         "labels": float(grounding.n_labels),
     }
-
-
-def _goal_nodes(model: Any, grounding: Grounding, x: NDArray[Any]) -> set[int]:
-    """The nodes that an observation of the goal means, at whatever step it is seen; none where it has no name."""
-    steps = range(1, len(grounding.graph.sizes) + 1)
-    return {grounding.graph.node(int(model.encode(x[None], h)[0]), h) for h in steps} - {-1}
 
 
 def go_on_at_random(env: Watched, seed: int) -> None:

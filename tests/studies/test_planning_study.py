@@ -1,35 +1,73 @@
-"""The study of planning on a tiny world: goals, labels, rows, tables and the picture."""
+"""The study of planning on tiny worlds: goals, labels, rows, tables and the picture; learners from rewards."""
 
 import json
 from dataclasses import replace
 
+import gymnasium
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("sklearn")
-pytest.importorskip("gymnasium")
+pytest.importorskip("stable_baselines3")
 
 from craftrl.cli import main
+from craftrl.envs import PixelsExBMDP
+from craftrl.envs.gym import ExBMDPEnv
 from craftrl.oracles.network import Training
 from craftrl.planning import Grounding
-from studies.planning import trials
+from examples.goals import ReachState, steps_to
+from studies.planning import opponents, policies, trials
 from studies.planning.arenas import arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of
-from studies.planning.report import format_report, label, needed
+from studies.planning.report import needed, report
 from studies.planning.run import run_one
-from studies.planning.spec import DEFAULT, EXACT, WORLDS, World, sweep
+from studies.planning.spec import DEFAULT, EXACT, WORLDS, sweep
+from studies.study import STUDIES, read_rows
 
-TINY = {
-    "pixels": World(n=60, labels=(0, 30), horizon=4, size=2, walkers=1),
-    "multimaze": World(n=60, labels=(0, 30), horizon=3, walkers=8),
-}
-TRUE = sweep(TINY, ["true"], goals=10, device="cpu")
+PIXELS, MAZE = WORLDS["small"]
+TINY = replace(PIXELS, n=60, labels=(0, 30), horizon=4, size=2, walkers=1)
+TRUE = sweep([TINY], ["true"], goals=10, device="cpu")[0]
 
 
 @pytest.fixture(scope="module")
 def arena():
-    return arena_of(TRUE[0])
+    return arena_of(TRUE)
+
+
+def committed(world, technique, seed):
+    rows = read_rows(STUDIES / "planning/rows.jsonl")
+    return next(r for r in rows if (r["world"], r["technique"], r["seed"]) == (world, technique, seed))
+
+
+def test_a_committed_row_comes_out_again():
+    """Of the labels drawn from the videos, which are among the more."""
+    row = committed("pixels", "true", 0)
+    (run,) = sweep([PIXELS], ["true"], labels=(0, 20, 100), device="cpu")
+    again = run_one(run)
+    for kind in ("offline", "offline_latent"):
+        assert again[kind] == [row[kind][row["labels"].index(k)] for k in run.labels]
+    for name in (
+        "accuracy",
+        "chance",
+        "n_states",
+        "n_moves_found",
+        "n_latent",
+        "agreement",
+        "n_moves",
+        "n_states_true",
+    ):
+        assert again[name] == row[name]
+
+
+def test_a_committed_curve_of_a_q_table_comes_out_again():
+    rows = read_rows(STUDIES / "planning/policies.jsonl")
+    row = next(row for row in rows if (row["learner"], row["seed"]) == ("Q-table on states", 0))
+    assert policies.q_table(row["goal"], 0, steps=100) == list(zip(row["steps"], row["success"]))[:4]
+    for row in rows:
+        assert steps_to(0.95, list(zip(row["steps"], row["success"]))) == row["steps_to_95"]
+
+
+# -- arenas and trials ---------------------------------------------------------------------------------------------
 
 
 def test_goals_are_reachable_states_with_an_observation_of_each(arena):
@@ -50,8 +88,8 @@ def test_an_environment_is_cut_off_at_the_horizon_and_remembers_where_it_was(are
     assert env.visited == [0, table[0, 3], table[table[0, 3], 1], table[table[table[0, 3], 1], 0]]
 
 
-def test_states_of_the_maze_have_one_name_at_all_steps():
-    arena = arena_of(TRUE[1])
+def test_states_of_the_maze_have_one_name_at_all_steps_and_networks_see_it_as_a_picture():
+    arena = arena_of(replace(MAZE, n=60, horizon=3))
     first, later = arena.data.train.truth.states[:, 1], arena.data.train.truth.states[:, 2]
     assert set(first) == {0, 1, 8}  # eight cells in a row: the corner, right of it and below it
     assert set(later) >= set(first)
@@ -59,6 +97,12 @@ def test_states_of_the_maze_have_one_name_at_all_steps():
     env.reset(seed=0)
     assert {env.step(action)[0].shape for action in (0, 1)} == {(27, 27)}
     assert set(env.visited) <= set(later)
+    drawn = arena.drawn()
+    x, _ = drawn.make().reset(seed=0)
+    assert x.shape == drawn.data.train.tau.obs_shape == (27, 27, 1)
+    assert set(np.unique(x)) == {0, 255}
+    assert np.array_equal(drawn.data.train.tau.at(2)[..., 0], 255 * arena.data.train.tau.at(2))
+    assert drawn.drawn() is drawn
 
 
 def test_more_labels_hold_the_fewer_and_come_from_the_videos(arena):
@@ -71,9 +115,9 @@ def test_more_labels_hold_the_fewer_and_come_from_the_videos(arena):
 def test_true_states_reach_every_goal_once_all_moves_are_labelled(arena):
     told, model = arena.told(), OneEncoder(TrueStates(), (1,))
     assert accuracy_of(model, told) == 1
-    moves, at = trials.moves_of(model, told)
-    assert len(moves.edges) == 12  # in each of four corners: stay, and two ways out
-    found = trials.curves(model, told, lambda: Grounding(moves, 4), at, told.goals(10, 0), (0, 100), seed=0)
+    graph, at = trials.moves_of(model, told)
+    assert len(graph.edges) == 12  # in each of four corners: stay, and two ways out
+    found = trials.curves(model, told, lambda: Grounding(graph, 4), at, told.goals(10, 0), (0, 100), seed=0)
     assert found["offline"]["success"][1] == found["online"]["success"][1] == 1
     assert found["offline"]["labels"] == [0, 100]
     assert found["online"]["labels"][1] <= 100  # exploring ends once nothing is left to try
@@ -81,64 +125,52 @@ def test_true_states_reach_every_goal_once_all_moves_are_labelled(arena):
 
 def test_an_episode_teaches_the_next_one_nothing(arena):
     told, model = arena.told(), OneEncoder(TrueStates(), (1,))
-    moves, _ = trials.moves_of(model, told)
-    grounding = Grounding(moves, 4)
+    grounding = Grounding(trials.moves_of(model, told)[0], 4)
     trials.score(model, told.make(), grounding, told.goals(5, 0))
     assert grounding.n_labels == 0
 
 
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
 def test_the_study_writes_rows_tables_and_a_picture(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setitem(WORLDS, "small", {"pixels": TINY["pixels"]})
-    monkeypatch.setattr("studies.planning.encoders.training_of", lambda run: Training(epochs=2, device="cpu"))
+    monkeypatch.setitem(WORLDS, "small", [TINY])
+    monkeypatch.setattr("studies.planning.encoders.training_of", lambda run: Training(epochs=1, device="cpu"))
     monkeypatch.setattr("studies.planning.cloning.UPDATES", 5)
     argv = ["reproduce", "planning", "--device", "cpu", "--quiet", "--seeds", "1", "--goals", "6"]
-    argv += ["--techniques", "craft", "true", "paired", "cloning", "--out", str(tmp_path)]
+    argv += ["--techniques", "true", "paired", "cloning", "--out", str(tmp_path)]
     assert main(argv) == 0
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert [row["technique"] for row in rows] == ["craft", "true", "paired", "cloning"]
+    assert [row["technique"] for row in rows] == ["true", "paired", "cloning"]
     assert all(row["n_moves"] == 12 and row["n_states_true"] == 4 for row in rows)
     assert len({row["chance"] for row in rows}) == 1
     for row in rows:
         for kind in {"offline", "online", "offline_latent"} & row.keys():
             assert len(row[kind]) == 2
             assert 0 <= min(row[kind]) <= max(row[kind]) <= 1
-    assert rows[1]["offline"][1] == 1
-    assert 0.5 < rows[1]["agreement"]["by_group"] <= rows[1]["agreement"]["ceiling"]
-    assert rows[2]["n_states"] == 4
+    assert rows[0]["offline"][1] == 1
+    assert 0.5 < rows[0]["agreement"]["by_group"] <= rows[0]["agreement"]["ceiling"]
+    assert rows[1]["n_states"] == 4
     printed = capsys.readouterr().out
-    assert format_report(rows) in printed
-    assert label("true", "offline_latent") in printed
+    assert report(rows) in printed
+    assert "true states, latent actions" in printed
     assert (tmp_path / "planning.png").stat().st_size > 10_000
 
 
-def test_learners_from_rewards_are_scored_on_the_first_goal(monkeypatch):
-    pytest.importorskip("stable_baselines3")
-    run = replace(TRUE[0], technique="ppo", steps=600)
-    row = run_one(run)
-    assert row["goal_distance"] in (1, 2)
-    assert row["steps_tried"]
-    assert 0 <= row["success"][0] <= 1
-    assert row["steps_needed"] is None or row["steps_needed"] >= row["steps_tried"][0]
-
-
-def test_the_number_of_labels_needed_is_the_one_from_which_on_success_stays():
-    assert needed((0, 1, 2, 5), (0.2, 0.96, 0.9, 0.97)) == 5
-    assert needed((0, 1), (0.95, 1.0)) == 0
-    assert needed((0, 1), (0.95, 0.9)) is None
-
-
-def test_steps_of_ppo_are_set_beside_those_of_the_planner():
-    row = {"world": "pixels", "walkers": 2, "size": 3, "labels": [0, 10], "n_moves": 32, "n_states_true": 9}
-    row |= {"chance": 0.4, "seed": 0}
-    craft = {**row, "technique": "craft", "offline": [0.4, 1.0], "online": [0.5, 0.96], "n_states": 9, "accuracy": 1.0}
+def test_tables_say_what_95_percent_takes():
+    row = {"world": "pixels", "walkers": 2, "size": 3, "labels": [0, 10], "seed": 0, "chance": 0.4}
+    craft = {**row, "technique": "craft", "offline": [0.4, 1.0], "online": [0.5, 0.9]}
     ppo = {**row, "technique": "ppo", "steps_needed": 4000, "steps_tried": [500, 6500], "goal_distance": 3}
-    text = format_report([craft, ppo])
-    assert "| CRAFT | 40 | 100 | 10 |" in text
-    assert "| PPO from pixels, one goal | one | 4,000 | the goal is so many moves away: 3 |" in text
-    assert "PPO from pixels, one goal takes 400 times as many" in text
-    assert "more than" in format_report([craft, {**ppo, "steps_needed": None}])
+    text = report([craft, ppo, {**ppo, "steps_needed": None}])
+    assert "| CRAFT | 40.0 | 100.0 | 10 |" in text
+    assert "| CRAFT | 50.0 | 90.0 | never |" in text
+    assert "PPO from pixels, one goal: 95% after 4,000, more than 6,500 environment steps" in text
+    assert [needed((0, 1, 2, 5), values) for values in ((0.2, 0.96, 0.9, 0.97), (0.95, 1, 1, 1), (1, 1, 1, 0))] == [
+        5,
+        0,
+        None,
+    ]
 
 
 def test_worlds_and_techniques_of_the_default():
@@ -149,11 +181,76 @@ def test_worlds_and_techniques_of_the_default():
     assert {run.walkers for run in sweep(WORLDS["small"], ["craft"], walkers=[0, 4]) if run.world == "pixels"} == {0, 4}
 
 
-def test_networks_see_bits_as_pictures():
-    arena = arena_of(sweep({"multimaze": WORLDS["small"]["multimaze"]}, n=20)[0])
-    drawn = arena.drawn()
-    x, _ = drawn.make().reset(seed=0)
-    assert x.shape == drawn.data.train.tau.obs_shape == (27, 27, 1)
-    assert set(np.unique(x)) == {0, 255}
-    assert np.array_equal(drawn.data.train.tau.at(2)[..., 0], 255 * arena.data.train.tau.at(2))
-    assert drawn.drawn() is drawn
+# -- learners from rewards -----------------------------------------------------------------------------------------
+
+WORLD = PixelsExBMDP(horizon=4, size=2, n_walkers=1)
+OPPOSITE = 3  # the cell that is two moves from the start
+
+
+def images():
+    return ReachState(ExBMDPEnv(WORLD), lambda env: env.unwrapped.state == OPPOSITE)
+
+
+class Cells(gymnasium.ObservationWrapper):
+    """The true cell, in place of the image."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = gymnasium.spaces.Discrete(4)
+
+    def observation(self, x):
+        return self.unwrapped.state
+
+
+class Knows:
+    """A policy that goes the right way from the first `right` cells, and otherwise stays where it is."""
+
+    def __init__(self, right):
+        moves = WORLD.plan.moves
+        away = np.array([0 if s == OPPOSITE else 1 if OPPOSITE in moves[s] else 2 for s in range(4)])
+        self.best = away[moves].argmin(axis=1)
+        self.stay = np.array([moves[s].tolist().index(s) for s in range(4)])
+        self.right = right
+
+    def predict(self, x, deterministic):
+        assert deterministic
+        return np.where(x < self.right, self.best[x], self.stay[x]), None
+
+
+def test_training_ends_once_success_stays():
+    evaluations = opponents.Evaluations(lambda: Cells(images()), 10)
+    evaluations.model, evaluations.num_timesteps = Knows(0), 0
+    assert evaluations.success() == 0.0
+    evaluations.model, goes_on = Knows(4), []
+    for step in range(1, 10 * opponents.STAYS + 1):
+        evaluations.num_timesteps = step
+        goes_on.append(evaluations._on_step())
+    assert goes_on == [True] * (10 * opponents.STAYS - 1) + [False]
+    assert evaluations.rows == [(10 * (i + 1), 1.0) for i in range(opponents.STAYS)]
+    evaluations.rows = [(10, 1.0), (20, 1.0), (30, 0.9), (40, 1.0), (50, 1.0), (60, 1.0), (70, 1.0)]
+    assert not evaluations.arrived  # one failure starts the count again
+
+
+@pytest.mark.slow
+def test_learners_from_rewards_are_scored_on_the_first_goal():
+    row = run_one(replace(TRUE, technique="ppo", steps=600))
+    assert row["goal_distance"] in (1, 2)
+    assert 0 <= row["success"][0] <= 1
+    assert row["steps_needed"] is None or row["steps_needed"] >= row["steps_tried"][0]
+
+
+@pytest.mark.slow
+def test_ppo_learns_where_it_sees_the_state():
+    assert steps_to(0.95, opponents.ppo_from_pixels(lambda: Cells(images()), 4000, seed=0, every=256)) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("learn", "settings"),
+    [(opponents.ppo_from_pixels, {"n_steps": 8}), (opponents.q_from_pixels, {"learning_starts": 64})],
+)
+def test_images_are_taken_as_they_come_and_a_seed_decides(learn, settings):
+    one, two = (learn(images, 128, seed=0, every=32, **settings) for _ in range(2))
+    assert [steps for steps, _ in one] == [32, 64, 96, 128]
+    assert one == two
+    assert all(0 <= score <= 1 for _, score in one)
