@@ -49,10 +49,10 @@ gpu-studies: $(READY)  ## CRAFT's rows on images, all studies side by side on on
 	$(BIN)/python -m studies.on_one_gpu results/gpu-studies
 
 bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
-	$(BIN)/python benchmarks/exact_engine.py
+	$(BIN)/python -m benchmarks.exact_engine
 
 bench-disk: $(READY)  ## fits of datasets on disk, up to one million trajectories
-	$(BIN)/python benchmarks/out_of_core.py
+	$(BIN)/python -m benchmarks.scaling
 
 campaign: $(READY)  ## damage files, give odd arguments, stop commands, fill disks, limit memory, compare bits; hours
 	$(BIN)/python -m campaign --workers $(WORKERS)

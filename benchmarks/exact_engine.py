@@ -1,7 +1,7 @@
 """The exact engine against NumPy's matrix products and the literal algorithm, on the same data in one run.
 
-    python benchmarks/exact_engine.py            # about 3 minutes on two cores
-    python benchmarks/exact_engine.py --quick    # the paper's largest setting alone
+    python -m benchmarks.exact_engine            # about 3 minutes on two cores
+    python -m benchmarks.exact_engine --quick    # the paper's largest setting alone
 
 NumPy's time is that of the products x_h^T x_{h+1} alone, one for each agent and step, on arrays that are float32
 already, with one BLAS thread. The engine counts the same pairs; its whole fit also packs the bits, turns counts into
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import machine, seconds, write_rows
 from threadpoolctl import threadpool_limits
 
+from benchmarks.measuring import machine, seconds, write_rows
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.core.craft import Bounds, craft
 from craftrl.core.grid import Grid

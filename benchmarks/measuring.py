@@ -1,4 +1,4 @@
-"""What all benchmarks share: the machine in words, times, and rows on disk."""
+"""What the benchmarks share: the machine in words, times, and rows on disk."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from threadpoolctl import threadpool_info
 
 from craftrl.data.files import write_json
+from studies.study import commit
+
+__all__ = ["machine", "seconds", "write_rows"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -20,38 +23,18 @@ RESULTS = Path(__file__).parent / "results"
 def machine() -> dict[str, Any]:
     """The processor, its cores and the versions that the times depend on."""
     cpuinfo = Path("/proc/cpuinfo")
-    models = [line.partition(":")[2].strip() for line in _lines(cpuinfo) if line.startswith("model name")]
-    flags = next((line.split() for line in _lines(cpuinfo) if line.startswith("flags")), [])
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {
         "processor": models[0] if models else platform.processor(),
         "cores": os.cpu_count(),
         "load at the end": round(os.getloadavg()[0], 1),
-        "avx512_vpopcntdq": "avx512_vpopcntdq" in flags,
+        "avx512_vpopcntdq": any("avx512_vpopcntdq" in line for line in lines if line.startswith("flags")),
         "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": _version("numba"),
-        "blas": _blas(),
+        **{package: version(package) for package in ("numpy", "numba")},
+        "blas": f"{pools[0]['internal_api']} {pools[0]['version']} ({pools[0].get('architecture')})" if pools else None,
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _blas() -> str | None:
-    try:
-        from threadpoolctl import threadpool_info
-    except ImportError:
-        return None
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return f"{pools[0]['internal_api']} {pools[0]['version']} ({pools[0].get('architecture')})" if pools else None
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def seconds(
@@ -73,8 +56,8 @@ def seconds(
     return min(times)
 
 
-def write_rows(name: str, rows: list[dict[str, Any]], **also: Any) -> Path:
-    """Rows, and the machine that made them, as benchmarks/results/<name>.json."""
-    path = RESULTS / f"{name}.json"
-    write_json(path, {"machine": machine(), **also, "rows": rows})
+def write_rows(name: str, rows: list[dict[str, Any]]) -> Path:
+    """Rows with the commit that made them, and the machine, as benchmarks/results/<name>.json."""
+    path, made_by = RESULTS / f"{name}.json", commit()
+    write_json(path, {"machine": machine(), "rows": [{**row, "commit": made_by} for row in rows]})
     return path

@@ -1,5 +1,4 @@
-"""The reliability campaign: damaged files, arguments that make no sense, commands that are killed.
+"""The reliability campaign: damaged files, odd arguments, commands that are stopped or have no room.
 
-`make campaign` runs all of it and prints one table; a small part with fixed seeds runs in the tests. Nothing here is
-part of the installed package.
+`make campaign` runs all of it; a small part with fixed seeds runs in the tests. It is no part of the installed package.
 """

@@ -1,7 +1,8 @@
-"""Small datasets, worlds, models and files, for calls that need one."""
+"""Small datasets, worlds, models and files, for calls that need one; each is made when it is first needed."""
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -9,145 +10,154 @@ from typing import Any
 
 import numpy as np
 
-from campaign.formats import fitted, recorded_bits, stacked
-from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
-from craftrl.planning import StateGraph
+from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
+from craftrl.envs import BitsExBMDP, Collection, GymWorld, MarkovPolicy, PixelsExBMDP, collect, record
+from craftrl.planning import Episode, Grounding, LatentActions, Plan, Planner, StateGraph, find_latent_actions
 
-__all__ = ["Bench"]
+__all__ = ["Bench", "bits", "fitted", "frames", "make_bits", "stacked", "unfitted"]
+
+
+def bits(n: int = 60) -> Collection:
+    """A little data of the paper's world, with its ground truth."""
+    world = BitsExBMDP(4, 6)
+    return collect(world, world.paper_policies(), n, seed=0)
+
+
+def frames() -> TrajectoryDataset:
+    world = PixelsExBMDP(3, 2, 0)
+    return collect(world, world.policies(), 30, seed=0).tau
+
+
+def stacked(tau: TrajectoryDataset) -> np.ndarray[Any, Any]:
+    """All observations, (n, H, *obs)."""
+    return tau.rows(np.arange(tau.n))
+
+
+def unfitted(kind: str) -> CRAFT:
+    """A small model of this kind that takes a moment."""
+    if kind == "network":
+        oracle = NeuralOracle(networks=1, dim=16, training=Training(epochs=1, progress=False))
+        return CRAFT(oracle, alpha=1, eta=0.1, nu=0.1)
+    if kind == "classifier":
+        from sklearn.tree import DecisionTreeClassifier
+
+        return CRAFT(DecisionTreeClassifier(max_depth=3, random_state=0), alpha=1, eta=0.1, nu=0.1)
+    return CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1)
+
+
+def fitted(kind: str) -> tuple[CRAFT, TrajectoryDataset]:
+    """A small model, and the data that it was fitted to."""
+    tau = frames() if kind == "network" else bits().tau
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return unfitted(kind).fit(tau), tau
+
+
+def make_bits() -> Any:
+    """A Gymnasium environment."""
+    from craftrl.envs.gym import ExBMDPEnv
+
+    return ExBMDPEnv(BitsExBMDP(4, 6))
 
 
 class Bench:
-    """Small things of every kind, made when they are first needed."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._numbers = count()
+        self.world = BitsExBMDP(4, 6)
+        self.policies = self.world.paper_policies()
 
     def new(self, suffix: str = "") -> Path:
         """A path at which nothing lies."""
         return self.folder / f"new{next(self._numbers)}{suffix}"
 
     @cached_property
-    def collected(self) -> Any:
-        return recorded_bits()
+    def collected(self) -> Collection:
+        return bits()
 
     @property
     def tau(self) -> TrajectoryDataset:
         return self.collected.tau
-
-    @cached_property
-    def x(self) -> np.ndarray[Any, Any]:
-        return stacked(self.tau)
 
     @property
     def states(self) -> np.ndarray[Any, Any]:
         return self.collected.truth.states
 
     @cached_property
-    def world(self) -> Any:
-        from craftrl.envs import BitsExBMDP
-
-        return BitsExBMDP(horizon=4, n_features=6, seed=0)
+    def x(self) -> np.ndarray[Any, Any]:
+        return stacked(self.tau)
 
     @cached_property
     def model(self) -> CRAFT:
-        return CRAFT(CoordinateOracle(), alpha=1, eta=0.2, nu=0.1).fit(self.tau)
+        return fitted("bits")[0]
 
     @cached_property
     def network(self) -> tuple[CRAFT, TrajectoryDataset]:
         return fitted("network")
 
     @cached_property
-    def labels(self) -> np.ndarray[Any, Any]:
-        return self.model.transform(self.tau)
-
-    @cached_property
-    def graph(self) -> StateGraph:
-        return StateGraph.from_states(self.labels, self.tau.agent)
-
-    @cached_property
-    def stored(self) -> Path:
-        path = self.new()
-        self.tau.save(path)
-        return path
-
-    @cached_property
-    def shards(self) -> Path:
-        path = self.new()
-        self.tau.save(path)
-        return path
-
-    @cached_property
     def saved(self) -> Path:
-        path = self.new()
-        self.model.save(path)
+        self.model.save(path := self.new(".safetensors"))
         return path
-
-    @cached_property
-    def single(self) -> Any:
-        from craftrl.paper import SingleObservation
-
-        return SingleObservation(CoordinateOracle()).fit(self.x, self.tau.agent)
 
     @cached_property
     def saved_network(self) -> Path:
-        path = self.new()
-        self.network[0].save(path)
+        self.network[0].save(path := self.new(".safetensors"))
+        return path
+
+    @cached_property
+    def stored(self) -> Path:
+        """A dataset with actions and true states."""
+        record(self.world, self.policies, 60, path := self.new(), seed=0)
         return path
 
     @cached_property
     def stored_frames(self) -> Path:
-        path = self.new()
-        self.network[1].save(path)
+        self.network[1].save(path := self.new())
         return path
-
-    @cached_property
-    def moves(self) -> Any:
-        from craftrl.planning import StateGraph
-
-        return StateGraph.from_model(self.model, self.tau)
-
-    def grounding(self) -> Any:
-        """What is known of actions after a little exploring; every call has one of its own, since it learns."""
-        from craftrl.envs.gym import ExBMDPEnv
-        from craftrl.planning import Grounding, explore
-
-        grounding = Grounding(self.moves, self.world.n_actions)
-        explore(ExBMDPEnv(self.world), self.model, grounding, steps=30)
-        return grounding
-
-    @cached_property
-    def played(self) -> tuple[Any, Any]:
-        """The moves in images, and an episode in which one of them was planned and made."""
-        from craftrl.planning import Episode, Plan, StateGraph
-
-        model, tau = self.network
-        moves = StateGraph.from_model(model, tau, min_share=0.0)
-        s, t = (int(node) for node in moves.edges[0])
-        plan = Plan(frozenset({t}), (s, t), (0,), 1.0)
-        return moves, Episode((s, t), (s, t), (0,), (plan,), (), "reached", "", (tau.at(1)[0], tau.at(2)[0]))
 
     @cached_property
     def recordings(self) -> list[Path]:
         paths = [self.new(".npz") for _ in range(2)]
         for k, path in enumerate(paths):
-            np.savez(path, observations=self.x[60 * k : 60 * k + 60], actions=np.zeros((60, 4), dtype=int))
+            np.savez(path, observations=self.x[60 * k : 60 * k + 60], actions=np.zeros((60, 3), dtype=int))
         return paths
 
     @cached_property
-    def imported(self) -> Path:
-        from craftrl.importing import import_data
+    def graph(self) -> StateGraph:
+        return StateGraph.from_states(self.model.transform(self.tau), self.tau.agent)
 
-        path = self.new()
-        import_data(self.recordings, path)
-        return path
+    @property
+    def grounding(self) -> Grounding:
+        """What is known of actions; every call has one of its own, since it learns."""
+        found = Grounding(self.graph, 2)
+        found.add_labels(self.model, self.x, self.collected.truth.actions)
+        return found
+
+    @property
+    def planner(self) -> Planner:
+        return Planner(self.model, self.grounding)
 
     @cached_property
-    def truth(self) -> Path:
-        from craftrl.data import DatasetWriter
+    def latent(self) -> LatentActions:
+        return find_latent_actions(ring())
 
-        path, tau, truth = self.new(), self.collected.tau, self.collected.truth
-        with DatasetWriter(path) as writer:
-            for i, k in enumerate(tau.agent):
-                writer.append(int(k), tau.episode(i), states=truth.states[i], actions=truth.actions[i])
-        return path
+    @cached_property
+    def played(self) -> tuple[StateGraph, Episode]:
+        """Moves in images, and an episode in which one of them was planned and made."""
+        model, tau = self.network
+        graph = StateGraph.from_model(model, tau, min_share=0.0)
+        s, t = (int(nodes[0]) for nodes in sum(graph.counts).nonzero())
+        plan, seen = Plan(frozenset({t}), (s, t), (0,), 1.0), (tau.at(1)[0], tau.at(2)[0])
+        return graph, Episode((s, t), (s, t), (0,), (plan,), (), "reached", "", seen)
+
+    @property
+    def gym_world(self) -> GymWorld:
+        agents = (MarkovPolicy([np.full((2, 2), 0.5)] * 3),) * 2
+        return GymWorld(make_bits, lambda env: env.unwrapped.state, 2, [0, 1], 4, agents)
+
+
+def ring() -> list[np.ndarray[Any, Any]]:
+    """Counts of two agents' moves on a ring of seven states."""
+    forward, backward = np.roll(np.eye(7, dtype=int), 1, axis=1), np.roll(np.eye(7, dtype=int), -1, axis=1)
+    return [30 * forward + 10 * backward, 10 * forward + 30 * backward]

@@ -1,69 +1,250 @@
-"""Damaged files: every format, many seeds."""
+"""Damaged files: every format that is read, damaged as a seed says.
+
+It must be read as it was (same), or be refused in one sentence. Formats of others have no checksums: there a changed
+number is a number (read).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import shutil
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from campaign.format import Format
-from campaign.formats import FORMATS
-from campaign.mutations import mutate
-from campaign.processes import Case, answers, table
+import numpy as np
+
+import craftrl
+from campaign.bench import Bench, bits, fitted, stacked
+from campaign.cases import Case
+from craftrl import TrajectoryDataset
+from craftrl.data import read_actions, read_true_states
 from craftrl.errors import CraftError
+from craftrl.importing import import_data, inspect
 
-__all__ = ["COLUMNS", "FAULTS", "damage", "run_case", "summary"]
+__all__ = ["FORMATS", "mutate", "run_case"]
 
-FAULTS = ("foreign", "changed", "hang", "crash")
-COLUMNS = ("same", "read", "refused", *FAULTS)
-PATIENCE = 300.0  # seconds for one file: the first of a format is made whole before
-
-
-def damage(formats: Sequence[str], seeds: Sequence[int], workers: int = 2) -> list[Case]:
-    """Read every format once for each seed, damaged as the seed says."""
-    cases = [{"format": name, "seed": seed} for name in formats for seed in seeds]
-    return answers("files", cases, workers, lambda case: PATIENCE)
+ODD_VALUES: tuple[Any, ...] = (None, True, -1, 0, 1, 2**63, 1e308, float("nan"), "", "x", [], {}, [[]], "../../x", 0.5)
 
 
-def summary(cases: Sequence[Case]) -> str:
-    """One line per format."""
-    return table(cases, "format", COLUMNS)
+@dataclass(frozen=True)
+class Format:
+    """make(folder) writes files; read(folder) returns what a user would see; sealed: whether they have checksums."""
+
+    make: Callable[[Path], Any]
+    read: Callable[[Path], Any]
+    sealed: bool = True
+
+
+def _digest(value: Any) -> str:
+    def plain(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            return [hashlib.sha256(part.tobytes()).hexdigest(), str(part.dtype), part.shape]
+        return [plain(one) for one in part] if isinstance(part, (list, tuple)) else repr(part)
+
+    return json.dumps(plain(value))
+
+
+def _dataset(path: Any) -> Any:
+    tau = TrajectoryDataset.open(path)
+    return [tau.agent, tau.lengths, *tau.names, *(tau.at(h) for h in range(1, tau.H + 1))]
+
+
+def _recorded(folder: Path) -> Any:
+    actions = [list(map(np.asarray, agent)) for agent in read_actions(folder / "data")]
+    seen = str(inspect(folder / "data")).replace(str(folder), "")
+    return [_dataset(folder / "data"), actions, read_true_states(folder / "data"), seen]
+
+
+def _model(path: Any, kind: str) -> Any:
+    model = craftrl.load(path)
+    return [model.transform(_some(kind)), list(model.n_states_), model.labels_, model.summary(), repr(model.bounds_)]
+
+
+@cache
+def _some(kind: str) -> Any:
+    return stacked(fitted(kind)[1])[:20]
+
+
+def _checkpoint(folder: Path, saved: Any = None) -> Any:
+    import torch
+
+    from craftrl.oracles.network.training import Checkpoint
+
+    place = Checkpoint(folder, "log-odds", lambda: "settings")
+    if saved is not None:
+        return place.save(saved)
+    found = place.load(torch.device("cpu"))
+    return [found["network"]["weight"].numpy(), found["network"]["epoch"], found["progress"]]
+
+
+def _new_checkpoint(folder: Path) -> None:
+    import torch
+
+    weight = torch.randn(8, 8, generator=torch.Generator().manual_seed(0))
+    _checkpoint(folder, {"network": {"weight": weight, "epoch": 3}, "progress": {"losses": [0.6, 0.5]}})
+
+
+def imported(write: Callable[[Path, np.ndarray[Any, Any]], Any]) -> Format:
+    """Recordings of two agents in one format; read by importing them."""
+
+    def make(folder: Path) -> None:
+        x = stacked(bits(6).tau)
+        for k in (0, 1):
+            write(folder / f"agent{k}", x[6 * k : 6 * k + 6].astype(np.uint8))
+
+    def read(folder: Path) -> Any:
+        target = folder.parent / "imported"
+        for old in folder.parent.glob("imported*"):
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        import_data(sorted(folder.glob("agent*")), target, progress=False)
+        return _dataset(target)
+
+    return Format(make, read, sealed=False)
+
+
+def _csv(path: Path, x: np.ndarray[Any, Any]) -> None:
+    rows = [f"{e},{h},{','.join(map(str, x[e, h]))}" for e, h in np.ndindex(x.shape[:2])]
+    head = ",".join(f"f{i}" for i in range(x.shape[2]))
+    path.with_suffix(".csv").write_text("\n".join([f"episode,step,{head}", *rows]) + "\n")
+
+
+def _parquet(path: Path, x: np.ndarray[Any, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {f"f{i}": x[..., i].ravel() for i in range(x.shape[2])}
+    table = pa.table({"episode": np.repeat(np.arange(len(x)), x.shape[1]), **columns})
+    pq.write_table(table, path.with_suffix(".parquet"))
+
+
+def _frames(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.kron(x[:2].reshape(2, -1, 2, 3, 1) * 200, np.ones((1, 1, 6, 6, 3))).astype(np.uint8)
+
+
+def _videos(path: Path, x: np.ndarray[Any, Any]) -> None:
+    import av
+
+    path.mkdir()
+    for i, frames in enumerate(_frames(x)):
+        with av.open(str(path / f"{i}.mkv"), "w") as video:
+            stream: Any = video.add_stream("ffv1", rate=10)
+            stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "bgr0"
+            for frame in frames:
+                video.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+            video.mux(stream.encode())
+
+
+def _pictures(path: Path, x: np.ndarray[Any, Any]) -> None:
+    from PIL import Image
+
+    for (i, h), _ in np.ndenumerate(_frames(x)[..., 0, 0, 0]):
+        (path / str(i)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(_frames(x)[i, h]).save(path / str(i) / f"{h}.png")
+
+
+MODEL = "model.safetensors"
+FORMATS: dict[str, Format] = {
+    "dataset": Format(lambda folder: Bench(folder).stored.rename(folder / "data"), _recorded),
+    **{
+        f"model, {kind}": Format(
+            lambda folder, kind=kind: fitted(kind)[0].save(folder / MODEL),
+            lambda folder, kind=kind: _model(folder / MODEL, kind),
+        )
+        for kind in ("bits", "classifier", "network")
+    },
+    "checkpoint": Format(_new_checkpoint, _checkpoint),
+    "NPZ": imported(lambda path, x: np.savez(path.with_suffix(".npz"), observations=x)),
+    "NPY": imported(lambda path, x: np.save(path.with_suffix(".npy"), x)),
+    "CSV": imported(_csv),
+    "Parquet": imported(_parquet),
+    "videos": imported(_videos),
+    "pictures": imported(_pictures),
+}
 
 
 def run_case(case: Case, folder: Path) -> Case:
     """Damage one file of a format, read it, and say what came of it."""
-    name, rng = case["format"], random.Random(case["seed"])
-    place = folder / name
-    right = _whole(name, place)
-    damaged = place / "damaged"
+    form, place, rng = FORMATS[case["format"]], folder / case["format"], random.Random(case["seed"])
+    right, damaged = _whole(case["format"], place), place / "damaged"
     shutil.rmtree(damaged, ignore_errors=True)
     shutil.copytree(place / "whole", damaged)
     file = rng.choice(sorted(path for path in damaged.rglob("*") if path.is_file()))
-    done = mutate(file, rng)
-    outcome, said = _outcome(FORMATS[name], damaged, right)
-    return {"outcome": outcome, "file": file.name, "done": done, "said": said[:300]}
+    done = {"file": file.name, "done": mutate(file, rng)}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            got = _digest(form.read(damaged))
+    except CraftError as error:
+        return {**done, "outcome": "refused", "said": str(error)[:300]}
+    except Exception as error:
+        return {**done, "outcome": "foreign", "said": f"{type(error).__name__}: {error}"[:300]}
+    return {**done, "outcome": "same" if got == right else "changed" if form.sealed else "read", "said": ""}
 
 
 @cache
 def _whole(name: str, place: Path) -> str:
-    """Makes the files of a format where they are not there yet; what a user sees in them."""
-    if not (place / "whole").exists():
-        (place / "whole").mkdir(parents=True)
-        FORMATS[name].make(place / "whole")
-    return FORMATS[name].read(place / "whole")
+    (place / "whole").mkdir(parents=True)
+    FORMATS[name].make(place / "whole")
+    return _digest(FORMATS[name].read(place / "whole"))
 
 
-def _outcome(form: Format, folder: Path, right: str) -> tuple[str, str]:
-    """same: as from the whole file; refused: one of our errors; foreign: any other error; changed, or read where
-    nothing protects a file of others: other numbers."""
-    try:
-        got = form.read(folder)
-    except CraftError as error:
-        return "refused", str(error)
-    except Exception as error:
-        return "foreign", f"{type(error).__name__}: {error}"
-    if got == right:
-        return "same", ""
-    return ("changed" if form.sealed else "read"), ""
+# -- damage --------------------------------------------------------------------------------------------------------
+
+
+def mutate(path: Path, rng: random.Random) -> str:
+    """Damage one file in place as disks, transfers and curious people do; what was done, in a word."""
+    data = bytearray(path.read_bytes())
+    if path.suffix == ".json" and rng.random() < 0.5 and (text := _mutated_json(data.decode(), rng)):
+        path.write_text(text)
+        return "JSON"
+    kind = rng.choice(("bits", "bytes", "truncated", "run", "cut", "inserted", "moved"))
+    length = min(len(data), rng.choice([1, 4, 16, 64, 512]))
+    at = rng.randrange(len(data) - length + 1)
+    part = bytes(data[at : at + length])
+    if kind in ("bits", "bytes"):
+        for _ in range(rng.choice([1, 1, 2, 8])):
+            i = rng.randrange(len(data))
+            data[i] = data[i] ^ 1 << rng.randrange(8) if kind == "bits" else rng.choice([0, 0xFF, rng.randrange(256)])
+    elif kind == "truncated":
+        del data[rng.randrange(len(data)) :]
+    elif kind == "run":
+        data[at : at + length] = rng.choice([b"\0" * length, b"\xff" * length, rng.randbytes(length)])
+    elif kind == "inserted":
+        data[at:at] = rng.randbytes(length)
+    else:
+        del data[at : at + length]
+        if kind == "moved":
+            to = rng.randrange(len(data) + 1)
+            data[to:to] = part
+    path.write_bytes(bytes(data))
+    return kind
+
+
+def _mutated_json(text: str, rng: random.Random) -> str:
+    """Valid JSON with one value replaced, removed or doubled."""
+    content = json.loads(text)
+    places = list(_places(content))
+    if not places:
+        return ""
+    holder, key = rng.choice(places)
+    change = rng.choice(["replaced", "removed", "doubled"])
+    if change == "removed":
+        del holder[key]
+    elif change == "doubled" and isinstance(holder, list):
+        holder.insert(key, holder[key])
+    else:
+        holder[key] = rng.choice(ODD_VALUES)
+    return json.dumps(content)
+
+
+def _places(content: Any) -> Any:
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in list(items):
+        yield content, key
+        yield from _places(value)

@@ -1,10 +1,10 @@
-"""Fits of datasets on disk: time and peak memory against the number of trajectories.
+"""Fits of datasets on disk and in memory: time and peak memory against the number of trajectories.
 
-    python benchmarks/out_of_core.py                 # up to one million trajectories; needs 4 GB of disk
-    python benchmarks/out_of_core.py --sizes 50000   # quickly
+    python -m benchmarks.scaling                 # up to one million trajectories; needs 4 GB of disk
+    python -m benchmarks.scaling --sizes 50000   # quickly
 
-Each dataset is written episode by episode from the toy world, then fitted in a process of its own, whose peak resident
-memory is taken from the operating system. Smaller datasets are fitted in memory too: the labels must be equal.
+Each dataset is written from the paper's world, then fitted in a process of its own, whose peak resident memory is taken
+from the operating system. Smaller datasets are fitted in memory too: the labels must be equal.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import write_rows
 
+from benchmarks.measuring import write_rows
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.data import DatasetWriter
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.envs.collection import sample_latent_paths, sample_observations
 
 H, M = 30, 128
 SIZES = (100_000, 300_000, 1_000_000)  # trajectories of both agents together
@@ -37,15 +36,14 @@ BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}
 
 
 def write(path: Path, n: int) -> float:
-    """n trajectories of the toy world, never more than some of them in memory; the seconds it took."""
-    world, rng = BitsExBMDP(H, M, seed=0), np.random.default_rng(0)
-    start = time.perf_counter()
+    """n trajectories, never more than some of them in memory; the seconds it took."""
+    world, rng, start = BitsExBMDP(H, M, seed=0), np.random.default_rng(0), time.perf_counter()
     with DatasetWriter(path) as out:
         for k, policy in enumerate(world.paper_policies()):
             for first in range(0, n // 2, DRAWN):
-                states, _ = sample_latent_paths(world, policy, min(DRAWN, n // 2 - first), rng)
-                for x in sample_observations(world, states, rng):
-                    out.append(k, x)
+                tau = collect(world, [policy] * 2, [min(DRAWN, n // 2 - first), 1], seed=rng).tau
+                for i in range(tau.n - 1):
+                    out.append(k, tau.episode(i))
     return time.perf_counter() - start
 
 
@@ -66,20 +64,16 @@ def fit(path: Path, in_memory: bool) -> dict[str, Any]:
     }
 
 
-def in_own_process(path: Path, *options: str) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--fit", str(path), *options]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
 def measure(n: int, folder: Path) -> dict[str, Any]:
     path = folder / str(n)
     row: dict[str, Any] = {"n": n, "H": H, "M": M, "write seconds": write(path, n)}
     row["GiB on disk"] = sum(file.stat().st_size for file in path.iterdir()) / 2**30
-    row |= in_own_process(path)
-    if n <= IN_MEMORY:
-        again = in_own_process(path, "--in-memory")
-        assert again["labels"] == row["labels"], "a fit from disk must equal the one in memory"
-        row |= {f"{key} in memory": again[key] for key in ("fit seconds", "processor seconds", "peak GiB")}
+    for where in ("", "--in-memory") if n <= IN_MEMORY else ("",):
+        command = [sys.executable, "-m", "benchmarks.scaling", "--fit", str(path), *where.split()]
+        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        if where:
+            assert found.pop("labels") == row["labels"], "a fit from disk must equal the one in memory"
+        row |= {f"{key} in memory" if where else key: value for key, value in found.items()}
     return row
 
 
@@ -98,7 +92,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
             rows.append(measure(n, Path(folder)))
         print(json.dumps(rows[-1]), flush=True)
-    print("written:", write_rows("out_of_core", rows))
+    print("written:", write_rows("scaling", rows))
 
 
 if __name__ == "__main__":
