@@ -2,18 +2,15 @@
 
 import numpy as np
 import pytest
+import rank_runs
+import torch
+from rank_runs import TRAINING
 
-torch = pytest.importorskip("torch")
+import craftrl
+from craftrl.evaluation import accuracy
+from torchrun import torchrun
 
-import rank_runs  # noqa: E402
-from rank_runs import TRAINING  # noqa: E402
-
-import craftrl  # noqa: E402
-from craftrl.data.ranks import agree, every, from_first, here, speaks  # noqa: E402
-from craftrl.evaluation import accuracy  # noqa: E402
-from torchrun import torchrun  # noqa: E402
-
-pytestmark = pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +90,5 @@ def test_ranks_speak_with_one_voice_and_write_one_model(folder):
     assert said.count("Written to") == said.count("Verdict: ") == 1
     assert craftrl.load(folder / "fitted").labels_.shape[0] == 200
     assert not [p for p in folder.iterdir() if p.name.startswith(".")]  # nothing is left beside the model
-
-
-def test_an_error_of_all_ranks_is_said_once_and_the_exit_code_is_two(folder):
     assert [(folder / f"codes{rank}.txt").read_text() for rank in (0, 1)] == ["[0, 2]", "[0, 2]"]
-    assert (folder / "stderr.txt").read_text().count("nowhere") == 1
-
-
-def test_one_process_is_the_first_of_one():
-    assert here() == (0, 1)
-    assert speaks()
-    assert every(3) == [3]
-    assert from_first(lambda: 4) == 4
-    agree("data", np.arange(3))
+    assert (folder / "stderr.txt").read_text().count("nowhere") == 1  # an error of all ranks
