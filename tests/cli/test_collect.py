@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from craftrl.cli import main
+from craftrl.cli.options import Environment
 from craftrl.data import TrajectoryDataset, read_actions, read_true_states
 
 pytest.importorskip("gymnasium")
@@ -95,6 +96,16 @@ def test_a_world_with_states_keeps_them(here: Path) -> None:
     assert collect("--env own_line:world") == 0
     tau = TrajectoryDataset.open("new")
     assert np.array_equal(read_true_states("new")[:, 2], tau.at(3).argmax(axis=1))
+
+
+def test_what_is_collected_from_can_be_acted_in(here: Path) -> None:
+    """`craftrl plan` takes the same options."""
+    for options, length in ((Environment(env="own_line:world"), 3), (Environment(world="bits", horizon=4), 4)):
+        env = options.environment()
+        env.reset(seed=0)
+        over = [any(env.step(1)[2:4]) for _ in range(length - 1)]
+        assert over == [False] * (length - 2) + [True]
+        env.close()
 
 
 def test_an_id_of_gymnasiums_will_do(here: Path) -> None:

@@ -134,7 +134,7 @@ LEARNERS = {
     "counts from 0": (sets("encoders_", lambda model, *_: [*model.encoders_]), r"encoders_\[0\], since steps count"),
     "never the same": (
         sets("encoders_", lambda *_: ByStep([CoordinateEncoder(next(ASKED) % 2, np.arange(2))] * 4)),
-        "fitted twice to the same data",
+        "The same data must give the same",
     ),
     "labels in its own order": (
         sets("labels_", lambda model, x, agent: model.labels_[np.argsort(agent, kind="stable")]),
