@@ -85,7 +85,7 @@ def test_new_videos_are_read_as_those_of_the_fit(here: Path) -> None:
 
 @pytest.mark.parametrize("name", ["carol", "carol/new.mp4"])
 def test_one_new_folder_or_file_will_do_and_the_table_may_be_arrays(here: Path, name: str) -> None:
-    said = "20 states of 1 trajectories written to"
+    said = "20 states of one trajectory written to"
     for out in ("new.csv", "new.npz"):
         assert craftrl("encode model.safetensors", name, "--out", out) == f"{said} {out}\n"
     found = rows("new.csv")

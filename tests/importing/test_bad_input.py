@@ -121,6 +121,7 @@ def broken_minari(folder):
     cut_off(folder / "ben/data/main_data.hdf5")
 
 
+WRONG = {"lengths": np.array([1, 2, 5]), "agent": np.float64(1), "actions": np.zeros(3)}
 PICTURES = np.full((5, 16, 16, 3), 7, np.uint8)
 BAD = {
     "an empty folder": (ben, "ben has none; known are videos .*datasets of Minari, LeRobot and craftrl"),
@@ -190,6 +191,7 @@ BAD = {
         r"each NumPy file must be one episode, \(steps, ...\); ben/a.npy has several, shape \(4, 5, 16, 16, 3\); give",
     ),
     "a single number": (lambda f: ben(f, "a.npy", x=np.zeros(())), r"ben/a.npy has shape \(\); give"),
+    "complex numbers": (lambda f: ben(f, "a.npy", x=PICTURES * 1j), "those of ben/a.npy are complex128; convert them"),
     "too many actions": (
         lambda f: ben(f, "a.npz", x=PICTURES, actions=np.zeros(7)),
         "ben/a.npz has 5 steps and 7 actions; correct or remove them",
@@ -251,6 +253,9 @@ def test_a_bad_agent(folder, kind):
         (["steps.csv"], {"resize": 2}, r"must be pictures of 8 bits.*steps.csv\[ann\] has \(1,\) of int64"),
         (["steps.csv"], {"keys": ["speed"]}, "columns that are observed; steps.csv has agent, x, not speed"),
         (["ann.npz", "ben"], {"keys": "speed"}, "must name one array; ann.npz has x, not speed"),
+        (["no_steps.npy", "ben"], {}, r"shape \(n, steps, ...\); no_steps.npy has \(3, 0, 2\)"),
+        *(([f"{name}.npz"], {}, rf"`agent` 3 names, .*; those of {name}.npz are not so") for name in WRONG),
+        (["one.npz", "ann.npz"], {"stride": 9}, "an episode of 2 steps; one has none; record longer ones, or lower"),
         (["one.npz", "ben"], {"standardise": "agent"}, "standardised must be pictures of 8 bits"),
         ({"ann": episodes(0), "ben": episodes(1)}, {"standardise": "recording"}, "reads recordings twice"),
         ({"ann": "ann", "ben": [3]}, {}, "Episodes must be arrays.*; ben has 3"),
@@ -266,6 +271,9 @@ def test_bad_agents(folder, monkeypatch, agents, options, reason):
         np.savez(folder / f"{name}.npz", x=np.zeros((2, 3, 4)))
     (folder / "steps.csv").write_text("agent,x\nann,1\nann,2\nben,3\nben,1\n")
     (folder / "a.doc").touch()
+    np.save(folder / "no_steps.npy", np.zeros((3, 0, 2)))
+    for name, array in WRONG.items():
+        np.savez(folder / f"{name}.npz", x=np.zeros((3, 4, 2)), **{name: array})
     complains(folder, agents, reason, **options)
 
 

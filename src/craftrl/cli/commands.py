@@ -223,7 +223,8 @@ def encode(
     else:
         frame = np.array(start)[:, None] + reading.get("stride", 1) * np.arange(states.shape[1])
         write_states(out, states, agent, file=file, frame=frame, overwrite=force)
-    print(f"{int((states >= 0).sum())} states of {len(states)} trajectories written to {out}")
+    of = "one trajectory" if len(states) == 1 else f"{len(states)} trajectories"
+    print(f"{int((states >= 0).sum())} states of {of} written to {out}")
 
 
 def _read_states(model: CRAFT, held: list[tuple[Any, NDArray[Any]]], rows: dict[Any, list[NDArray[Any]]]) -> None:

@@ -38,13 +38,16 @@ def array_file(path: Path, keys: tuple[str, ...]) -> list[Recording]:
     if x is not None:
         if x.ndim == 4 and x.dtype == np.uint8 and x.shape[-1] in (1, 3):
             return array_folder([path], path, keys)
-        if x.ndim < 2:
+        if x.ndim < 2 or x.shape[1] == 0:
             raise InvalidDataError(f"A file of trajectories must have shape (n, steps, ...); {path} has {x.shape}.")
         n, steps = x.shape[:2]
         ends, owners = arrays.get("lengths", np.full(n, steps)), arrays.get("agent", np.full(n, ""))
-        if ends.shape != (n,) or len(owners) != n or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
+        acts = _actions(arrays)
+        fit = ends.shape == owners.shape == (n,) and (acts is None or (acts.ndim > 1 and len(acts) == n))
+        if not fit or ends.dtype.kind not in "iu" or ((ends < 1) | (ends > steps)).any():
             raise InvalidDataError(
-                f"`lengths` must be {n} numbers from 1 to {steps}, and `agent` {n} names; those of {path} are not."
+                f"In an NPZ file of {n} trajectories, `lengths` must be {n} numbers from 1 to {steps}, `agent` {n} "
+                f"names, and `actions` have shape ({n}, steps, ...); those of {path} are not so; correct them."
             )
         found = [(str(owner), i) for i, owner in enumerate(owners.tolist())]
 

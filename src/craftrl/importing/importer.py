@@ -118,8 +118,10 @@ def import_data(
             bar.update(parts * (i + 1) - bar.n)
         missing = [name for name in names if longest < 2 or name not in writer.notes["agents"]]
         if missing:
-            long = " of 2 steps" if longest < 2 else ""
-            raise InvalidDataError(f"Every agent must have an episode{long}; {missing[0]} has none; leave it out.")
+            long, advice = (
+                (" of 2 steps", "record longer ones, or lower stride") if longest < 2 else ("", "leave it out")
+            )
+            raise InvalidDataError(f"Every agent must have an episode{long}; {missing[0]} has none; {advice}.")
     release()
     return TrajectoryDataset.open(out)
 
@@ -156,6 +158,8 @@ def _common_type(listed: list[Recording], reading: Reading) -> np.dtype[Any] | N
             first[recording.path] = episode.x[0]
     for path, x in first.items():
         before, y = next(iter(first.items()))
+        if x.dtype.kind not in "biuf":
+            raise InvalidDataError(f"Observations must be real numbers; those of {path} are {x.dtype}; convert them.")
         if x.shape != y.shape or (x.dtype != y.dtype and x.ndim > 1):
             raise InvalidDataError(
                 f"All observations must have one shape, and pictures one type; {path} has {x.shape} {x.dtype}, "

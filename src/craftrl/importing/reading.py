@@ -51,7 +51,7 @@ class Reading:
         pixels = list(given) if isinstance(given, Sequence) else []
         whole = len(pixels) == n and all(is_whole(value) and 0 <= value < 2**15 for value in pixels)
         if given is not None and not (whole and min(pixels[-2:]) >= 1):
-            raise InvalidParameterError(f"{name} must be {what} in pixels, positive; {shown(given)} was given.")
+            raise InvalidParameterError(f"{name} must be {what} in pixels, from 1 to 32767; {shown(given)} was given.")
         return [int(value) for value in pixels] if given is not None else None
 
     @property
