@@ -16,7 +16,7 @@ import torch
 from craftrl import CRAFT, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.cli import main
 from craftrl.deploy import StateModule, StateObservation, export_onnx, render, write_states
-from craftrl.deploy.videos import rendered
+from craftrl.deploy.video import rendered
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import CraftError
@@ -85,7 +85,7 @@ def test_agents_may_have_names_and_observations_a_file_and_a_frame(tmp_path):
 
 
 def test_tables_of_other_names_and_shapes_are_refused(tmp_path):
-    with pytest.raises(InvalidParameterError, match=r"\.parquet, \.csv, \.npz; .*states\.txt was given"):
+    with pytest.raises(InvalidParameterError, match=r".parquet or NAME.csv or NAME.npz; .*states\.txt was given"):
         write_states(tmp_path / "states.txt", STATES, AGENT)
     with pytest.raises(InvalidDataError, match="one agent per trajectory"):
         write_states(tmp_path / "states.csv", STATES, AGENT[:1])
@@ -160,7 +160,7 @@ def test_an_onnx_file_that_differs_is_not_written(video, exported, tmp_path, mon
     trunk = video.encoder_.trunk
     other.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))  # other weights
     write = lambda module, x, path: path.write_bytes(exported.read_bytes())  # noqa: E731
-    monkeypatch.setattr("craftrl.deploy.onnx_file._export", write)
+    monkeypatch.setattr("craftrl.deploy.networks._export", write)
     export_onnx(video, tmp_path / "right.onnx")
     with pytest.raises(CraftError, match="must give what the model gives"):
         export_onnx(other, tmp_path / "wrong.onnx")
@@ -189,7 +189,7 @@ def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
     assert len(shown) == 2 * tau.H
     pixels = tau.obs_shape[0]
     scale = -(-256 // pixels)
-    assert shown[0].shape == (pixels * scale + 28, 2 * pixels * scale, 3)
+    assert shown[0].shape == (pixels * scale + 30, 2 * pixels * scale, 3)
     seen = shown[0][: pixels * scale, : pixels * scale].reshape(pixels, scale, pixels, scale, 3).mean(axis=(1, 3))
     assert np.abs(seen - tau.at(1)[0]).mean() < 8  # the codec loses a little
     assert shown[0][pixels * scale :].max() > 60  # text
@@ -210,7 +210,7 @@ def test_frames_have_one_size_where_only_some_encoders_are_networks(tmp_path):
 
 def test_videos_need_images_a_known_name_and_trajectories_that_exist(video, bits, tmp_path):
     tau = data("images").tau
-    with pytest.raises(InvalidParameterError, match=r"\.mp4, \.mkv, \.gif"):
+    with pytest.raises(InvalidParameterError, match="NAME.mp4 or NAME.mkv or NAME.gif"):
         render(video, tau, tmp_path / "states.avi", [0])
     with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[80\] was given"):
         render(video, tau, tmp_path / "states.gif", [80])

@@ -9,8 +9,7 @@ from PIL import Image, ImageColor
 
 from cli.gridworld import CENTRE, ExactModel, Grid, videos
 from craftrl.deploy import write_plan
-from craftrl.deploy.plan_graph import BLUE, GREEN, ORANGE, RED, GraphPicture, Highlights
-from craftrl.deploy.plan_video import plan_frames, portraits
+from craftrl.deploy.plan_video import BLUE, GREEN, ORANGE, RED, GraphPicture, Moment, plan_frames, portraits
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning import Grounding, Planner, StateGraph, explore
 
@@ -47,7 +46,7 @@ def test_the_graph_lies_as_the_frames_do(played):
     moves, faces, _ = played
     graph = GraphPicture(moves, 340, 288, faces)
     for cell in range(9):
-        marked = graph.drawn(Highlights((cell, cell, 0.0)))
+        marked = graph.drawn(Moment(None, cell))
         x, y = where(marked, BLUE)
         assert abs((x - 170) / 85 - (cell % 3 - 1)) < 0.35
         assert abs((y - 144) / 85 - (cell // 3 - 1)) < 0.35
@@ -86,7 +85,7 @@ def test_a_gif_is_written_whole_with_its_colours(played, tmp_path):
     moves, faces, episode = played
     write_plan(tmp_path / "plan.gif", [episode, episode], moves, portraits=faces, action_names=["up"], seconds=0.5)
     with Image.open(tmp_path / "plan.gif") as image:
-        assert image.size == (SIDE + 340, SIDE + 34)
+        assert image.size == (SIDE + 340, SIDE + 30)
         shown = np.asarray(image.convert("RGB"))
     for colour in (BLUE, GREEN, ORANGE):
         assert where(shown, colour) is not None
@@ -102,8 +101,8 @@ def test_what_cannot_be_drawn_is_said(played, tmp_path):
         write_plan(tmp_path / "plan.gif", flat, moves)
     with pytest.raises(InvalidParameterError, match="seconds must be a number above 0"):
         write_plan(tmp_path / "plan.gif", episode, moves, seconds=0)
-    with pytest.raises(InvalidParameterError, match="moves must be a StateGraph"):
+    with pytest.raises(InvalidParameterError, match="graph must be a StateGraph"):
         write_plan(tmp_path / "plan.gif", episode, None)
-    with pytest.raises(InvalidParameterError, match=r"\.mp4, \.mkv, \.gif"):
+    with pytest.raises(InvalidParameterError, match="NAME.mp4 or NAME.mkv or NAME.gif"):
         write_plan(tmp_path / "plan.png", episode, moves)
     assert not list(tmp_path.iterdir())

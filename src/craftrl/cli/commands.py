@@ -271,12 +271,10 @@ def render(
     import numpy as np
 
     from craftrl import TrajectoryDataset, load
-    from craftrl.data.files import check_new
-    from craftrl.deploy.videos import check_video
-    from craftrl.deploy.videos import render as draw
+    from craftrl.deploy.video import check_video
+    from craftrl.deploy.video import render as draw
 
-    check_video(out)
-    check_new(out, "video", force)
+    check_video(out, force)
     tau = TrajectoryDataset.open(data)
     chosen = trajectories or np.unique(tau.agent, return_index=True)[1].tolist()
     draw(load(model), tau, out, chosen, fps, overwrite=force)
@@ -307,8 +305,7 @@ def actions(
     import numpy as np
 
     from craftrl import TrajectoryDataset, load
-    from craftrl.deploy.action_tables import latent_action_columns
-    from craftrl.deploy.tables import check_table, write_table
+    from craftrl.deploy.tables import check_table, latent_action_columns, write_table
     from craftrl.planning import StateGraph, find_latent_actions
 
     if out is not None:
@@ -342,7 +339,7 @@ def export(
     """
     from craftrl import load
     from craftrl.deploy import export_onnx
-    from craftrl.deploy.onnx_file import check_onnx
+    from craftrl.deploy.networks import check_onnx
 
     check_onnx(out, force)
     export_onnx(load(model), out, h, overwrite=force)

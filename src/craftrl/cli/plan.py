@@ -67,8 +67,7 @@ def plan(
     import numpy as np
 
     from craftrl import TrajectoryDataset, load
-    from craftrl.data.files import check_new
-    from craftrl.deploy.canvas import check_images, check_video
+    from craftrl.deploy.video import check_images, check_video
     from craftrl.planning import Grounding, Planner, StateGraph
     from craftrl.planning import explore as try_actions
     from craftrl.planning.acting import n_actions
@@ -91,8 +90,7 @@ def plan(
     check_whole("--episodes", episodes, 1, 1000)
     check_whole("--seed", seed, 0, 2**31 - 1001, "environments take no larger ones")
     if out is not None:
-        check_video(out)
-        check_new(out, "video", force)
+        check_video(out, force)
     environment = None if dry_run else where.environment()
     learned, tau = load(model), TrajectoryDataset.open(data)
     n = None

@@ -7,19 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from craftrl.deploy.module import StateModule
-    from craftrl.deploy.onnx_file import export_onnx
+    from craftrl.deploy.networks import StateModule, export_onnx
     from craftrl.deploy.plan_video import write_plan
     from craftrl.deploy.tables import write_states
-    from craftrl.deploy.videos import render
+    from craftrl.deploy.video import render
     from craftrl.deploy.wrapper import StateObservation
 
 __all__ = ["StateModule", "StateObservation", "export_onnx", "render", "write_plan", "write_states"]
 
 WHERE = {
-    "StateModule": "module",
-    "export_onnx": "onnx_file",
-    "render": "videos",
+    "StateModule": "networks",
+    "export_onnx": "networks",
+    "render": "video",
     "write_plan": "plan_video",
     "write_states": "tables",
     "StateObservation": "wrapper",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -13,29 +13,55 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_number, shown
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.files import check_new
-from craftrl.deploy.canvas import Bytes, check_images, check_video, enlarged, even, in_colour, write_video
-from craftrl.deploy.plan_graph import BLUE, GREEN, INKS, ORANGE, PAPER, RED, TEXT, GraphPicture, Highlights
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.deploy.video import Bytes, check_images, check_video, enlarged, in_colour, on_paper, write_video
+from craftrl.errors import InvalidDataError, InvalidParameterError, require
+from craftrl.figures import BLUE, GREEN, ORANGE
 from craftrl.planning.acting import Episode
 from craftrl.planning.graph import StateGraph
 from craftrl.planning.plan import Plan
 
-__all__ = ["plan_frames", "portraits", "write_plan"]
+__all__ = ["GraphPicture", "Moment", "plan_frames", "portraits", "write_plan"]
 
+Floats = NDArray[np.float64]
+RED = "#c1121f"  # far from the orange of plans
+TEXT, PALE, DIM, TRAIL = "#333333", "#e3e3e3", "#b4b4b4", "#9cc3dd"
 SIDE = 288  # pixels that the longer side of a frame has at least
-GRAPH = 340  # pixels of the graph's width
-LINE = 34  # pixels of the line of text below
+GRAPH, MARGIN = 340, 14  # pixels of the graph's width, and around it
+LARGEST, ROOM_FOR_PICTURE, ROOM_FOR_NUMBER = 30, 13, 7  # pixels of a node's half side
 FPS, GLIDE = 12, 0.35  # frames a second, and the share of a step during which the marker is under way
 STAY = 1.5  # steps that the last picture of an episode stays
 MOST = 8  # states of a plan that the line names
 SAMPLE = 500  # trajectories that portraits are made from
+DOTS = 100  # pixels of an inch, for matplotlib
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of an episode: what is seen, where that is, and the plan from there on.
+
+    node    the likeliest state
+    read    the state that the encoder reads, which a misread frame makes another one; -1 for none
+    path    nodes of the plan, this one first
+    goal    nodes that are looked for
+    action  what is done here; None at the end
+    trail   nodes visited before, and this one
+    wanted  the planned node, where another one was read
+    """
+
+    x: NDArray[Any]
+    node: int
+    read: int = -1
+    path: tuple[int, ...] = ()
+    goal: frozenset[int] = frozenset()
+    action: int | None = None
+    trail: tuple[int, ...] = ()
+    wanted: int | None = None
 
 
 def write_plan(
     path: str | os.PathLike[str],
     episodes: Episode | Sequence[Episode],
-    moves: StateGraph,
+    graph: StateGraph,
     *,
     goals: Sequence[frozenset[int]] = (),
     portraits: NDArray[Any] | None = None,
@@ -46,8 +72,8 @@ def write_plan(
 ) -> None:
     """Write episodes that a `Planner` ran with `keep=True`, one after the other, to a GIF or a video.
 
-    On the right are all states that the videos show. Blue is the state that the encoder reads now, orange the plan from
-    here on, green the goal, red a surprise: a state other than the planned one.
+    On the right are all states that the videos show. Blue is the likeliest state now, orange the plan from here on,
+    green the goal, red a surprise: a state other than the planned one.
 
     goals         the nodes that each episode looked for; by default those of its plans
     portraits     what each state looks like, as `portraits` gives it; drawn into the graph where there is room
@@ -56,14 +82,13 @@ def write_plan(
     seconds       how long a step takes in the video
     overwrite     whether a file that is there already is replaced
     """
-    check_video(path)
-    check_new(path, "video", overwrite)
-    write_video(path, plan_frames(episodes, moves, goals, portraits, grounded, action_names, seconds), FPS, INKS)
+    check_video(path, overwrite)
+    write_video(path, plan_frames(episodes, graph, goals, portraits, grounded, action_names, seconds), FPS)
 
 
 def plan_frames(
     episodes: Episode | Sequence[Episode],
-    moves: StateGraph,
+    graph: StateGraph,
     goals: Sequence[frozenset[int]] = (),
     portraits: NDArray[Any] | None = None,
     grounded: NDArray[np.bool_] | None = None,
@@ -71,9 +96,9 @@ def plan_frames(
     seconds: float = 1.0,
 ) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
-    check_kind("moves", moves, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
+    check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
     check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
-    played = [episodes] if isinstance(episodes, Episode) else _listed("episodes", episodes, Episode)
+    played = [episodes] if isinstance(episodes, Episode) else _listed("episodes", episodes, Episode, "episodes")
     if not played:
         raise InvalidDataError("There must be an episode to draw; none was given.")
     for episode in played:
@@ -82,122 +107,72 @@ def plan_frames(
                 "An episode to draw must hold its observations; this one does not; run the planner with keep=True."
             )
         check_images(np.shape(episode.observations[0]))
-    aims = _listed("goals", goals, (set, frozenset))
-    if portraits is not None:
-        shape = _shape("portraits", portraits)
-        if len(shape) != 4 or shape[0] != moves.n or shape[-1] not in (1, 3):
-            raise InvalidDataError(
-                f"portraits must be one image for each of {moves.n} states; shape {shape} was given; make them "
-                "with craftrl.deploy.plan_video.portraits."
-            )
-    if grounded is not None and _shape("grounded", grounded) != (len(moves.edges),):
-        raise InvalidDataError(
-            f"grounded must say yes or no of each of {len(moves.edges)} moves; {shown(grounded)} was given."
-        )
-    names = _listed("action_names", action_names, str)
-    return _drawn(played, moves, aims, portraits, grounded, names, seconds)
+    aims = _listed("goals", goals, (set, frozenset), "sets of nodes")
+    names = _listed("action_names", action_names, str, "texts")
+    for name, array, what, shape in (
+        (
+            "portraits",
+            portraits,
+            "one image for each state, as craftrl.deploy.plan_video.portraits makes them",
+            graph.n,
+        ),
+        ("grounded", grounded, "yes or no of each move, as Grounding.grounded", len(graph.edges)),
+    ):
+        axes = 4 if name == "portraits" else 1
+        if array is not None and (np.ndim(array) != axes or len(array) != shape or array.dtype.kind not in "biuf"):
+            raise InvalidDataError(f"{name} must be {what} ({shape}); {shown(array)} was given.")
+    return _drawn(played, graph, aims, portraits, grounded, names, seconds)
 
 
-def _shape(name: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-        raise InvalidDataError(f"{name} must be numbers in an array; {shown(value)} was given.")
-    return value.shape
-
-
-def _listed(name: str, values: Any, kind: type | tuple[type, ...]) -> list[Any]:
+def _listed(name: str, values: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
     """A list of things of one kind; a text is no list."""
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, kind) for value in values):
-        what = {Episode: "episodes, as Planner.run gives them", str: "texts"}.get(kind, "sets of nodes")  # type: ignore[arg-type]
         raise InvalidParameterError(f"{name} must be a list of {what}; {shown(values)} was given.")
     return list(values)
 
 
-def portraits(model: Any, tau: TrajectoryDataset, moves: StateGraph, n: int = SAMPLE) -> NDArray[np.float64]:
+def portraits(model: Any, tau: TrajectoryDataset, graph: StateGraph, n: int = SAMPLE) -> Floats:
     """The mean frame of every state, (N, *observation), NaN where none was seen: from up to n trajectories.
 
     What the state decides is sharp in it, and what it does not is blurred.
     """
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
-    total, count = np.zeros((moves.n, *tau.obs_shape)), np.zeros(moves.n)
+    total, count = np.zeros((graph.n, *tau.obs_shape)), np.zeros(graph.n)
     for h, k in product(range(1, tau.H + 1), range(tau.K)):
         rows = tau.agent_slice(k)
-        stop = min(rows.stop, rows.start + -(-n // tau.K))
-        there = tau.lengths[rows.start : stop] >= h
-        x = tau.at(h, slice(rows.start, stop))[there]
-        nodes = np.array([moves.node(state, h) for state in model.encode(x, h).tolist()] if len(x) else [], int)
+        some = np.arange(rows.start, min(rows.stop, rows.start + -(-n // tau.K)))
+        x = tau.at(h, some[tau.lengths[some] >= h])
+        nodes = np.array([graph.node(state, h) for state in model.encode(x, h).tolist()] if len(x) else [], int)
         np.add.at(total, nodes[nodes >= 0], x[nodes >= 0])
         count += np.bincount(nodes[nodes >= 0], minlength=len(count))
     return total / np.where(count > 0, count, np.nan).reshape(-1, *(1,) * len(tau.obs_shape))
 
 
-@dataclass(frozen=True)
-class Moment:
-    """One step of an episode: what is seen, where that is, and the plan from there on.
-
-    node    the likeliest state
-    read    the state that the encoder reads, which a misread frame makes another one; -1 for none
-    path    nodes of the plan, this one first
-    action  what is done here; None at the end
-    trail   nodes visited before, and this one
-    wanted  the planned node, where another one was read
-    """
-
-    x: NDArray[Any]
-    node: int
-    read: int
-    path: tuple[int, ...]
-    goal: frozenset[int]
-    action: int | None
-    trail: tuple[int, ...]
-    wanted: int | None = None
-
-
 def _drawn(
     episodes: Sequence[Episode],
-    moves: StateGraph,
+    graph: StateGraph,
     goals: Sequence[frozenset[int]],
     pictures: NDArray[Any] | None,
     grounded: NDArray[np.bool_] | None,
-    action_names: Sequence[str],
+    names: Sequence[str],
     seconds: float,
 ) -> Iterator[Bytes]:
     height = max(enlarged(in_colour(np.asarray(e.observations[0])), SIDE).shape[0] for e in episodes)
     needed = [node for e in episodes for node in (*e.nodes, *(n for plan in e.plans for n in plan.nodes)) if node >= 0]
-    graph = GraphPicture(moves, GRAPH, height, pictures, grounded, needed)
+    drawing = GraphPicture(graph, GRAPH, height, pictures, grounded, needed)
     step, glide = max(2, round(FPS * seconds)), max(1, round(FPS * seconds * GLIDE))
     for i, episode in enumerate(episodes):
         moments = list(_moments(episode, goals[i] if i < len(goals) else None))
-        for k, (now, then) in enumerate(zip(moments, [*moments[1:], None])):
-            line = _text(moves, k + 1, now, action_names, None if then else episode)
-            still = _whole(now, graph.drawn(_highlights(now, now.node, 0.0)), line)
-            if then is None:
-                yield from [still] * round(STAY * step)
-                break
-            yield from [still] * (step - glide)
-            for share in np.arange(1, glide + 1) / glide:
+        for k, now in enumerate(moments):
+            last = k + 1 == len(moments)
+            line = _text(graph, k + 1, now, names, episode if last else None)
+            seen = enlarged(in_colour(np.asarray(now.x)), SIDE)
+            yield from [on_paper([seen, drawing.drawn(now)], line, "white")] * (
+                round(STAY * step) if last else step - glide
+            )
+            for share in () if last else np.arange(1, glide + 1) / glide:
                 eased = float(share * share * (3 - 2 * share))
-                yield _whole(now, graph.drawn(_highlights(now, then.node, eased)), line)
-
-
-def _highlights(now: Moment, then: int, share: float) -> Highlights:
-    surprise = now.wanted is not None and share == 0
-    return Highlights((now.node, then, share), now.path, now.goal, now.trail, surprise)
-
-
-def _whole(now: Moment, graph: Bytes, line: Sequence[tuple[str, str]]) -> Bytes:
-    """What is seen, the graph beside it, and the line below."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    seen = enlarged(in_colour(np.asarray(now.x)), SIDE)
-    picture = Image.new("RGB", (seen.shape[1] + graph.shape[1], graph.shape[0] + LINE), PAPER)
-    picture.paste(Image.fromarray(seen), (0, 0))
-    picture.paste(Image.fromarray(graph), (seen.shape[1], 0))
-    draw, font = ImageDraw.Draw(picture), ImageFont.load_default(size=16)
-    x = 8.0
-    for text, colour in line:
-        draw.text((x, graph.shape[0] + 8), text, fill=colour, font=font)
-        x += draw.textlength(text, font=font) + 14
-    return even(np.asarray(picture))
+                yield on_paper([seen, drawing.drawn(now, moments[k + 1].node, eased)], line, "white")
 
 
 def _moments(episode: Episode, goal: frozenset[int] | None) -> Iterator[Moment]:
@@ -226,12 +201,12 @@ def _moments(episode: Episode, goal: frozenset[int] | None) -> Iterator[Moment]:
 
 
 def _text(
-    moves: StateGraph, step: int, now: Moment, names: Sequence[str], ended: Episode | None
+    graph: StateGraph, step: int, now: Moment, names: Sequence[str], ended: Episode | None
 ) -> list[tuple[str, str]]:
     """The line below, in parts of one colour each."""
 
     def name(node: int) -> str:
-        return str(moves.name(node)[1])
+        return str(graph.name(node)[1])
 
     misread = "" if now.read in (now.node, -1) else f" (read as {name(now.read)})"
     parts = [(f"step {step}", TEXT), (f"state {name(now.node) if now.node >= 0 else '?'}{misread}", BLUE)]
@@ -247,3 +222,183 @@ def _text(
     elif now.goal:
         parts.append((f"goal {' or '.join(name(node) for node in sorted(now.goal)[:3])}", GREEN))
     return parts
+
+
+# -- the graph ----------------------------------------------------------------------------------------------------
+
+
+class GraphPicture:
+    """The graph of states on width x height pixels, drawn once; then what stands out of it at a moment.
+
+    portraits  for each node the picture it stands for, (rows, columns, channels), or NaN: drawn where there is room.
+               Where they differ from their mean also says which way the graph is turned
+    grounded   for each of `graph.edges`, whether some action is known to make it; others are drawn in a paler grey
+    needed     nodes that are drawn although no move leads there
+    """
+
+    def __init__(
+        self,
+        graph: StateGraph,
+        width: int,
+        height: int,
+        portraits: NDArray[Any] | None = None,
+        grounded: NDArray[np.bool_] | None = None,
+        needed: Sequence[int] = (),
+    ) -> None:
+        figure = require("matplotlib.figure", "plots").Figure(figsize=(width / DOTS, height / DOTS), dpi=DOTS)
+        self.canvas = require("matplotlib.backends.backend_agg", "plots").FigureCanvasAgg(figure)
+        self.axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
+        self.axes.axis("off")
+        nodes = np.union1d(np.unique(graph.edges), np.asarray(needed, dtype=np.int64))
+        self.at = dict(zip(nodes.tolist(), _placed(_layout(graph, nodes, portraits), width, height, graph.shared)))
+        points = np.array(list(self.at.values()))
+        apart = np.abs(points[:, None] - points).max(axis=-1) + np.diag(np.full(len(points), np.inf))
+        self.half = float(np.clip(0.32 * apart.min(initial=np.inf), 2, LARGEST))
+        known = np.ones(len(graph.edges), dtype=bool) if grounded is None else grounded
+        there = set(map(tuple, graph.edges.tolist()))
+        for (s, t), sure in sorted(zip(map(tuple, graph.edges.tolist()), known.tolist()), key=lambda edge: edge[1]):
+            if s != t:
+                colour = DIM if sure else PALE
+                self.axes.add_artist(self._line((s, t), colour, 1.6))
+                if graph.shared and (t, s) not in there:
+                    self.axes.add_artist(self._arrow(s, t, colour, 8))
+        self.drawn_nodes = self._nodes(graph, nodes, portraits)
+        self.canvas.draw()
+        self.base = self.canvas.copy_from_bbox(figure.bbox)
+
+    def drawn(self, now: Moment, then: int | None = None, share: float = 0.0) -> Bytes:
+        """The graph with what stands out, (height, width, 3); `then` and `share`: how far the marker is on its way."""
+        artists = [self._line(now.trail, TRAIL, 3), self._line(now.path, ORANGE, 4)]
+        artists += [self._arrow(s, t, ORANGE, 13) for s, t in pairwise(now.path) if s != t]
+        for node in sorted({*now.path, *now.trail, *now.goal} & set(self.at)):
+            artists += self.drawn_nodes[node]
+        artists += [self._ring(self.at[node], ORANGE, 2, 2) for node in now.path]
+        artists += [self._ring(self.at[node], GREEN, 3, 4) for node in sorted(now.goal & set(self.at))]
+        if now.node >= 0:
+            ends = now.node, now.node if then is None or then < 0 else then
+            at_goal = bool({*ends} & now.goal) and share in (0.0, 1.0)
+            surprise = now.wanted is not None and share == 0
+            where = (1 - share) * self.at[ends[0]] + share * self.at[ends[1]]
+            artists.append(self._ring(where, RED if surprise else BLUE, 4, 7 if at_goal else 4))
+        self.canvas.restore_region(self.base)
+        for artist in artists:
+            if artist.axes is None:
+                self.axes.add_artist(artist)
+            self.axes.draw_artist(artist)
+        picture = np.asarray(self.canvas.buffer_rgba())[..., :3].copy()
+        kept = {id(artist) for own in self.drawn_nodes.values() for artist in own}
+        for artist in artists:
+            if id(artist) not in kept:
+                artist.remove()
+        return picture
+
+    def _line(self, nodes: Sequence[int], colour: str, width: float) -> Any:
+        from matplotlib.lines import Line2D
+
+        points = np.array([self.at[node] for node in nodes]).reshape(-1, 2)
+        return Line2D(*points.T, color=colour, linewidth=width * 72 / DOTS)
+
+    def _arrow(self, s: int, t: int, colour: str, size: float) -> Any:
+        """A head on the line from s to t, its tip where the node begins."""
+        from matplotlib.patches import FancyArrowPatch
+
+        way = self.at[t] - self.at[s]
+        tip = self.at[t] - way * (self.half + 3) / max(np.abs(way).max(), 1e-9)  # where the node's square begins
+        head = tip - 0.1 * (way / max(np.linalg.norm(way), 1e-9))
+        return FancyArrowPatch(head, tip, arrowstyle="-|>", mutation_scale=size, color=colour, shrinkA=0, shrinkB=0)
+
+    def _ring(self, at: Floats, colour: str, width: float, outside: float) -> Any:
+        """A frame around a node, so many pixels outside of it."""
+        from matplotlib.patches import Rectangle
+
+        side = self.half + outside
+        return Rectangle(at - side, 2 * side, 2 * side, fill=False, edgecolor=colour, linewidth=width * 72 / DOTS)
+
+    def _nodes(
+        self, graph: StateGraph, nodes: NDArray[np.int64], portraits: NDArray[Any] | None
+    ) -> dict[int, list[Any]]:
+        """What each node is drawn with: its picture where there is room, and its number."""
+        from matplotlib.patches import Rectangle
+
+        drawn: dict[int, list[Any]] = {}
+        known = [] if portraits is None else [n for n in nodes.tolist() if np.isfinite(portraits[n]).all()]
+        pictures = dict(zip(known, _paled(portraits[known]))) if portraits is not None and known else {}
+        size = min(12.0, 1.1 * self.half) * 72 / DOTS
+        for node in nodes.tolist():
+            (x, y), half = self.at[node], self.half
+            box = Rectangle((x - half, y - half), 2 * half, 2 * half, facecolor="#f4f4f4", edgecolor=DIM, zorder=3)
+            own = [self.axes.add_artist(box)]
+            shown_here = node in pictures and half >= ROOM_FOR_PICTURE
+            if shown_here:
+                extent = (x - half, x + half, y + half, y - half)
+                own.append(self.axes.imshow(pictures[node], extent=extent, interpolation="nearest", zorder=4))
+            if half >= ROOM_FOR_NUMBER:  # beside the corner of a picture, where no line passes
+                at = (x - half - 4, y - half - 2) if shown_here else (x, y)
+                how = {"ha": "right", "va": "top"} if shown_here else {"ha": "center", "va": "center"}
+                own.append(self.axes.text(*at, str(graph.name(node)[1]), fontsize=size, color=TEXT, zorder=5, **how))
+            drawn[node] = own
+        self.axes.set(xlim=self.axes.get_xlim(), aspect="auto")
+        return drawn
+
+
+def _placed(layout: Floats, width: int, height: int, square: bool) -> Floats:
+    """Positions in pixels, as large as there is room; `square`: lengths stay in proportion."""
+    size = np.array([width, height])
+    span = np.maximum(np.ptp(layout, axis=0), 1e-9)
+    scale = (size - 2 * MARGIN) / np.maximum(span + np.where(span > 1e-6, 0.8, 0.0), 1)  # nodes at the edge need room
+    middle = (layout.max(axis=0) + layout.min(axis=0)) / 2
+    return (layout - middle) * (scale.min() if square else scale) + size / 2
+
+
+def _layout(graph: StateGraph, nodes: NDArray[np.int64], portraits: NDArray[Any] | None) -> Floats:
+    """Where the drawn nodes are, neighbours about 1 apart: from the moves alone, turned as the portraits lie."""
+    networkx = require("networkx", "graphs")
+    drawn = networkx.Graph()
+    drawn.add_nodes_from((node, {"h": graph.step(node) or 1}) for node in nodes.tolist())
+    drawn.add_edges_from(edge for edge in graph.edges.tolist() if edge[0] != edge[1])
+    if not graph.shared:
+        places = networkx.multipartite_layout(drawn, subset_key="h")
+        rows = np.array([places[node] for node in nodes.tolist()])
+        return rows / np.maximum(np.ptp(rows, axis=0) / max(1, len(graph.sizes) - 1), 1e-9)
+    ways = dict(networkx.all_pairs_shortest_path_length(drawn))
+    longest = max((d for own in ways.values() for d in own.values()), default=0)
+    distances = {s: {t: own.get(t, longest + 2) for t in ways} for s, own in ways.items()}  # parts lie apart
+    places = networkx.kamada_kawai_layout(drawn, dist=distances)
+    x = np.array([places[node] for node in nodes.tolist()]).reshape(-1, 2)
+    lines = np.searchsorted(nodes, np.array(drawn.edges, dtype=np.int64).reshape(-1, 2))
+    along = (x[lines[:, 1]] - x[lines[:, 0]]) @ np.array([1, 1j])
+    angle = np.angle((along**4).sum()) / 4 if len(along) else 0.0  # lines point right, left, up or down
+    x = (x - x.mean(axis=0)) @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    x /= max(float(np.abs(along).mean()) if len(along) else 1.0, 1e-9)
+    return x if portraits is None else _turned(x, _where_they_differ(portraits[nodes]))
+
+
+def _turned(x: Floats, anchors: Floats) -> Floats:
+    """Positions, mirrored or turned by quarters, as they fit best to where the nodes should be; NaN where unknown."""
+    known = np.isfinite(anchors).all(axis=1)
+    if not known.any():
+        return x
+    target = anchors[known] - anchors[known].mean(axis=0)
+    flips = [np.diag([a, b]) for a in (1.0, -1.0) for b in (1.0, -1.0)]
+    centred = x - x[known].mean(axis=0)
+    return centred @ max(flips + [flip[::-1] for flip in flips], key=lambda way: (centred[known] @ way * target).sum())
+
+
+def _where_they_differ(portraits: NDArray[Any]) -> Floats:
+    """Where each portrait differs most from the mean of all: (n, 2), x to the right and y down, NaN where unknown."""
+    weight = ((portraits - np.nanmean(portraits, axis=0)) ** 2).sum(axis=-1)
+    weight = np.where(weight >= weight.max(axis=(1, 2), keepdims=True) / 2, weight, 0.0 * weight)
+    rows, columns = np.indices(weight.shape[1:])
+    total = np.maximum(weight.sum(axis=(1, 2)), 1e-12)
+    return np.stack([(weight * part).sum(axis=(1, 2)) / total for part in (columns, rows)], axis=1)
+
+
+def _paled(portraits: NDArray[Any]) -> list[Bytes]:
+    """Portraits in colour, pale wherever they look as all others do: what is a state's own stands out."""
+    low, high = float(portraits.min()), float(portraits.max())
+    if low >= 0 and 1 < high <= 255:  # bytes keep their own brightness
+        low, high = 0.0, 255.0
+    own = np.abs(portraits - portraits.mean(axis=0)).max(axis=-1, keepdims=True)
+    own = np.clip(own / max(float(np.median(own.max(axis=(1, 2, 3)))), 1e-12) * 2 - 0.5, 0, 1)
+    bright = 255 * (portraits - low) / max(high - low, 1e-12)
+    return [in_colour(image) for image in (bright + 0.7 * (1 - own) * (255 - bright)).round().astype(np.uint8)]
