@@ -237,7 +237,10 @@ def test_the_video_shows_the_frames_and_the_plan_beside_them(here, capsys):
     ("argv", "sentence"),
     [
         ([*ENV, "--goal", 8], "Which action makes which move must be known"),
-        ([*ENV, "--goal", 8, "--explore", 9, "--out", "plan.avi"], "A video must be named .mp4, .mkv, .gif"),
+        (
+            [*ENV, "--goal", 8, "--explore", 9, "--out", "plan.avi"],
+            "The video must be named NAME.mp4 or NAME.mkv or NAME.gif",
+        ),
         (["--goal", 8, "--explore", 9], "An environment must be named by --env or by --world; none was given"),
         ([*ENV, "--world", "bits", "--goal", 8, "--explore", 9], "by --env or by --world; both was given"),
         ([*ENV, "--size", 3, "--goal", 8, "--explore", 9], "write --env-arg size=3"),

@@ -210,7 +210,7 @@ def test_frames_have_one_size_where_only_some_encoders_are_networks(tmp_path):
 
 def test_videos_need_images_a_known_name_and_trajectories_that_exist(video, bits, tmp_path):
     tau = data("images").tau
-    with pytest.raises(InvalidParameterError, match="NAME.mp4 or NAME.mkv or NAME.gif"):
+    with pytest.raises(InvalidParameterError, match=r"NAME\.mp4 or NAME\.mkv or NAME\.gif"):
         render(video, tau, tmp_path / "states.avi", [0])
     with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[80\] was given"):
         render(video, tau, tmp_path / "states.gif", [80])

@@ -103,6 +103,6 @@ def test_what_cannot_be_drawn_is_said(played, tmp_path):
         write_plan(tmp_path / "plan.gif", episode, moves, seconds=0)
     with pytest.raises(InvalidParameterError, match="graph must be a StateGraph"):
         write_plan(tmp_path / "plan.gif", episode, None)
-    with pytest.raises(InvalidParameterError, match="NAME.mp4 or NAME.mkv or NAME.gif"):
+    with pytest.raises(InvalidParameterError, match=r"NAME\.mp4 or NAME\.mkv or NAME\.gif"):
         write_plan(tmp_path / "plan.png", episode, moves)
     assert not list(tmp_path.iterdir())

@@ -312,7 +312,8 @@ class GraphPicture:
         from matplotlib.patches import Rectangle
 
         side = self.half + outside
-        return Rectangle(at - side, 2 * side, 2 * side, fill=False, edgecolor=colour, linewidth=width * 72 / DOTS)
+        x, y = at - side
+        return Rectangle((x, y), 2 * side, 2 * side, fill=False, edgecolor=colour, linewidth=width * 72 / DOTS)
 
     def _nodes(
         self, graph: StateGraph, nodes: NDArray[np.int64], portraits: NDArray[Any] | None
