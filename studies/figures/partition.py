@@ -30,7 +30,17 @@ SIDE, WALKERS, HORIZON, N = 3, 2, 6, 500
 CELLS = 100  # of the embedding, of which the tree is built
 MOST = 16  # states, up to which the score is drawn
 SHOWN = (3, 6, 9, 12)  # numbers of states of which the embedding is drawn
-SHADES = ("#0072B2", "#56B4E9", "#8AD1C2", "#009E73", "#B5A300", "#E69F00", "#D55E00", "#CC79A7", "#6B4C9A")
+SHADES: tuple[str, ...] = (
+    "#0072B2",
+    "#56B4E9",
+    "#8AD1C2",
+    "#009E73",
+    "#B5A300",
+    "#E69F00",
+    "#D55E00",
+    "#CC79A7",
+    "#6B4C9A",
+)
 SHADES += ("#332288", "#999933", "#882255", "#44AA99", "#AA4499", "#777777", "#000000")
 
 

@@ -37,7 +37,7 @@ def draw_walkers(path: Path, seed: int = 0) -> None:
     model = CRAFT().fit(tau := collect(world, world.policies(), N, seed=seed).tau)
     new = collect(world, world.policies(), 1, seed=seed + 1).tau
     with picture(path, 10, 3.7) as figure:
-        left, right = figure.subfigures(1, 2, width_ratios=(1.75, 1))
+        left, right = figure.subfigures(1, 2, width_ratios=(1.75, 1))  # type: ignore[misc]
         _draw_frames(left, model, np.stack([new.at(h)[0] for h in STEPS]))
         _draw_states(right.subplots(), StateGraph.from_model(model, tau))
 
