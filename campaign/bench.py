@@ -12,7 +12,7 @@ import numpy as np
 
 from craftrl import CRAFT, CoordinateOracle, NeuralOracle, Training, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, Collection, GymWorld, MarkovPolicy, PixelsExBMDP, collect, record
-from craftrl.planning import Episode, Grounding, LatentActions, Plan, Planner, StateGraph, find_latent_actions
+from craftrl.planning import Episode, Grounding, Plan, StateGraph
 
 __all__ = ["Bench", "bits", "fitted", "frames", "make_bits", "stacked", "unfitted"]
 
@@ -133,14 +133,6 @@ class Bench:
         found = Grounding(self.graph, 2)
         found.add_labels(self.model, self.x, self.collected.truth.actions)
         return found
-
-    @property
-    def planner(self) -> Planner:
-        return Planner(self.model, self.grounding)
-
-    @cached_property
-    def latent(self) -> LatentActions:
-        return find_latent_actions(ring())
 
     @cached_property
     def played(self) -> tuple[StateGraph, Episode]:

@@ -177,9 +177,6 @@ CALLS: dict[str, Callable[[Bench], partial[Any]]] = {
     ),
     "Planner": lambda b: partial(planning.Planner, model=b.model, grounding=b.grounding),
     "Planner.run": lambda b: partial(planning.Planner(b.model, b.grounding).run, env=make_bits(), goal={1}),
-    "agreement": lambda b: partial(
-        planning.agreement, latent=b.latent, s=np.arange(3), t=np.arange(1, 4), true_actions=np.zeros(3, dtype=int)
-    ),
     "explore": lambda b: partial(planning.explore, env=make_bits(), model=b.model, grounding=b.grounding, steps=10),
     "find_latent_actions": lambda b: partial(planning.find_latent_actions, counts=ring()),
     "plan_path": lambda b: partial(planning.plan_path, grounding=b.grounding, start=0, goals={1}),
@@ -187,7 +184,7 @@ CALLS: dict[str, Callable[[Bench], partial[Any]]] = {
     "save_grounding": lambda b: partial(
         planning.save_grounding, path=b.new(".npz"), grounding=b.grounding, model="name"
     ),
-    "load_grounding": lambda b: partial(planning.load_grounding, path=_grounded(b), moves=b.graph, model="name"),
+    "load_grounding": lambda b: partial(planning.load_grounding, path=_grounded(b), graph=b.graph, model="name"),
     "accuracy": lambda b: partial(evaluation.accuracy, labels=b.states, states=b.states),
     "accuracy_by_step": lambda b: partial(evaluation.accuracy_by_step, labels=b.states, states=b.states),
     "confusion": lambda b: partial(evaluation.confusion, labels=b.states, states=b.states),

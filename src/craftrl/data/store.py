@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from craftrl.arguments import check_kind, check_source, check_target, check_whole, is_url, shown
+from craftrl.arguments import check_flag, check_kind, check_source, check_target, check_whole, is_url, shown
 from craftrl.data import urls
 from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
 from craftrl.data.files import UNREADABLE, sealed_text, told_plainly, unsealed, written_whole
@@ -130,6 +130,7 @@ class DatasetWriter:
             raise InvalidDataError(f"An agent must have a name, a text or a number; {shown(agent)} was given.")
         check_kind("source", source, str, "a text")
         check_whole("start", start)
+        check_flag("goes_on", goes_on)
         key = (agent, source, int(start))
         if agent not in self._index["agents"]:
             self._index["agents"].append(agent)

@@ -110,6 +110,7 @@ class StateGraph:
         shared  whether a number means the same state at every step
         """
         check_number("min_share", min_share, "a number from 0 up to 1", lambda share: 0 <= share < 1)
+        check_flag("shared", shared)
         given, k = as_labels("states", states, 2), as_labels("agent", agent, 1)
         if len(k) != len(given) or not len(k) or k.min() < 0 or k.max() >= MOST_AGENTS:
             range_ = f" from {k.min()} to {k.max()}" if len(k) else ""

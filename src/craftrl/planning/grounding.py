@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from craftrl.arguments import check_flag, check_kind, check_method, check_whole
+from craftrl.arguments import check_flag, check_kind, check_method, check_whole, shown
 from craftrl.data.dataset import as_observations
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -109,6 +109,10 @@ class Grounding:
         check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
         check_whole("n_actions", n_actions, 1, MOST_ACTIONS)
         check_flag("deterministic", deterministic)
+        if latent is not None and not hasattr(latent, "consistent"):
+            raise InvalidParameterError(
+                f"latent must be latent actions or None; {shown(latent)} was given; call find_latent_actions."
+            )
         self.graph = graph
         self.n_actions, self.deterministic = int(n_actions), bool(deterministic)
         self.n_labels = 0

@@ -105,7 +105,7 @@ def check_by(by: Any) -> None:
 
 def check_goals(graph: StateGraph, goals: Collection[int]) -> frozenset[int]:
     """Goals as a set of numbers of states, one or more."""
-    given = list(goals) if isinstance(goals, Collection) else []
+    given = list(goals) if isinstance(goals, Collection) and getattr(goals, "ndim", True) else []
     if not given or not all(is_whole(goal) and 0 <= goal < graph.n for goal in given):
         raise InvalidParameterError(
             f"Goals must be one or more states, numbered 0..{graph.n - 1}; {shown(goals)} was given; see "

@@ -17,10 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from craftrl.arguments import shown
 from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import here
-from craftrl.errors import InvalidDataError
+from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import Trunk
 
@@ -110,7 +111,12 @@ class Frames:
             else:
                 found = to_input(self._held[index] if x is None else x.to(self.device, non_blocking=True))  # type: ignore[index]
                 if augment and self.training.augment is not None:
-                    found = self.training.augment(found)
+                    seen, found = found, self.training.augment(found)
+                    if not isinstance(found, Tensor) or found.shape != seen.shape:
+                        raise InvalidParameterError(
+                            f"augment must return frames of the shape that it is given, {tuple(seen.shape)}; "
+                            f"{shown(found if not isinstance(found, Tensor) else tuple(found.shape))} was returned."
+                        )
                 yield index, found if trunk is None else trunk.prepare(found.flatten(0, 1))
 
     def _read(self, chunks: Sequence[Ints]) -> Iterator[Tensor | None]:

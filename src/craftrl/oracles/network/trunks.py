@@ -188,7 +188,9 @@ class Trunk(SavableModule):
         """Features (n, dim) of inputs that are prepared."""
         if self.training and self.noise:  # drawn in one row, which is four times as quick for images on a CPU
             noise = torch.randn(prepared.numel(), device=prepared.device)
-            prepared = torch.add(prepared, torch.as_strided(noise, prepared.shape, prepared.stride()), alpha=self.noise)
+            prepared = torch.add(
+                prepared, torch.as_strided(noise, prepared.shape, prepared.stride()), alpha=float(self.noise)
+            )
         return self.layers(prepared)
 
     def forward(self, x: Tensor) -> Tensor:
