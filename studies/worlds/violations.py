@@ -10,9 +10,8 @@ Paper: Section 2.2 (determinism, one start), Equation 1 (noise-free policies, on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
-from functools import cache
+from collections.abc import Callable, Sequence
+from copy import copy, deepcopy
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +21,6 @@ from craftrl.arguments import check_choice, check_number, check_whole
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs import Collection, ExBMDP, GroundTruth, MarkovPolicy, Policy, collect
 from craftrl.envs.collection import (
-    Transition,
     episodes_per_agent,
     observe,
     sample_latent_paths,
@@ -39,7 +37,6 @@ __all__ = [
 
 Seed = int | np.random.SeedSequence
 Numbers = int | Sequence[int]
-Noise = Callable[[], list[NDArray[Any]]]  # e_1..e_H of all trajectories, drawn if somebody asks
 
 STREAM = 1_000_003  # the violation's child of the seed, far from those that `collect` spawns
 
@@ -51,7 +48,14 @@ def stream(size: float, seed: Seed) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, STREAM)))
 
 
-# -- states that move otherwise than the agents' habits say --------------------------------------------------------
+def changed(world: ExBMDP, **methods: Any) -> ExBMDP:
+    """The same world with other methods."""
+    other = copy(world)
+    vars(other).update(methods)
+    return other
+
+
+# -- states that move otherwise than the agents' habits say ------------------------------------------------------
 
 
 def collect_slippery(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
@@ -63,12 +67,11 @@ def collect_slippery(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size
     """
     rng = stream(size, seed)
 
-    def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
+    def step(s_h: Ints, a_h: Ints, h: int) -> Ints:
         slips = rng.random(len(a_h)) < size
-        anywhere = rng.integers(world.n_states(h + 1), size=len(a_h))
-        return a_h, np.where(slips, anywhere, world.step(s_h, a_h, h))
+        return np.where(slips, rng.integers(world.n_states(h + 1), size=len(a_h)), world.step(s_h, a_h, h))
 
-    return _collect_with(world, policies, n, seed, lambda k, rows, noise: transition)
+    return collect(changed(world, step=step), policies, n, seed)
 
 
 def collect_leaky(
@@ -82,17 +85,20 @@ def collect_leaky(
 
     Paper: Equation 1 (the noise-free policy property), which this breaks
     """
-    rng = stream(size, seed)
+    rng, counts = stream(size, seed), episodes_per_agent(n, len(policies))
+    noise_rng = np.random.default_rng(deepcopy(seed)).spawn(2)[1]  # that of `collect`, from which it draws again
+    e = np.stack([e_h.reshape(len(e_h), -1)[:, factor] for e_h in sample_noise_path(world, sum(counts), noise_rng)])
+    own = np.split(e.astype(np.int64), np.cumsum(counts)[:-1], axis=1)  # (H, n) of each agent
+    told = [np.eye(world.n_actions)[(mine + k) % world.n_actions] for k, mine in enumerate(own)]
 
-    def leak(k: int, rows: slice, noise: Noise) -> Transition:
-        def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
-            e_h = noise()[h - 1][rows][episode].reshape(len(episode), -1)[:, factor].astype(np.int64)
-            a_h = np.where(rng.random(len(a_h)) < size, (e_h + k) % world.n_actions, a_h)
-            return a_h, world.step(s_h, a_h, h)
+    def leak(k: int, policy: Policy) -> Policy:
+        def probabilities(history: Ints, episode: Ints) -> NDArray[np.floating]:
+            p, by_noise = policy.probabilities(history, episode), told[k][history.shape[1] - 1, episode]
+            return np.where(rng.random((len(p), 1)) < size, by_noise, p)
 
-        return transition
+        return _Otherwise(policy, probabilities)
 
-    return _collect_with(world, policies, n, seed, leak)
+    return collect(world, [leak(k, policy) for k, policy in enumerate(policies)], n, seed)
 
 
 def collect_scattered(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
@@ -108,66 +114,45 @@ def collect_scattered(world: ExBMDP, policies: Sequence[Policy], n: Numbers, siz
             "A random start needs a world whose states of steps 2 and 3 are the same; this one has "
             f"{' and then '.join(str(world.n_states(h)) for h in range(2, min(world.H, 3) + 1))}; take another world."
         )
-    rng = stream(size, seed)
 
-    def transition(h: int, episode: Ints, s_h: Ints, a_h: Ints) -> tuple[Ints, Ints]:
+    def step(s_h: Ints, a_h: Ints, h: int) -> Ints:
         if h > 1:
-            return a_h, world.step(s_h, a_h, h)
-        return a_h, np.where(s_h > 0, world.step(s_h, a_h, 2), world.step(np.zeros_like(s_h), a_h, 1))
+            return world.step(s_h, a_h, h)
+        return np.where(s_h > 0, world.step(s_h, a_h, 2), world.step(np.zeros_like(s_h), a_h, 1))
 
-    def start(m: int) -> Ints:
+    def from_anywhere(policy: Policy) -> Policy:
+        """It knows what to do at h = 1 in states other than 0: what it would do there at h = 2."""
+
+        def probabilities(history: Ints, episode: Ints) -> NDArray[np.floating]:
+            if history.shape[1] > 1:
+                return policy.probabilities(history, episode)
+            usual = policy.probabilities(np.zeros_like(history), episode)
+            return np.where(history > 0, policy.probabilities(np.repeat(history, 2, axis=1), episode), usual)
+
+        return _Otherwise(policy, probabilities)
+
+    def starts(m: int) -> Ints:
         elsewhere = rng.random(m) < size
         return np.where(elsewhere, rng.integers(1, world.n_states(2), size=m), 0)
 
-    anywhere = [_FromAnywhere(policy) for policy in policies]
-    return _collect_with(world, anywhere, n, seed, lambda k, rows, noise: transition, start)
+    rng, counts, other = stream(size, seed), episodes_per_agent(n, len(policies)), changed(world, step=step)
+    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
+    agents = zip(map(from_anywhere, policies), counts)
+    return observe(other, [sample_latent_paths(other, p, m, latent_rng, starts(m)) for p, m in agents], noise_rng)
 
 
-class _FromAnywhere(Policy):
-    """A policy that knows what to do at h = 1 in states other than 0: what it would do there at h = 2."""
+class _Otherwise(Policy):
+    """A policy with other probabilities."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.batch = policy, policy.batch
-
-    def look_back(self, past: Ints) -> None:
-        self.policy.look_back(past)
+    def __init__(self, policy: Policy, probabilities: Callable[[Ints, Ints], NDArray[np.floating]]) -> None:
+        self.batch, self.look_back = policy.batch, policy.look_back  # type: ignore[method-assign]
+        self.function = probabilities
 
     def probabilities(self, history: Ints, episode: Ints) -> NDArray[np.floating]:
-        if history.shape[1] > 1:
-            return self.policy.probabilities(history, episode)
-        usual = self.policy.probabilities(np.zeros_like(history), episode)
-        elsewhere = self.policy.probabilities(np.repeat(history, 2, axis=1), episode)
-        return np.where(history > 0, elsewhere, usual)
+        return self.function(history, episode)
 
 
-def _collect_with(
-    world: ExBMDP,
-    policies: Sequence[Policy],
-    n: Numbers,
-    seed: Seed,
-    transition_of: Callable[[int, slice, Noise], Transition],
-    start: Callable[[int], Ints] = lambda m: np.zeros(m, dtype=np.int64),
-) -> Collection:
-    """`collect` with another transition in T's place: agent k's, who may know its rows of the noise to come.
-
-    `start` gives the first states of so many episodes.
-    """
-    counts = episodes_per_agent(n, len(policies))
-    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
-
-    @cache
-    def noise() -> list[NDArray[Any]]:
-        return list(sample_noise_path(world, sum(counts), deepcopy(noise_rng)))
-
-    stops = np.cumsum(counts)
-    paths = [
-        sample_latent_paths(world, policy, m, latent_rng, transition_of(k, slice(stop - m, stop), noise), start(m))
-        for k, (policy, m, stop) in enumerate(zip(policies, counts, stops))
-    ]
-    return observe(world, paths, noise_rng)
-
-
-# -- noise whose law is another one for another agent --------------------------------------------------------------
+# -- noise whose law is another one for another agent -------------------------------------------------------------
 
 
 def collect_held_noise(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
@@ -181,17 +166,11 @@ def collect_held_noise(world: ExBMDP, policies: Sequence[Policy], n: Numbers, si
     counts, own = episodes_per_agent(n, len(policies)), stream(size, seed)
     others = np.arange(sum(counts)) >= counts[0]
 
-    def slower(world: ExBMDP, n: int, rng: np.random.Generator) -> Iterator[NDArray[Any]]:
-        e_h = world.sample_noise(n, rng)
-        yield e_h
-        for h in range(1, world.H):
-            held = others & (own.random(n) < size)
-            e_h = np.where(held.reshape(n, *[1] * (e_h.ndim - 1)), e_h, world.step_noise(e_h, h, rng))
-            yield e_h
+    def step_noise(e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[Any]:
+        held = others & (own.random(len(e_h)) < size)
+        return np.where(held.reshape(-1, *[1] * (e_h.ndim - 1)), e_h, world.step_noise(e_h, h, rng))
 
-    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
-    paths = [sample_latent_paths(world, policy, m, latent_rng) for policy, m in zip(policies, counts)]
-    return observe(world, paths, noise_rng, slower)
+    return collect(changed(world, step_noise=step_noise), policies, n, seed)
 
 
 # -- agents that act alike where the paper asks them to differ -----------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -34,8 +34,6 @@ from craftrl.envs.gymworld import GymWorld, play_episodes
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 
 LatentPaths = tuple[Ints, Ints]  # states (n, H) and actions (n, H-1)
-Transition = Callable[[int, Ints, Ints, Ints], tuple[Ints, Ints]]  # h, episode, s_h, a_h -> a_h, s_{h+1}
-NoisePath = Callable[[ExBMDP, int, np.random.Generator], Iterator[NDArray[Any]]]  # e_1..e_H of so many trajectories
 
 __all__ = [
     *("Collection", "GroundTruth", "collect", "episodes_per_agent", "observe", "record"),
@@ -147,33 +145,19 @@ def episodes_per_agent(n: int | Sequence[int], n_agents: int) -> list[int]:
     return [int(m) for m in counts]
 
 
-def observe(
-    world: ExBMDP, paths: Sequence[LatentPaths], rng: np.random.Generator, noise_path: NoisePath | None = None
-) -> Collection:
-    """The collection of one group of latent paths per agent, with noise and observations drawn for them.
-
-    `noise_path` takes the place of `sample_noise_path` where the law of the noise is to be broken on purpose.
-    """
-    states = np.concatenate([s for s, _ in paths])
-    actions = np.concatenate([a for _, a in paths])
-    x = sample_observations(world, states, rng, noise_path)
+def observe(world: ExBMDP, paths: Sequence[LatentPaths], rng: np.random.Generator) -> Collection:
+    """The collection of one group of latent paths per agent, with noise and observations drawn for them."""
+    states, actions = (np.concatenate(parts) for parts in zip(*paths))
+    x = sample_observations(world, states, rng)
     tau = TrajectoryDataset.from_arrays(np.split(x, np.cumsum([len(s) for s, _ in paths])[:-1]))
     return Collection(tau, GroundTruth(states, actions))
 
 
 def sample_latent_paths(
-    world: ExBMDP,
-    policy: Policy,
-    n: int,
-    rng: np.random.Generator,
-    transition: Transition | None = None,
-    s_1: Ints | int = 0,
+    world: ExBMDP, policy: Policy, n: int, rng: np.random.Generator, s_1: Ints | int = 0
 ) -> LatentPaths:
-    """Latent states (n, H) and actions (n, H-1) of n episodes under one policy.
-
-    Where an assumption is to be broken on purpose, `transition` takes the place of T: from h, the episodes' numbers,
-    s_h and a_h it gives the action taken and s_{h+1}; and `s_1` (n,) that of the one start.
-    """
+    """Latent states (n, H) and actions (n, H-1) of n episodes under one policy; `s_1` in place of the one start breaks
+    an assumption on purpose."""
     states = np.zeros((n, world.H), dtype=np.int64)
     states[:, 0] = s_1
     actions = np.zeros((n, world.H - 1), dtype=np.int64)
@@ -184,13 +168,9 @@ def sample_latent_paths(
             policy.look_back(states[:start])
         episode = np.arange(rows.start, rows.stop)
         for h in range(1, world.H):
-            s_h = states[rows, h - 1]
             p = _probabilities(policy, states[rows, :h], episode, world.n_actions)
-            a_h = choose_actions(p, rng.random(len(p)))
-            if transition is None:
-                actions[rows, h - 1], states[rows, h] = a_h, world.step(s_h, a_h, h)
-            else:
-                actions[rows, h - 1], states[rows, h] = transition(h, episode, s_h, a_h)
+            actions[rows, h - 1] = choose_actions(p, rng.random(len(p)))
+            states[rows, h] = world.step(states[rows, h - 1], actions[rows, h - 1], h)
     return states, actions
 
 
@@ -206,14 +186,11 @@ def _probabilities(policy: Policy, history: Ints, episode: Ints, n_actions: int)
     return p
 
 
-def sample_observations(
-    world: ExBMDP, states: Ints, rng: np.random.Generator, noise_path: NoisePath | None = None
-) -> NDArray[Any]:
+def sample_observations(world: ExBMDP, states: Ints, rng: np.random.Generator) -> NDArray[Any]:
     """x_1..x_H for given latent paths (n, H): shape (n, H, *obs)."""
     x = np.empty((len(states), world.H, *world.obs_shape), dtype=world.obs_dtype)
     emission_rng = rng.spawn(1)[0]
-    e = (noise_path or sample_noise_path)(world, len(states), rng)
-    for h, e_h in enumerate(e, start=1):
+    for h, e_h in enumerate(sample_noise_path(world, len(states), rng), start=1):
         x[:, h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
     return x
 
