@@ -141,7 +141,7 @@ class Arena:
 
         return self._seen_as(drawn, lambda: Watched(self.world, draw=True))
 
-    def told(self) -> Arena:
+    def of_true_states(self) -> Arena:
         """The same with observations that are the true states."""
         return self._seen_as(lambda played: played.truth.states[..., None], lambda: Watched(self.world, tell=True))
 

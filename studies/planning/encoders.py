@@ -1,6 +1,6 @@
 """Encoders to plan with: CRAFT's, its rivals' and the true states. One encoder serves all steps in each of them.
 
-A rival has features and no states. So k-means clusters the features of all steps together, told the true number of
+A rival has features and no states. So k-means clusters the features of all steps together, given the true number of
 states, raw or standardised, whichever is closer to the truth on held-out videos. With clusters of each step apart, as
 in the study of pixels, a rival would have to learn at every step anew what an action does, which is not its fault.
 """
@@ -45,7 +45,7 @@ class OneEncoder:
 
 
 class TrueStates:
-    """An encoder of observations that are the true states (`Arena.told`)."""
+    """An encoder of observations that are the true states (`Arena.of_true_states`)."""
 
     def __call__(self, x: NDArray[Any]) -> Ints:
         return x[:, 0].astype(np.int64)

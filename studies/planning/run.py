@@ -32,7 +32,10 @@ def run_one(run: Run) -> dict[str, Any]:
         arena = arena.drawn()
     seeds = seed_of("trials", run.world, run.size, run.walkers, run.n, run.seed).spawn(2)
     goals_seed, labels_seed = (int(s.generate_state(1)[0]) for s in seeds)  # the same for all techniques
-    goals, moves = arena.goals(run.goals, goals_seed), moves_of(OneEncoder(TrueStates(), (1,)), arena.told())[0]
+    goals, moves = (
+        arena.goals(run.goals, goals_seed),
+        moves_of(OneEncoder(TrueStates(), (1,)), arena.of_true_states())[0],
+    )
     start = time.perf_counter()
     if run.technique in ENCODERS:
         row = _of_encoder(run, arena, goals_seed, labels_seed)
@@ -49,7 +52,7 @@ def run_one(run: Run) -> dict[str, Any]:
 
 def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> dict[str, Any]:
     if run.technique == "true":
-        arena = arena.told()
+        arena = arena.of_true_states()
     model, seconds = fitted(run, arena)
     start = time.perf_counter()
     moves, at = moves_of(model, arena)
@@ -76,7 +79,7 @@ def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> di
 def _named_actions(model: Any, latent: LatentActions | None, at: Any, arena: Arena) -> dict[str, Any]:
     """How often latent actions are the true ones up to relabelling, over all transitions of the videos.
 
-    LAPO names them itself, in as many classes as there are actions, which it is told; for it there is one relabelling.
+    LAPO names them itself, in as many classes as there are actions, which it is given; for it there is one relabelling.
     """
     actions = arena.data.train.truth.actions
     if latent is not None:

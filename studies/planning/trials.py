@@ -1,6 +1,6 @@
 """Success against labels: after each number of labels, goals are tried in closed loop.
 
-Labels come from one of two sources. *Offline* they are random transitions of the videos whose action is told. *Online*
+Labels come from one of two sources. *Offline* they are random transitions of the videos whose action is given. *Online*
 they are environment steps that `explore` chose. Each episode starts from these labels: what it sees itself it may use,
 and the next one does not know of it. A planner that stops goes on at random to the end of the episode, so that resting
 costs nothing and luck helps all techniques alike. A goal is reached if the true state was the goal's at any step.

@@ -1,4 +1,4 @@
-"""Acting in closed loop, with exact states, misread frames, states that are fused, fitted models, actions that slip."""
+"""Acting in closed loop, with exact states, reading errors, states that are fused, fitted models, actions that slip."""
 
 import gymnasium
 import numpy as np
@@ -46,7 +46,7 @@ def test_a_plan_that_should_have_arrived_is_no_arrival():
 
 
 def test_a_single_frame_is_no_arrival():
-    """The goal's frame is read three cells away from it: one such frame is rather misread."""
+    """The goal's frame is read three cells away from it: one such frame is rather read wrongly."""
 
     class SeesTheGoalOnce(Reads):
         def encode(self, x, h=None):
@@ -63,7 +63,7 @@ def test_a_single_frame_is_no_arrival():
 
 
 @pytest.mark.parametrize(("error", "most"), [(0.0, 0.0), (0.02, 0.01), (0.1, 0.02)])
-def test_claims_are_true_where_moves_fail_and_frames_are_misread(error, most):
+def test_claims_are_true_where_moves_fail_and_frames_are_read_wrongly(error, most):
     """Every tenth move fails. Who trusts the plan, or the likeliest state, claims a tenth of the goals wrongly."""
     grounding, env = grounded(range(8), start=3), Line(8, 3, stuck=0.1)
     claimed, wrong = 0, 0
@@ -130,7 +130,7 @@ def filtered(labels, deterministic=True):
     return found
 
 
-def test_a_misread_frame_is_not_believed_against_well_tested_moves():
+def test_a_reading_error_is_not_believed_against_well_tested_moves():
     found = filtered(labels=4)
     found.update(0, 6)  # nothing leads from 0 to 6
     assert found.node == 1
@@ -161,7 +161,7 @@ def test_being_pushed_back_again_and_again_is_believed():
         found.update(1, pushed_to)
     assert found.node == 0
     found.start(2)
-    found.update(1, 9)  # nothing leads there: a misread frame
+    found.update(1, 9)  # nothing leads there: a reading error
     assert found.node == 3
 
 
@@ -210,8 +210,8 @@ def test_every_goal_is_reached_where_steps_share_their_states():
 
 
 @pytest.mark.parametrize(("name", "error", "least"), [("lock", 0.01, 0.97), ("maze", 0.05, 0.85), ("bits", 0.05, 0.85)])
-def test_misread_frames_do_little_harm(name, error, least):
-    """Judged by the true state. Frames of the goal are misread as often, and an encoder for each step reads it once."""
+def test_reading_errors_do_little_harm(name, error, least):
+    """Judged by the true state. The goal is read wrongly as often, and an encoder for each step reads it once."""
     planner, env = prepared(WORLDS[name], error=error)
     assert success(planner, env, random_goals(WORLDS[name], 40)) >= least
     assert planner.grounding.contradiction == ""
@@ -299,7 +299,7 @@ def test_slipping_actions_are_planned_with_and_otherwise_named():
     strict = Grounding(graph, 4)
     explore(Slipping(world, 0.2), model, strict, steps=90)
     planner = Planner(model, strict)
-    with pytest.warns(AssumptionWarning, match="than misread frames explain; .* From now on several are exp") as caught:
+    with pytest.warns(AssumptionWarning, match="than reading errors explain; .* From now on several are exp") as caught:
         reached = success(planner, Slipping(world, 0.2, seed=1), goals)
     assert len(caught) == 1  # it is said once
     assert strict.slips

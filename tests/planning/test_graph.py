@@ -1,11 +1,8 @@
 """The graph of states: nodes and their names, what videos say of which follows which, and what is left out."""
 
-from fractions import Fraction
-
 import networkx
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, contrasting_policies
@@ -99,8 +96,8 @@ def test_a_baseline_that_does_not_count_its_states_has_moves_as_well():
 
 
 @pytest.mark.parametrize("world", [LockExBMDP(), MultiMazeExBMDP(), PixelsExBMDP()])
-def test_misread_frames_make_few_moves_and_hide_none(world):
-    """One frame in a hundred misread: without the rule, every fifth move or more is one that does not exist."""
+def test_reading_errors_make_few_moves_and_hide_none(world):
+    """One frame in a hundred read wrongly: without the rule, every fifth move or more is one that does not exist."""
     tau = collect(world, contrasting_policies(world, alpha=0.7), 500, seed=0).tau
     states = {}
     for error in (0, 0.01):
@@ -122,28 +119,10 @@ def test_steps_share_their_moves_with_a_shared_model():
     assert found(graph) == {(s, int(t)) for s, row in enumerate(world.T(world.H - 1)) for t in row}
 
 
-@pytest.mark.parametrize("error", [0.03, 0.06])
-def test_the_moves_left_out_tell_how_often_frames_are_misread(error):
-    world = PixelsExBMDP(horizon=12, size=4)
-    graph = watched(world, ExactModel(world, shared=True, error=error), min_share=2 * error)
-    assert graph.misread == pytest.approx(error, rel=0.35)
-    assert watched(world, ExactModel(world, shared=True)).misread == 0.01  # never taken to be better than that
-
-
-def test_shares_may_be_fractions():
-    states = np.array([[0, 1], [0, 1], [0, 0]])
-    half, third = (StateGraph.from_states(states, [0, 1, 1], min_share=share) for share in (Fraction(1, 2), 0.5))
-    assert half.edges.tolist() == third.edges.tolist()
-
-
 def test_what_cannot_be_counted_is_refused():
-    counts = (csr_array((3, 3)),)
-    with pytest.raises(InvalidParameterError, match="sizes must hold"):
-        StateGraph((1, 2), True, counts)
-    with pytest.raises(InvalidParameterError, match=r"\(-1,\) was given"):
-        StateGraph((-1,), False, counts)
-    with pytest.raises(InvalidDataError, match="between all 3 states"):
-        StateGraph((1, 2), False, (csr_array((2, 2)),))
+    for sizes, shared in (((1, 2), True), ((-1, 1), False), ((), False)):
+        with pytest.raises(InvalidParameterError, match="sizes must hold the number of states of each step"):
+            StateGraph.from_states([[0, 0]], [0], sizes=sizes, shared=shared)
     with pytest.raises(InvalidDataError, match="at most 3 steps"):
         LAYERED.nodes([[0, 0, 0, 0]])
     with pytest.raises(InvalidParameterError, match="h must be an integer from 1 to 3"):

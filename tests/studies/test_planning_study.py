@@ -76,7 +76,7 @@ def test_goals_are_reachable_states_with_an_observation_of_each(arena):
     assert np.array_equal(arena.world.phi_star(goals.observations, 1), goals.states)
     assert sum(len(part) for part in goals.parts(7)) == 40
     assert np.array_equal(arena.goals(40, 0).observations, goals.observations)
-    assert set(arena.told().goals(40, 0).observations[:, 0]) == {1, 2, 3}
+    assert set(arena.of_true_states().goals(40, 0).observations[:, 0]) == {1, 2, 3}
 
 
 def test_an_environment_is_cut_off_at_the_horizon_and_remembers_where_it_was(arena):
@@ -113,20 +113,20 @@ def test_more_labels_hold_the_fewer_and_come_from_the_videos(arena):
 
 
 def test_true_states_reach_every_goal_once_all_moves_are_labelled(arena):
-    told, model = arena.told(), OneEncoder(TrueStates(), (1,))
-    assert accuracy_of(model, told) == 1
-    graph, at = trials.moves_of(model, told)
+    true, model = arena.of_true_states(), OneEncoder(TrueStates(), (1,))
+    assert accuracy_of(model, true) == 1
+    graph, at = trials.moves_of(model, true)
     assert len(graph.edges) == 12  # in each of four corners: stay, and two ways out
-    found = trials.curves(model, told, lambda: Grounding(graph, 4), at, told.goals(10, 0), (0, 100), seed=0)
+    found = trials.curves(model, true, lambda: Grounding(graph, 4), at, true.goals(10, 0), (0, 100), seed=0)
     assert found["offline"]["success"][1] == found["online"]["success"][1] == 1
     assert found["offline"]["labels"] == [0, 100]
     assert found["online"]["labels"][1] <= 100  # exploring ends once nothing is left to try
 
 
 def test_an_episode_teaches_the_next_one_nothing(arena):
-    told, model = arena.told(), OneEncoder(TrueStates(), (1,))
-    grounding = Grounding(trials.moves_of(model, told)[0], 4)
-    trials.score(model, told.make(), grounding, told.goals(5, 0))
+    true, model = arena.of_true_states(), OneEncoder(TrueStates(), (1,))
+    grounding = Grounding(trials.moves_of(model, true)[0], 4)
+    trials.score(model, true.make(), grounding, true.goals(5, 0))
     assert grounding.n_labels == 0
 
 

@@ -95,8 +95,9 @@ def plan(
     learned, tau = load(model), TrajectoryDataset.open(data)
     n = None
     if environment is not None:
-        n, space = n_actions(environment), environment.observation_space
-        check_same_observations("The environment", learned, space.shape, space.dtype)
+        n, space = n_actions(environment), getattr(environment, "observation_space", None)
+        shape, dtype = getattr(space, "shape", None), getattr(space, "dtype", None)
+        check_same_observations("The environment", learned, shape, dtype)
     refuse((n and len(names) > n, f"--action-names must name the environment's {n} actions; {len(names)} were given."))
     if out is not None:
         check_images(learned.obs_shape_, "leave out --out")

@@ -20,11 +20,11 @@ from craftrl.planning.plan import By, Plan, UnreachableGoal, check_by, check_goa
 __all__ = ["Episode", "Exploration", "Filter", "Planner", "explore"]
 
 CONFIRMED = 0.9  # how likely the goal must be, beside being read, to count as reached
-PATIENCE = 10  # moves per state after which an episode of any length is given up, unless told otherwise
+PATIENCE = 10  # moves per state after which an episode of any length is given up, by default
 SURPRISING = 0.02  # how likely an action leads elsewhere than all labels say
 UNSEEN = 0.1  # of these times, how often it leads where the videos show no move from here
 LEAST = 1e-3  # states less likely than this are forgotten
-MOST_TRIES = 3  # of each action in a state with a move that no action makes: a misread frame may have shown it
+MOST_TRIES = 3  # of each action in a state with a move that no action makes: a reading error may have shown it
 TRIES = 5  # of each action in a state where it has several successors
 MAX_SEED = 2**31  # environments take seeds below this
 
@@ -32,7 +32,7 @@ MAX_SEED = 2**31  # environments take seeds below this
 class Filter:
     """The probability of each state, updated with every action and every state read (the forward filter of an HMM).
 
-    A frame is misread now and then, as any other state of its step. An action leads now and then where it never led,
+    Now and then a frame is read as any other state of its step, and now and then an action leads where it never led,
     mostly by a move that the videos show. Which of the two explains a surprise better depends on that, and on how well
     the action was tested here.
     """
@@ -55,7 +55,7 @@ class Filter:
         if read >= 0:
             graph = self.grounding.graph
             h = graph.step(read)
-            others = max(1, graph.sizes[0 if h is None else h - 1] - 1)  # that a frame may be misread as
+            others = max(1, graph.sizes[0 if h is None else h - 1] - 1)  # that a frame may be read as wrongly
             ways = float(sum(p / graph.out_degree[s] for s, p in self.belief.items() if read in graph.successors(s)))
             surprise = (1 - UNSEEN) * ways + UNSEEN / others
             here = (expected.get(read, 0.0) + SURPRISING * surprise) * (1 - STRAY)
@@ -105,7 +105,7 @@ class _Reader:
         return x
 
     def step(self, action: int, learn: bool) -> NDArray[Any]:
-        """Take an action; to learn is to add what was seen to the grounding, unless the state before was misread."""
+        """Take an action; to learn is to add what was seen to the grounding, unless the state before is in doubt."""
         before, certain = self.node, self.node == self.filter.node
         x, _, terminated, truncated, _ = self.env.step(int(action))
         self.steps += 1
@@ -145,7 +145,7 @@ class Episode:
     """What happened: the states read, the actions taken between them, and every plan that was followed.
 
     nodes         states as they were read, one more than actions; -1 where the model named none
-    believed      the likeliest state at each step, given all that was read and done: `nodes` without misread frames
+    believed      the likeliest state at each step, given all that was read and done: `nodes` without reading errors
     actions       what was done
     plans         in the order in which they were made
     surprises     steps h, counted from 1, at which another state than the planned one was read

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from scipy.stats import poisson
 
 from craftrl.arguments import (
@@ -32,12 +32,11 @@ from craftrl.errors import InvalidDataError, InvalidParameterError, require
 __all__ = ["StateGraph", "check_same_observations"]
 
 RARE = 0.02
-"""The share of moves that misread frames are taken to make, unless told otherwise.
+"""The share of moves that reading errors are taken to make, by default.
 
-An encoder that misreads one frame in a hundred makes two in a hundred transitions wrong, since each has two frames.
+An encoder that reads one frame in a hundred wrongly makes two in a hundred transitions wrong: each has two frames.
 """
-CHANCE = 0.05  # a move stays if misread frames alone would rarely, less often than this, make as many sightings of it
-LEAST_MISREAD = 0.01  # no encoder is taken to misread fewer frames
+CHANCE = 0.05  # a move stays if reading errors alone would rarely, less often than this, make as many sightings of it
 MOST_AGENTS = 10**6
 BYTES = 128  # that a graph needs for a state, before any move
 
@@ -53,22 +52,11 @@ class StateGraph:
     sizes    how many states there are at each step; one entry where one encoder serves all steps
     shared   whether one encoder serves all steps
     counts   for each agent how often each node followed each, (n, n)
-    misread  the share of frames that the model is taken to misread, as the moves tell that were left out as too rare
     """
 
     sizes: tuple[int, ...]
     shared: bool
     counts: tuple[csr_array, ...]
-    misread: float = LEAST_MISREAD
-
-    def __post_init__(self) -> None:
-        _check_sizes(self.sizes, self.shared)
-        check_kind("counts", self.counts, tuple, "a tuple with one sparse matrix of counts for each agent")
-        if not self.counts or any(not issparse(table) or table.shape != (self.n, self.n) for table in self.counts):
-            raise InvalidDataError(
-                f"counts must be between all {self.n} states in a sparse matrix, for one agent or more; "
-                f"{shown(self.counts)} was given; call StateGraph.from_model."
-            )
 
     @classmethod
     def from_model(
@@ -76,7 +64,7 @@ class StateGraph:
     ) -> StateGraph:
         """What a fitted model reads off videos.
 
-        min_share  the share of moves that misread frames are taken to make: twice the encoder's error. A move is
+        min_share  the share of moves that reading errors are taken to make: twice the encoder's error. A move is
                    dropped that makes up less of all moves out of its state, or that is seen no more often than if
                    such frames were taken for a state at random. 0 keeps all moves
         states     (n, H), if they were read already
@@ -118,8 +106,15 @@ class StateGraph:
                 f"There must be an agent, numbered from 0 and below {MOST_AGENTS}, for each of {len(given)} "
                 f"trajectories; {len(k)}{range_} were given."
             )
+        check_flag("shared", shared)
         sizes = _sizes(given, shared) if sizes is None else sizes
-        _check_sizes(sizes, shared)
+        check_kind("sizes", sizes, tuple, "a tuple with the number of states of each step")
+        if not sizes or (shared and len(sizes) != 1) or not all(is_whole(n) and n >= 0 for n in sizes):
+            raise InvalidParameterError(
+                "sizes must hold the number of states of each step, and a single one where steps share their states; "
+                f"{shown(sizes)} was given with shared={shared}."
+            )
+        check_room_in_memory(f"A graph of {sum(sizes)} states", BYTES * sum(sizes), "number the states from 0")
         n, at = sum(sizes), _numbered(given, sizes, shared)
         s, t, by = at[:, :-1].ravel(), at[:, 1:].ravel(), np.repeat(k, at.shape[1] - 1)
         known = (s >= 0) & (t >= 0)
@@ -129,8 +124,7 @@ class StateGraph:
             table = csr_array((np.ones(mine.sum(), dtype=np.int64), (s[mine], t[mine])), shape=(n, n))
             table.sum_duplicates()
             counts.append(table)
-        kept, misread = _without_strays(counts, sizes, float(min_share))
-        return cls(sizes, shared, kept, misread)
+        return cls(sizes, shared, _without_strays(counts, sizes, float(min_share)))
 
     @property
     def n(self) -> int:
@@ -231,27 +225,14 @@ class StateGraph:
         return graph
 
 
-def check_same_observations(what: str, model: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def check_same_observations(what: str, model: Any, shape: tuple[int, ...] | None, dtype: Any) -> None:
     """Raise unless observations are like those that a model was fitted to, in shape and in kind of number."""
     fitted, known = getattr(model, "obs_shape_", shape), getattr(model, "data_", {}).get("dtype", dtype)
-    if tuple(fitted) != tuple(shape) or (np.dtype(known).kind == "f") != (dtype.kind == "f"):
+    if shape != fitted or (np.dtype(known).kind == "f") != (np.dtype(dtype).kind == "f"):
         raise InvalidDataError(
-            f"{what} must show what the model was fitted to, {known} observations of shape {tuple(fitted)}; {dtype} of "
-            f"shape {tuple(shape)} was given; cut, scale or wrap it as the data was recorded."
+            f"{what} must show what the model was fitted to, {known} observations of shape {fitted}; {dtype} of shape "
+            f"{shape} was given; cut, scale or wrap it as the data was recorded."
         )
-
-
-def _check_sizes(sizes: tuple[int, ...], shared: bool) -> None:
-    check_flag("shared", shared)
-    check_kind("sizes", sizes, tuple, "a tuple with the number of states of each step")
-    counted = all(is_whole(n) and n >= 0 for n in sizes)
-    if not sizes or (shared and len(sizes) != 1) or not counted:
-        raise InvalidParameterError(
-            "sizes must hold the number of states of each step, and a single one where steps share their states; "
-            f"{shown(sizes)} was given with shared={shared}."
-        )
-    n = sum(sizes)
-    check_room_in_memory(f"A graph of {n} states", BYTES * n, "number the states from 0, without gaps")
 
 
 def _numbered(states: NDArray[np.int64], sizes: tuple[int, ...], shared: bool) -> NDArray[np.int64]:
@@ -273,14 +254,12 @@ def _sizes(states: NDArray[np.int64], shared: bool) -> tuple[int, ...]:
     return tuple(np.maximum(states.max(axis=0, initial=-1) + 1, 1).tolist())
 
 
-def _without_strays(
-    counts: list[csr_array], sizes: tuple[int, ...], min_share: float
-) -> tuple[tuple[csr_array, ...], float]:
-    """Counts without the moves that misread frames explain, and how many frames are misread if they do.
+def _without_strays(counts: list[csr_array], sizes: tuple[int, ...], min_share: float) -> tuple[csr_array, ...]:
+    """Counts without the moves that reading errors explain.
 
-    If the frame after is misread, most often as one and the same other state, the move has a small share of those out
-    of its state. If the frame before is misread, its state may be a rare one, of whose moves a single wrong one is a
-    large share; then arrivals at the successor are many, and one of so many states that they may seem to come from.
+    If the frame after is read wrongly, most often as one and the same other state, the move has a small share of those
+    out of its state. If the frame before is, its state may be a rare one, of whose moves a single wrong one is a large
+    share; then arrivals at the successor are many, and one of so many states that they may seem to come from.
     """
     total = csr_array(sum(counts[1:], start=counts[0]))
     total.sum_duplicates()
@@ -289,6 +268,5 @@ def _without_strays(
     by_chance = min_share * into[t] / np.repeat(sizes, sizes)[s]
     kept = csr_array(total, dtype=bool, copy=True)
     kept.data = (total.data >= min_share * out[s]) & (poisson.sf(total.data - 1, by_chance) < CHANCE)
-    left_out = float(total.data[~kept.data].sum()) / max(int(total.sum()), 1)
     kept.eliminate_zeros()
-    return tuple(csr_array(table.multiply(kept)) for table in counts), max(LEAST_MISREAD, left_out / 2)
+    return tuple(csr_array(table.multiply(kept)) for table in counts)

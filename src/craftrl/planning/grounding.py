@@ -26,14 +26,14 @@ Floats = NDArray[np.floating]
 Flags = NDArray[np.bool_]
 
 MOST_ACTIONS = 10**6
-STRAY = 0.05  # labels with a misread frame, taken for granted: encoders of a few percent error must do no harm
+STRAY = 0.05  # labels with a reading error, taken for granted: encoders of a few percent error must do no harm
 SURE = 0.5  # an option is taken as known once it is likelier than all others together
 NEW = 0.1  # how plausible a successor is that the videos never show, beside one that they show
 CERTAIN = 0.9  # an action that was never tried is known if what is excluded leaves one successor about this surely
 TRUST = 0.9  # how far labels of the same latent action in other states are trusted here
 PSEUDO = 1.0  # labels that what is expected beforehand is worth, where one action has several successors
 NEWS = 0.01  # a change of probability after which other states are looked at again
-RARER = 1e-3  # how rarely misread frames alone may make as many contradictions as were seen
+RARER = 1e-3  # how rarely reading errors alone may make as many contradictions as were seen
 
 
 class KnownMoves(NamedTuple):
@@ -99,7 +99,7 @@ class Grounding:
     n_actions      how many actions there are, numbered from 0
     latent         latent actions of these moves, as `find_latent_actions(graph.counts)` finds them
     deterministic  whether an action has one successor in each state; if not, it has a distribution over them. Where it
-                   is said to be so and acting shows otherwise, more often than misread frames explain, a distribution
+                   is said to be so and acting shows otherwise, more often than reading errors explain, a distribution
                    is expected all the same (`slips`), and whoever acts is warned
     """
 
@@ -194,7 +194,7 @@ class Grounding:
         """Where labels of a world that is said to be deterministic disagree, a sentence; "" where none do.
 
         Counted are labels other than their state's and action's most frequent one that lead where the videos lead as
-        well: a misread frame mostly makes a move that the videos do not show. As many as such frames explain will do.
+        well: a reading error mostly makes a move that the videos do not show. As many as such frames explain will do.
         """
         if not self.deterministic or not self._ambiguous:
             return ""
@@ -216,7 +216,7 @@ class Grounding:
         return (
             f"With deterministic=True one action must have one successor in each state; {against} of {labels} labels "
             f"say otherwise (action {a} led from {self.graph.text(s)} to {self.graph.text(t)} and to "
-            f"{self.graph.text(other)}), more than misread frames explain; pass deterministic=False, or fit a model "
+            f"{self.graph.text(other)}), more than reading errors explain; pass deterministic=False, or fit a model "
             "with more states."
         )
 
@@ -270,7 +270,7 @@ class Grounding:
 class _LatentLabels:
     """Which latent action each action is, within each group of states where latent actions mean the same.
 
-    For each group and action, the log-likelihood of all labels under each latent action; a misread frame may make any
+    For each group and action, the log-likelihood of all labels under each latent action; a reading error may make any
     label, so that a few wrong ones do no harm.
     """
 
@@ -371,7 +371,7 @@ def assign(evidence: Floats, prior: Floats, required: Flags) -> Floats:
     if all_covered > 0:
         other = _covered(unknown - 1, n_left, options) / (options * all_covered)
         weight = np.where(left, max(0.0, 1 - (options - n_left) * other) / n_left, other)
-    else:  # more is left over than actions: some of it is misread, and nothing says what
+    else:  # more is left over than actions: some of it is read wrongly, and nothing says what
         weight = left / n_left
     belief[~known] = _normalised(prior[~known] * weight * likelihood[~known])
     return belief

@@ -14,7 +14,7 @@ Vectors. Where a caller knows numbers that one action has in every state, such a
 that do not depend on the state, moves with the same numbers are tied.
 
 Names are one number per action in each group of states that ties hold together: one relabelling makes the whole group
-right. They spread from one state along ties. A move without a tie is named where only one name is left for it, and a
+right. They go on from one state along ties. A move without a tie is named where only one name is left for it, and a
 move that stays in place gets all names that are left: several actions may bump. A state with a move that could have two
 names stays in a group of its own, and so do states whose ties make one action of two of their moves.
 """
@@ -168,7 +168,7 @@ def name_moves(successors: Successors, ties: list[tuple[Move, Move]], n: int) ->
     for component in np.flatnonzero(np.bincount(near, minlength=1) > 1):
         states = np.flatnonzero(near == component).tolist()
         try:
-            parts = _spread(successors, states, action, n)
+            parts = _groups(successors, states, action, n)
         except _Contradiction:
             contradicting += len(states)
             continue
@@ -188,7 +188,7 @@ class _Contradiction(Exception):
     """Two moves of a state are one action by their ties."""
 
 
-def _spread(successors: Successors, states: list[int], action: dict[Move, int], n: int) -> list[dict[int, Names]]:
+def _groups(successors: Successors, states: list[int], action: dict[Move, int], n: int) -> list[dict[int, Names]]:
     """Groups of two states or more, each from the fullest state on: {state: names}."""
     pending, parts = list(states), []
     while pending:
