@@ -159,7 +159,7 @@ CALLS: dict[str, Callable[[Bench], partial[Any]]] = {
     "render": lambda b: partial(
         deploy.render, model=b.network[0], tau=b.network[1], path=b.new(".gif"), trajectories=[0]
     ),
-    "write_plan": lambda b: partial(deploy.write_plan, path=b.new(".gif"), episodes=b.played[1], moves=b.played[0]),
+    "write_plan": lambda b: partial(deploy.write_plan, path=b.new(".gif"), episodes=b.played[1], graph=b.played[0]),
     "write_states": lambda b: partial(deploy.write_states, path=b.new(".csv"), states=b.states, agent=b.tau.agent),
     "check_report": lambda b: partial(report.check_report, path=b.new(".html"), overwrite=False),
     "draw_schematic": lambda b: partial(report.draw_schematic, trace=b.model.trace_, path=b.new(".png")),
