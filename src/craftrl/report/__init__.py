@@ -1,6 +1,6 @@
 """A fitted model as one HTML page that needs no network: what was found, how far to trust it, what it looks like.
 
-A model, and its data where it is given, become `Contents` (numbers, sentences, pictures); a template makes a page of
+A model, and its data where it is given, become numbers, sentences and pictures (`contents`); a template makes a page of
 them. `contents` knows no HTML, the template no model.
 """
 
@@ -16,7 +16,6 @@ from craftrl.report.schematic import draw_schematic
 
 if TYPE_CHECKING:
     from craftrl.estimators.craft import CRAFT
-    from craftrl.report.contents import Contents
 
 __all__ = ["check_report", "draw_schematic", "write_report"]
 
@@ -77,7 +76,7 @@ def check_report(path: str | os.PathLike[str], overwrite: bool) -> None:
     check_new(path, "report", overwrite)
 
 
-def _page(contents: Contents) -> str:
+def _page(said: dict[str, Any]) -> str:
     """The whole file as text; whatever comes from a model or from data is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -88,8 +87,11 @@ def _page(contents: Contents) -> str:
     page.filters |= {"shown": shown, "percent": _percent, "base64": _base64, "json": _json}
     style, _, _ = loader.get_source(page, "report.css")
     style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    template = page.get_template("report.html.j2")
-    return template.render(c=contents, columns=COLUMNS, style=style, style_hash=style_hash) + "\n"
+    tables = {name: {"columns": table.columns, "rows": table.rows} for name, table in said["tables"].items()}
+    plain = {name: said[name] for name in ("title", "made_by", "theorem", "agents", "choices", "facts")}
+    held = {**plain, "verdict": vars(said["verdict"]), "tables": tables}
+    given = {**said, "numbers": held, "columns": COLUMNS, "style": style, "style_hash": style_hash}
+    return page.get_template("report.html.j2").render(given) + "\n"
 
 
 def _percent(share: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from craftrl._version import __version__
 from craftrl.core.encoders import ValueEncoder
-from craftrl.core.labels import Labels
+from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.core.trace import StepTrace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
@@ -20,14 +20,16 @@ from craftrl.diagnostics import Diagnosis
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.choices import describe
 from craftrl.estimators.craft import CRAFT
-from craftrl.estimators.verdict import Verdict, verdict
+from craftrl.estimators.verdict import verdict
+from craftrl.evaluation import count_visits
 from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
 from craftrl.paper import empirical_assumptions, sample_size
+from craftrl.planning import StateGraph
 from craftrl.report.figures import flow, is_image, spectrum
 from craftrl.report.states import Sample, State, entries, portraits, states_of
 from craftrl.report.tables import MOST_ROWS, Table, power_of_ten
 
-__all__ = ["Contents", "contents", "theorem"]
+__all__ = ["contents"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -37,107 +39,54 @@ MOST_BLOCKS = 200  # states whose moves are compared between agents
 MOST_MERGES = 8  # of states, whose costs are named
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a report says.
-
-    title, made_by  what the model is called, and the version of the library
-    verdict         what a reader should know first
-    theorem         the sample size that the theorem asks for, beside the one given, in a sentence
-    agents          their names
-    states          those that have pictures, by step (None for all steps); without data or images there are none
-    left_out        how many states have none, since the file would grow too large
-    decides         whether the pixels that decide are known
-    entries         for other observations, by step: how many entries decide nothing, in a sentence; those that matter
-    over_time       what to draw of states over time, for all agents together and for each; by name
-    agents_differ   how the agents move on from each state, those that differ most first
-    spectra         by step, (state, pair of agents, what to draw)
-    scan            whether clusters were found by the paper's scan, for which there is a heavy line
-    tables          every number, by name
-    choices         what the library chose and why
-    facts           what the model was fitted to and with, as (what, value)
-    notes           what was left out or could not be said, and why
-    """
-
-    title: str
-    made_by: str
-    verdict: Verdict
-    theorem: str
-    agents: tuple[str, ...]
-    states: dict[int | None, list[State]]
-    left_out: int
-    decides: bool
-    entries: dict[int | None, tuple[str, Table]]
-    over_time: dict[str, Any]
-    agents_differ: list[dict[str, Any]]
-    spectra: dict[int, list[tuple[str, str, Any]]]
-    scan: bool
-    tables: dict[str, Table]
-    choices: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    notes: tuple[str, ...]
-
-    @property
-    def numbers(self) -> dict[str, Any]:
-        """What a program may want: sentences and tables."""
-        tables = {name: {"columns": t.columns, "rows": t.rows} for name, t in self.tables.items()}
-        said = {"title": self.title, "made_by": self.made_by, "verdict": vars(self.verdict), "theorem": self.theorem}
-        return {**said, "agents": self.agents, "choices": self.choices, "facts": dict(self.facts), "tables": tables}
-
-
 def contents(
     model: CRAFT, x: Any = None, agent: Any = None, *, title: str = "CRAFT model", n_resamples: int | None = None
-) -> Contents:
-    """All that a model says, and all that its data says of it; see `craftrl.report.write_report`."""
+) -> dict[str, Any]:
+    """All that a model says, and all that its data says of it, as the template names it; see `write_report`."""
     model._check_fitted()
     shared, names = hasattr(model, "encoder_"), tuple(_named(name) for name in model.agents_)
-    pairs = [f"{names[0]} against {other}" for other in names[1:]]
-    diagnosis, sample = None, None
+    pairs, kept = [f"{names[0]} against {other}" for other in names[1:]], _kept(model)
+    diagnosis, sample, who = None, None, ("all agents",)
+    codes, whose = model.labels_fitted(), np.zeros(model.sizes_fitted()[0], dtype=np.int64)
     found: list[State] = []
     pictured: list[State] = []
-    who: tuple[str, ...] = ("all agents",)
-    by_step: dict[int | None, tuple[str, Table]] = {}
+    of_entries: dict[int | None, tuple[str, Table]] = {}
     tables: list[Table] = []
-    if x is None:
-        codes, whose = model.labels_fitted(), np.zeros(model.sizes_fitted()[0], dtype=np.int64)
-    else:
+    if x is not None:
         tau = _the_data_fitted(model, x, agent)
         diagnosis = model.diagnose(x, agent, n_resamples=n_resamples)
         sample = Sample.of(model, tau)
-        codes, whose, who = sample.codes, sample.tau.agent, names
+        codes, whose, who = sample.codes, sample.tau.agent, names  # type: ignore[assignment]
         found = states_of(sample, shared)
         if is_image(model.obs_shape_):
             pictured = portraits(model, sample, found, diagnosis.mixtures, names)
         else:
-            table, by_step = entries(model, sample, found)
+            table, of_entries = entries(model, sample, found)
             tables.append(table)
-    kept = _kept(model)
-    moves, blocks = _moves(codes, whose, who, shared)
-    tables = [_steps(model, diagnosis), _assumptions(model, sample), moves, _visits(codes, whose, who), *tables]
-    tables += [_spectra(model, kept, pairs), _clusters(model, kept, pairs, names), _comparisons(model)]
-    whole = None if sample is None else sample.tau.n == model.sizes_fitted()[0]
-    left_out = len(found) - len(pictured) if pictured else 0
-    rarer = sum(len(step.spectra) - len(kept[step.h]) for step in model.trace_)
-    facts, asked = _facts(model, names), theorem(model)
-    return Contents(
-        title=title,
-        made_by=f"craftrl {__version__}",
-        verdict=verdict(model, diagnosis),
-        theorem=asked,
-        agents=names,
-        states={h: [state for state in pictured if state.h == h] for h in dict.fromkeys(s.h for s in pictured)},
-        left_out=left_out,
-        decides=any(picture.label == "decides" for state in pictured for picture in state.pictures),
-        entries=by_step,
-        over_time=_over_time(codes, whose, who, shared),
-        agents_differ=blocks,
-        spectra={step.h: _drawn_spectra(model, step, kept[step.h], pairs) for step in model.trace_},
-        scan=any(step.threshold > 0 for step in model.trace_),
-        tables={table.name: table for table in tables},
-        choices=tuple(describe(model.choices_)),
-        facts=tuple(facts),
-        notes=tuple(_notes(sample, whole, left_out, rarer, tables)),
-    )
+    by_step = StateGraph.from_states(codes, whose, min_share=0)
+    graph = StateGraph.from_states(codes, whose, shared=shared, min_share=0)
+    tables = [_steps(model, diagnosis), _assumptions(model, sample), _transitions(by_step, who), *tables]
+    tables += [_visits(codes, whose, who), _spectra(model, kept, pairs), _clusters(model, kept, pairs, names)]
+    tables.append(_comparisons(model))
+    drawn = {"all agents": whose >= 0, **{name: whose == k for k, name in enumerate(who) if len(who) > 1}}
+    return {
+        "title": title,
+        "made_by": f"craftrl {__version__}",
+        "verdict": verdict(model, diagnosis),
+        "theorem": _theorem(model),
+        "agents": names,
+        "states": {h: [state for state in pictured if state.h == h] for h in dict.fromkeys(s.h for s in pictured)},
+        "decides": any(picture.label == "decides" for state in pictured for picture in state.pictures),
+        "entries": of_entries,
+        "over_time": {name: _over_time(codes[mine], n_labels(codes), shared) for name, mine in drawn.items()},
+        "agents_differ": _differences(graph, who) if sample is not None else [],
+        "spectra": {step.h: _drawn_spectra(model, step, kept[step.h], pairs) for step in model.trace_},
+        "scan": any(step.threshold > 0 for step in model.trace_),  # the paper's, for which there is a heavy line
+        "tables": {table.name: table for table in tables},
+        "choices": describe(model.choices_),
+        "facts": dict(_facts(model, names)),
+        "notes": list(_notes(model, sample, len(found) - len(pictured) if pictured else 0, kept, tables)),
+    }
 
 
 def _named(name: Any) -> str:
@@ -162,18 +111,21 @@ def _the_data_fitted(model: CRAFT, x: Any, agent: Any) -> TrajectoryDataset:
     )
 
 
-def _notes(sample: Sample | None, whole: bool | None, left_out: int, rarer: int, tables: list[Table]) -> Iterator[str]:
+def _notes(
+    model: CRAFT, sample: Sample | None, without: int, kept: dict[int, list[int]], tables: list[Table]
+) -> Iterator[str]:
+    """What was left out or could not be said, and why."""
     if sample is None:
         yield (
             "This report was made without the data. With it (craftrl report MODEL DATA) it also shows what each state "
             "looks like, how each agent moves, and a diagnosis."
         )
-    elif not whole:
+    elif sample.tau.n < model.sizes_fitted()[0]:
         n = sample.tau.n
         yield f"What is said of states and moves comes from {n:,} trajectories, taken from all over the data."
-    if left_out:
-        yield f"{left_out:,} rarer states have no pictures, so that the file stays small."
-    if rarer:
+    if without:
+        yield f"{without:,} rarer states have no pictures, so that the file stays small."
+    if rarer := sum(len(step.spectra) - len(kept[step.h]) for step in model.trace_):
         yield f"The spectra of {rarer:,} rarer states were left out, so that the file stays small."
     for table in tables:
         if table.left_out:
@@ -184,95 +136,66 @@ def _notes(sample: Sample | None, whole: bool | None, left_out: int, rarer: int,
 # -- moves and visits ---------------------------------------------------------------------------------------------
 
 
-def _cells(columns: list[Labels], agent: Labels, K: int) -> tuple[Ints, Ints]:
-    """The rows that occur among these columns (m, c), and how often each agent has each, (m, K)."""
-    cells, of = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
-    counts = np.zeros((len(cells), K), dtype=np.int64)
-    np.add.at(counts, (of.reshape(-1), agent), 1)
-    return cells, counts
-
-
 def _visits(codes: Labels, agent: Labels, who: tuple[str, ...]) -> Table:
-    i, h = np.nonzero(codes >= 0)
-    cells, counts = _cells([h + 1, codes[i, h]], agent[i], len(who))
-    rows = tuple((*cell, *own) for cell, own in zip(cells.tolist(), counts.tolist()))
+    """One row for each step and state."""
+    rows: list[tuple[Any, ...]] = []
+    for h, states in enumerate(codes.T, start=1):
+        counts = count_visits(states, agent, sizes=(n_labels(states), len(who)))
+        rows += [(h, s, *own) for s, own in enumerate(counts.tolist()) if any(own)]
     columns = ("h", "state", *(f"visits of {name}" for name in who))
-    return Table("visits", "How many trajectories are in each state.", columns, rows)
+    return Table("visits", "How many trajectories are in each state.", columns, tuple(rows))
 
 
-def _moves(codes: Labels, agent: Labels, who: tuple[str, ...], shared: bool) -> tuple[Table, list[dict[str, Any]]]:
-    """One row for each move that was seen; and from each state, how each agent goes on, the largest difference first.
+def _made(graph: StateGraph) -> tuple[Ints, Floats]:
+    """How often each agent makes each move, (E, K), and in what share of its moves out of the state; NaN for none."""
+    s, t = graph.edges.T
+    made = np.stack([np.asarray(table[s, t]).reshape(-1) for table in graph.counts], axis=1)
+    left = np.zeros((graph.n, made.shape[1]))
+    np.add.at(left, s, made)
+    return made, np.divide(made, left[s], out=np.full(made.shape, np.nan), where=left[s] > 0)
 
-    Where one encoder serves all steps, states are compared over all steps together.
-    """
-    i, h = np.nonzero((codes[:, :-1] >= 0) & (codes[:, 1:] >= 0))
-    columns, K = [h + 1, codes[i, h], codes[i, h + 1]], len(who)
-    cells, made = _cells(columns, agent[i], K)
-    share = _shares(cells[:, :2], made)
+
+def _transitions(graph: StateGraph, who: tuple[str, ...]) -> Table:
+    """One row for each move that was seen, and where there is no room for all, those that are made often."""
+    made, share = _made(graph)
+    often = np.sort(np.argsort(-made.sum(axis=1), kind="stable")[:MOST_ROWS])
     rows = [
-        (*cell, *own, *(None if math.isnan(one) else one for one in part))
-        for cell, own, part in zip(cells.tolist(), made.tolist(), share.tolist())
+        (*graph.name(s), graph.name(t)[1], *own, *part)
+        for (s, t), own, part in zip(graph.edges[often].tolist(), made[often].tolist(), share[often].tolist())
     ]
-    left_out = max(0, len(rows) - MOST_ROWS)
-    if left_out:  # the moves that are made least
-        rows = [rows[j] for j in np.sort(np.argsort(-made.sum(axis=1), kind="stable")[:MOST_ROWS])]
-    heads = ("h", "state", "next state", *(f"{what} {name}" for what in ("moves of", "share of") for name in who))
+    columns = ("h", "state", "next state", *(f"{what} {name}" for what in ("moves of", "share of") for name in who))
     caption = "Moves from state to state: how often they were made, and in what share of the visits to the state."
-    table = Table("transitions", caption, heads, tuple(rows), left_out)
-    if K < 2:
-        return table, []
-    if shared:
-        cells, made = _cells([0 * columns[0], *columns[1:]], agent[i], K)
-        share = _shares(cells[:, :2], made)
+    return Table("transitions", caption, columns, tuple(rows), len(made) - len(often))
+
+
+def _differences(graph: StateGraph, who: tuple[str, ...]) -> list[dict[str, Any]]:
+    """How each agent goes on from each state; first where the most moves would have to change to make agents alike."""
+    made, share = _made(graph)
     blocks: list[dict[str, Any]] = []
-    for step, s in np.unique(cells[:, :2], axis=0).tolist():
-        own = (cells[:, 0] == step) & (cells[:, 1] == s)
-        apart = np.abs(share[own][:, :, None] - share[own][:, None]).sum(axis=0) / 2  # total variation
-        a, b = np.unravel_index(np.argmax(np.nan_to_num(np.triu(apart), nan=-1.0)), apart.shape)
-        where = f"state {s}" if shared else f"state {s} at step {step}"
-        told = float(apart[a, b]) if a != b and np.isfinite(apart[a, b]) else None
-        most = "differ most" if K > 2 else "differ"
+    for s in np.unique(graph.edges[:, 0]).tolist():
+        own = graph.edges[:, 0] == s
+        h, state = graph.name(s)
+        where = f"state {state}" if h is None else f"state {state} at step {h}"
+        apart = np.abs(share[own][:, :, None] - share[own][:, None]).sum(axis=0) / 2  # total variation of two agents
+        a, b = np.unravel_index(np.nan_to_num(np.triu(apart), nan=-1.0).argmax(), apart.shape)
         sentence = f"In {where} only one agent was seen, so that there is nothing to compare."
-        if told is not None:
+        if a != b:
+            most = "differ most" if len(who) > 2 else "differ"
             sentence = (
-                f"In {where}, {who[a]} and {who[b]} {most}: {told:.0%} of the moves of one would have to change to "
-                "match the other's."
+                f"In {where}, {who[a]} and {who[b]} {most}: {apart[a, b]:.0%} of the moves of one would have to change "
+                "to match the other's."
             )
-        after = [
-            (t, list(zip(who, made_by, part)))
-            for t, made_by, part in zip(cells[own, 2].tolist(), made[own].tolist(), share[own].tolist())
-        ]
-        blocks.append(
-            {"where": where, "said": sentence, "moves": after, "weight": (told or 0.0) * int(made[own].sum())}
-        )
-    return table, sorted(blocks, key=lambda block: -block["weight"])[:MOST_BLOCKS]
+        moves = zip(graph.edges[own, 1].tolist(), made[own].tolist(), share[own].tolist())
+        after = [(graph.name(t)[1], list(zip(who, counts, parts))) for t, counts, parts in moves]
+        weight = float(apart[a, b]) * int(made[own].sum()) if a != b else 0.0
+        blocks.append({"where": where, "said": sentence, "moves": after, "weight": weight})
+    return sorted(blocks, key=lambda block: -block["weight"])[:MOST_BLOCKS]
 
 
-def _shares(state: Ints, made: Ints) -> Floats:
-    """Of each agent's moves out of a state, the share of each; NaN where it was never there."""
-    _, of = np.unique(state, axis=0, return_inverse=True)
-    left = np.zeros((int(of.max(initial=-1)) + 1, made.shape[1]))
-    np.add.at(left, of.reshape(-1), made)
-    return np.divide(made, left[of.reshape(-1)], out=np.full(made.shape, np.nan), where=left[of.reshape(-1)] > 0)
-
-
-def _over_time(codes: Labels, agent: Labels, who: tuple[str, ...], shared: bool) -> dict[str, Any]:
-    """What to draw for all agents together, and for each of a few."""
-    H, S = codes.shape[1], int(codes.max(initial=0)) + 1
-    drawn = {}
-    for name, mine in {
-        "all agents": agent >= 0,
-        **({w: agent == k for k, w in enumerate(who)} if len(who) > 1 else {}),
-    }.items():
-        own = codes[mine]
-        visits = np.stack([np.bincount(states[states >= 0], minlength=S) for states in own.T])
-        moves = []
-        for h in range(H - 1):
-            both = (own[:, h] >= 0) & (own[:, h + 1] >= 0)
-            table = np.bincount(own[both, h] * S + own[both, h + 1], minlength=S * S)
-            moves.append(table.reshape(S, S))
-        drawn[name] = flow(visits, moves, shared)
-    return drawn
+def _over_time(codes: Labels, S: int, shared: bool) -> dict[str, Any]:
+    """What to draw of the states of trajectories, (n, H)."""
+    moves = [tally(paired(s, t, S), S * S).reshape(S, S) for s, t in pairwise(codes.T)]
+    return flow(np.stack([tally(states, S) for states in codes.T]), moves, shared)
 
 
 # -- what fit did -------------------------------------------------------------------------------------------------
@@ -326,7 +249,7 @@ def _assumptions(model: CRAFT, sample: Sample | None) -> Table:
     return Table("assumptions", "The bounds of the paper's assumptions.", columns, tuple(rows))
 
 
-def theorem(model: CRAFT) -> str:
+def _theorem(model: CRAFT) -> str:
     """How many trajectories Theorem 3.1 asks for at the model's bounds, for 95% of each state right with probability
     95%, beside how many were given."""
     oracle, (n, H) = model.oracle_, model.sizes_fitted()
