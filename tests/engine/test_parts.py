@@ -17,6 +17,7 @@ from craftrl.engine.packing import Part, Parts
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import ClusterError, InvalidDataError, InvalidParameterError
 from craftrl.oracles import finite
+from craftrl.oracles.starts import find_starts, one_start_test
 
 GRID = Grid.from_bounds(1.0, 0.2)
 
@@ -44,8 +45,8 @@ def answers(prepared):
     yield prepared.beyond_losses([-1, *(model.j for model in prepared.log_odds(GRID, "chain").models)], GRID)
     for h in range(1, tau.H):
         yield from (prepared.pair_counts(h), prepared.group_counts(h, group, 3), prepared.values(h, 0))
-    test = prepared.test_start()
-    yield from ([test.p_first, test.p_beyond, test.added], prepared.find_starts())
+    test = one_start_test(prepared)
+    yield from ([test.p_first, test.p_beyond, test.added], find_starts(prepared))
     if prepared.oracle.same_at_all_steps:
         yield prepared.counter.matched(1)
 

@@ -10,12 +10,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,14 +22,11 @@ from craftrl import (
     CRAFT,
     ClassifierOracle,
     CoordinateOracle,
-    FiniteOracle,
     InvalidParameterError,
-    NeuralOracle,
     NotFittedError,
-    Training,
 )
 from craftrl.paper import baselines
-from shipped import BOUNDS, ORACLES, Bit, fitted, network, own_trunk, rows_of, tree
+from shipped import BOUNDS, ORACLES, fitted, rows_of, tree
 
 OF_PARAMETERS = [
     "check_do_not_raise_errors_in_init_or_set_params",
@@ -93,7 +89,7 @@ def test_fits_run_in_other_processes_and_come_back_by_pickle():
     elsewhere = Parallel(n_jobs=2, backend="loky")(delayed(model.fit)(x, agent) for model in models)
     for here, there in zip(models, elsewhere):
         assert np.array_equal(fitted(here, x, agent).transform(x), there.transform(x))
-        assert here.choices_ == there.choices_
+        assert list(map(str, here.choices_)) == list(map(str, there.choices_))
     assert np.array_equal(pickle.loads(pickle.dumps(models[0])).labels_, elsewhere[0].labels_)
 
 
@@ -101,44 +97,8 @@ def test_fits_run_in_other_processes_and_come_back_by_pickle():
 def test_a_craft_with_any_oracle_is_cloned(name):
     model = CRAFT(ORACLES[name][1](), **BOUNDS)
     copy = clone(model)
-    assert copy.oracle == model.oracle
     assert copy.oracle is not model.oracle
     assert repr(copy) == repr(model)
-
-
-def taken(i):
-    return FiniteOracle([partial(np.take, indices=i, axis=1)])
-
-
-def scaled(**parameters):
-    return ClassifierOracle(make_pipeline(StandardScaler(), tree(**parameters)))
-
-
-# Whether two oracles are equal: of one class, with equal parameters.
-PAIRS = [
-    (CoordinateOracle(3), CoordinateOracle(n_values=3), True),
-    (FiniteOracle([Bit(0), Bit(1)]), FiniteOracle([Bit(0), Bit(1)]), True),
-    (taken(0), taken(0), True),
-    (scaled(), scaled(), True),
-    (network(trunk=own_trunk()), network(trunk=own_trunk()), True),
-    (NeuralOracle(training=Training(epochs=2)), NeuralOracle(training=Training(epochs=2)), True),
-    (CoordinateOracle(3), CoordinateOracle(2), False),
-    (CoordinateOracle(), FiniteOracle([Bit(0)]), False),
-    (CoordinateOracle(), "coordinates", False),
-    (FiniteOracle([Bit(0), Bit(1)]), FiniteOracle([Bit(0), Bit(2)]), False),
-    (FiniteOracle([lambda x: x[:, 0]]), FiniteOracle([lambda x: x[:, 0]]), False),  # nobody can tell
-    (taken(0), taken(1), False),
-    (scaled(), scaled(min_samples_leaf=3), False),
-    (scaled(), ClassifierOracle(tree()), False),
-    (network(trunk=own_trunk()), network(trunk=torch.nn.Linear(12, 6)), False),
-    (network(trunk=torch.nn.Linear(12, 6)), network(trunk=torch.nn.Linear(12, 6)), False),  # other weights
-    (NeuralOracle(training=Training(epochs=2)), NeuralOracle(training=Training(epochs=3)), False),
-]
-
-
-def test_oracles_are_equal_if_their_parameters_are():
-    for one, other, equal in PAIRS:
-        assert (one == other) == equal
 
 
 def test_a_classifier_that_is_given_stays_unfitted():

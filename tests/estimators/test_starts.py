@@ -9,10 +9,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import craftrl
 from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, TrajectoryDataset
-from craftrl.core.starts import StartTest
+from craftrl.core.trace import StartTest
 from craftrl.envs import BitsExBMDP
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.evaluation import accuracy_by_step
+from craftrl.oracles.starts import one_start_test
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.05}
 # Pr(next cell | cell) of two agents on four cells in a ring: ahead, back or stay, in an order of each cell's own.
@@ -51,7 +52,7 @@ def ring(n, n_starts, seed=0, H=4, noise=0.1):
 
 
 def start_test(x, agent):
-    return CoordinateOracle().prepare(TrajectoryDataset.from_arrays([x[agent == 0], x[agent == 1]])).test_start()
+    return one_start_test(CoordinateOracle().prepare(TrajectoryDataset.from_arrays([x[agent == 0], x[agent == 1]])))
 
 
 def test_one_start_raises_no_alarm_with_coordinates_although_mimics_abound():

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from craftrl.arrays import Ints
 from craftrl.core.grid import Grid
 from craftrl.core.relabelling import first_best_matching
 
@@ -30,8 +31,6 @@ __all__ = [
 
 FIXED_POINT = 2**30  # one nat
 MOST_CORNERS = 8  # agents up to which all 2^(K-1) grid points around a log ratio are tried
-
-Ints = NDArray[np.int64]
 
 
 @lru_cache(maxsize=64)

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from craftrl.arrays import Ints
+
 __all__ = ["best_matching", "first_best_matching"]
 
 MOST_TRIED = 720  # relabellings of one table of which the first best one is taken; with more, any of them
 TIE = 1e-9  # weights that differ by less are equal
-
-Ints = NDArray[np.int64]
 
 
 def best_matching(table: NDArray[Any]) -> dict[int, int]:

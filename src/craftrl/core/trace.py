@@ -13,15 +13,15 @@ import numpy as np
 
 from craftrl.arguments import is_whole
 from craftrl.arrays import Ints
-from craftrl.core.evidence import above_chance
+from craftrl.core.evidence import LEVEL, above_chance
 from craftrl.core.findings import Finding
 from craftrl.core.grid import Grid
 from craftrl.core.saved import Savable
-from craftrl.core.starts import StartTest
 from craftrl.errors import InvalidParameterError
 
-__all__ = ["Cluster", "Comparison", "FinitePairModel", "OracleUse", "StepTrace", "Trace"]
+__all__ = ["Cluster", "Comparison", "FinitePairModel", "OracleUse", "StartTest", "StepTrace", "Trace"]
 
+LEAST_SHARE = 0.1  # of what pairs tell of the agents, the share that x_1 must add for it to matter
 MISREAD = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
 Outcome = Literal["ok", "no state", "one state", "too many states"]
 Extent = tuple[tuple[int, int], ...]  # (first, last) bin along each axis
@@ -114,6 +114,37 @@ class OracleUse(Savable):
     question: str
     asked: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class StartTest(Savable):
+    """Two tests of one start state.
+
+    p_first   how likely it is by chance alone that x_1 tells the agents apart as well as it does
+    p_beyond  how likely it is by chance alone that x_1 adds as much to x_2 as it does
+    added     nats per trajectory that x_1 adds to what x_2 tells of the agent
+    told      nats per trajectory that x_1 and x_2 tell together
+    """
+
+    p_first: float
+    p_beyond: float
+    added: float
+    told: float
+
+    @property
+    def agents_differ(self) -> bool:
+        """Whether the agents' first observations differ."""
+        return self.p_first < LEVEL / 10  # no least size is asked for, so be stricter
+
+    @property
+    def several(self) -> bool:
+        """Whether x_1 matters beside x_2, so that there is more than one start state."""
+        return self.p_beyond < LEVEL / 2 and self.share >= LEAST_SHARE
+
+    @property
+    def share(self) -> float:
+        """Of what both observations tell of the agent, the part that is lost without the first."""
+        return self.added / max(self.told, self.added) if self.added > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from scipy.special import logsumexp, xlogy
 from scipy.stats import mannwhitneyu
 
 from craftrl.arguments import check_flag, check_whole, shown
+from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.evidence import paired_p_value
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentPair", "AgentPairs", "compare_agents"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
-Bools = NDArray[np.bool_]
 PairVerdict = Literal["compare", "data short", "other places", "alike", "too little"]
 
 ALL_PAIRS = 8  # agents of whom every pair is compared; of more, the ones that stand out most

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Floats
 from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.core.findings import Finding
 from craftrl.core.labels import n_labels
@@ -26,7 +27,6 @@ from craftrl.oracles.finite import CountingOracle
 
 __all__ = ["MOST_RESAMPLES", "Diagnosis", "Verdict", "diagnose"]
 
-Floats = NDArray[np.float64]
 Verdict = Literal["trust", "check", "do not trust", "not checked"]
 
 TRUST, CHECK = 0.95, 0.8  # the score from which a model is trusted, or worth a look

@@ -13,8 +13,7 @@ from scipy.special import xlogy
 from craftrl.core.evidence import CONTRADICTED, LEVEL, dependence, log_gamma_tail
 from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels, n_labels, paired, tally
-from craftrl.core.starts import StartTest
-from craftrl.core.trace import Trace
+from craftrl.core.trace import StartTest, Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import speaks
 from craftrl.diagnostics.stability import Stability

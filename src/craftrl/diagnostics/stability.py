@@ -12,14 +12,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Floats, Ints
 from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.evaluation import accuracy_by_step
 
 __all__ = ["Fitted", "Stability", "refits"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 
 
 class Fitted(Protocol):

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.encoders import named_states
 from craftrl.core.evidence import dependence
 from craftrl.core.grid import Grid
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StateTests", "run_tests"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
-Bools = NDArray[np.bool_]
 
 SIGNIFICANT = 0.01  # over all steps of one model together
 SAME = 0.95  # of every state's observations, on which two codes must agree to be the same

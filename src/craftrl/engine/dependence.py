@@ -12,9 +12,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri, xlogy
 
+from craftrl.arrays import Ints
 from craftrl.core.losses import FIXED_POINT
 from craftrl.engine import counting
 from craftrl.engine.counting import Counter, Int32, Int64, count_matched, count_planes, slices
@@ -23,8 +23,6 @@ from craftrl.engine.packing import Part, View
 __all__ = ["agent_dependence", "dependence", "likely_dependence"]
 
 LEVEL = 0.1  # how often the largest of all ratios that are compared exceeds its allowance by chance
-
-Ints = NDArray[np.integer]
 
 
 def agent_dependence(counter: Counter, given: View, others: View) -> Int64:

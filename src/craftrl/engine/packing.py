@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.threads import ordered_map
@@ -24,7 +25,6 @@ LANES = 8  # 64-bit words in one vector: each agent's trajectories start on a ne
 BLOCK_BYTES = 16 * 2**20  # of observations that are read and packed at once
 
 Words = NDArray[np.uint64]
-Ints = NDArray[np.integer]
 Answer = TypeVar("Answer")
 Pack = Callable[["Part"], Sequence[Words]]  # makes the planes (N_s - 1, |Phi_h|, W) of every step, from h = 1 on
 

@@ -2,22 +2,34 @@
 
 The paper takes the bounds as known. What they are for is to read states off the log-odds: high ones find few states
 that are surely there, low ones find rare states too and some that are none.
+
+Those are best that tell the agents apart best: by the Dirichlet evidence of the agents given neighbouring states. The
+chances of the agents in each pair of states have a Dirichlet prior about the agents' shares. Minus the log-probability
+of the agents is then a closed form of counts. More states tell more and cost more: each pair of states costs as much as
+its own visits can teach, about (K-1)/2 times the logarithm of their number. No ground truth enters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
+from scipy.special import gammaln
+
+from craftrl.arrays import Floats, Ints
 from craftrl.core.craft import Bounds
+from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.data.dataset import TrajectoryDataset
 
-__all__ = ["BOUNDS", "eta_beside", "settings"]
+__all__ = ["BOUNDS", "agents_evidence", "chained_evidence", "eta_beside", "settings"]
 
 BOUNDS = ("alpha", "eta", "nu")
 ALPHAS = (1.0, 0.5, 0.25)
 FINER = (1.0, 4.0, 16.0)  # by what eta is divided, and its power of 3/2 by what nu is
 ETA, NU = 0.2, 0.1
+PRIOR_VISITS = 0.5  # of each agent, in a pair of states, before any was counted
 
 
 def settings(tau: TrajectoryDataset, known: Mapping[str, float], alphas: tuple[float, ...] = ALPHAS) -> list[Bounds]:
@@ -36,3 +48,24 @@ def eta_beside(tau: TrajectoryDataset, eta: float) -> float:
         return eta
     odds = eta / (1 - eta) * float(tau.counts.min() / tau.counts.max())
     return odds / (1 + odds)
+
+
+def agents_evidence(counts: Ints, tau: TrajectoryDataset) -> Floats:
+    """Minus the log-probability in nats of the agents in each pair of states: counts (..., K) to (...)."""
+    pairs = np.maximum(np.bincount(tau.agent, tau.lengths - 1), 1)  # of each agent, those that are over left out
+    prior = PRIOR_VISITS * tau.K * pairs / pairs.sum()
+    visits = counts.sum(axis=-1)
+    total = gammaln(visits + prior.sum()) - gammaln(prior.sum())
+    return np.asarray(total - (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1))
+
+
+def chained_evidence(codes: Iterable[Labels], tau: TrajectoryDataset) -> float:
+    """Of the states of all trajectories at h = 1, 2, ..., -1 where one is over, in nats per pair; lower is better."""
+    nats, n_pairs = 0.0, 0
+    for s, s_next in pairwise(codes):
+        shape = n_labels(s) * n_labels(s_next), tau.K
+        visits = paired(paired(s, s_next, n_labels(s_next)), tau.agent, tau.K)
+        counts = tally(visits, shape[0] * tau.K).reshape(shape)
+        nats += float(agents_evidence(counts, tau).sum())
+        n_pairs += int(counts.sum())
+    return nats / max(n_pairs, 1)

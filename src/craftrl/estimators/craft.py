@@ -18,7 +18,6 @@ from craftrl.arrays import Floats
 from craftrl.core.encoders import ConstantEncoder, MergedEncoder, ValueEncoder
 from craftrl.core.grid import check_bound
 from craftrl.core.labels import Labels, n_labels, renamed
-from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import COUPLINGS, Coupling, OracleCalls, PairFunction, PreparedOracle
 from craftrl.core.trace import Trace
 from craftrl.data.dataset import TrajectoryDataset, as_observations
@@ -38,6 +37,8 @@ from craftrl.estimators.exact import Fitted, chain_grid, fit_by_step, fit_statio
 from craftrl.estimators.learned import Partition, fit_embedded
 from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.finite import CONSTANT, CountingOracle, PreparedCounting, check_counting
+from craftrl.oracles.learned import PreparedLearned
+from craftrl.oracles.starts import find_starts, one_start_test
 from craftrl.progress import shown_where
 
 __all__ = ["CRAFT"]
@@ -235,7 +236,7 @@ class CRAFT(Learner):
                 if isinstance(prepared, PreparedCounting):
                     tests = _state_tests(prepared, fitted, reading.coupling)
                     if starts is None and fitted.encoder is None:  # else nothing rests on one start
-                        one_start = ask("start", prepared.test_start)
+                        one_start = ask("start", one_start_test, prepared)
                 one = fitted.encoder is not None
                 by_step = isinstance(prepared, PreparedCounting) and reading.coupling == "independent" and not one
                 partition = None if found_states is None else Evidence(found_states.evidence, fitted.taught)
@@ -485,7 +486,7 @@ def _starts(
                 f"start='find' needs a finite class; {type(prepared).__name__} has none; leave start out, as oracles "
                 "that train need none, or name the starts yourself."
             )
-        numbers = ask("starts", prepared.find_starts)
+        numbers = ask("starts", find_starts, prepared)
         why = "so many groups of first observations differ in their log-odds beside any second one."
         return numbers if n_labels(numbers) > 1 else None, (Choice("start", n_labels(numbers), why),)
     array = plain_array(start)

@@ -25,8 +25,7 @@ from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, OracleCalls, Prep
 from craftrl.core.trace import Cluster, StepTrace, Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.estimators.bounds import BOUNDS, eta_beside, settings
-from craftrl.estimators.evidence import agents_evidence, chained_evidence
+from craftrl.estimators.bounds import BOUNDS, agents_evidence, chained_evidence, eta_beside, settings
 from craftrl.oracles.base import Choice
 from craftrl.oracles.finite import CONSTANT, PreparedCounting
 from craftrl.progress import tell

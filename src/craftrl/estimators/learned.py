@@ -16,7 +16,6 @@ import numpy as np
 from craftrl.arguments import check_flag
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, renamed
-from craftrl.core.learned import PreparedLearned
 from craftrl.core.oracle import Coupling, OracleCalls, PreparedOracle
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
@@ -25,6 +24,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.bounds import BOUNDS, settings
 from craftrl.estimators.exact import Fitted, recorded
 from craftrl.oracles.base import Choice
+from craftrl.oracles.learned import PreparedLearned
 
 if TYPE_CHECKING:
     from craftrl.estimators.states import Found

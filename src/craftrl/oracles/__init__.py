@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from craftrl.oracles.base import Choice, EncoderFit, LogOdds, Oracle, PreparedOracle
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.finite import CoordinateOracle, FiniteOracle
+from craftrl.oracles.learned import PreparedLearned
 
 if TYPE_CHECKING:
     from craftrl.oracles.network import NeuralOracle, Training
@@ -22,6 +23,7 @@ __all__ = [
     "LogOdds",
     "NeuralOracle",
     "Oracle",
+    "PreparedLearned",
     "PreparedOracle",
     "Training",
 ]

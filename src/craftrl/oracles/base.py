@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from craftrl.arguments import shown
@@ -56,7 +54,7 @@ class Choice(Savable):
 class Oracle(BaseEstimator, Savable, ABC):
     """A hypothesis class with its training oracles.
 
-    Parameters are stored as given and checked by `prepare`; two oracles of one class with equal parameters are equal.
+    Parameters are stored as given and checked by `prepare`.
     """
 
     shares_over_time: bool = False  # whether one encoder can be trained for all steps (`PreparedLearned.fit_encoder`)
@@ -79,28 +77,6 @@ class Oracle(BaseEstimator, Savable, ABC):
     def shows(self) -> bool | None:
         """Whether a fit shows how far it is; None: where a terminal is watching."""
         return False
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return self.same_value(*(list(each.get_params(deep=False).values()) for each in (self, other)))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def same_value(self, a: Any, b: Any) -> bool:
-        """Whether two values of one parameter mean the same."""
-        if a is b or type(a) is not type(b):
-            return a is b
-        if isinstance(a, np.ndarray):
-            return np.array_equal(a, b)
-        if isinstance(a, (list, tuple)):
-            return len(a) == len(b) and all(map(self.same_value, a, b))
-        if isinstance(a, partial):
-            return self.same_value((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
-        if isinstance(a, BaseEstimator) and not isinstance(a, Oracle):
-            mine, theirs = (list(each.get_params(deep=False).items()) for each in (a, b))
-            return self.same_value(mine, theirs)
-        return bool(a == b)
 
     def saved(self) -> dict[str, Any]:
         return self.get_params(deep=False)

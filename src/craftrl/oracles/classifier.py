@@ -22,13 +22,12 @@ from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
-from craftrl.core.learned import PreparedLearned
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, check_data
 from craftrl.oracles.cross_fitting import Clone, Clones, calibrated_by_others, calibration, few_threads
-from craftrl.oracles.learned import SCATTERED, check_independent, stratified_folds, to_bins
+from craftrl.oracles.learned import SCATTERED, PreparedLearned, check_independent, stratified_folds, to_bins
 
 __all__ = ["ClassifierEncoder", "ClassifierLogOdds", "ClassifierOracle"]
 

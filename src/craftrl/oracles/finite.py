@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_room_in_memory, check_whole, shown
+from craftrl.arrays import Ints
 from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, Encoder, ValueEncoder
 from craftrl.core.evidence import LEVEL, dependence
 from craftrl.core.grid import Grid
@@ -27,7 +28,6 @@ from craftrl.core.labels import Labels, renamed
 from craftrl.core.losses import FIXED_POINT, best_bins, best_relabelling, separation_loss
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle, Separation
 from craftrl.core.saved import Savable
-from craftrl.core.starts import StartTest
 from craftrl.core.trace import FinitePairModel
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.engine.counting import Counter, count_groups
@@ -36,11 +36,9 @@ from craftrl.engine.threads import usable_threads
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice, Oracle, check_data
 from craftrl.oracles.couplings import MarkovChain, chain_views, obstacle, shortest_path
-from craftrl.oracles.starts import counted_start_test, counted_starts
 
 __all__ = ["CONSTANT", "CoordinateOracle", "CountingOracle", "FiniteOracle", "PreparedCounting", "check_counting"]
 
-Ints = NDArray[np.integer]
 EncoderFunction = Callable[[NDArray[Any]], Any]
 CONSTANT = -1  # in place of an encoder's number: the constant one, with which a chain from one start begins
 MOST_VALUES = 2**15 - 1  # values are kept as 16-bit integers
@@ -341,14 +339,6 @@ class PreparedCounting(PreparedOracle):
         several = copy(self)
         several._one_start = False
         return several
-
-    def find_starts(self) -> Labels:
-        """The values (n,) of the encoder of x_1 with which the best chain of encoders over all steps begins."""
-        return counted_starts(self)
-
-    def test_start(self) -> StartTest:
-        """Whether the first two observations speak against one start state."""
-        return counted_start_test(self)
 
     def affordable(self, wanted: Coupling) -> tuple[Coupling, str] | None:
         """Another coupling and why, where this one would take minutes, or could not add up so many losses."""

@@ -1,4 +1,8 @@
-"""The test of one start state for finite classes, by counting.
+"""Do all trajectories begin in one state, as the paper assumes? What the first two observations say, by counting.
+
+If they do, x_1 holds nothing but noise, and noise knows nothing of the agents. Then x_1 alone tells no agent from
+another, and x_1 beside x_2 tells no more than x_2 alone: Pr(agent | x_1, x_2) = Pr(agent | x_2). Both can be tested
+without knowing a single state. The second is just what CRAFT relies on when it takes the clusters of f_1 for states.
 
 If all trajectories begin in one state, some encoder phi of x_2 holds all that (x_1, x_2) tell of the agent. Which
 one is not known, and a wrong one must not raise an alarm: with phi(x_2) = s_2 XOR e, noise in x_1 *does* tell of the
@@ -6,6 +10,8 @@ agent. So the best pair of encoders, chosen and trained on one half of the traje
 with *every* phi, each at its best on that very half. The ratio of the two likelihoods exceeds 1/p with probability p
 at most if there is one start, whatever phi is the right one, in any amount of data (the split likelihood ratio of
 Wasserman, Ramdas and Balakrishnan, PNAS 117, 2020); both halves take their turn, and the two ratios are averaged.
+
+Paper: Section 2.2 (one start state), Algorithm 2, Lines 5-6
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from scipy.special import logsumexp, xlogy
 from craftrl.core.evidence import LEVEL, dependence, shares_loss
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, renamed, tally
-from craftrl.core.starts import StartTest
+from craftrl.core.trace import StartTest
 from craftrl.engine.counting import Counter
 from craftrl.engine.packing import View
 from craftrl.oracles.couplings import chain_views, shortest_path
@@ -27,13 +33,13 @@ from craftrl.oracles.couplings import chain_views, shortest_path
 if TYPE_CHECKING:
     from craftrl.oracles.finite import PreparedCounting
 
-__all__ = ["counted_start_test", "counted_starts"]
+__all__ = ["find_starts", "one_start_test"]
 
 GRID = Grid.from_bounds(0.5, 0.05)  # on which the pair of encoders is chosen
 PRIOR_WEIGHTS = (1.0, 4.0, 16.0, 64.0)  # trajectories that x_2's word alone counts for, against a cell's own
 
 
-def counted_start_test(prepared: PreparedCounting) -> StartTest:
+def one_start_test(prepared: PreparedCounting) -> StartTest:
     """Both tests on the values of all encoders of steps 1 and 2."""
     counter = prepared.counter
     added, told = np.transpose([_split_ratio(counter, turn) for turn in (0, 1)])
@@ -49,13 +55,13 @@ def counted_start_test(prepared: PreparedCounting) -> StartTest:
     )
 
 
-def counted_starts(prepared: PreparedCounting) -> Labels:
+def find_starts(prepared: PreparedCounting) -> Labels:
     """The values (n,) of the encoder of x_1 with which the best chain of encoders over all steps begins, from 0 on.
 
     A constant one is as good as any if the start is one state; it is taken unless another is better by more than
     chance, counted as the test above counts it.
     """
-    if counted_start_test(prepared).p_beyond > LEVEL:
+    if one_start_test(prepared).p_beyond > LEVEL:
         return np.zeros(prepared.tau.n, dtype=np.int64)
     path, _ = shortest_path(prepared.counter.tiles(chain_views(prepared.tau.H, one_start=False), GRID))
     values = prepared.values(1, path[0])

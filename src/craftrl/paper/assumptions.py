@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from craftrl.arguments import check_kind, is_whole, shown
+from craftrl.arrays import Bools, Floats
 from craftrl.data.labels import as_array, as_labels
 from craftrl.envs.agents import MarkovPolicy
 from craftrl.envs.exbmdp import ExBMDP, check_tables, reachable_states
@@ -25,8 +26,6 @@ from craftrl.evaluation import count_visits
 
 __all__ = ["Assumptions", "Attained", "empirical_assumptions", "population_assumptions"]
 
-Floats = NDArray[np.floating]
-Bools = NDArray[np.bool_]
 MOST_AGENTS = 10**6
 
 
@@ -182,7 +181,7 @@ def population_visits(
                     f"A policy must have a table of shape {needed} for h = {h}; {table.shape if table.size else 'none'}"
                     " was given; build it for this world."
                 )
-            tables.append(table)
+            tables.append(np.asarray(table))
         leads_to = np.eye(world.n_states(h + 1))[world.T(h)]  # (|S_h|, |A|, |S_{h+1}|)
         visits.pairs.append(np.einsum("ksa,sat->kst", occupancy[:, :, None] * np.stack(tables), leads_to))
         occupancy = visits.pairs[-1].sum(axis=1)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from craftrl.arrays import Ints
 from craftrl.core.clusters import merge_clusters
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.labels import n_labels, renamed
@@ -27,7 +28,6 @@ from craftrl.estimators.base import ByStep, Learner
 from craftrl.oracles.base import Encoder
 from craftrl.oracles.finite import CountingOracle, PreparedCounting, check_counting
 
-Ints = NDArray[np.integer]
 AT_ONCE = 2**20  # counts of pairs of values that are looked at together
 
 __all__ = ["DRAFT", "PairedObservation", "RecursiveDRAFT", "SingleObservation"]

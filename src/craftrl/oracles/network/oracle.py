@@ -16,12 +16,11 @@ from craftrl.arguments import check_kind, check_whole, is_whole, shown
 from craftrl.arrays import Floats, Ints
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.grid import Grid
-from craftrl.core.learned import PreparedLearned
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import speaks
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, check_data
-from craftrl.oracles.learned import SCATTERED, check_independent, to_bins
+from craftrl.oracles.learned import SCATTERED, PreparedLearned, check_independent, to_bins
 from craftrl.oracles.network.encoder import NetworkEncoder, fit_head
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.log_odds import NetworkLogOdds, PairFit, fit_pairs
@@ -105,14 +104,6 @@ class NeuralOracle(Oracle):
             )
         check_kind("training", self.training, (Training, type(None)), "a Training or None")
         check_kind("trunk", self.trunk, (nn.Module, type(None)), "an nn.Module or None")
-
-    def same_value(self, a: Any, b: Any) -> bool:
-        """Modules are equal if they have the same layers and weights."""
-        if isinstance(a, nn.Module) and isinstance(b, nn.Module) and a is not b:
-            mine, theirs = a.state_dict(), b.state_dict()
-            same_layers = repr(a) == repr(b) and mine.keys() == theirs.keys()
-            return same_layers and all(torch.equal(mine[name].cpu(), theirs[name].cpu()) for name in mine)
-        return super().same_value(a, b)
 
     def saved(self) -> dict[str, Any]:
         """Without a trunk of the user's own, which no file holds."""
