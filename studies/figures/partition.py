@@ -69,8 +69,8 @@ def draw_partition(path: Path, seed: int = 0) -> None:
     totals = scores[:, 0] - scores[:, 1]
     flat = z.reshape(-1, z.shape[-1]) - z.reshape(-1, z.shape[-1]).mean(axis=0)
     plane = flat @ np.linalg.svd(flat, full_matrices=False)[2][:2].T
-    with picture(path, 11.6, 2.3) as figure:
-        frame, *panels, curve = figure.subplots(1, len(SHOWN) + 2, width_ratios=(0.8, *[1] * len(SHOWN), 1.5))
+    with picture(path, 8, 4.4) as figure:
+        frame, *panels, curve = figure.subplots(2, 3).ravel()
         frame.imshow(data.tau.at(4)[0])
         frame.set(title="one frame", xticks=[], yticks=[], xlabel="agents move one")
         for axes, k in zip(panels, SHOWN):
