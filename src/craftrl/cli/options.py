@@ -135,7 +135,7 @@ class World:
     n_features: Annotated[Positive | None, opt("bits: observed bits", name="--features")] = None
     size: Annotated[Positive | None, opt("pixels: cells per side")] = None
     n_walkers: Annotated[Count | None, opt("pixels: distractors", name="--walkers")] = None
-    world_seed: Annotated[Count, opt("of the world itself, or of the habits of agents in an environment")] = 0
+    world_seed: Annotated[Count, opt("of the world itself")] = 0
 
     def given(self) -> dict[str, int]:
         """The options that were given, as the classes of the worlds call them."""
@@ -169,6 +169,7 @@ class Environment(World):
         opt("instead of a world: an id of Gymnasium's, or MODULE:FUNCTION; MODULE may lie in this folder"),
     ] = None
     env_arg: Annotated[tuple[str, ...], opt("what it is made with, NAME=VALUE such as size=3; repeat it")] = ()
+    world_seed: Annotated[Count, opt("of the world itself; with --env, of the agents' preferences")] = 0
 
     def made(self) -> tuple[Any, tuple[MarkovPolicy, ...]]:
         """What `collect` takes: the world, or the environment as one, and its agents."""

@@ -116,11 +116,9 @@ class BitsExBMDP(ExBMDP):
     def feature_state_accuracy(self, h: int) -> NDArray[np.floating]:
         """The same for each state by itself: Pr(right | s*_h = s), shape (n_states(h), M).
 
-        The relabelling is that of `feature_accuracy`, the best for all states together. A feature s XOR e^i is as often
-        right in one state as in the other, since e^i knows nothing of s. Bare noise e^i says mostly one value, which
-        then stands for state 0: it is right there with probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)), and in state 1
-        with what is left. (Where state 1 is the commoner one it is the other way round, with the same mean and the
-        same worst.)
+        The relabelling is the best for all states together. A feature s XOR e^i is as often right in one state as in
+        the other. Bare noise e^i says mostly one value, which then stands for state 0: there it is right with
+        probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)), and in state 1 with what is left.
 
         Paper: Theorem 3.1 (which bounds the error in every state)
         """
