@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,17 +13,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from craftrl.core.evidence import chance_loss
-from craftrl.errors import NotFittedError
 from craftrl.oracles.network.log_odds import PairNetwork
-from craftrl.oracles.network.trunks import Trunk
-from studies.trained import Ints, Objective, Shapes, TrainedBaseline
+from craftrl.oracles.network.trunks import Standardise, Trunk
 
-__all__ = ["CLASSES", "ACState", "Autoencoder", "ForwardPrediction", "LatentAction", "PairedFrames", "SingleFrame"]
-__all__ += ["TemporalContrastive"]
+__all__ = ["CLASSES", "LatentAction", "Objective", "Shapes"]
 
+Ints = NDArray[np.integer]
 TEMPERATURE = 0.1  # of the contrastive loss
 MAX_GAP = 5  # furthest step that the multi-step inverse looks ahead
-LATENTS, CODES, CODE_DIM = 8, 64, 16  # a latent action: so many codes, each one of 64 vectors of this size, as in LAPO
+LATENTS, CODES, CODE_DIM = 8, 64, 16  # a latent action: so many codes, each one of 64 vectors of this size
 COMMITMENT = 0.05  # weight of the loss that draws a guess to its code
 
 
@@ -30,8 +29,66 @@ def mlp(n_in: int, n_out: int, hidden: int = 256) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, hidden), nn.ReLU(), nn.Linear(hidden, n_out))
 
 
-class Reconstruction(Objective):
-    """x_h from z_h, by a decoder with one hidden layer."""
+@dataclass(frozen=True)
+class Shapes:
+    """What an objective must know of the data and the trunk."""
+
+    dim: int
+    obs_shape: tuple[int, ...]
+    H: int
+    n_agents: int
+    n_actions: int
+
+
+class Objective(nn.Module, ABC):
+    """A training loss on whole trajectories, and whatever heads it needs beside the trunk.
+
+    n_pixels         entries of one observation
+    mean_frame_loss  mean squared error of the mean observation, standardised
+    divisible        whether the loss is a mean over trajectories, so that several ranks may divide a minibatch; where
+                     it compares trajectories with one another, every rank trains on all of it
+    """
+
+    divisible = True
+    needs_actions = False
+
+    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.shapes = shapes
+        *sides, last = shapes.obs_shape
+        self.target = Standardise((last, *sides))  # inputs have their channels first
+        self.n_pixels = int(np.prod(shapes.obs_shape))
+        self.mean_frame_loss = 1.0
+
+    def fit_input(self, x: Tensor) -> None:
+        """Learn the scale of the inputs (n, *input), before any training."""
+        self.trunk.fit_input(x)
+        self.target.fit(x)
+        self.mean_frame_loss = float(self.target(x).square().mean())
+
+    def pixels(self, x: Tensor) -> Tensor:
+        """Observations x (n, H, *input) standardised and flat, (n, H, n_pixels): what is to be predicted.
+
+        With plain pixels a small dim figure on a constant background would weigh nothing in the loss.
+        """
+        return self.target(x).flatten(2)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The trunk's features (n, H, dim) of trajectories x (n, H, *input)."""
+        return self.trunk(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
+    @abstractmethod
+    def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
+        """Mean loss of trajectories x (n, H, *input) by agents (n,) with actions (n, H-1), 0 if not given."""
+
+    def chance(self, agent: Ints, action: Ints) -> float:
+        """The loss of knowing nothing, by default of naming the mean frame: while it is there, training goes on."""
+        return self.mean_frame_loss
+
+
+class Autoencoder(Objective):
+    """Reconstruct the frame: x_h from z_h, by a decoder with one hidden layer."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
@@ -41,15 +98,15 @@ class Reconstruction(Objective):
         return functional.mse_loss(self.decoder(self.features(x)).float(), self.pixels(x))
 
 
-class NextFrame(Reconstruction):
-    """x_{h+1} from z_h."""
+class ForwardPrediction(Autoencoder):
+    """Predict the next frame: x_{h+1} from z_h."""
 
     def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
         return functional.mse_loss(self.decoder(self.features(x)[:, :-1]).float(), self.pixels(x[:, 1:]))
 
 
-class Contrastive(Objective):
-    """Of all trajectories in the minibatch, which one's x_{h+1} follows this x_h? (InfoNCE)
+class TemporalContrastive(Objective):
+    """Of all trajectories in the minibatch, which one's x_{h+1} follows this x_h? (InfoNCE; van den Oord et al. 2018)
 
     The loss is less the logarithm of how many there are to choose from: so it does not depend on the minibatch's size,
     guessing has 0, and what is below is information about the future, in nats.
@@ -73,8 +130,8 @@ class Contrastive(Objective):
         return 0.0
 
 
-class AgentOfFrame(Objective):
-    """Which agent is this a frame of? The step is given as well."""
+class SingleFrame(Objective):
+    """Which agent is this a frame of? The step is given as well; the paper's single-observation baseline."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
@@ -91,8 +148,8 @@ class AgentOfFrame(Objective):
         return chance_loss(agent)
 
 
-class AgentOfPair(Objective):
-    """Which agent is this a pair of frames of? CRAFT's own first part, without the rest."""
+class PairedFrames(Objective):
+    """Which agent is this a pair of frames of? CRAFT's own first part; the paper's paired-observation baseline."""
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
@@ -106,8 +163,14 @@ class AgentOfPair(Objective):
         return chance_loss(agent)
 
 
-class MultiStepInverse(Objective):
-    """The action taken at h, from x_h and x_{h+k}, for all gaps k up to MAX_GAP."""
+class ACState(Objective):
+    """The action taken at h, from x_h and x_{h+k}, for all gaps k up to MAX_GAP (AC-State, Lamb et al. 2023).
+
+    There a discrete bottleneck makes the states while the network learns; here k-means does afterwards, told how many
+    there are. With actions, it is the upper reference.
+    """
+
+    needs_actions = True
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
@@ -128,10 +191,11 @@ class MultiStepInverse(Objective):
         return chance_loss(action.ravel())
 
 
-class LatentActions(Objective):
+class LatentAction(Objective):
     """An inverse model names a latent action, made of a few discrete codes; with it, the past must predict x_{h+1}.
 
-    As in LAPO both models see x_{h-1} beside x_h, and codes begin small. Other than there, both read frames through one
+    LAPO (Schmidt and Jiang 2024); number and size of codes are those of its code (github.com/schmidtdominik/LAPO). As
+    there both models see x_{h-1} beside x_h, and codes begin small. Other than there, both read frames through one
     trunk, since without a network of single frames there would be no states; and codes are learned by gradients.
     """
 
@@ -163,78 +227,7 @@ class LatentActions(Objective):
         return chosen.transpose(0, 1).reshape(guess.shape)
 
 
-class Autoencoder(TrainedBaseline):
-    """Reconstruct the frame."""
-
-    objective = Reconstruction
-
-
-class ForwardPrediction(TrainedBaseline):
-    """Predict the next frame."""
-
-    objective = NextFrame
-
-
-class TemporalContrastive(TrainedBaseline):
-    """Neighbours in time attract, other trajectories repel (van den Oord et al. 2018)."""
-
-    objective = Contrastive
-
-
-class SingleFrame(TrainedBaseline):
-    """Tell the agents apart by one frame; the paper's single-observation baseline in neural form."""
-
-    objective = AgentOfFrame
-
-
-class PairedFrames(TrainedBaseline):
-    """Tell the agents apart by two frames; the paper's paired-observation baseline in neural form."""
-
-    objective = AgentOfPair
-
-
-class ACState(TrainedBaseline):
-    """The multi-step inverse of AC-State (Lamb et al. 2023), with actions: the upper reference.
-
-    There a discrete bottleneck makes the states while the network learns; here k-means does afterwards, told how many
-    there are.
-    """
-
-    objective = MultiStepInverse
-    needs_actions = True
-
-
-class LatentAction(TrainedBaseline):
-    """A latent-action model in the manner of LAPO (Schmidt and Jiang 2024): inverse and forward model together.
-
-    The number and size of its codes are those of the authors' code (github.com/schmidtdominik/LAPO).
-    """
-
-    objective = LatentActions
-
-    @torch.no_grad()
-    def latents(self, x: NDArray[Any]) -> NDArray[np.float64]:
-        """The codes that the inverse model names for trajectories x (n, H, *obs): (n, H-1, size of a latent action)."""
-        network = getattr(self, "network_", None)
-        if not isinstance(network, LatentActions):
-            raise NotFittedError("Latent actions need the inverse model, which `fit` trains; fit first.")
-        z = self.features(x.reshape(-1, *self.obs_shape_)).reshape(*x.shape[:2], -1)
-        guess = network.guessed(torch.from_numpy(z).to(network.codes))[1]
-        return network.quantised(guess).double().cpu().numpy()
-
-    def latent_actions(self, x: NDArray[Any], n_actions: int, seed: int = 0) -> Ints:
-        """One of n_actions numbers for each transition of trajectories x (n, H, *obs), (n, H-1): k-means on `latents`.
-
-        The codes are far more than there are actions; so they are put in as many classes as the caller says.
-        """
-        from sklearn.cluster import KMeans  # dear to import
-
-        latents = self.latents(x)
-        flat = latents.reshape(-1, latents.shape[-1])
-        return KMeans(n_actions, n_init=4, random_state=seed).fit_predict(flat).reshape(latents.shape[:2])
-
-
-CLASSES: dict[str, type[TrainedBaseline]] = {
+CLASSES: dict[str, type[Objective]] = {
     "ac-state": ACState,
     "paired": PairedFrames,
     "single": SingleFrame,

@@ -2,16 +2,14 @@
 
     python -m studies.on_one_gpu OUT [NAME ...] [--data recordings]
 
-The studies run side by side. The first, one long fit, has the card when it wants it, and the others fill the gaps:
-NVIDIA's MPS is started for that, where it is there. Rows are in OUT/NAME, what a study says in OUT/NAME.log. Stopped
-and given again, the command goes on from what was finished. The rows of rivals are not made here.
+Rows are in OUT/NAME, what a study says in OUT/NAME.log. Stopped and given again, the command goes on from what was
+finished. The rows of rivals are not made here.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +17,9 @@ from pathlib import Path
 
 __all__ = ["STUDIES", "command"]
 
-LABELS = "0 5 10 20 50 100 200 500"
 FULL = "pixels --preset full --walkers 4 --techniques craft"
 CUTS = ("clips", "unequal")
-PLANNING = f"planning --full --techniques craft --seeds 2 --labels {LABELS}"
+PLANNING = "planning --full --techniques craft --seeds 2 --labels 0 5 10 20 50 100 200 500"
 STUDIES = {
     "rooms13": "pixels --preset rooms13 --techniques craft --seeds 3",
     "rooms": "pixels --preset rooms --techniques craft --seeds 3",
@@ -37,16 +34,13 @@ STUDIES = {
     **{f"planning-{world}": f"{PLANNING} --worlds {world}" for world in ("pixels", "rooms", "minigrid", "freeway")},
     "ablations": "ablations",
 }
-ON_THE_CARD = ("--device", "cuda", "--workers", "1")
-HIGH, LOW = "0", "1"  # CUDA_MPS_CLIENT_PRIORITY
-THREADS = {HIGH: "4", LOW: "1"}  # of the processor
 
 
 def command(name: str, out: Path, data: str) -> list[str]:
     """What is given to `craftrl` for a study."""
     study = STUDIES[name].split()
     recordings = ["--data", data] if study[0] in ("games", "planning") else []
-    return ["reproduce", *study, *recordings, *ON_THE_CARD, "--out", str(out / name)]
+    return ["reproduce", *study, *recordings, "--device", "cuda", "--workers", "1", "--out", str(out / name)]
 
 
 def main() -> int:
@@ -58,35 +52,19 @@ def main() -> int:
     if unknown := sorted(set(asked.names) - set(STUDIES)):
         parser.error(f"Studies are {', '.join(STUDIES)}; {', '.join(unknown)} was given.")
     asked.out.mkdir(parents=True, exist_ok=True)
-    shared = _share_the_card(asked.out)
     names = asked.names or list(STUDIES)
     with ThreadPoolExecutor(len(names)) as pool:
-        went_well = list(pool.map(lambda name: _run(name, asked.out, asked.data, shared), names))
-    return int(not all(went_well))
+        return int(any(list(pool.map(lambda name: _run(name, asked.out, asked.data), names))))
 
 
-def _share_the_card(out: Path) -> dict[str, str]:
-    """Start MPS; the environment in which processes use it, empty where it is not there."""
-    if shutil.which("nvidia-cuda-mps-control") is None:
-        print("There is no MPS here: studies take turns on the card, and the first is not preferred.", flush=True)
-        return {}
-    places = {f"CUDA_MPS_{name}_DIRECTORY": str((out / "mps" / name.lower()).resolve()) for name in ("PIPE", "LOG")}
-    for place in places.values():
-        Path(place).mkdir(parents=True, exist_ok=True)
-    subprocess.run(["nvidia-cuda-mps-control", "-d"], env=os.environ | places, check=False)
-    return places
-
-
-def _run(name: str, out: Path, data: str, shared: dict[str, str]) -> bool:
-    """One study, to its end; whether it went well."""
-    priority = HIGH if name == next(iter(STUDIES)) else LOW
-    env = os.environ | shared | {"CUDA_MPS_CLIENT_PRIORITY": priority, "OMP_NUM_THREADS": THREADS[priority]}
-    said = [sys.executable, "-m", "craftrl", *command(name, out, data)]
+def _run(name: str, out: Path, data: str) -> int:
+    """One study, to its end; its exit code."""
     with (out / f"{name}.log").open("ab") as log:
-        code = subprocess.run(said, env=env, stdout=log, stderr=log).returncode
+        said = [sys.executable, "-m", "craftrl", *command(name, out, data)]
+        code = subprocess.run(said, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=log, stderr=log).returncode
     ended = "done" if not code else f"exit code {code}, see {name}.log"
     print(f"{name}: {ended}\n", end="", flush=True)  # in one piece: others speak as well
-    return code == 0
+    return code
 
 
 if __name__ == "__main__":

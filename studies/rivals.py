@@ -29,7 +29,6 @@ from craftrl.evaluation import accuracy, count_visits, encoder_accuracy, state_a
 from craftrl.oracles.network import Training
 from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.settings import TrainingError
-from studies.objectives import CLASSES
 from studies.threads import cpu_threads
 from studies.trained import TrainedBaseline, trunk_features
 
@@ -151,7 +150,7 @@ def best_rate(
     """The rival without its states, of the rate with the best held-out loss; that rate; and the loss of each."""
     tried: dict[float, TrainedBaseline] = {}
     for lr in rates:
-        rival = CLASSES[technique](data.n_states, training=training.but(lr=lr))
+        rival = TrainedBaseline(technique, data.n_states, training=training.but(lr=lr))
         with suppress(TrainingError):  # where the loss did not stay finite at this rate
             tried[lr] = rival.train(data.train.tau, data.train.truth.actions)
     if not tried:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +21,10 @@ from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.ranks import check_ranks
 from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.training import minibatch_size, train
-from craftrl.oracles.network.trunks import Standardise, Trunk, new_trunk
+from craftrl.oracles.network.trunks import Trunk, new_trunk
+from studies.objectives import CLASSES, LatentAction, Objective, Shapes
 
-__all__ = ["NearestCentre", "Objective", "Shapes", "TrainedBaseline", "trunk_features"]
+__all__ = ["NearestCentre", "TrainedBaseline", "trunk_features"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
@@ -33,66 +32,10 @@ NOISE = 0.7  # in the inputs of images: more hurts those who must predict them
 SAMPLE = 10_000  # trajectories that k-means looks at
 
 
-@dataclass(frozen=True)
-class Shapes:
-    """What an objective must know of the data and the trunk."""
-
-    dim: int
-    obs_shape: tuple[int, ...]
-    H: int
-    n_agents: int
-    n_actions: int
-
-
-class Objective(nn.Module, ABC):
-    """A training loss on whole trajectories, and whatever heads it needs beside the trunk.
-
-    n_pixels         entries of one observation
-    mean_frame_loss  mean squared error of the mean observation, standardised
-    divisible        whether the loss is a mean over trajectories, so that several ranks may divide a minibatch; where
-                     it compares trajectories with one another, every rank trains on all of it
-    """
-
-    divisible = True
-
-    def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
-        super().__init__()
-        self.trunk = trunk
-        self.shapes = shapes
-        *sides, last = shapes.obs_shape
-        self.target = Standardise((last, *sides))  # inputs have their channels first
-        self.n_pixels = int(np.prod(shapes.obs_shape))
-        self.mean_frame_loss = 1.0
-
-    def fit_input(self, x: Tensor) -> None:
-        """Learn the scale of the inputs (n, *input), before any training."""
-        self.trunk.fit_input(x)
-        self.target.fit(x)
-        self.mean_frame_loss = float(self.target(x).square().mean())
-
-    def pixels(self, x: Tensor) -> Tensor:
-        """Observations x (n, H, *input) standardised and flat, (n, H, n_pixels): what is to be predicted.
-
-        With plain pixels a small dim figure on a constant background would weigh nothing in the loss.
-        """
-        return self.target(x).flatten(2)
-
-    def features(self, x: Tensor) -> Tensor:
-        """The trunk's features (n, H, dim) of trajectories x (n, H, *input)."""
-        return self.trunk(x.flatten(0, 1)).unflatten(0, x.shape[:2])
-
-    @abstractmethod
-    def loss(self, x: Tensor, agent: Tensor, action: Tensor) -> Tensor:
-        """Mean loss of trajectories x (n, H, *input) by agents (n,) with actions (n, H-1), 0 if not given."""
-
-    def chance(self, agent: Ints, action: Ints) -> float:
-        """The loss of knowing nothing, by default of naming the mean frame: while it is there, training goes on."""
-        return self.mean_frame_loss
-
-
 class TrainedBaseline(Learner):
     """Same `fit` and `encode` as CRAFT; states are k-means clusters of the trunk's features at each step.
 
+    technique              of `CLASSES`
     n_states               the true number of states at each step h = 1..H
     trunk, dim, training   as for `NeuralOracle`
     standardise            whether features are scaled to unit variance before clustering
@@ -101,11 +44,9 @@ class TrainedBaseline(Learner):
     chance_                the loss of knowing nothing
     """
 
-    objective: type[Objective]
-    needs_actions = False
-
     def __init__(
         self,
+        technique: str,
         n_states: Sequence[int],
         *,
         trunk: nn.Module | None = None,
@@ -113,6 +54,7 @@ class TrainedBaseline(Learner):
         training: Training | None = None,
         standardise: bool = False,
     ) -> None:
+        self.technique = technique
         self.n_states = n_states
         self.trunk = trunk
         self.dim = dim
@@ -127,27 +69,29 @@ class TrainedBaseline(Learner):
 
     def train(self, tau: TrajectoryDataset, actions: Ints | None = None) -> TrainedBaseline:
         """The first part of `fit` alone: the trunk, without states."""
-        if self.needs_actions and actions is None:
-            raise InvalidParameterError(f"{type(self).__name__} learns from actions; give fit(x, agent, actions=...).")
+        objective = CLASSES[self.technique]
+        if objective.needs_actions and actions is None:
+            raise InvalidParameterError(f"{self.technique} learns from actions; give fit(x, agent, actions=...).")
         if not tau.all_present:
             raise InvalidDataError(
                 "This baseline needs trajectories of equal length; unequal ones were given; cut them to the shortest."
             )
         training = self.training or Training()
         given = np.zeros((tau.n, tau.H - 1), dtype=np.int64) if actions is None else np.asarray(actions)
-        with nullcontext() if self.objective.divisible else alone():
+        with nullcontext() if objective.divisible else alone():
             check_ranks(tau, training)
             self.network_ = self._train(Frames(tau, training), given, training)
         self.obs_shape_ = tau.obs_shape
         return self
 
     def _train(self, frames: Frames, actions: Ints, training: Training) -> Objective:
-        tau, name = frames.tau, type(self).__name__
+        tau, objective = frames.tau, CLASSES[self.technique]
+        name = objective.__name__
         agent, action = (torch.from_numpy(a).to(frames.device) for a in (tau.agent, actions))
         with seeded(training, name):
             noise = NOISE if training.noise is None and len(tau.obs_shape) == 3 else training.noise
             trunk = new_trunk(self.trunk, tau.obs_shape, self.dim, noise, maps=False)
-            network = self.objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(actions.max()) + 1))
+            network = objective(trunk, Shapes(trunk.dim, tau.obs_shape, tau.H, tau.K, int(actions.max()) + 1))
         network.fit_input(frames.sample())
         self.chance_ = network.chance(tau.agent, actions)
 
@@ -167,7 +111,7 @@ class TrainedBaseline(Learner):
     def cluster(self, tau: TrajectoryDataset) -> TrainedBaseline:
         """The second part of `fit` alone: k-means at each step."""
         if not hasattr(self, "network_"):
-            raise NotFittedError(f"{type(self).__name__} must be trained first; call train(tau).")
+            raise NotFittedError("A rival must be trained first; call train(tau).")
         rows = np.sort(np.random.default_rng(0).permutation(tau.n)[:SAMPLE])
         trunk, device = self.network_.trunk, (self.training or Training()).to_device()
         self.encoders_ = ByStep(
@@ -184,6 +128,27 @@ class TrainedBaseline(Learner):
         first = self.encoders_[1]
         assert isinstance(first, NearestCentre)
         return first.features(self._as_fitted(as_observations(x, "x")))
+
+    @torch.no_grad()
+    def latents(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """The codes that the inverse model names for trajectories x (n, H, *obs): (n, H-1, size of a latent action)."""
+        network = getattr(self, "network_", None)
+        if not isinstance(network, LatentAction):
+            raise NotFittedError("Latent actions need the inverse model, which `fit` trains; fit latent-action first.")
+        z = self.features(x.reshape(-1, *self.obs_shape_)).reshape(*x.shape[:2], -1)
+        guess = network.guessed(torch.from_numpy(z).to(network.codes))[1]
+        return network.quantised(guess).double().cpu().numpy()
+
+    def latent_actions(self, x: NDArray[Any], n_actions: int, seed: int = 0) -> Ints:
+        """One of n_actions numbers for each transition of trajectories x (n, H, *obs), (n, H-1): k-means on `latents`.
+
+        The codes are far more than there are actions; so they are put in as many classes as the caller says.
+        """
+        from sklearn.cluster import KMeans  # dear to import
+
+        latents = self.latents(x)
+        flat = latents.reshape(-1, latents.shape[-1])
+        return KMeans(n_actions, n_init=4, random_state=seed).fit_predict(flat).reshape(latents.shape[:2])
 
 
 @torch.no_grad()

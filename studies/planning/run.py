@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import dijkstra
 from craftrl.paper.sweep import seed_of
 from craftrl.planning import Grounding, LatentActions, StateGraph, find_latent_actions
 from studies.agreement import accuracy_by_group, agreement
-from studies.objectives import LatentAction
 from studies.planning.arenas import Arena, arena_of
 from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
 from studies.planning.report import draw, report
@@ -86,7 +85,7 @@ def _named_actions(model: Any, latent: LatentActions | None, at: Any, arena: Are
         found = agreement(latent, at[:, :-1].ravel(), at[:, 1:].ravel(), actions.ravel())
         return {"n_latent": latent.n, "agreement": {name: float(value) for name, value in vars(found).items()}}
     rival = getattr(model, "rival", None)
-    if not isinstance(rival, LatentAction):
+    if rival is None or rival.technique != "latent-action":
         return {}
     tau = arena.data.train.tau
     rival.cluster(tau)  # its codes are read through the encoders of single steps

@@ -19,11 +19,12 @@ from studies.ablations.run import model_of  # noqa: E402
 from studies.ablations.spec import PARTS  # noqa: E402
 from studies.ablations.spec import Run as Ablation  # noqa: E402
 from studies.games import data as recordings  # noqa: E402
+from studies.objectives import Shapes  # noqa: E402
 from studies.pixels import spec as pixels  # noqa: E402
 from studies.pixels.run import data_of  # noqa: E402
 from studies.rivals import cut  # noqa: E402
 from studies.techniques import NAMES  # noqa: E402
-from studies.trained import Shapes  # noqa: E402
+from studies.trained import TrainedBaseline  # noqa: E402
 
 TRAINING = Training(epochs=2, batch=32, lr=3e-3, device="cpu")
 WORLD = PixelsExBMDP(3, 2, 1, seed=0)
@@ -156,7 +157,7 @@ def test_clips_come_from_anywhere_and_their_states_with_them():
 
 @pytest.mark.parametrize("name", objectives.CLASSES)
 def test_every_rival_fits_and_encodes_to_the_number_of_states_given(name, data):
-    model = objectives.CLASSES[name]([1, 3, 4], dim=16, training=TRAINING)
+    model = TrainedBaseline(name, [1, 3, 4], dim=16, training=TRAINING)
     with pytest.raises(NotFittedError, match="must be fitted"):
         model.encode(data.tau.at(1), 1)
     with pytest.raises(NotFittedError, match="must be trained"):
@@ -169,12 +170,12 @@ def test_every_rival_fits_and_encodes_to_the_number_of_states_given(name, data):
 
 def test_a_rival_keeps_the_contract_of_learners_and_refuses_what_it_cannot_learn_from(data):
     x = np.stack([data.tau.at(h) for h in (1, 2, 3)], axis=1)
-    check_learner(objectives.Autoencoder([1, 2, 3], dim=8, training=TRAINING), x, data.tau.agent)
-    with pytest.raises(InvalidParameterError, match=r"ACState learns from actions; give fit\(x, agent, actions=...\)"):
-        objectives.ACState([1, 3, 4]).fit(data.tau)
+    check_learner(TrainedBaseline("autoencoder", [1, 2, 3], dim=8, training=TRAINING), x, data.tau.agent)
+    with pytest.raises(InvalidParameterError, match=r"ac-state learns from actions; give fit\(x, agent, actions=...\)"):
+        TrainedBaseline("ac-state", [1, 3, 4]).fit(data.tau)
     uneven = type(data.tau).from_episodes([[x[0, :2], x[0]], [x[1, :2]]])
     with pytest.raises(InvalidDataError, match="equal length"):
-        objectives.SingleFrame([1, 3, 4]).fit(uneven)
+        TrainedBaseline("single", [1, 3, 4]).fit(uneven)
 
 
 def test_the_rate_with_the_least_held_out_loss_counts_and_rates_that_fail_do_not(data, monkeypatch):
@@ -184,7 +185,7 @@ def test_the_rate_with_the_least_held_out_loss_counts_and_rates_that_fail_do_not
         self.held_out_loss_ = abs(self.training.lr - 0.01)
         return self
 
-    monkeypatch.setattr(objectives.SingleFrame, "train", train)
+    monkeypatch.setattr(TrainedBaseline, "train", train)
     split = rivals.Data(data, data, data)
     best, lr, losses = rivals.best_rate("single", split, TRAINING, (0.001, 0.01, 0.5))
     assert (best.training.lr, lr, losses[0.5]) == (0.01, 0.01, np.inf)
@@ -194,10 +195,10 @@ def test_the_rate_with_the_least_held_out_loss_counts_and_rates_that_fail_do_not
 
 def test_an_autoencoder_and_latent_actions_are_right_where_nothing_else_moves():
     frames, states = still(400)
-    model = objectives.Autoencoder([4, 4, 4], dim=16, training=TRAINING.but(epochs=12))
+    model = TrainedBaseline("autoencoder", [4, 4, 4], dim=16, training=TRAINING.but(epochs=12))
     model.fit([frames[:150], frames[150:300]])
     assert accuracy(model.encode(frames[:300, 1], 2), states[:300, 1]) > 0.95
-    lapo = objectives.LatentAction([4, 4, 4], dim=16, training=TRAINING.but(epochs=30))
+    lapo = TrainedBaseline("latent-action", [4, 4, 4], dim=16, training=TRAINING.but(epochs=30))
     with pytest.raises(NotFittedError, match="Latent actions need the inverse model"):
         lapo.latents(frames)
     codes = lapo.fit([frames[:200], frames[200:]]).latent_actions(frames, 4)
@@ -208,7 +209,7 @@ def test_an_autoencoder_and_latent_actions_are_right_where_nothing_else_moves():
 
 
 def test_the_multi_step_inverse_learns_actions():
-    objective = objectives.MultiStepInverse(torch.nn.Identity(), Shapes(8, (8,), 3, 2, 4))
+    objective = objectives.ACState(torch.nn.Identity(), Shapes(8, (8,), 3, 2, 4))
     action = torch.randint(4, (400, 2), generator=torch.Generator().manual_seed(0))
     x = torch.zeros(400, 3, 8)
     x[:, 1:] = torch.nn.functional.one_hot(action, 8).float()
@@ -222,16 +223,16 @@ def test_the_multi_step_inverse_learns_actions():
 
 
 def test_latent_actions_pass_gradients_through_the_codes():
-    objective = objectives.LatentActions(torch.nn.Linear(8, 8), Shapes(8, (8,), 3, 2, 1))
+    objective = objectives.LatentAction(torch.nn.Linear(8, 8), Shapes(8, (8,), 3, 2, 1))
     objective.loss(torch.rand(5, 3, 8), torch.zeros(5), torch.zeros(5, 2)).backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in objective.parameters())
 
 
-@pytest.mark.parametrize("rival", [objectives.Autoencoder, objectives.ForwardPrediction])
+@pytest.mark.parametrize("rival", ["autoencoder", "forward"])
 def test_frames_of_any_range_are_predicted_as_standardised_pixels(rival, data):
     frames, agent = np.stack([data.tau.at(h) for h in (1, 2, 3)], axis=1), data.tau.agent
     plain, other = (
-        rival([1, 3, 4], dim=16, training=TRAINING.but(epochs=12)).train(
+        TrainedBaseline(rival, [1, 3, 4], dim=16, training=TRAINING.but(epochs=12)).train(
             type(data.tau).from_arrays([x[agent == 0], x[agent == 1]])
         )
         for x in (frames, 40 * (frames / 255).astype(np.float32) - 7)
@@ -244,11 +245,11 @@ def test_frames_of_any_range_are_predicted_as_standardised_pixels(rival, data):
 def test_every_objective_knows_what_chance_is(data):
     agent, action, shapes = data.tau.agent, data.truth.actions, Shapes(8, (8,), 3, 2, 4)
     of = {kind: kind(torch.nn.Linear(8, 8), shapes) for kind in (
-        objectives.AgentOfFrame, objectives.MultiStepInverse, objectives.Contrastive, objectives.Reconstruction
+        objectives.SingleFrame, objectives.ACState, objectives.TemporalContrastive, objectives.Autoencoder
     )}  # fmt: skip
     frame, inverse, contrastive, reconstruction = (network.chance(agent, action) for network in of.values())
     shares = np.bincount(action.ravel()) / action.size
     assert (frame, reconstruction) == (pytest.approx(np.log(2)), 1.0)
     assert inverse == pytest.approx(-(shares * np.log(shares)).sum())
-    loss = of[objectives.Contrastive].loss(torch.zeros(6, 3, 8), torch.zeros(6), torch.zeros(6, 2))
+    loss = of[objectives.TemporalContrastive].loss(torch.zeros(6, 3, 8), torch.zeros(6), torch.zeros(6, 2))
     assert float(loss.detach()) == pytest.approx(contrastive, abs=1e-6)
