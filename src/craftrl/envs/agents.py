@@ -105,9 +105,16 @@ def check_contrast(alpha: Any) -> None:
     check_number("alpha", alpha, "a positive number of at most 100", lambda a: 0 < a <= 100)
 
 
-def choose_actions(probabilities: Floats, u: Floats) -> Ints:
-    """The action of each row of (n, |A|) probabilities that u (n,), uniform on [0, 1), falls to."""
-    return (u[:, None] >= np.cumsum(probabilities[:, :-1], axis=1)).sum(axis=1)
+def choose_actions(policy: Policy, history: Ints, episode: Ints, n_actions: int, u: Floats) -> Ints:
+    """The actions that a policy, which may be the caller's, takes where u (n,) is uniform on [0, 1)."""
+    p = np.asarray(policy.probabilities(history, episode))
+    if p.shape != (len(history), n_actions) or p.dtype.kind not in "biuf" or not np.isfinite(p).all():
+        raise InvalidParameterError(
+            f"A policy must give a probability for each action, shape ({len(history)}, {n_actions}); "
+            f"{type(policy).__name__} gave {p.dtype} of shape {p.shape} at h = {history.shape[1]}; build it for this "
+            "world."
+        )
+    return (u[:, None] >= np.cumsum(p[:, :-1], axis=1)).sum(axis=1)
 
 
 def tilted(base: Floats, tilt: Floats) -> NDArray[np.float64]:

@@ -168,22 +168,10 @@ def sample_latent_paths(
             policy.look_back(states[:start])
         episode = np.arange(rows.start, rows.stop)
         for h in range(1, world.H):
-            p = _probabilities(policy, states[rows, :h], episode, world.n_actions)
-            actions[rows, h - 1] = choose_actions(p, rng.random(len(p)))
+            u = rng.random(rows.stop - rows.start)
+            actions[rows, h - 1] = choose_actions(policy, states[rows, :h], episode, world.n_actions, u)
             states[rows, h] = world.step(states[rows, h - 1], actions[rows, h - 1], h)
     return states, actions
-
-
-def _probabilities(policy: Policy, history: Ints, episode: Ints, n_actions: int) -> NDArray[np.floating]:
-    """What a policy says, which may be the caller's: one probability for each action of each trajectory."""
-    p = np.asarray(policy.probabilities(history, episode))
-    if p.shape != (len(history), n_actions) or p.dtype.kind not in "biuf" or not np.isfinite(p).all():
-        raise InvalidParameterError(
-            f"A policy must give a probability for each action, shape ({len(history)}, {n_actions}); "
-            f"{type(policy).__name__} gave {p.dtype} of shape {p.shape} at h = {history.shape[1]}; build it for this "
-            "world."
-        )
-    return p
 
 
 def sample_observations(world: ExBMDP, states: Ints, rng: np.random.Generator) -> NDArray[Any]:

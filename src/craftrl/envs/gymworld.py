@@ -236,13 +236,7 @@ def _play_one(
         x[h - 1], states[0, h - 1] = seen, world.true_state(env)
         if over or h == world.H:
             return h
-        a = int(choose_actions(policy.probabilities(states[:, :h], draws.episode), draws.u[:, h - 1])[0])
-        actions[0, h - 1] = a
-        if a >= world.n_actions:
-            raise InvalidParameterError(
-                f"A policy must choose among the world's {world.n_actions} actions; one chose action {a} at h = {h}; "
-                "build it for this world."
-            )
-        seen, _, terminated, truncated, _ = env.step(world.actions[a])
+        actions[:, h - 1] = choose_actions(policy, states[:, :h], draws.episode, world.n_actions, draws.u[:, h - 1])
+        seen, _, terminated, truncated, _ = env.step(world.actions[actions[0, h - 1]])
         over = terminated or truncated
     raise AssertionError("an episode ends at H")
