@@ -85,9 +85,8 @@ def confusion(labels: ArrayLike, states: ArrayLike) -> NDArray[np.int64]:
 
 def accuracy(labels: ArrayLike, states: ArrayLike) -> float:
     """Share of labels that are right under the best one-to-one relabelling; unassigned (-1) ones are wrong."""
-    table = confusion(labels, states)
-    hits = sum(int(table[r, c]) for r, c in best_matching(table).items())
-    return hits / max(int((np.asarray(states) >= 0).sum()), 1)
+    hits, visits = _right(labels, states)
+    return int(hits.sum()) / max(int(visits.sum()), 1)
 
 
 def state_accuracies(labels: ArrayLike, states: ArrayLike, at_least: int = 1) -> Floats:
@@ -98,13 +97,19 @@ def state_accuracies(labels: ArrayLike, states: ArrayLike, at_least: int = 1) ->
     stand in the order of their numbers.
     """
     check_whole("at_least", at_least)
-    table, state = confusion(labels, states), as_labels("states", states).ravel()
-    visits = np.bincount(state[state >= 0], minlength=table.shape[1])
-    hits = np.zeros(len(visits))
-    for r, c in best_matching(table).items():
-        hits[c] = table[r, c]
+    hits, visits = _right(labels, states)
     kept = visits >= max(at_least, 1)
     return np.asarray(hits[kept] / visits[kept])
+
+
+def _right(labels: ArrayLike, states: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many labels of each true state are right under the best relabelling, and how many there are."""
+    table, state = confusion(labels, states), as_labels("states", states).ravel()
+    visits = np.bincount(state[state >= 0], minlength=table.shape[1])
+    hits = np.zeros_like(visits)
+    for r, c in best_matching(table).items():
+        hits[c] = table[r, c]
+    return hits, visits
 
 
 def accuracy_by_step(labels: ArrayLike, states: ArrayLike) -> Floats:

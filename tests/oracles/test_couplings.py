@@ -160,7 +160,7 @@ def test_small_tiles_change_nothing(example, monkeypatch):
     counter, before, others, after = chain.counter, chain.before[1], chain.seen[1], chain.after[1]
 
     def found():
-        exact, bound = (f(counter, before, others, after) for f in (engine.dependence, engine.likely_dependence))
+        exact, bound = (f(counter, before, others, after) for f in (engine.full_dependence, engine.likely_dependence))
         return exact, bound, engine.agent_dependence(counter, before, others)
 
     whole = found()
@@ -232,7 +232,7 @@ def test_chance_exceeds_its_allowance_as_often_as_the_level_says():
     """Thirty codes that have nothing to do with each other, nor with a hundred others."""
     oracle = CoordinateOracle().prepare(random_bits((400, 3, 100), (400, 3, 100)))
     given, target = (View(h, slice(30)) for h in (1, 3))
-    assert 0.07 < (engine.dependence(oracle.counter, given, View(2), target) > 0).mean() < 0.15
+    assert 0.07 < (engine.full_dependence(oracle.counter, given, View(2), target) > 0).mean() < 0.15
 
 
 # -- in CRAFT ---------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from craftrl.errors import InvalidParameterError
 __all__ = ["Grid"]
 
 MOST_BINS = 2**15  # bins are kept as 16-bit integers
-BOUNDS = {  # the largest value of each, what must hold, and what it is the least of
+RANGES = {  # the largest value of each, what must hold, and what it is the least of
     "alpha": (
         sys.float_info.max,
         "be a positive number",
@@ -78,7 +78,7 @@ class Grid(Savable):
 
 def check_bound(name: str, value: float) -> None:
     """Raise where alpha, eta or nu, which `name` says, is none."""
-    most, what, meaning = BOUNDS[name]
+    most, what, meaning = RANGES[name]
     if not (is_number(value) and 0 < value <= most):
         raise InvalidParameterError(
             f"{name} must {what}; {name} = {shown(value)} was given; it is the least {meaning}."

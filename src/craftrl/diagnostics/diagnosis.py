@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,14 +19,14 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.camera import Camera, camera_of
 from craftrl.diagnostics.findings import assigned_share, of_checks
 from craftrl.diagnostics.mixtures import Mixture, mixtures
-from craftrl.diagnostics.stability import Fitted, Stability, refits
+from craftrl.diagnostics.stability import Refit, Stability, refits
 from craftrl.diagnostics.sufficiency import Sufficiency, sufficiency
 from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.oracles.finite import CountingOracle
 
-__all__ = ["MOST_RESAMPLES", "Diagnosis", "Verdict", "diagnose"]
+__all__ = ["MOST_RESAMPLES", "Diagnosis", "Trust", "diagnose"]
 
-Verdict = Literal["trust", "check", "do not trust", "not checked"]
+Trust = Literal["trust", "check", "do not trust", "not checked"]
 
 TRUST, CHECK = 0.95, 0.8  # the score from which a model is trusted, or worth a look
 MOST_RESAMPLES = 10_000
@@ -39,7 +38,7 @@ def diagnose(
     labels: NDArray[np.integer],
     trace: Trace,
     tau: TrajectoryDataset,
-    refit: Callable[[TrajectoryDataset], Fitted],
+    refit: Refit,
     *,
     n_resamples: int,
     seed: int = 0,
@@ -161,7 +160,7 @@ class Diagnosis:
         return self.stability is not None or self.sufficiency is not None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Trust:
         """In words; "trust" needs a score of 0.95 or more, no warning, and a test on other data (`held_up`)."""
         if not self.checked and not self.at_chance:
             return "not checked"

@@ -5,9 +5,8 @@ Trajectories are drawn with replacement, agent by agent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,11 @@ from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.evaluation import accuracy_by_step
 
-__all__ = ["Fitted", "Stability", "refits"]
+__all__ = ["Refit", "Stability", "refits"]
 
 
-class Fitted(Protocol):
-    """What a refit must have: phi'_h and |S_h| for h = 1..H."""
-
-    encoders_: list[Encoder]
-    n_states_: list[int]
+# phi'_h and |S_h| for h = 1..H of the model fitted to other data.
+Refit = Callable[[TrajectoryDataset], tuple[Collection[Encoder], Sequence[int]]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ def refits(
     codes: Ints,
     n_states: Ints,
     tau: TrajectoryDataset,
-    refit: Callable[[TrajectoryDataset], Fitted],
+    refit: Refit,
     n_resamples: int,
     seed: int,
 ) -> Stability:
@@ -56,8 +52,7 @@ def refits(
     counts, agreement = np.zeros((n_resamples, tau.H), dtype=np.int64), np.zeros((n_resamples, tau.H))
     for r, rng in enumerate(np.random.default_rng(seed).spawn(n_resamples)):
         weight = np.concatenate([rng.multinomial(n, np.full(n, 1 / n)) for n in tau.counts])
-        fitted = refit(tau.select(np.repeat(np.arange(tau.n), weight)))
-        counts[r] = list(fitted.n_states_)
-        agree = accuracy_by_step(encode_dataset(fitted.encoders_, tau), codes)
+        encoders, counts[r] = refit(tau.select(np.repeat(np.arange(tau.n), weight)))
+        agree = accuracy_by_step(encode_dataset(encoders, tau), codes)
         agreement[r] = np.where((counts[r] > 0) & (n_states > 0), agree, 0.0)
     return Stability(counts, agreement)

@@ -20,9 +20,9 @@ from craftrl.engine import counting
 from craftrl.engine.counting import Counter, Int32, Int64, count_matched, count_planes, slices
 from craftrl.engine.packing import Part, View
 
-__all__ = ["agent_dependence", "dependence", "likely_dependence"]
+__all__ = ["agent_dependence", "full_dependence", "likely_dependence"]
 
-LEVEL = 0.1  # how often the largest of all ratios that are compared exceeds its allowance by chance
+EXCEEDED = 0.1  # how often the largest of all ratios that are compared exceeds its allowance by chance
 
 
 def agent_dependence(counter: Counter, given: View, others: View) -> Int64:
@@ -32,7 +32,7 @@ def agent_dependence(counter: Counter, given: View, others: View) -> Int64:
     return np.maximum(excess.max(axis=1), 0)
 
 
-def dependence(counter: Counter, given: View, others: View, target: View) -> Int64:
+def full_dependence(counter: Counter, given: View, others: View, target: View) -> Int64:
     """How far the value of `target` j depends on some encoder of `others`, given `given` i and the agent: (I, J)."""
     n_others, J = counter.size(others), counter.size(target)
     found = np.zeros((counter.size(given), J), dtype=np.int64)
@@ -45,7 +45,7 @@ def dependence(counter: Counter, given: View, others: View, target: View) -> Int
 
 
 def likely_dependence(counter: Counter, given: View, others: View, target: View) -> Int64:
-    """A lower bound of `dependence` for all pairs of encoders: (I, J).
+    """A lower bound of `full_dependence` for all pairs of encoders: (I, J).
 
     For each target only that one of `others` is tried which it depends on most by itself.
     """
@@ -106,11 +106,11 @@ def _excess(cells: Ints, most: int, most_freedom: int, n_tried: int) -> Int64:
 
 @lru_cache(maxsize=64)
 def _chance_ratios(most_freedom: int, n_tried: int) -> Int64:
-    """What the largest of `n_tried` independent log-likelihood ratios exceeds with probability LEVEL by chance.
+    """What the largest of `n_tried` independent log-likelihood ratios exceeds with probability EXCEEDED by chance.
 
     Entry d is for d degrees of freedom, in fixed point: half a quantile of the chi-squared distribution (Wilks 1938).
     """
-    each = -np.expm1(np.log1p(-LEVEL) / n_tried)
+    each = -np.expm1(np.log1p(-EXCEEDED) / n_tried)
     nats = chdtri(np.arange(1, most_freedom + 1), each) / 2
     return np.concatenate([[0], np.rint(nats * FIXED_POINT).astype(np.int64)])
 

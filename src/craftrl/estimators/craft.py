@@ -6,7 +6,7 @@ Paper: Algorithm 2
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Self, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, clone
 
 from craftrl.arguments import check_choice, check_kind, check_whole, shown
 from craftrl.arrays import Floats
-from craftrl.core.encoders import ConstantEncoder, MergedEncoder, ValueEncoder
+from craftrl.core.encoders import ConstantEncoder, Encoder, MergedEncoder, ValueEncoder
 from craftrl.core.grid import check_bound
 from craftrl.core.labels import Labels, n_labels, renamed
 from craftrl.core.oracle import COUPLINGS, Coupling, OracleCalls, PairFunction, PreparedOracle
@@ -218,27 +218,27 @@ class CRAFT(Learner):
         with shown_where(oracle.shows(), tau.H):
             prepared = oracle.prepare(tau)
             ask = OracleCalls()
-            reading = self._reading(oracle, prepared)
+            coupling, relabel, stationary, read = self._reading(oracle, prepared)
             starts, found = _starts(start, data, prepared, ask)
             known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
-            how = known, reading.coupling, reading.relabel, starts, ask
-            found_states, tests, one_start = None, None, None
-            if isinstance(prepared, PreparedCounting):
-                prepared = prepared if starts is None else prepared.from_any_start()
-                fitted = fit_stationary(prepared, known, ask) if reading.stationary else fit_by_step(prepared, *how)
-            elif reading.stationary or (isinstance(prepared, PreparedLearned) and not known):
+            counted, found_states, tests, one_start = isinstance(prepared, PreparedCounting), None, None, None
+            if isinstance(prepared, PreparedCounting) and starts is not None:
+                prepared = prepared.from_any_start()
+            if isinstance(prepared, PreparedCounting) and stationary:
+                fitted = fit_stationary(prepared, known, ask)
+            elif not counted and (stationary or (isinstance(prepared, PreparedLearned) and not known)):
                 divided = self.partition or Partition()
-                fitted, found_states = fit_embedded(prepared, known, reading.coupling, reading.stationary, ask, divided)
+                fitted, found_states = fit_embedded(prepared, known, coupling, stationary, ask, divided)
             else:
-                fitted = fit_by_step(prepared, *how)
+                fitted = fit_by_step(prepared, known, coupling, relabel, starts, ask)
             result, trace = fitted.result, fitted.result.trace
             if tested:
-                if isinstance(prepared, PreparedCounting):
-                    tests = _state_tests(prepared, fitted, reading.coupling)
-                    if starts is None and fitted.encoder is None:  # else nothing rests on one start
-                        one_start = ask("start", one_start_test, prepared)
                 one = fitted.encoder is not None
-                by_step = isinstance(prepared, PreparedCounting) and reading.coupling == "independent" and not one
+                if isinstance(prepared, PreparedCounting):
+                    tests = _state_tests(prepared, fitted, coupling)
+                    if starts is None and not one:  # else nothing rests on one start
+                        one_start = ask("start", one_start_test, prepared)
+                by_step = counted and coupling == "independent" and not one
                 partition = None if found_states is None else Evidence(found_states.evidence, fitted.taught)
                 trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step, one, partition)
                 seen = camera_of(tau, result.labels) if isinstance(prepared, PreparedLearned) else None
@@ -263,7 +263,6 @@ class CRAFT(Learner):
                 self.merges_ = found_states.merges
         self.f_ = result.f
         self.trace_ = replace(trace, oracle_use=ask.use)
-        read = reading.choices
         if found_states is not None:  # neither coupling nor relabelling has a part in a partition
             read = tuple(choice for choice in read if choice.parameter == "stationary")
         self.choices_ = (*chosen, *cut, *fitted.choices, *read, *found)
@@ -286,20 +285,17 @@ class CRAFT(Learner):
         chosen = () if H == tau.H else (Choice("horizon", H, "few trajectories of some agent are longer."),)
         return replace(data, tau=tau.first_steps(H)), None, chosen
 
-    def _reading(self, oracle: Oracle, prepared: PreparedOracle) -> _Reading:
-        """How the oracle's answers are read: what the user says, else what suits the oracle and the data."""
+    def _reading(self, oracle: Oracle, prepared: PreparedOracle) -> tuple[Coupling, bool, bool, tuple[Choice, ...]]:
+        """How the oracle's answers are read: coupling, relabel and stationary as the user says, else as suits the
+        oracle and the data; and what was left to the library."""
         advice = {choice.parameter: choice for choice in (*oracle.suits(), one_encoder_for(oracle, prepared.tau))}
         suited = cast(Coupling, advice["coupling"].value)
         if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(suited)):
             advice["coupling"] = Choice("coupling", *other)
         asked = {name: choice for name, choice in advice.items() if getattr(self, name) == "auto"}
         taken = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
-        return _Reading(
-            cast(Coupling, taken["coupling"]),
-            bool(taken["relabel"]),
-            bool(taken["stationary"]),
-            tuple(asked.values()),
-        )
+        coupling = cast(Coupling, taken["coupling"])
+        return coupling, bool(taken["relabel"]), bool(taken["stationary"]), tuple(asked.values())
 
     def log_odds(self, x: Trajectories) -> Floats:
         """f_h(x_h, x_{h+1}) of trajectories that may be new: how much likelier agent 0 is than each other agent.
@@ -454,24 +450,15 @@ class CRAFT(Learner):
         """`labels_` with the sizes of the data fitted: those of the windows, where these were cut."""
         return taken(self.labels_, self.windows_, len(self.encoders_)) if hasattr(self, "windows_") else self.labels_
 
-    def _refit(self, sample: TrajectoryDataset) -> CRAFT:
-        """The same on other data, at the bounds and with the oracle that were used."""
+    def _refit(self, sample: TrajectoryDataset) -> tuple[tuple[Encoder, ...], list[int]]:
+        """What the same gives on other data, at the bounds and with the oracle that were used."""
         known = {} if hasattr(self, "rounds_") else {name: getattr(self.bounds_, name) for name in BOUNDS}
         again = clone(self).set_params(oracle=clone(self.oracle_), horizon=None, **known)
         # Where starts were given, those of a sample are read off.
         several = self.n_states_[1] > 1 and not hasattr(self, "encoder_")
         start = self.encoders_[1](sample.at(1)) if several else None
-        return again._learn(as_dataset(sample, None), start, tested=False)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """How an oracle's answers are read, and what of that was left to the library."""
-
-    coupling: Coupling
-    relabel: bool
-    stationary: bool
-    choices: tuple[Choice, ...]
+        again._learn(as_dataset(sample, None), start, tested=False)
+        return tuple(again.encoders_), list(again.n_states_)
 
 
 def _starts(

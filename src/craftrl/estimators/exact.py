@@ -32,7 +32,7 @@ from craftrl.progress import tell
 
 __all__ = ["Fitted", "chain_grid", "fit_by_step", "fit_stationary", "recorded"]
 
-ALPHA, ETA = 0.25, 0.05  # of the grid on which encoders are compared
+CHAIN_ALPHA, CHAIN_ETA = 0.25, 0.05  # of the grid on which encoders are compared
 PROMISING = 8  # encoders that are tested for what their values leave out
 SPAN = (5, 95)  # percentiles of the log-odds of a move that its cluster spans
 ONE_START = 5.0  # nats, and as many as the choice among all encoders may be worth by chance
@@ -154,7 +154,7 @@ def _left_out(path: Sequence[int], prepared: PreparedOracle) -> float:
 
 def chain_grid(tau: TrajectoryDataset) -> Grid:
     """The grid on which chains of encoders are compared, whatever the bounds."""
-    return Grid.from_bounds(ALPHA, eta_beside(tau, ETA))
+    return Grid.from_bounds(CHAIN_ALPHA, eta_beside(tau, CHAIN_ETA))
 
 
 def recorded(

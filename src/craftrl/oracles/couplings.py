@@ -33,7 +33,7 @@ from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
 from craftrl.core.oracle import Coupling
 from craftrl.engine.counting import Counter, Int64, Tile
-from craftrl.engine.dependence import agent_dependence, dependence, likely_dependence
+from craftrl.engine.dependence import agent_dependence, full_dependence, likely_dependence
 from craftrl.engine.packing import LANES, View
 
 __all__ = ["MarkovChain", "chain_views", "obstacle", "shortest_path"]
@@ -140,8 +140,8 @@ class MarkovChain:
         rows, columns = rows[~known.all(axis=1)], columns[~known.all(axis=0)]
         if len(rows):
             before, after = self.before[h].part(rows), self.after[h].part(columns)
-            found = dependence(self.counter, before, self.seen[h], after)
-            found += dependence(self.counter, after, self.after[h], before).T
+            found = full_dependence(self.counter, before, self.seen[h], after)
+            found += full_dependence(self.counter, after, self.after[h], before).T
             self.dependences[h][np.ix_(rows, columns)] = found
             self.settled[h][np.ix_(rows, columns)] = True
 

@@ -30,7 +30,7 @@ from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.training import minibatch_size, train
 from craftrl.oracles.network.trunks import GROUPS, FlatMap, SavableModule, Trunk, new_trunk
 
-__all__ = ["Embedding", "NetworkLogOdds", "PairFit", "PairNetwork", "calibration", "fit_pairs"]
+__all__ = ["Embedding", "NetworkLogOdds", "PairFit", "PairNetwork", "fit_pairs", "temperature"]
 
 JOINED = 2  # a map that joins two has the width of one, divided by this
 HIDDEN = 128  # units of the layers that make the embedding and read it
@@ -227,7 +227,7 @@ def fit_pairs(
     logits = np.mean([said for _, _, _, said, _, _ in fits], axis=0)
     scale, shift = 1.0, np.zeros((tau.H - 1, tau.K))
     if training.calibrate:
-        scale, shift = calibration(logits, tau, rows[1])
+        scale, shift = temperature(logits, tau, rows[1])
     logits = logits * scale + shift
     found = np.ones((3, tau.H - 1))  # loss, chance, p-value
     log_p = np.asarray(log_softmax(logits[rows[1]], axis=2))
@@ -272,7 +272,7 @@ def _explained(logits: Floats, taught: Floats, tau: TrajectoryDataset, held: Int
     return 1 - float(((f - g) ** 2).sum()) / total if total > 0 else 1.0
 
 
-def calibration(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[float, Floats]:
+def temperature(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[float, Floats]:
     """One temperature and K offsets (H-1, K) for each step, by maximum likelihood on held-out trajectories.
 
     The same offsets for all steps where the step means nothing. Offsets are drawn to 0, a little.
