@@ -1,4 +1,4 @@
-"""Agents with habits: the chances of their actions depend on the true state, and are the same at every step.
+"""Stationary policies: the chances of actions depend on the true state, and are the same at every step.
 
 Paper: Section 2.5 (policy diversity)
 """

@@ -55,7 +55,7 @@ def changed(world: ExBMDP, **methods: Any) -> ExBMDP:
     return other
 
 
-# -- states that move otherwise than the agents' habits say ------------------------------------------------------
+# -- states that move otherwise than the policies say ------------------------------------------------------------
 
 
 def collect_slippery(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
@@ -77,7 +77,7 @@ def collect_slippery(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size
 def collect_leaky(
     world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed, factor: int = 0
 ) -> Collection:
-    """Policies that leak noise: with probability `size`, an agent's action is told by the noise and not by it.
+    """Policies that leak noise: with probability `size`, an agent's action follows the noise and not its policy.
 
     Agent k then takes action (e + k) mod |A|, e being entry `factor` of e_h: all agents watch the same noise, and
     each responds in its own way, so that noise tells the agents apart. In the toy world entry 0 is e^1,
@@ -89,12 +89,12 @@ def collect_leaky(
     noise_rng = np.random.default_rng(deepcopy(seed)).spawn(2)[1]  # that of `collect`, from which it draws again
     e = np.stack([e_h.reshape(len(e_h), -1)[:, factor] for e_h in sample_noise_path(world, sum(counts), noise_rng)])
     own = np.split(e.astype(np.int64), np.cumsum(counts)[:-1], axis=1)  # (H, n) of each agent
-    told = [np.eye(world.n_actions)[(mine + k) % world.n_actions] for k, mine in enumerate(own)]
+    by_noise = [np.eye(world.n_actions)[(mine + k) % world.n_actions] for k, mine in enumerate(own)]
 
     def leak(k: int, policy: Policy) -> Policy:
         def probabilities(history: Ints, episode: Ints) -> NDArray[np.floating]:
-            p, by_noise = policy.probabilities(history, episode), told[k][history.shape[1] - 1, episode]
-            return np.where(rng.random((len(p), 1)) < size, by_noise, p)
+            p, e_h = policy.probabilities(history, episode), by_noise[k][history.shape[1] - 1, episode]
+            return np.where(rng.random((len(p), 1)) < size, e_h, p)
 
         return _Otherwise(policy, probabilities)
 
@@ -200,8 +200,8 @@ def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: Seed) -
 def agree_at_steps(policies: Sequence[MarkovPolicy], size: float, seed: Seed, like: int = 0) -> list[MarkovPolicy]:
     """The same agents, but at a random share `size` of the steps every agent acts as agent `like` does.
 
-    It matters whose habits they share. If those carry the state over to the next step, the next state can still be told
-    from the one before; if they forget it, as an agent that acts at random does, nothing ties the two.
+    It matters whose policy they share. If it carries the state over to the next step, the next state can still be told
+    from the one before; if it forgets it, as acting at random does, nothing ties the two.
     """
     check_whole("like", like, 0, len(policies) - 1, "agents are numbered from 0")
     alike = stream(size, seed).random(len(policies[0].tables)) < size

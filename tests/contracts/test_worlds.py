@@ -63,7 +63,7 @@ def rolled(self: Any, n: int, rng: Any) -> Any:
     return np.roll(BitsExBMDP.sample_noise(self, n, rng), getattr(self, "seen", 0), axis=0)
 
 
-# What is wrong with the world of bits: a method of its own, and what is told of it.
+# What is wrong with the world of bits: a method of its own, and what check_world says of it.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "two starts": ({"n_states": lambda self, h: 2}, "one state at h = 1; there are 2"),
     "leads astray": (
@@ -117,7 +117,7 @@ class Steps(gymnasium.Env):
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "sentence"),
     [
         ("starts", "must start in one true state"),
         ("stuck", "random ones never left the start"),
@@ -125,9 +125,9 @@ class Steps(gymnasium.Env):
         ("dtype", "and dtype float64 does not"),
     ],
 )
-def test_what_is_wrong_is_told(fault: str, told: str) -> None:
+def test_an_environment_with_one_fault_is_caught(fault: str, sentence: str) -> None:
     check_gym_world(GymWorld(Steps, lambda env: env.n, 9, (0, 1), 5))
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=sentence):
         check_gym_world(GymWorld(lambda: Steps(fault), lambda env: env.n, 9, (0, 1), 5))
 
 

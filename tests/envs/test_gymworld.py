@@ -174,7 +174,7 @@ class Faulty(Line):
     ],
 )
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_environment_that_fails_is_told(fault: str, sentence: str, workers: int) -> None:
+def test_an_environment_that_fails_gets_a_sentence(fault: str, sentence: str, workers: int) -> None:
     with pytest.raises(InvalidDataError, match=sentence):
         collect(GymWorld(partial(Faulty, fault), place, 5, (0, 1, 2), 4), WORLD.policies(), 2, workers=workers)
 

@@ -102,6 +102,6 @@ class MovingFigures(gymnasium.Wrapper):  # type: ignore[name-defined]
         for (r, c), radius, is_round, colour in zip(self.place, self.radius, self.round, self.colour):
             down, across = np.abs(rows - r), np.abs(columns - c)
             inside = down**2 + across**2 <= radius**2 if is_round else np.maximum(down, across) <= 0.8 * radius
-            shown = self.opacity * colour + (1 - self.opacity) * image[inside]
-            image[inside] = np.rint(shown).astype(np.uint8)
+            mixed = self.opacity * colour + (1 - self.opacity) * image[inside]
+            image[inside] = np.rint(mixed).astype(np.uint8)
         return image

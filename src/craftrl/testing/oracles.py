@@ -97,9 +97,9 @@ def _check_log_odds(prepared: PreparedOracle, suited: Coupling) -> None:
         check_array("The array of bins", f.bins, shape, np.int16, -1, grid.size - 1)
         right = (f.bins[~there] == -1).all() and (f.bins[there] >= 0).all()
         must(right, "Bins must be -1 where a trajectory has no next observation, 0 or more elsewhere; some are not.")
-        for name, told, top in (("loss", f.loss, MOST), ("chance", f.chance, MOST), ("p_value", f.p_value, 1.0)):
-            if told is not None:
-                check_array(f"The {name} of each step", told, (steps,), np.floating, 0, top)
+        for name, value, top in (("loss", f.loss, MOST), ("chance", f.chance, MOST), ("p_value", f.p_value, 1.0)):
+            if value is not None:
+                check_array(f"The {name} of each step", value, (steps,), np.floating, 0, top)
         must(len(f.models) in (0, steps), f"There must be a model for each of {steps} steps, or none; got {f.models}.")
         if f.f is not None:
             x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
