@@ -134,15 +134,12 @@ def test_chances_are_the_probabilities_of_a_walk():
 
 
 def test_with_all_actions_known_it_does_what_the_agent_did():
-    taken = [imitator(agent, *ALL).act(1) for agent in (0, 1) for _ in range(1)]
-    assert set(taken) <= {LEFT, RIGHT}
     one = imitator(1, *ALL)
-    assert np.mean([one.act(1) for _ in range(400)]) == pytest.approx(0.8, abs=0.06)
+    assert np.mean([one.act(1) for _ in range(300)]) == pytest.approx(0.8, abs=0.07)
     share = np.mean([one.reaches(Line(4, 1, limit=6), 3, seed=i) for i in range(200)])
     assert share == pytest.approx(imitate.chances(GRAPH, 3, start=1, horizon=6)[1], abs=0.07)
 
 
 def test_without_labels_it_acts_at_random():
-    assert np.mean([imitator(1).act(1) for _ in range(1)]) in (0, 1)
     one = imitator(1)
-    assert np.mean([one.act(1) for _ in range(400)]) == pytest.approx(0.5, abs=0.07)
+    assert np.mean([one.act(1) for _ in range(300)]) == pytest.approx(0.5, abs=0.07)

@@ -50,7 +50,7 @@ def holds(latent):
     return {condition.name: condition.holds for condition in latent.conditions}
 
 
-@pytest.mark.parametrize("n_agents", [1, 2, 3])
+@pytest.mark.parametrize("n_agents", [1, 3])
 def test_in_a_grid_one_permutation_makes_all_names_right(n_agents):
     counts, s, t, a = play(GRID, n_agents=n_agents)
     latent = find_latent_actions(counts)
@@ -104,7 +104,7 @@ def test_rooms_agree_within_and_not_through_doors():
     assert not holds(latent)["one permutation"]
 
 
-@pytest.mark.parametrize("moves", [turning(4), unrelated(30, 3, 0), unrelated(16, 4, 1), unrelated(100, 2, 2)])
+@pytest.mark.parametrize("moves", [turning(4), unrelated(30, 3, 0), unrelated(60, 2, 2)])
 def test_where_moves_do_not_commute_every_state_stays_apart(moves):
     counts, s, t, a = play(moves, n=20_000)
     latent = find_latent_actions(counts)
@@ -125,7 +125,7 @@ def test_a_ring_of_four_says_nothing_and_one_of_seven_does():
 
 def test_claimed_names_are_right_among_random_walls():
     wrong = total = 0
-    for seed in range(40):
+    for seed in range(25):
         rng = np.random.default_rng(seed)
         moves = grid_moves(np.argwhere(rng.random((6, 6)) > 0.1))
         counts, s, t, a = play(moves, seed=seed)

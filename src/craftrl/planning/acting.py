@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
-from craftrl.planning.graph import StateGraph, check_same_observations
+from craftrl.planning.graph import check_same_observations
 from craftrl.planning.grounding import STRAY, Grounding
 from craftrl.planning.plan import By, Plan, UnreachableGoal, check_by, check_goals, plan_path
 
@@ -76,11 +76,10 @@ class Filter:
 class _Reader:
     """Steps an environment and reads every state by the model.
 
-    node      the state last read, as a number of `grounding.graph`; -1 where the model names none
-    filter    which state it is, given all that was read and done in this episode
-    h         its step, counted from 1
+    nodes     the states read in this episode, as numbers of `grounding.graph`; -1 where the model names none
+    believed  the likeliest state after each of them
+    actions   taken in this episode; steps: in all episodes
     over      whether the episode is over, or the model has no encoder for a further step
-    steps     actions taken, in all episodes
     """
 
     def __init__(self, env: Any, model: Any, grounding: Grounding) -> None:
@@ -92,34 +91,38 @@ class _Reader:
                 f"env must have the {grounding.n_actions} actions that moves are grounded in; it has {n}; make "
                 "Grounding with its number of actions."
             )
-        self.env, self.model, self.grounding, self.graph = env, model, grounding, grounding.graph
-        self.filter = Filter(grounding)
-        self.node, self.h, self.over, self.steps = -1, 0, True, 0
+        self.env, self.model, self.grounding, self.filter = env, model, grounding, Filter(grounding)
+        self.steps = 0
 
     def reset(self, seed: int | None = None) -> NDArray[Any]:
-        """Start an episode."""
+        """Start an episode; what is seen."""
         if seed is not None:
             check_whole("seed", seed)
-        x = self._read(self.env.reset(seed=seed)[0], 1, False)
-        self.filter.start(self.node)
+        self.nodes, self.believed, self.actions = list[int](), list[int](), list[int]()
+        x = self._read(self.env.reset(seed=seed)[0], False)
+        self.filter.start(self.nodes[-1])
+        self.believed.append(self.filter.node)
         return x
 
     def step(self, action: int, learn: bool) -> NDArray[Any]:
         """Take an action; to learn is to add what was seen to the grounding, unless the state before is in doubt."""
-        before, certain = self.node, self.node == self.filter.node
+        before, certain = self.nodes[-1], self.nodes[-1] == self.believed[-1]
         x, _, terminated, truncated, _ = self.env.step(int(action))
         self.steps += 1
-        array = self._read(x, self.h + 1, bool(terminated or truncated))
-        self.filter.update(action, self.node)
-        if learn and certain and before >= 0 and self.node >= 0:
-            self.grounding.add(before, action, self.node)
-        return array
+        self.actions.append(action)
+        x = self._read(x, bool(terminated or truncated))
+        after = self.nodes[-1]
+        self.filter.update(action, after)
+        self.believed.append(self.filter.node)
+        if learn and certain and before >= 0 and after >= 0:
+            self.grounding.add(before, action, after)
+        return x
 
-    def _read(self, x: Any, h: int, over: bool) -> NDArray[Any]:
-        array = np.asarray(x)
+    def _read(self, x: Any, over: bool) -> NDArray[Any]:
+        array, h, graph = np.asarray(x), len(self.nodes) + 1, self.grounding.graph
         check_same_observations("The environment", self.model, array.shape, array.dtype)
-        self.h, self.over = h, over or (self.graph.H is not None and h >= self.graph.H)
-        self.node = self.graph.node(int(self.model.encode(array[None], h)[0]), h)
+        self.over = over or (graph.H is not None and h >= graph.H)
+        self.nodes.append(graph.node(int(self.model.encode(array[None], h)[0]), h))
         return array
 
 
@@ -174,7 +177,7 @@ class Planner:
     """Reaches goals in an environment through a model's encoder.
 
     A goal counts as reached if the encoder reads it, *and* it is likely (0.9) given all that was read and done before,
-    *and* of the frames at which it was the likeliest state at least half have shown it. Neither a plan that should have
+    *and* it was read at half or more of the frames at which it was the likeliest state. Neither a plan that should have
     led there nor a single frame that does not fit is enough.
 
     model      a fitted model; anything with `encode(x, h)`
@@ -254,53 +257,47 @@ class Planner:
         most = PATIENCE * graph.n if graph.H is None else graph.H - 1
         most = most if max_steps is None else max_steps if graph.H is None else min(max_steps, most)
         reader = _Reader(env, self.model, self.grounding)
-        x = reader.reset(seed)
-        nodes, believed, seen = [reader.node], [reader.filter.node], [x]
-        actions, plans, surprises = list[int](), list[Plan](), list[int]()
+        seen, plans, surprises = [reader.reset(seed)], list[Plan](), list[int]()
         ahead: list[tuple[int, int]] = []  # of the plan in force: each action, and where it should lead
         error: UnreachableGoal | None = None
-        agree = 0  # frames that showed the goal where it was the likeliest state, less those that did not
+        stopped = ""
         while True:
-            likely = sum(reader.filter.belief.get(node, 0.0) for node in goals)
-            if reader.filter.node in goals:
-                agree += 1 if reader.node in goals else -1
-            if reader.node in goals and likely >= CONFIRMED and agree >= 0:
-                stopped = "reached"
-                break
-            if len(actions) >= most or reader.over:
-                stopped = "time is up" if len(actions) >= most else "episode ended"
-                break
             action = ahead[0][0] if ahead else None
-            if action is None:
-                action, plan, error = self._next(reader, goals, most - len(actions))
+            if _confirmed(reader, goals):
+                stopped = "reached"
+            elif len(reader.actions) >= most:
+                stopped = "time is up"
+            elif reader.over:
+                stopped = "episode ended"
+            elif action is None:
+                action, plan, error = self._next(reader, goals, most - len(reader.actions))
                 if plan is not None:
                     plans.append(plan)
                     ahead = list(zip(plan.actions, plan.nodes[1:]))
-            if action is None:
-                stopped = "time is up" if error is not None and error.too_far else "not reachable"
+                if action is None:
+                    stopped = "time is up" if error is not None and error.too_far else "not reachable"
+            if stopped or action is None:
                 break
             x = reader.step(action, self.learn)
-            actions.append(action)
-            nodes.append(reader.node)
-            believed.append(reader.filter.node)
             if keep:
                 seen.append(x)
             planned = ahead.pop(0)[1] if ahead else None
-            if planned is not None and planned != reader.node:
-                surprises.append(len(nodes))
-            if planned != reader.filter.node:
+            if planned is not None and planned != reader.nodes[-1]:
+                surprises.append(len(reader.nodes))
+            if planned != reader.believed[-1]:
                 ahead = []
-        if stopped != "reached" and {reader.node, reader.filter.node} & goals:
-            stopped = "not confirmed"
+        message = "" if stopped == "reached" or error is None else str(error)
+        if stopped != "reached" and {reader.nodes[-1], reader.believed[-1]} & goals:
+            stopped, message = "not confirmed", _unconfirmed(reader)
         _warn_of_contradiction(self.grounding)
         return Episode(
-            tuple(nodes),
-            tuple(believed),
-            tuple(actions),
+            tuple(reader.nodes),
+            tuple(reader.believed),
+            tuple(reader.actions),
             tuple(plans),
             tuple(surprises),
             stopped,
-            _why(graph, stopped, reader, likely, error),
+            message,
             tuple(seen) if keep else (),
         )
 
@@ -322,7 +319,7 @@ class Planner:
                 plan = plan_path(self.grounding, here, goals, by=self.by, horizon=left)
                 return plan.actions[0], plan, None
             except UnreachableGoal as unreachable:
-                if here == reader.filter.node:
+                if here == reader.believed[-1]:
                     error = unreachable
                 if unreachable.nearest == here:
                     return self.grounding.outcomes(here).next_trial, None, error
@@ -332,15 +329,20 @@ class Planner:
         return None, None, error
 
 
-def _why(graph: StateGraph, stopped: str, reader: _Reader, likely: float, error: UnreachableGoal | None) -> str:
-    """What is missing, where the goal was not reached."""
-    if stopped == "not confirmed":
-        read = graph.text(reader.node) if reader.node >= 0 else "no state"
-        return (
-            f"A goal must be read and be likely to count as reached; at the end {read} was read, and the goal had the "
-            f"probability {likely:.2f} after all that was read and done; look at the frames of both, or explore more."
-        )
-    return "" if stopped == "reached" or error is None else str(error)
+def _confirmed(reader: _Reader, goals: frozenset[int]) -> bool:
+    """Whether the goal is read, is likely, and was read at half of the frames at which it was the likeliest state."""
+    likely = sum(reader.filter.belief.get(node, 0.0) for node in goals)
+    read = [node in goals for node, likeliest in zip(reader.nodes, reader.believed) if likeliest in goals]
+    return reader.nodes[-1] in goals and likely >= CONFIRMED and 2 * sum(read) >= len(read)
+
+
+def _unconfirmed(reader: _Reader) -> str:
+    text = reader.grounding.graph.text
+    read, likely = (text(node) if node >= 0 else "none" for node in (reader.nodes[-1], reader.believed[-1]))
+    return (
+        "A goal must be read, and agree with what was read and done before, to count as reached; at the end "
+        f"{read} was read where {likely} is the likeliest; look at frames of both, or explore more."
+    )
 
 
 def _warn_of_contradiction(grounding: Grounding) -> None:
@@ -401,9 +403,9 @@ def explore(
     while not finished and (steps is None or reader.steps < steps) and (episodes is None or begun < episodes):
         reader.reset(int(rng.integers(MAX_SEED)))
         begun += 1
-        finished = not _ways_to_try(grounding, reader.filter.node, every_action)
+        finished = not _ways_to_try(grounding, reader.believed[-1], every_action)
         while not (finished or reader.over or (steps is not None and reader.steps >= steps)):
-            action = _to_explore(grounding, reader.filter.node, every_action)
+            action = _to_explore(grounding, reader.believed[-1], every_action)
             if action is None:
                 break
             reader.step(action, learn=True)
