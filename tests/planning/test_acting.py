@@ -85,15 +85,15 @@ def test_claims_are_true_where_two_cells_are_one_state(error, most):
     """By its labels the way to 0 leads over cell 5, from where it never gets there, however often it should have."""
     grounding, env = grounded(FUSED, start=3), Line(8, 3)
     claimed, wrong = dict.fromkeys((0, 2, 4, 5, 6), 0), 0
-    for i in range(200):
+    for i in range(100):
         goal = list(claimed)[i % 5]
         planner = Planner(Reads(FUSED, error, seed=i), grounding, learn=False)
-        episode = planner.run(env, {goal}, seed=i, max_steps=40)
+        episode = planner.run(env, {goal}, seed=i, max_steps=24)
         claimed[goal] += episode.reached
         wrong += episode.reached and FUSED[env.cell] != goal
-    assert min(claimed[2], claimed[4]) >= 36
-    assert claimed[0] <= 5
-    assert wrong <= most * 200
+    assert min(claimed[2], claimed[4]) >= 18
+    assert claimed[0] <= 4
+    assert wrong <= most * 100
 
 
 def test_two_cells_in_one_state_show_in_the_doubt_and_in_contradicting_labels():
