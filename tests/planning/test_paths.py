@@ -83,14 +83,16 @@ def test_the_most_reliable_path_within_a_number_of_moves_is_the_best_of_all_such
     reference = networkx.DiGraph()
     for s, t, _, chance in zip(*(column.tolist() for column in g.known_moves())):
         reference.add_edge(s, t, chance=chance)
-    for horizon in (1, 2, 3):
-        ways = networkx.all_simple_paths(reference, 0, 6, cutoff=horizon)
+    for horizon, goals in ((1, {6}), (2, {6}), (3, {6}), (2, {5, 6})):
+        ways = [way for goal in goals for way in networkx.all_simple_paths(reference, 0, goal, cutoff=horizon)]
         best = max((np.prod([reference.edges[m]["chance"] for m in pairwise(way)]) for way in ways), default=0)
         if best:
-            assert plan_path(g, 0, {6}, by="reliable", horizon=horizon).probability == pytest.approx(best)
+            plan = plan_path(g, 0, goals, by="reliable", horizon=horizon)
+            assert plan.probability == pytest.approx(best)
+            assert len(plan) <= horizon
         else:
             with pytest.raises(UnreachableGoal):
-                plan_path(g, 0, {6}, by="reliable", horizon=horizon)
+                plan_path(g, 0, goals, by="reliable", horizon=horizon)
 
 
 def test_where_each_step_has_its_own_states_a_goal_is_reached_at_its_step():
