@@ -37,7 +37,6 @@ __all__ = ["STUDIES", "Row", "Study", "commit", "read_rows", "reports", "run_swe
 
 Row = dict[str, Any]
 STUDIES = Path(__file__).parent
-OWN_TABLES = ("planning",)  # studies whose files of rows differ from one another
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ def read_rows(path: Path) -> list[Row]:
 def reports() -> dict[Path, str]:
     """The text of report.md in each folder of this one that has a `run.py`: a report on every file of rows."""
     found = {}
-    for folder in sorted(run.parent for run in STUDIES.glob("*/run.py") if run.parent.name not in OWN_TABLES):
+    for folder in sorted(run.parent for run in STUDIES.glob("*/run.py")):
         report = import_module(f"studies.{folder.name}.run").report
         texts = {path.name: report(read_rows(path)) for path in sorted(folder.glob("*.jsonl"))}
         blocks = [text if len(texts) == 1 else f"# {name}\n\n{text}" for name, text in texts.items()]

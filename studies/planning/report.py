@@ -38,6 +38,16 @@ def report(rows: Sequence[Row]) -> str:
         blocks.append(
             f"{world}, {NAMES[technique]}: 95% after {steps} environment steps; the goal is {away} moves away."
         )
+    curves = [row for row in rows if "learner" in row]  # of policies.py
+    if curves:
+        steps = pivot(
+            curves,
+            "environment steps to 95%, by seed",
+            lambda row: row["learner"],
+            lambda row: row["goal"],
+            lambda of: ", ".join("never" if row["steps_to_95"] is None else str(row["steps_to_95"]) for row in of),
+        )
+        blocks.append(steps)
     named = [row for row in rows if "agreement" in row]
     if named:
         table = pivot(

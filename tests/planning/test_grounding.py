@@ -106,6 +106,13 @@ def test_a_stray_label_is_outvoted():
     assert g.contradiction == ""
 
 
+def test_labels_that_disagree_leave_both_moves_and_no_third():
+    g = grounding((0, 0, 1), (0, 0, 2))
+    assert makes(g, 0, 1)[0] == pytest.approx(makes(g, 0, 2)[0])
+    assert makes(g, 0, 3)[0] < 0.05
+    assert 0.5 <= g.doubt(0, 0) < 0.6
+
+
 def test_where_actions_slip_a_distribution_is_kept():
     g = grounding(*[(0, 0, successor) for successor in [1] * 16 + [2] * 3 + [3]], deterministic=False)
     assert g.outcomes(0).successors.tolist() == [1, 2, 3]

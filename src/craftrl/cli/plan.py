@@ -129,7 +129,7 @@ def plan(
     if grounding is not None:
         save_grounding(grounding, known, model_fingerprint(model))
     first = learned.encode(tau.at(1, slice(0, 1000)), 1)  # episodes start in the commonest first state of the videos
-    start = graph.node(int(np.bincount(first[first >= 0]).argmax()), 1)
+    start = graph.node(int(np.bincount(first[first >= 0], minlength=1).argmax()), 1)
     ran: list[Episode] = []
     for one in goals:
         lines.say_plan(known, start, one, by, acting=environment is not None)
