@@ -4,18 +4,7 @@
 says what a dataset holds and what may be wrong with it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from craftrl.importing.importer import import_data, read_episodes
-    from craftrl.importing.inspection import Inspection, inspect
+from craftrl.importing.importer import import_data, read_episodes
+from craftrl.importing.inspection import Inspection, inspect
 
 __all__ = ["Inspection", "import_data", "inspect", "read_episodes"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'craftrl.importing' has no attribute {name!r}")
-    home = "inspection" if name.lower().startswith("inspect") else "importer"
-    return getattr(import_module(f"craftrl.importing.{home}"), name)

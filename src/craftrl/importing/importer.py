@@ -93,7 +93,7 @@ def import_data(
         )
     run = "" if own else hashlib.sha256(json.dumps([asdict(reading), names, table]).encode()).hexdigest()
     writer = DatasetWriter(out, run=run, notes={"reading": asdict(reading), "agents": {}})
-    last = _last_written(writer, listed, out)
+    _check_unchanged(writer, listed, out)
     if writer.finished:
         return TrajectoryDataset.open(out)
     dtype = _common_type(listed, reading)
@@ -101,8 +101,8 @@ def import_data(
     shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
     with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:
         for i, recording in enumerate(chain(listed, *own.values())):
-            alone = table is None and (recording.agent, recording.source, 0) in writer.done
-            if alone or (i < len(listed) and all(i < last.get(cut.agent, -1) for cut in recording.cuts)):
+            places = {(cut.agent, recording.source, -1 if cut.in_seconds else int(cut.start)) for cut in recording.cuts}
+            if places <= writer.done:
                 continue
             for episode in cut_up(recording, reading, lights[i] if lights else None):
                 longest = max(longest, 2 if episode.goes_on else len(episode.x))
@@ -168,23 +168,17 @@ def _common_type(listed: list[Recording], reading: Reading) -> np.dtype[Any] | N
     return np.result_type(*(x.dtype for x in first.values())) if first else None
 
 
-def _last_written(writer: DatasetWriter, listed: list[Recording], out: PathLike) -> dict[str, int]:
-    """Of each agent, the last recording that is in the dataset, in part or whole; all before it are there whole.
-
-    Files may have been mended, added or removed since, but not among those that are in the dataset.
-    """
+def _check_unchanged(writer: DatasetWriter, listed: list[Recording], out: PathLike) -> None:
+    """Files may have been mended, added or removed since an import was stopped, but not among those already written."""
     files = list(dict.fromkeys(recording.stamp for recording in listed))
-    there, last = {(agent, source) for agent, source, _ in writer.done}, dict[str, int]()
-    for i, recording in enumerate(listed):
-        last |= {cut.agent: i for cut in recording.cuts if (cut.agent, recording.source) in there}
-    n = files.index(listed[max(last.values())].stamp) + 1 if last else 0
-    part = slice(None if writer.finished else n)
+    there = {(agent, source) for agent, source, _ in writer.done}
+    written = [one.stamp for one in listed if any((cut.agent, one.source) in there for cut in one.cuts)]
+    part = slice(None if writer.finished else files.index(written[-1]) + 1 if written else 0)
     if writer.notes.get("files", files)[part] != files[part]:
         raise InvalidParameterError(
             f"Recordings have changed since {os.fspath(out)} was written; remove it, and import again."
         )
     writer.notes["files"] = files
-    return last
 
 
 # -- boundaries ---------------------------------------------------------------------------------------------------
