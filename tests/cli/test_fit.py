@@ -80,6 +80,7 @@ def test_the_same_command_gives_the_verdict_again_and_others_keep_the_model(
         assert Path("new").read_bytes() == before
     craftrl(line, *BOUNDS, "--stationary", "--force")
     assert library.load("new").stationary is True
+    assert re.search(r"\n +0 +\d+ +[\d.]+% +[\d.]+%\n", craftrl("evaluate new data"))  # a line for each state
     assert {path.name for path in here.iterdir()} == {"data", "model", "new", "other"}
 
 

@@ -50,6 +50,11 @@ def test_any_shape_and_type(dtype, obs):
     assert (tau.dtype, tau.at(2).shape) == (dtype, (6, *obs))
 
 
+def test_a_step_of_many_episodes():
+    tau = TrajectoryDataset.from_episodes([[np.array([[i], [10 * i]]) for i in range(k, k + 50)] for k in (0, 50)])
+    assert tau.at(2, [70, 3]).tolist() == [[700], [30]]
+
+
 def test_blocks_are_the_whole():
     x = np.random.default_rng(0).integers(0, 255, size=(500, 2, 7)).astype(np.uint8)
     tau = TrajectoryDataset.from_arrays([x, x])
