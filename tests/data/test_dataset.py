@@ -39,7 +39,9 @@ def test_trajectories_of_unequal_length_are_present_while_they_last():
     assert tau.running(3).tolist() == [1, 1]
     assert tau.at(4)[0].tolist() == [0, 0, 0]
     assert TrajectoryDataset.from_arrays([np.ones((2, 3, 1)), np.ones((2, 5, 1))]).lengths.tolist() == [3, 3, 5, 5]
-    assert TrajectoryDataset.from_arrays([ZEROS, ZEROS], [1, 2, 3, 4, 1, 2]).running(2).tolist() == [2, 2]
+    tau = TrajectoryDataset.from_arrays([ZEROS + 1, ZEROS + 1], [1, 2, 3, 4, 1, 2])
+    assert tau.running(2).tolist() == [2, 2]
+    assert tau.rows(np.arange(6)).sum(axis=(1, 2)).tolist() == [2, 4, 6, 8, 2, 4]  # 0 where one is over
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int32, np.float32])

@@ -40,6 +40,9 @@ def test_an_error_keeps_the_old_file_and_leaves_no_part(tmp_path: Path, error: t
         fail_halfway(path, error())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+    with path.open() as before:  # whoever reads it meanwhile reads all of the old file
+        write_text(path, "new")
+        assert before.read() == "old"
 
 
 def test_two_writers_at_once_do_not_meet(tmp_path: Path) -> None:

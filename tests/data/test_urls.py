@@ -59,6 +59,7 @@ def refusing(monkeypatch, method, part):
 def test_a_dataset_round_trip(tau, base, cache):
     tau.save(f"{base}/data")
     assert not list(cache.iterdir())  # what was uploaded is not kept
+    assert not [name for name in fsspec.url_to_fs(base)[0].ls(f"{base}/data", detail=False) if "tmp" in name[-5:]]
     opened = TrajectoryDataset.open(f"{base}/data")
     assert same(opened, tau)
     assert same(pickle.loads(pickle.dumps(opened)), tau)

@@ -63,8 +63,9 @@ def gif_without_its_end(folder):
 
 def playlist(folder):
     """A text that FFmpeg would take for a list of other files."""
-    write_videos(folder / "other", episodes(1))
-    ben(folder, "a.mp4", "ffconcat version 1.0\nfile ../other/episode0.mkv\n")
+    write_videos(folder / "ben", episodes(1)[:1])
+    (folder / "ben/episode0.mkv").rename(folder / "ben/other.dat")
+    ben(folder, "a.mp4", "ffconcat version 1.0\nfile other.dat\n")
 
 
 def frames_with(folder, name, picture):

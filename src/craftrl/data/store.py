@@ -17,6 +17,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -80,6 +81,7 @@ class DatasetWriter:
             for source, start in zip(_each(file, "source"), _each(file, "start"))
         }
         self._seen = set(self.done)
+        self._number = count()
         self._open: dict[Any, _File] = {}  # of each agent, the file to which its episodes are added
         self._growing: dict[tuple[Any, str, int], _File] = {}  # episodes that come in parts, each in a file of its own
 
@@ -157,7 +159,7 @@ class DatasetWriter:
             if goes_on and agent in self._open:  # what came before lies before
                 self._close(self._open.pop(agent))
             file = None if goes_on else self._open.get(agent)
-            file = file or _File(agent, self.path / f".part{len(self._seen)}.tmp")
+            file = file or _File(agent, self.path / f".part{next(self._number)}.tmp")
             file.begin(source, int(start))
             self._seen.add(key)
             if not goes_on:
