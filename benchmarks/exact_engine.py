@@ -12,6 +12,7 @@ other work on the machine does not count; those of all cores are the clock's. Th
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import time
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measuring import machine, seconds, write_rows
+from benchmarks.measuring import seconds, write_rows
 from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
 from craftrl.core.craft import Bounds, craft
 from craftrl.core.grid import Grid
@@ -35,7 +36,6 @@ H, PAPER_M, PAPER_N = 30, 128, 5000
 FEATURES = (32, 128, 512, 2048)
 TRAJECTORIES = (500, 5000, 20_000, 100_000)
 BOUNDS = {"alpha": math.log(3), "eta": 1 / 5, "nu": 5 / 32}  # the toy world's own
-PARTS = ("pack", "count", "count and minimise", "fit without tests", "fit")
 
 
 def numpy_seconds(tau: TrajectoryDataset, budget: float = 8.0) -> float:
@@ -103,45 +103,17 @@ def _count(counter: Any, h: int) -> None:
     counter.parts.total(lambda part: count_planes(part.planes(View(h)), part.planes(View(h + 1)), part.segments))
 
 
-def check(M: int, n: int) -> None:
-    """The engine's counts are NumPy's."""
-    world = BitsExBMDP(3, M, seed=0)
-    tau = collect(world, world.paper_policies(), n, seed=0).tau
-    counts = CoordinateOracle().prepare(tau).pair_counts(2)
-    for k in range(2):
-        x, y = (tau.at(h)[tau.agent_slice(k)].astype(np.float64) for h in (2, 3))
-        assert np.array_equal(counts[:, :, 1, 1, k], x.T @ y)
-        assert np.array_equal(counts[:, :, 1, 0, k], x.T @ (1 - y))
-
-
-def show(row: dict[str, Any]) -> None:
-    """One size as text: times in milliseconds, and as parts of NumPy's."""
-    reference = row["numpy products"]
-    print(f"\nM = {row['M']}, n = {row['n']} per agent, H = {row['H']}")
-    print(f"  {'literal algorithm, Line 10':<34}{1e3 * row['literal (extrapolated)']:14.0f} ms  (extrapolated)")
-    print(f"  {'NumPy float32 products, 1 thread':<34}{1e3 * reference:14.1f} ms")
-    for label in ("one thread", "all cores"):
-        for part in PARTS:
-            time_ = row[label][part]
-            print(f"  engine, {label:<11}{part:<20}{1e3 * time_:9.1f} ms, {time_ / reference:6.2f} of NumPy's")
-    for coupling, time_ in row["log-odds"].items():
-        print(f"  log-odds, one thread, {coupling:<12}{1e3 * time_:14.1f} ms")
-    print(f"  {'default fit, all cores':<34}{1e3 * row['default fit']:14.1f} ms")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the paper's largest setting alone")
     quick = parser.parse_args().quick
-    print(", ".join(f"{key}: {value}" for key, value in machine().items()))
-    check(PAPER_M, PAPER_N)
     sizes = [(PAPER_M, PAPER_N)]
     if not quick:
         sizes += [(M, PAPER_N) for M in FEATURES if M != PAPER_M] + [(PAPER_M, n) for n in TRAJECTORIES if n != PAPER_N]
     rows = []
     for M, n in sizes:
         rows.append(measure(M, n))
-        show(rows[-1])
+        print(json.dumps(rows[-1]), flush=True)
     if not quick:
         print("\nwritten:", write_rows("exact_engine", rows))
 

@@ -45,7 +45,7 @@ def cases(part: str, args: argparse.Namespace) -> Iterable[Case]:
         return answers((calls if part == "arguments" else commands).run_case, asked, args.workers, 20.0)
     if part == "bits":
         return disturb.bits(args.only)
-    kinds = {"kills": KILLS, "disks": ("no room", "output"), "memory": ("memory",)}[part]
+    kinds = {"kills": KILLS, "disks": ("no room",), "memory": ("memory",)}[part]
     return disturb.disturb(kinds, args.only, args.rounds, args.seed)
 
 

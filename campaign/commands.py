@@ -92,13 +92,12 @@ def options(name: str) -> dict[str, bool]:
 
 def unlisted() -> list[str]:
     """Commands, and options that name what is written, that no line has."""
-    shown = [name for name in app() if name[0] != "-" and name != "theory"]
     lines = [line.split() for line in LINES.values()]
-    missing = [name for name in shown if not any(line[0] == name for line in lines)]
-    for name, line in LINES.items():
-        mine = [word for other in lines if other[0] == line.split()[0] for word in other]
-        missing += [f"{name} {option}" for option in options(name) if option in WRITTEN and option not in mine]
-    return missing
+    words = {line[0]: [word for other in lines if other[0] == line[0] for word in other] for line in lines}
+    missing = [name for name in app() if name[0] != "-" and name not in words]
+    return missing + [
+        f"{n} {o}" for n in LINES for o in options(n) if o in WRITTEN and o not in words[LINES[n].split()[0]]
+    ]
 
 
 # -- odd texts -----------------------------------------------------------------------------------------------------

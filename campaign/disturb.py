@@ -1,4 +1,4 @@
-"""Commands that are killed, interrupted, given twice at once, without room on the disk, in memory or in the output.
+"""Commands that are killed, interrupted, given twice at once, without room on the disk or in memory.
 
 What must hold: what lies under the target's name is whole or not there, and no parts stay behind but those that the
 same command goes on from; the same command given again ends with the bytes of one that was never disturbed; whoever can
@@ -134,28 +134,6 @@ def _limited(what: int, n: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(what, (n, n))
 
 
-def unheard(command: Folder, share: float) -> str:
-    """Standard outputs that are full (a sentence), that nobody reads (`| head -0`) and that are closed (`>&-`)."""
-    for how in ("full", "left", "closed"):
-        clear(command.folder)
-        if how == "full":
-            with open("/dev/full", "w") as full:
-                code, said = finish(start(command.line, command.folder, stdout=full))
-        elif how == "left":
-            read, write = os.pipe()
-            os.close(read)
-            process = start(command.line, command.folder, stdout=write)
-            os.close(write)
-            code, said = finish(process)
-        else:
-            code, said = finish(start(command.line, command.folder, before=["sh", "-c", 'exec "$@" >&-', "sh"]))
-        lost = [name for name, digest in contents(command.folder).items() if command.whole.get(name) != digest]
-        fine = code in ((0, 2) if how == "full" else (0, 1)) and not (code == 2 and not said.strip())
-        if not fine or lost or "Traceback" in said or "Exception ignored" in said:
-            return f"output {how}: exit {code}, {said[-600:]} {', '.join(lost)}"
-    return ""
-
-
 def little_memory(command: Folder, share: float) -> str:
     """A limit on the address space: the right result, or one sentence that speaks of memory."""
     limit = int((1.0 + 3.0 * share) * 2**30)
@@ -171,28 +149,21 @@ KINDS: dict[str, Callable[[Folder, float], str]] = {
     **{kind: partial(stopped, kind=kind) for kind in SIGNALS},
     "pair": pair,
     "no room": no_room,
-    "output": unheard,
     "memory": little_memory,
 }
 
 
 def bits(names: Sequence[str] = (), threads: Sequence[int] = (1, 2, 4)) -> Iterator[Case]:
-    """The same bytes with any number of threads, and of workers where the command has some."""
+    """The same bytes with any number of threads, and with two workers where the command has some."""
     with tempfile.TemporaryDirectory() as place:
-        stage(Path(place))
+        stage(folder := Path(place))
         for name in names or WRITING:
             first: dict[str, str] = {}
-            more = [[], ["--workers", "2"]] if "--workers" in options(name) and name != "collect" else [[]]
-            for n, words in [(n, []) for n in threads] + [(1, words) for words in more[1:]]:
-                clear(Path(place))
-                env = dict.fromkeys(LIMITS, str(n))
-                code, said = finish(start([*LINES[name].split(), *words], Path(place), env=env))
-                now = contents(Path(place))
+            workers = [(1, ["--workers", "2"])] if name.startswith("reproduce") else []
+            for n, words in [*((n, []) for n in threads), *workers]:
+                clear(folder)
+                code, said = finish(start([*LINES[name].split(), *words], folder, env=dict.fromkeys(LIMITS, str(n))))
+                now = contents(folder)
                 first = first or now
                 outcome = "fault" if code or now != first else "fine"
-                yield {
-                    "command": name,
-                    "kind": f"{n} threads {' '.join(words)}".strip(),
-                    "outcome": outcome,
-                    "said": said,
-                }
+                yield {"command": name, "kind": f"{n} {' '.join(words)}", "outcome": outcome, "said": said}

@@ -40,12 +40,12 @@ def recognised(agents: Agents, keys: tuple[str, ...]) -> tuple[list[Recording], 
     for label, value in own.items():
         if not (isinstance(label, str) and isinstance(value, Iterable)):
             raise InvalidParameterError(f"Agents must be paths, or names with iterables; {shown(value)} was given.")
+    found = {label: _at(path, keys) for label, path in paths.items()}
     for a, b in combinations(paths.values(), 2):
         if os.path.realpath(a) == os.path.realpath(b):
             raise InvalidDataError(
                 f"Agents must have recordings of their own; {a} and {b} are the same; leave one out."
             )
-    found = {label: _at(path, keys) for label, path in paths.items()}
     empty = [paths[label] for label in paths if not found[label]]
     if empty:
         raise InvalidDataError(f"Every agent must have an episode; {empty[0]} has none; leave it out.")
