@@ -207,7 +207,8 @@ class Planner:
             return self._seen_in(np.asarray(goal[1]), int(goal[0]))
         if isinstance(goal, np.ndarray) and goal.ndim:
             return self._seen_in(goal, None)
-        parts = goal.split(":") if isinstance(goal, str) else [str(goal)] if is_whole(goal) else [""]
+        text = str(goal) if isinstance(goal, str) or is_whole(goal) else ""
+        parts = text.split(":")
         if len(parts) > 2 or not all(part.strip().isdecimal() for part in parts):
             raise InvalidParameterError(
                 'A goal must be a state as 3 or "3", a state at a step "h:state" as "4:3", an observation or a set of '

@@ -31,11 +31,9 @@ from craftrl.errors import InvalidDataError, InvalidParameterError, require
 
 __all__ = ["StateGraph", "check_same_observations"]
 
+# The share of moves that reading errors are taken to make, by default: an encoder that reads one frame in a hundred
+# wrongly makes two in a hundred transitions wrong, since each has two frames.
 RARE = 0.02
-"""The share of moves that reading errors are taken to make, by default.
-
-An encoder that reads one frame in a hundred wrongly makes two in a hundred transitions wrong: each has two frames.
-"""
 CHANCE = 0.05  # a move stays if reading errors alone would rarely, less often than this, make as many sightings of it
 MOST_AGENTS = 10**6
 BYTES = 128  # that a graph needs for a state, before any move
@@ -106,7 +104,6 @@ class StateGraph:
                 f"There must be an agent, numbered from 0 and below {MOST_AGENTS}, for each of {len(given)} "
                 f"trajectories; {len(k)}{range_} were given."
             )
-        check_flag("shared", shared)
         sizes = _sizes(given, shared) if sizes is None else sizes
         check_kind("sizes", sizes, tuple, "a tuple with the number of states of each step")
         if not sizes or (shared and len(sizes) != 1) or not all(is_whole(n) and n >= 0 for n in sizes):
