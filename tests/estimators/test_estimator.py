@@ -113,16 +113,24 @@ def test_no_state_stays_no_state(n_agents, first):
     assert model.encoders_[5].index == 0
 
 
-def test_relabelling_reads_labels_off_the_encoders_to_the_end_of_long_trajectories():
+def test_relabelling_reads_labels_off_the_encoders():
+    """Also where an encoder has a value that stands for no state."""
+    world = BitsExBMDP(horizon=6, n_features=12, seed=0)
+    tau = collect(world, world.paper_policies(), 600, seed=0).tau
+    model = fitted_quietly(CRAFT(CoordinateOracle(), alpha=1.0, eta=0.45, nu=0.1, relabel=True), tau)
+    codes = [model.encode(tau.at(h), h) for h in range(2, 7)]
+    assert any(code.max() >= n for code, n in zip(codes, list(model.n_states_)[1:]))
+    for h, code in enumerate(codes, start=2):
+        assert np.array_equal(model.labels_[:, h - 1], np.where(code < model.n_states_[h], code, -1))
+
+
+def test_labels_last_to_the_end_of_long_trajectories_unless_relabelling_is_turned_off():
     """By default; without it, a trajectory that falls between the clusters of one step has no state from then on."""
     world = BitsExBMDP(150, 3, seed=0)
     tau = collect(world, world.paper_policies(), 400, seed=0).tau
     model = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain").fit(tau)
     assert (model.labels_ >= 0).mean() > 0.99
     assert all(model.n_states_[h] == 2 for h in range(2, 151))
-    for h in (2, 70, 150):
-        encoded = model.encode(tau.at(h), h)
-        assert np.array_equal(model.labels_[:, h - 1], np.where(encoded < model.n_states_[h], encoded, -1))
     with pytest.warns(AssumptionWarning, match=r"At h = \d+-150 trajectories have no state, .* relabel=True"):
         lost = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain", relabel=False).fit(tau)
     assert (lost.labels_[:, -1] >= 0).mean() < 0.5
