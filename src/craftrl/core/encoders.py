@@ -29,7 +29,6 @@ __all__ = [
     "ValueEncoder",
     "encode_dataset",
     "named_states",
-    "read_states",
 ]
 
 
@@ -106,12 +105,6 @@ class CoordinateEncoder(ValueEncoder, Savable):
 
     def values(self, x: Observations) -> Observations:
         return x.reshape(len(x), int(np.prod(x.shape[1:])))[:, self.feature]
-
-
-def read_states(encoder: Callable[[Observations], Ints], tau: TrajectoryDataset, h: int) -> Ints:
-    """What an encoder says of every trajectory at step h, block by block; -1 where a trajectory is over."""
-    states = np.concatenate([encoder(x) for _, x in tau.blocks(h=h)])
-    return np.where(tau.present(h), states, -1)
 
 
 def encode_dataset(encoders: Collection[Callable[[Observations], Ints]], tau: TrajectoryDataset) -> Ints:

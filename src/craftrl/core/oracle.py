@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arrays import Floats, Observations
-from craftrl.core.encoders import Encoder, read_states
+from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
 from craftrl.core.trace import FinitePairModel, OracleUse
@@ -132,7 +132,8 @@ class PreparedOracle(ABC):
 
         An oracle that holds features or values of the observations in memory reads them there.
         """
-        return read_states(encoder, self.tau, h)
+        states = np.concatenate([encoder(x) for _, x in self.tau.blocks(h=h)])
+        return np.where(self.tau.present(h), states, -1)
 
 
 class OracleCalls:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils import Tags
 
 from craftrl.arguments import is_whole, shown
 from craftrl.arrays import Ints, Observations
-from craftrl.core.encoders import Encoder
+from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.inputs import as_trajectories
 from craftrl.data.ranks import speaks
@@ -85,10 +86,8 @@ class Learner(TransformerMixin, BaseEstimator):
                 found[rows][there[rows]] = self.encode(block[there[rows]])
             return short.put_back(found, tau)
         states = np.full((tau.n, tau.H), -1)
-        for rows, block in tau.blocks():
-            for h in range(1, H + 1):
-                states[rows, h - 1] = self.encode(np.ascontiguousarray(block[:, h - 1]), h)
-        states[np.arange(tau.H) >= tau.lengths[:, None]] = -1
+        some = tau if tau.H == H else tau.first_steps(H)
+        states[:, :H] = encode_dataset([partial(self.encode, h=h) for h in range(1, H + 1)], some)
         return states
 
     def encode(self, x: ArrayLike, h: int | None = None) -> Ints:

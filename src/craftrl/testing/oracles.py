@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.core.encoders import Encoder, read_states
+from craftrl.core.encoders import Encoder
 from craftrl.core.grid import Grid
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
@@ -112,7 +112,7 @@ def _check_encoding(prepared: PreparedOracle, oracle: Oracle) -> None:
     for n_states, label in enumerate((np.full(tau.n, -1), np.zeros(tau.n, dtype=np.int64), np.arange(tau.n) % 3 - 1)):
         fit = prepared.encode(tau.H, label, n_states)
         _check_encoder(fit, tau.at(tau.H), max(n_states, prepared.N_s or 1), oracle)
-        same = np.array_equal(prepared.read(fit.encoder, tau.H), read_states(fit.encoder, tau, tau.H))
+        same = np.array_equal(prepared.read(fit.encoder, tau.H), PreparedOracle.read(prepared, fit.encoder, tau.H))
         must(same, "`read` must say what the encoder says, and -1 where a trajectory is over; it differs.")
 
 

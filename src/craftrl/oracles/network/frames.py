@@ -89,11 +89,6 @@ class Frames:
         """Trajectories that are read at once, where that makes no difference but to the time it takes."""
         return max(1, read_at_once(self.tau.obs_shape, self.device) // self.tau.H)
 
-    def share(self, chunks: Sequence[Ints]) -> list[Ints]:
-        """This rank's share of each minibatch; it may be empty."""
-        rank, world = here()
-        return [chunk[rank::world] for chunk in chunks]
-
     def batches(
         self, chunks: Sequence[Ints], trunk: Trunk | None, augment: bool = False
     ) -> Iterator[tuple[Tensor, Tensor]]:
@@ -102,7 +97,8 @@ class Frames:
         Empty shares are given as they are. Without a trunk, inputs as they come (b, H, *input). With `augment`, frames
         are changed as `Training.augment` says.
         """
-        own = self.share(chunks)
+        rank, world = here()
+        own = [chunk[rank::world] for chunk in chunks]
         for rows, x in zip(own, self._read(own)):
             index = torch.from_numpy(rows).to(self.device)
             if self._prepared is not None:
