@@ -137,6 +137,11 @@ def test_a_module_of_each_step_and_what_has_none(bits):
         StateModule(bits, h=2)
     with pytest.raises(NotFittedError):
         StateModule(CRAFT())
+    for odd in (torch.zeros(2, 3), None):
+        with pytest.raises(InvalidDataError, match="Observations must be a tensor of shape"):
+            StateModule(steps, h=2)(odd)
+    with pytest.raises(InvalidParameterError, match="dtype must be uint8 or float32; 'int64' was given"):
+        export_onnx(steps, "never.onnx", h=2, dtype="int64")
 
 
 @pytest.fixture(scope="module")

@@ -52,6 +52,21 @@ def test_the_graph_lies_as_the_frames_do(played):
         assert abs((y - 144) / 85 - (cell // 3 - 1)) < 0.35
 
 
+def test_states_of_single_steps_lie_from_left_to_right():
+    """Without portraits; a move that no action is known to make is paler."""
+    states = np.array([[0, 0, 1, 1, 0], [0, 1, 0, 2, 1], [0, 1, 2, 0, 0], [0, 0, 0, 1, 1]])
+    graph = StateGraph.from_states(states, [0, 0, 1, 1], min_share=0)
+    drawing = GraphPicture(graph, 340, 288, grounded=np.arange(len(graph.edges)) > 0)
+    places = np.array([where(drawing.drawn(Moment(None, node)), BLUE) for node in range(graph.n)])
+    steps = np.array([graph.name(node)[0] for node in range(graph.n)])
+    for h in range(1, 5):
+        assert places[steps == h, 0].max() + 40 < places[steps == h + 1, 0].min()
+        assert np.ptp(places[steps == h, 0]) < 3
+    planned = drawing.drawn(Moment(None, 0, path=(0, 1), goal=frozenset({1})))
+    assert np.linalg.norm(where(planned, GREEN) - places[1]) < 8
+    assert (drawing.drawn(Moment(None, 0)) == drawing.drawn(Moment(None, 0))).all()  # nothing of before is left
+
+
 def test_the_plan_and_the_goal_stand_out_and_the_marker_moves(played):
     moves, faces, episode = played
     frames = list(plan_frames(episode, moves, portraits=faces, seconds=1.0))
@@ -103,6 +118,13 @@ def test_what_cannot_be_drawn_is_said(played, tmp_path):
         write_plan(tmp_path / "plan.gif", episode, moves, seconds=0)
     with pytest.raises(InvalidParameterError, match="graph must be a StateGraph"):
         write_plan(tmp_path / "plan.gif", episode, None)
+    for given in ({"portraits": np.zeros((3, 6, 6, 3))}, {"grounded": np.ones(2, bool)}):
+        with pytest.raises(InvalidDataError, match=f"{next(iter(given))} must be"):
+            write_plan(tmp_path / "plan.gif", episode, moves, **given)
+    with pytest.raises(InvalidParameterError, match="action_names must be a list of texts"):
+        write_plan(tmp_path / "plan.gif", episode, moves, action_names="up")
+    with pytest.raises(InvalidDataError, match="must be an episode to draw"):
+        write_plan(tmp_path / "plan.gif", [], moves)
     with pytest.raises(InvalidParameterError, match=r"NAME\.mp4 or NAME\.mkv or NAME\.gif"):
         write_plan(tmp_path / "plan.png", episode, moves)
     assert not list(tmp_path.iterdir())

@@ -49,6 +49,7 @@ def test_the_verdict_is_that_of_the_diagnosis(page):
     found = model.diagnose(tau, n_resamples=2)
     said = page.numbers["verdict"]
     assert said["level"] == found.verdict == "trust"
+    assert "Trust The states hold up on data that they were not found from. CRAFT found" in page.text
     assert f"score of {found.score:.2f}" in said["why"]
     assert "refits on resampled trajectories (2) agree" in said["why"]
     assert "CRAFT found 1 state at step 1, 2 states at each of steps 2 to 5. It was given 1,000" in page.text
