@@ -36,14 +36,14 @@ class Figures:
 
     def main(self, args: argparse.Namespace) -> None:
         from craftrl.data.files import check_writable
-        from studies.figures.composition import draw_composition
-        from studies.figures.recursive import draw_recursion
-        from studies.figures.spectrum import draw_spectrum, run_for_spectrum
+        from craftrl.report import draw_schematic
+        from studies.figures.paper import draw_composition, draw_recursion, run_for_spectrum
 
         out = check_target("The folder of the figures", args.out)
         trace = run_for_spectrum(args.n, args.seed)  # before anything is written, since not every run can be drawn
         check_writable(out)
-        draw_spectrum(trace, out / "spectrum.png", args.n)
+        subtitle = f"a combination lock, {args.n:,} action-free trajectories per agent"
+        draw_schematic(trace, out / "spectrum.png", h=2, subtitle=subtitle)
         draw_composition(out / "composition.png", args.n, args.seed)
         draw_recursion(out / "recursive_draft.png", args.n, args.seed)
         print(f"Written to {out}: composition.png, recursive_draft.png, spectrum.png.")

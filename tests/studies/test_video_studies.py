@@ -10,7 +10,7 @@ pytest.importorskip("sklearn")
 
 from craftrl import CRAFT, NeuralOracle, Partition, Training  # noqa: E402
 from craftrl.cli import main  # noqa: E402
-from craftrl.envs import PixelsExBMDP, collect  # noqa: E402
+from craftrl.envs import PixelsExBMDP, collect, record  # noqa: E402
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError  # noqa: E402
 from craftrl.evaluation import accuracy  # noqa: E402
 from craftrl.testing import check_learner  # noqa: E402
@@ -72,7 +72,7 @@ def test_the_study_of_pixels(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
 def test_the_study_of_games_needs_no_game_where_recordings_are_there(data, tmp_path, monkeypatch, capsys):
-    recordings.write(recordings.file_of(str(tmp_path), "freeway"), data)
+    record(WORLD, WORLD.policies(), 80, tmp_path / "freeway", seed=0)
     train, test = recordings.read(str(tmp_path), "freeway", 50)
     for part, rows in ((train, [*range(50), *range(80, 130)]), (test, [*range(60, 80), *range(140, 160)])):
         assert np.array_equal(part.tau.at(2), data.tau.at(2)[rows])
@@ -81,8 +81,6 @@ def test_the_study_of_games_needs_no_game_where_recordings_are_there(data, tmp_p
         assert np.array_equal(part.truth.actions, data.truth.actions[rows])
     with pytest.raises(InvalidDataError, match="n must be at most 60, since 20 of the episodes are held out; 61"):
         recordings.read(str(tmp_path), "freeway", 61)
-    with pytest.raises(InvalidDataError, match="must be a recording of this study"):
-        recordings.read(str(tmp_path), "doom", 50)
     monkeypatch.setattr("studies.games.run.training_of", lambda run: Training(epochs=2, device="cpu"))
     argv = ["reproduce", "games", "--worlds", "freeway", "--n", "60", "--data", str(tmp_path), "--quiet"]
     assert main([*argv, "--techniques", "single", "--rates", "0.001", "--out", str(tmp_path / "out")]) == 0
