@@ -1,5 +1,8 @@
 """Acting in closed loop, with exact states, reading errors, states that are fused, fitted models, actions that slip."""
 
+from copy import deepcopy
+from functools import cache
+
 import gymnasium
 import numpy as np
 import pytest
@@ -23,12 +26,17 @@ WORLDS = {
 }
 
 
-def prepared(world, shared=False, error=0.0, **options):
+@cache
+def explored(world, shared, error):
+    model = ExactModel(world, shared, error)
+    grounding = Grounding(watched(world, model), world.n_actions)
+    explore(ExBMDPEnv(world), model, grounding, steps=1500)
+    return Planner(model, grounding)
+
+
+def prepared(world, shared=False, error=0.0):
     """A planner whose grounding was explored, and its environment."""
-    model, env = ExactModel(world, shared, error), ExBMDPEnv(world)
-    grounding = Grounding(watched(world, model), world.n_actions, **options)
-    explore(env, model, grounding, steps=1500)
-    return Planner(model, grounding), env
+    return deepcopy(explored(world, shared, error), {id(world): world}), ExBMDPEnv(world)
 
 
 # -- a goal counts as reached if it is read, and what was read and done before agrees -----------------------------
