@@ -17,6 +17,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network import NeuralOracle, Training, TrainingError
 from craftrl.oracles.network import frames as frames_of
 from craftrl.oracles.network import training as loop
+from craftrl.oracles.network.log_odds import pair_loss
 from craftrl.oracles.network.saliency import deciding
 from craftrl.oracles.network.trunks import CODE_SCALE, Decorrelate, VectorTrunk
 
@@ -87,6 +88,8 @@ def test_the_encoder_names_states_of_new_videos_as_it_reads_those_it_learned_fro
     nothing = network.fit_encoder(np.full((600, 4), -1), 0)
     assert (nothing.encoder(data.tau.at(1)) == 0).all()
     assert nothing.loss == 0
+    by_heart = np.random.default_rng(0).integers(2, size=(600, 1)) * np.ones(4, dtype=int)  # a state a trajectory
+    assert network.fit_encoder(by_heart, 2).loss > 0.7  # which others do not foretell
 
 
 def test_what_decides_lies_where_the_agents_figure_is(learned):
@@ -225,6 +228,34 @@ def test_what_lies_behind_the_end_of_a_trajectory_does_not_count():
     labels = np.where(np.arange(4) < short.lengths[:, None], short.agent[:, None], -1)
     fit = found[0].fit_encoder(labels, 2)
     assert (found[0].read(fit.encoder, 4)[short.lengths < 4] == -1).all()
+
+
+def test_pairs_behind_the_end_weigh_nothing(learned):
+    network = learned[1].pairs().networks[0]
+    z, agent, lengths = torch.randn(3, 4, network.trunk.dim), torch.tensor([0, 1, 1]), torch.tensor([2, 4, 3])
+    with torch.no_grad():
+        total, count = pair_loss(network, z, agent, lengths)
+        z[0, 2:] = z[2, 3:] = 9.0
+        again, _ = pair_loss(network, z, agent, lengths)
+    assert count == 2 * (1 + 3 + 2)  # on held-out pairs log-odds and embeddings are judged alike
+    assert float(total) == pytest.approx(float(again), rel=1e-5)
+
+
+def test_training_leaves_the_weights_whose_held_out_loss_it_returns():
+    x = torch.randn(80, 1, generator=torch.Generator().manual_seed(0))
+    rows = np.arange(60), np.arange(60, 80)
+    module = torch.nn.Linear(1, 1)
+
+    def loss(module, x):
+        return (module(x) - 2 * x).square().sum(), torch.tensor(float(len(x)))
+
+    def batches(chunks, learned):
+        return (x[torch.from_numpy(chunk)] for chunk in chunks)
+
+    held = loop.train(module, loss, batches, rows, 8, TRAINING.but(lr=0.5, epochs=40), "line")
+    with torch.no_grad():
+        total, count = loss(module, x[60:])
+    assert held == pytest.approx(float(total / count), rel=1e-4)
 
 
 class Killed(Exception):
