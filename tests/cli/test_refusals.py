@@ -55,7 +55,10 @@ REFUSED = [
     ("fit data --out ..", "The model must be a path that ends in a name"),
     ("fit data --out text.json/new", "The output folder must be writable; text.json is not"),
     ("collect --world bits --n 5 --out data", "data exists already; remove it, or choose another name."),
-    ("encode model data --out new.txt", "A table must be named .parquet, .csv, .npz; new.txt was given"),
+    (
+        "encode model data --out new.txt",
+        "The table must be named NAME.parquet or NAME.csv or NAME.npz; new.txt was given; choose",
+    ),
     (
         "encode model data --out there.csv",
         "there.csv is there already; choose another name, or replace it with --force",
