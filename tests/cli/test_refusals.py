@@ -45,7 +45,11 @@ REFUSED = [
     ("encode model nowhere --out new.csv", "nothing is there; check the name."),
     ("import nowhere alone.npz --out new", "nowhere; nothing is there; check the name."),
     ("report model other --out new.html", "The data must be that which the model was fitted to"),
-    ("evaluate model other", "Trajectories must have at most 5 steps, as those fitted"),
+    (
+        "evaluate model other",
+        "at most 5 steps, as those fitted; longer ones were given; cut them, or fit with --statio",
+    ),
+    ("fit data --oracle coordinates --ray nowhere:1 --values 2 --out there.csv", "there.csv exists and is no model"),
     ("export model --h 2 --out new.onnx", "network"),
     ("render model data --out new.gif", "A video needs images"),
     # names of what is written
@@ -61,7 +65,7 @@ REFUSED = [
     ),
     (
         "encode model data --out there.csv",
-        "there.csv is there already; choose another name, or replace it with --force",
+        "there.csv is there already; choose another name, or replace it with --force.",
     ),
     ("actions model data --out there.csv", "there.csv is there already; choose another name, or replace it with"),
     ("report model data --out there.csv", "A report must be named NAME.html; there.csv was given"),

@@ -39,26 +39,26 @@ __all__ = [
 ]
 
 
-# What a sentence of the library advises, as one says it on the command line.
+# What a sentence of the library advises in Python, as a pattern, and as one says it on the command line.
 OPTIONS = {
     "or call explore": "or let it try (--explore STEPS)",
     "With deterministic=True": "Without --stochastic",
-    "pass deterministic=False": "give --stochastic",
-    "give deterministic=False": "give --stochastic",
-    "use ray='local'": "use --ray local",
-    "use device='cpu'": "use --device cpu",
+    "(pass|give) deterministic=False": "give --stochastic",
     "give n if it is known": "give --n if it is known",
-    'start="find" and stationary=True': "--find-start --stationary",
-    'start="find"': "--find-start",
-    " (import_data(..., standardise='recording'))": " (--standardise recording)",
-    ", name the start of each in fit(..., start=...), or let the library look: start='find'": ", or give --find-start",
+    r" \(overwrite=True\)": "",
+    r"import_data\(\.\.\., standardise='recording'\)": "--standardise recording",
+    r", name the start of each in fit\(.*?\), or let the library look: start='find'": ", or give --find-start",
+    "start=['\"]find['\"]": "--find-start",
+    "stationary=True": "--stationary",
+    "stationary=False": "--no-stationary",
+    r"(oracle|ray|device|coupling)=['\"](\w+)['\"]": r"--\1 \2",
 }
 
 
 def in_options(text: str) -> str:
     """What the library says, for somebody on the command line."""
     for python, option in OPTIONS.items():
-        text = text.replace(python, option)
+        text = re.sub(python, option, text)
     return text
 
 
