@@ -70,12 +70,6 @@ def test_what_was_asked_of_the_oracle_is_counted_and_timed():
     assert "of 3 settings tried" in model.choices_[0].why
 
 
-def test_fit_changes_no_parameter_and_keeps_no_data(toy):
-    model = CRAFT.paper(CoordinateOracle(), alpha=2.0, eta=0.2, nu=0.1).fit(toy[1].tau)
-    assert (model.alpha, model.bounds_.alpha, model.trace_.grid.alpha) == (2.0, 2.0, 1.0)
-    assert not any(isinstance(value, TrajectoryDataset) for value in vars(model).values())
-
-
 def test_a_fit_can_be_watched_and_does_not_change_by_it(toy, fitted):
     tau, seen = toy[1].tau, []
     with watched_by(lambda what, h: seen.append((what, h))):

@@ -76,12 +76,15 @@ def on_features(classifier):
 
 # -- what comes back --------------------------------------------------------------------------------------------------
 
+FIRST = ("coordinates", False), ("classifier", True), ("network of images", True), ("functions of each step", False)
 KINDS = [(name, stationary) for name in ORACLES for stationary in (False, True)]
 KINDS.remove(("classifier without probabilities", True))  # which takes longest, and is saved as a classifier is
 KINDS.remove(("functions of each step", True))  # which have no encoder for all steps
 
 
-@pytest.mark.parametrize(("name", "stationary"), KINDS)
+@pytest.mark.parametrize(
+    ("name", "stationary"), [pytest.param(*kind, marks=[pytest.mark.slow] * (kind not in FIRST)) for kind in KINDS]
+)
 def test_every_kind_of_model_comes_back(name, stationary, tmp_path):
     kind, make = ORACLES[name]
     (x, agent), oracle = rows_of(kind), make()

@@ -93,14 +93,6 @@ def test_fits_run_in_other_processes_and_come_back_by_pickle():
     assert np.array_equal(pickle.loads(pickle.dumps(models[0])).labels_, elsewhere[0].labels_)
 
 
-@pytest.mark.parametrize("name", ORACLES)
-def test_a_craft_with_any_oracle_is_cloned(name):
-    model = CRAFT(ORACLES[name][1](), **BOUNDS)
-    copy = clone(model)
-    assert copy.oracle is not model.oracle
-    assert repr(copy) == repr(model)
-
-
 def test_a_classifier_that_is_given_stays_unfitted():
     classifier = tree()
     model = fitted(CRAFT(classifier, **BOUNDS), *rows_of("features"))

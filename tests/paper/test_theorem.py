@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lemmas import encoding_sample_size, recursive_step_holds, separation_sample_size
 
-from craftrl.core.grid import Grid
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
 from craftrl.paper import chance_accuracy, guaranteed_epsilon, sample_size
@@ -73,14 +72,6 @@ def test_the_other_lemmas_are_satisfied_by_the_way(problem, epsilon_0):
     n_states = math.floor(1 / problem["nu_prime"])
     encoding = encoding_sample_size(epsilon=epsilon_0, delta=delta / (2 * H), class_size=class_size, N=n_states)
     assert problem["nu_prime"] * found.total >= encoding
-
-
-@given(st.floats(0.001, 0.5), st.floats(0.01, 10))
-def test_the_effective_bounds_cost_little(eta, alpha):
-    """eta >= eta' >= eta e^(-alpha'/8), so eta^-2 grows by e^(1/4) at most."""
-    grid = Grid.from_bounds(alpha, eta)
-    assert grid.alpha == min(1.0, alpha)
-    assert eta * (1 + 1e-9) >= grid.eta >= eta * math.exp(-grid.alpha / 8) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(
