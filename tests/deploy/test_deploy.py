@@ -12,11 +12,12 @@ import onnxruntime
 import pyarrow.parquet
 import pytest
 import torch
+from PIL import ImageColor
 
 from craftrl import CRAFT, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.cli import main
 from craftrl.deploy import StateModule, StateObservation, export_onnx, render, write_states
-from craftrl.deploy.video import rendered
+from craftrl.deploy.video import COLOURS, WARM, rendered
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import CraftError
@@ -198,6 +199,12 @@ def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
     seen = shown[0][: pixels * scale, : pixels * scale].reshape(pixels, scale, pixels, scale, 3).mean(axis=(1, 3))
     assert np.abs(seen - tau.at(1)[0]).mean() < 8  # the codec loses a little
     assert shown[0][pixels * scale :].max() > 60  # text
+    for h, frame in enumerate(rendered(video, tau, [0]), start=1):
+        half, below = frame[: pixels * scale], frame[pixels * scale :]
+        colour = ImageColor.getrgb(COLOURS[video.encode(tau.at(h, [0]), h)[0]])
+        assert (below == colour).all(axis=-1).any()  # the state's own
+        warm = (half[:, pixels * scale :] == WARM).all(axis=-1)
+        assert 0 < warm.mean() < 0.5  # what decides most is orange, and not everything does
 
 
 def test_frames_have_one_size_where_only_some_encoders_are_networks(tmp_path):

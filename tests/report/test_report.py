@@ -94,6 +94,7 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
 
 def test_without_data_nothing_is_trusted(alone):
     assert alone.numbers["verdict"]["level"] == "not checked"
+    assert "What to do next Check the states with the data: model.diagnose(x)" in alone.text
     assert "<img" not in alone.html
     assert "entries" not in alone.numbers["tables"]
     assert "This report was made without the data" in alone.text
@@ -112,7 +113,15 @@ def test_what_fit_warned_of_is_said_without_data(tmp_path):
     assert f"{said['warnings'][0]} {said['to_do'][0]}" in str(warned[0].message)
     assert "Check that the agents act differently" in said["to_do"][0]
     assert page.text.index(said["warnings"][0]) < page.text.index(said["to_do"][0]) < page.text.index(said["why"])
-    assert Page(tmp_path, model, x, agent).numbers["verdict"]["level"] == "do not trust"
+    given = Page(tmp_path, model, x, agent)
+    assert given.numbers["verdict"]["level"] == "do not trust"
+    assert "refits" not in given.text.partition("What this rests on")[0]  # they would not help
+
+
+def test_where_nothing_says_whether_other_data_agrees_refits_are_the_next_thing_to_do(tmp_path):
+    page = Page(tmp_path, *bits())
+    assert page.numbers["verdict"]["level"] == "check"
+    assert page.numbers["verdict"]["to_do"][0].startswith("Let refits say whether other data gives the same states")
 
 
 def test_a_move_is_named_where_hardly_anybody_makes_it(page):

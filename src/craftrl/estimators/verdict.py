@@ -55,21 +55,25 @@ def verdict(model: CRAFT, diagnosis: Diagnosis | None = None) -> Verdict:
     """The verdict on a model; without a diagnosis, the findings of `fit` remain."""
     findings = model.trace_.findings if diagnosis is None else diagnosis.findings
     findings = tuple(sorted(findings, key=lambda finding: finding.severity != "warning"))
-    if diagnosis is not None:
-        level, why = diagnosis.verdict, diagnosis.why
-    else:
+    to_do = [finding.advice for finding in findings if finding.advice]
+    if diagnosis is None:
         level = "do not trust" if model.trace_.guesses else "not checked"
         tested = [step.h for step in model.trace_ if step.p_value is not None]
         above = len(tested) - len(model.trace_.at_chance())
-        why = "Nothing was checked, for that needs the data: `diagnose(x)`, or the data given to the report."
+        why = "Nothing was checked, for that needs the data."
         why += f" The agents are told apart at {above} of {len(tested)} pairs of steps." * bool(tested)
+        to_do.append("Check the states with the data: model.diagnose(x), or craftrl report MODEL DATA.")
+    else:
+        level, why = diagnosis.verdict, diagnosis.why
+        if not diagnosis.held_up and not diagnosis.at_chance:
+            to_do.append("Let refits say whether other data gives the same states: --diagnose 10 (n_resamples=10).")
     return Verdict(
         level,
         _found(model),
         why,
         tuple(finding.found for finding in findings if finding.severity == "warning"),
         tuple(finding.found for finding in findings if finding.severity == "note"),
-        tuple(dict.fromkeys(finding.advice for finding in findings if finding.advice)),
+        tuple(dict.fromkeys(to_do)),
     )
 
 
