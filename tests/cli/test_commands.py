@@ -76,6 +76,20 @@ def test_encode_writes_what_the_model_says(here: Path) -> None:
     assert [line["agent"] for line in lines[::5]] == ["0"] * 1500 + ["1"] * 1500
 
 
+def test_new_recordings_may_be_longer_than_those_fitted_and_come_in_parts(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model with an encoder for each step then reads the steps that it has encoders for."""
+    x = TrajectoryDataset.open("data").rows(np.arange(40))
+    np.savez("longer.npz", x=np.concatenate([x, x], axis=1))
+    assert craftrl("encode model longer.npz --out states.npz").startswith("200 states of 40 trajectories")
+    with np.load("states.npz") as columns:
+        assert columns["state"].tolist() == load("model").transform(x).ravel().tolist()
+    monkeypatch.setattr("craftrl.cli.commands.AT_ONCE", 100)
+    craftrl("encode model longer.npz --out parts.npz")
+    assert Path("parts.npz").read_bytes() == Path("states.npz").read_bytes()
+
+
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_file_is_replaced_on_request_alone_and_never_data_a_model_or_a_link(
     here: Path, capsys: pytest.CaptureFixture[str], writer: str

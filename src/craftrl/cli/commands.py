@@ -203,19 +203,21 @@ def encode(
         from craftrl.importing import read_episodes
 
         reading = learned.data_.get("reading", {})
+        one_encoder, n_bytes = hasattr(learned, "encoder_"), 0
         rows: dict[tuple[str, str, int], list[NDArray[Any]]] = {}  # the states of each episode, part by part
-        held: list[tuple[tuple[str, str, int], NDArray[Any]]] = []
+        held: dict[tuple[str, str, int], list[NDArray[Any]]] = {}  # frames that are not encoded yet
         for episode in read_episodes(data, **reading):
             if episode.x.shape[1:] != learned.obs_shape_:
                 raise InvalidDataError(
                     f"New recordings must look like those fitted, {learned.obs_shape_}; {episode.source} of "
                     f"{episode.agent} has {episode.x.shape[1:]}; convert it, or fit with --resize."
                 )
-            held.append(((episode.agent, episode.source, episode.start), episode.x))
-            whole = hasattr(learned, "encoder_") or not episode.goes_on
-            if whole and sum(x.nbytes for _, x in held) > AT_ONCE:
-                _read_states(learned, held, rows)
-        _read_states(learned, held, rows)
+            held.setdefault((episode.agent, episode.source, episode.start), []).append(episode.x)
+            n_bytes += episode.x.nbytes
+            if n_bytes > AT_ONCE and (one_encoder or not episode.goes_on):
+                _encode_held(learned, held, rows)
+                n_bytes = 0
+        _encode_held(learned, held, rows)
         agent, file, start = (list(column) for column in zip(*rows))
         states = np.array(list(zip_longest(*map(np.concatenate, rows.values()), fillvalue=-1))).T
     if reading is None:  # collected, or written by a program
@@ -227,23 +229,14 @@ def encode(
     print(f"{int((states >= 0).sum())} states of {of} written to {out}")
 
 
-def _read_states(model: CRAFT, held: list[tuple[Any, NDArray[Any]]], rows: dict[Any, list[NDArray[Any]]]) -> None:
-    """Add the states of the episodes that are held; where each step has an encoder of its own, of steps that have one.
-
-    A long episode comes in parts, under one name.
-    """
+def _encode_held(model: CRAFT, held: dict[Any, list[NDArray[Any]]], rows: dict[Any, list[NDArray[Any]]]) -> None:
+    """Move what is held to the states of its episodes; where each step has an encoder, of the steps that have one."""
     import numpy as np
 
-    if hasattr(model, "encoder_") and held:  # all at once
-        ends = np.cumsum([len(x) for _, x in held])
-        for (name, _), states in zip(held, np.split(model.encode(np.concatenate([x for _, x in held])), ends[:-1])):
-            rows.setdefault(name, []).append(states)
-    elif held:
-        parts: dict[Any, list[NDArray[Any]]] = {}
-        for name, x in held:
-            parts.setdefault(name, []).append(x)
-        episodes = [np.concatenate(own)[: len(model.encoders_)] for own in parts.values()]
-        rows |= {name: [states] for name, states in zip(parts, model.transform(episodes))}
+    most = None if hasattr(model, "encoder_") else len(model.encoders_)
+    x = [np.concatenate(parts)[:most] for parts in held.values()]
+    for name, part, states in zip(held, x, model.transform(x) if x else ()):
+        rows.setdefault(name, []).append(states[: len(part)])
     held.clear()
 
 
