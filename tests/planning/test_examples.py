@@ -62,16 +62,6 @@ def test_stable_baselines_on_states():
 # -- goals ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_goal_is_rewarded_once_and_ends_the_episode():
-    env = corner()
-    env.reset(seed=0)
-    first, second = path()
-    _, reward, terminated, truncated, info = env.step(first)
-    assert (reward, terminated, truncated, info["is_success"]) == (0.0, False, False, False)
-    _, reward, terminated, truncated, info = env.step(second)
-    assert (reward, terminated, truncated, info["is_success"]) == (1.0, True, False, True)
-
-
 def test_success_is_the_share_of_episodes_that_reach_the_goal_within_their_limit():
     actions = path()
     assert success_rate(corner(), lambda x, h: actions[h - 1], 5) == 1.0

@@ -83,8 +83,6 @@ class _Reader:
     """
 
     def __init__(self, env: Any, model: Any, grounding: Grounding) -> None:
-        check_kind("grounding", grounding, Grounding, "a Grounding")
-        check_method("model", model, "encode", "a fitted model")
         n = n_actions(env)
         if n < grounding.n_actions:
             raise InvalidParameterError(
@@ -392,7 +390,8 @@ def explore(
     every_action     whether to try every action in every state; else a state is done with once all moves that the
                      videos show there are grounded
     """
-    reader = _Reader(env, model, grounding)
+    check_method("model", model, "encode", "a fitted model")
+    check_kind("grounding", grounding, Grounding, "a Grounding")
     check_whole("seed", seed)
     for name, budget in {"steps": steps, "episodes": episodes}.items():
         if budget is not None:
@@ -400,7 +399,7 @@ def explore(
     if steps is None and episodes is None:
         raise InvalidParameterError("explore must have a budget; none was given; pass steps=1000 or episodes=100.")
     check_flag("every_action", every_action)
-    rng, begun, finished = np.random.default_rng(seed), 0, False
+    reader, rng, begun, finished = _Reader(env, model, grounding), np.random.default_rng(seed), 0, False
     while not finished and (steps is None or reader.steps < steps) and (episodes is None or begun < episodes):
         reader.reset(int(rng.integers(MAX_SEED)))
         begun += 1
