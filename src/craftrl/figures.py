@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from craftrl.arguments import check_target
 from craftrl.data.files import check_suffix, written_whole
@@ -15,12 +18,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "PURPLE", "RED", "SKY", "chance_line", "picture"]
+__all__ = ["BLUE", "COLOURS", "GREEN", "GREY", "INK", "ORANGE", "PURPLE", "RED", "SKY", "WARM", "chance_line"]
+__all__ += ["heat_of", "heated", "picture"]
 
 # Okabe and Ito's palette.
 BLUE, ORANGE, GREEN, RED, SKY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7"
 GREY, INK = "#8A8A8A", "#222222"
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
+WARM = np.array([255.0, 120.0, 0.0])  # what decides
+FAINT = 0.1  # heat below this share of the largest is not drawn
 
 STYLE = {
     "font.family": "DejaVu Sans",
@@ -60,3 +66,20 @@ def picture(path: str | os.PathLike[str], width: float, height: float) -> Iterat
 def chance_line(axes: Axes, accuracy: float, label: str | None = "chance") -> None:
     """What knowing nothing scores, as a thin dashed line across a picture of accuracies in percent."""
     axes.axhline(100 * accuracy, color=GREY, ls="--", lw=0.8, zorder=0, label=label)
+
+
+def heat_of(encoder: Any, x: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Which pixels of images x decide on the state, in the mean over them, (rows, columns), the largest being 1; None
+    where the encoder is no network."""
+    if not hasattr(encoder, "head"):
+        return None
+    from craftrl.oracles.network.saliency import deciding
+
+    heat = deciding(encoder, x).mean(axis=0)
+    return np.asarray(heat / max(heat.max(), 1e-12))
+
+
+def heated(image: NDArray[np.uint8], heat: NDArray[np.float64], power: float = 1.0) -> NDArray[np.uint8]:
+    """An image (rows, columns, 3), dimmed, with what is hot in a warm colour; a power below 1 shows more of it."""
+    weight = np.where(heat > FAINT, heat**power, 0.0)[..., None]
+    return np.asarray(weight * WARM + (1 - weight) * image / 3).round().astype(np.uint8)

@@ -1,4 +1,4 @@
-"""A fitted model where it is used: tables, a PyTorch module, an ONNX file, a Gymnasium environment, a graph."""
+"""A fitted model where it is used: tables, a PyTorch module, an ONNX file, a video, a Gymnasium environment."""
 
 import copy
 import csv
@@ -6,7 +6,6 @@ from functools import cache
 
 import av
 import gymnasium
-import networkx
 import numpy as np
 import onnxruntime
 import pyarrow.parquet
@@ -17,12 +16,12 @@ from PIL import ImageColor
 from craftrl import CRAFT, InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.cli import main
 from craftrl.deploy import StateModule, StateObservation, export_onnx, render, write_states
-from craftrl.deploy.video import COLOURS, WARM, rendered
+from craftrl.deploy.video import COLOURS, rendered
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.errors import CraftError
+from craftrl.figures import WARM
 from craftrl.oracles.network.encoder import NetworkEncoder
-from craftrl.planning import StateGraph
 from shipped import BOUNDS, data, fitted, network, random_head, rows_of
 
 WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
@@ -288,25 +287,6 @@ def test_episodes_longer_than_those_fitted_and_other_shapes_are_refused(bits):
         env.step(0)
     with pytest.raises(InvalidDataError, match=r"shape \(6,\); its have shape \(8,\)"):
         StateObservation(ExBMDPEnv(BitsExBMDP(horizon=4, n_features=8, seed=0)), bits)
-
-
-# -- the graph ---------------------------------------------------------------------------------------------------
-
-
-def test_the_latent_graph_as_a_networkx_graph(bits):
-    tau = collect(WORLD, WORLD.paper_policies(), 500, seed=0).tau
-    latent = StateGraph.from_model(bits, tau, min_share=0)
-    graph = latent.to_networkx()
-    assert isinstance(graph, networkx.DiGraph)
-    assert graph.number_of_nodes() == latent.n
-    assert graph.nodes[(2, 1)] == {"h": 2, "state": 1}
-    for h in range(1, 4):
-        edges = [(u, v, d) for u, v, d in graph.edges(data=True) if u[0] == h]
-        assert sum(d["count"] for *_, d in edges) == tau.n
-        assert all(v[0] == h + 1 and sum(d["counts"]) == d["count"] for u, v, d in edges)
-    assert networkx.is_directed_acyclic_graph(graph)
-    s, t = latent.node(0, 1), latent.node(1, 2)
-    assert graph.edges[(1, 0), (2, 1)]["counts"] == [int(table[s, t]) for table in latent.counts]
 
 
 def test_everything_is_exported_by_its_name():

@@ -17,6 +17,7 @@ from craftrl.data.files import check_new, check_suffix, written_whole
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
+from craftrl.figures import heat_of, heated
 
 __all__ = ["check_images", "check_video", "in_colour", "on_paper", "render", "rendered", "write_video"]
 
@@ -25,8 +26,6 @@ SUFFIXES = (".mp4", ".mkv", ".gif")
 MOST_FRAMES = 1000  # a second
 SIDE = 256  # pixels that the longer side of a frame has at least, once it is drawn
 LINE = 30  # pixels of the line of text below
-FAINT = 0.1  # heat below this share of the largest is not drawn
-WARM = np.array([255, 120, 0])  # what decides
 # Tableau's ten colours: states that follow one another differ at a glance.
 COLOURS = ("#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac")
 
@@ -89,21 +88,10 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
             where = f"{tau.source[i]}, frame {tau.start[i] + (h - 1) * tau.notes['reading']['stride']}"
         panels = [in_colour(x[0])]
         if explained:
-            weight = _heat(model, x, h)[..., None]
-            panels.append(((1 - weight) * (panels[0] / 3) + weight * WARM).astype(np.uint8))
+            heat = heat_of(model._encoder_at(h), x)
+            panels.append(heated(panels[0], np.zeros(x.shape[1:3]) if heat is None else heat, power=0.5))
         text = f"state {state}   {tau.names[tau.agent[i]]}, {where}"
         yield on_paper([enlarged(panel, SIDE) for panel in panels], [(text, COLOURS[state % len(COLOURS)])], "black")
-
-
-def _heat(model: Learner, x: NDArray[Any], h: int) -> NDArray[np.float64]:
-    """How strongly each pixel decides, (rows, columns), 1 at most; nothing where the encoder is no network."""
-    encoder: Any = model._encoder_at(h)
-    if not hasattr(encoder, "head"):
-        return np.zeros(x.shape[1:3])
-    from craftrl.oracles.network.saliency import deciding
-
-    heat = deciding(encoder, x)[0]
-    return np.asarray(np.where(heat > FAINT, np.sqrt(heat), 0.0))
 
 
 def in_colour(x: NDArray[Any]) -> Bytes:

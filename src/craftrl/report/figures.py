@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from craftrl.core.trace import StepTrace, Trace
 from craftrl.errors import require
 
-__all__ = ["LONGEST", "flow", "heated", "is_image", "png", "shrunk", "spectrum", "to_bytes"]
+__all__ = ["LONGEST", "flow", "is_image", "png", "shrunk", "spectrum", "to_bytes"]
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 LONGEST = 80  # pixels of the longer side; larger frames are thinned out
-FAINT = 0.1  # heat below this share of the largest is not drawn
-WARM = np.array([255.0, 120.0, 0.0])
 MOST_NODES = 16  # states of one step that are drawn
 LEAST_SHARE = 0.005  # of the moves of one step that a move must be to be drawn
 ACROSS, DOWN, LEFT, TOP = 84, 46, 40, 44  # pixels between steps, between states, and around them
@@ -44,12 +42,6 @@ def to_bytes(x: NDArray[Any], low: float, high: float) -> Bytes:
     """Pixels between low and high as bytes of three channels."""
     scaled = np.clip((np.asarray(x, dtype=float) - low) / max(high - low, 1e-12), 0, 1) * 255
     return np.broadcast_to(scaled.round().astype(np.uint8), (*x.shape[:2], 3))
-
-
-def heated(image: Bytes, heat: Floats) -> Bytes:
-    """The image, dimmed, with what is hot in a warm colour; heat (rows, columns) is 1 at most."""
-    weight = np.where(heat > FAINT, heat, 0.0)[..., None]
-    return np.asarray(weight * WARM + (1 - weight) * image / 3).round().astype(np.uint8)
 
 
 def png(image: Bytes) -> str:

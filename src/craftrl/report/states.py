@@ -19,7 +19,8 @@ from craftrl.core.labels import Labels
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.mixtures import Mixture
 from craftrl.estimators.craft import CRAFT
-from craftrl.report.figures import heated, png, to_bytes
+from craftrl.figures import heat_of, heated
+from craftrl.report.figures import png, to_bytes
 from craftrl.report.tables import Table
 
 __all__ = ["Picture", "Sample", "State", "entries", "portraits", "states_of"]
@@ -151,7 +152,7 @@ def portraits(
         (x, row, step), name = seen[state.name], state.name.lower()
         mean = to_bytes(x.mean(axis=0, dtype=np.float64), low, high)
         pictures = [Picture(png(mean), "mean", f"mean frame of {name}")]
-        heat = _heat(model, state.h, x[:LOOKED_AT])
+        heat = heat_of(model._encoder_at(state.h), x[:LOOKED_AT])
         if heat is not None:
             alt = f"mean frame of {name}, darkened, with the pixels that decide on the state in orange"
             pictures.append(Picture(png(heated(mean, heat)), "decides", alt))
@@ -175,17 +176,6 @@ def portraits(
             replace(state, pictures=tuple(pictures), examples=examples(x, row, step, name), groups=tuple(groups))
         )
     return out
-
-
-def _heat(model: CRAFT, h: int | None, x: NDArray[Any]) -> Floats | None:
-    """Which pixels decide, in the mean over frames, the largest being 1; None where the encoder is no network."""
-    encoder = model._encoder_at(h)
-    if not hasattr(encoder, "head"):
-        return None
-    from craftrl.oracles.network.saliency import deciding
-
-    heat = deciding(encoder, x).mean(axis=0)  # type: ignore[arg-type]
-    return np.asarray(heat / max(heat.max(), 1e-12))
 
 
 # -- feature vectors, bits and other entries ----------------------------------------------------------------------
