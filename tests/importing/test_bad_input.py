@@ -127,10 +127,7 @@ PICTURES = np.full((5, 16, 16, 3), 7, np.uint8)
 BAD = {
     "an empty folder": (ben, "ben has none; known are videos .*datasets of Minari, LeRobot and craftrl"),
     "only notes": (lambda f: ben(f, "notes.txt", "nothing"), "An agent's path must hold recordings; ben has none"),
-    "no video": (
-        lambda f: ben(f, "a.mp4", b"no video" * 50),
-        "ben/a.mp4 must be a video that can be decoded to its end",
-    ),
+    "no video": (lambda f: ben(f, "a.mp4", b"no video" * 50), "ben/a.mp4 must be a video that can be decoded to its"),
     "an empty video": (lambda f: ben(f, "a.mp4", ""), "ben/a.mp4 must be a video .*; it cannot .*; copy it again"),
     "a truncated video": (
         lambda f: cut_off(write_videos(f / "ben", episodes(1, lengths=(20,))) / "episode0.mkv"),
@@ -138,14 +135,8 @@ BAD = {
     ),
     "a playlist": (playlist, "ben/a.mp4 must be a video"),
     "a truncated GIF": (gif_without_its_end, r"ben/a.gif must be a video .*\(it is cut off\)"),
-    "another size": (
-        lambda f: write_videos(f / "ben", episodes(1, shape=(24, 16, 3))),
-        r"ben/episode0.mkv has \(24, 16, 3\) uint8, ann/episode0.mkv \(16, 16, 3\) uint8; crop, resize",
-    ),
-    "another type": (
-        lambda f: ben(f, "a.npy", x=PICTURES / 255),
-        "ben/a.npy has .* float64, .* uint8; .* convert them",
-    ),
+    "another size": (lambda f: write_videos(f / "ben", episodes(1, shape=(24, 16, 3))), r"ben/episode0.mkv has \(24,"),
+    "another type": (lambda f: ben(f, "a.npy", x=PICTURES / 255), "ben/a.npy has .* float64, .* uint8; .* convert"),
     "two kinds": (
         lambda f: (write_videos(f / "ben", episodes(1)), write_frames(f / "ben", episodes(1))),
         "one kind of recordings; ben has 3 videos .* and 12 pictures",
@@ -162,20 +153,14 @@ BAD = {
         lambda f: frames_with(f, "run 1/2.png", Image.new("RGB", (8, 8))),
         r"run 1 has \(16, 16, 3\) and \(8, 8, 3\); crop or resize them",
     ),
-    "a broken table": (
-        lambda f: ben(f, "a.csv", 'x,y\n1,2\n3\n"'),
-        "ben/a.csv must be a table that can be read; .*; copy it",
-    ),
+    "a broken table": (lambda f: ben(f, "a.csv", 'x,y\n1,2\n3\n"'), "ben/a.csv must be a table that can be read; .*;"),
     "a truncated table": (
         lambda f: cut_off(write_table(f / "ben/a.parquet", episodes(1, (4,)))),
         "ben/a.parquet must be a table that can be read",
     ),
     "words": (lambda f: ben(f, "a.csv", "x,mood\n1,good\n2,bad\n"), "`mood` of ben/a.csv is not so; .* --key"),
     "gaps": (lambda f: ben(f, "a.csv", "x,y\n1,2\n,3\n"), "`x` of ben/a.csv is not so; fill or drop it"),
-    "gaps in labels": (
-        lambda f: ben(f, "a.csv", "episode,y\n1,2\n,3\n"),
-        "`episode` must be filled .* in ben/a.csv it",
-    ),
+    "gaps in labels": (lambda f: ben(f, "a.csv", "episode,y\n1,2\n,3\n"), "`episode` must be filled .* in ben/a.csv"),
     "a column twice": (lambda f: ben(f, "a.csv", "x,x\n1,2\n"), "ben/a.csv must be a table .* two columns called 'x'"),
     "no rows": (lambda f: ben(f, "a.csv", "x,y\n"), "at least one row; ben/a.csv has none"),
     "an empty table": (lambda f: ben(f, "a.csv", ""), "ben/a.csv must be a table"),
@@ -187,28 +172,16 @@ BAD = {
         "ben/b.npy: .* contain NaN or infinity; drop or fill them",
     ),
     "an empty episode": (lambda f: ben(f, "a.npy", x=PICTURES[:0]), "at least one frame; ben/a.npy has none; leave"),
-    "clips in a folder": (
-        lambda f: ben(f, "a.npy", x=np.stack([PICTURES] * 4)),
-        r"each NumPy file must be one episode, \(steps, ...\); ben/a.npy has several, shape \(4, 5, 16, 16, 3\); give",
-    ),
+    "clips in a folder": (lambda f: ben(f, "a.npy", x=PICTURES[None]), "a.npy has several, shape .*; give the file itself"),
     "a single number": (lambda f: ben(f, "a.npy", x=np.zeros(())), r"ben/a.npy has shape \(\); give"),
     "complex numbers": (lambda f: ben(f, "a.npy", x=PICTURES * 1j), "those of ben/a.npy are complex128; convert them"),
-    "too many actions": (
-        lambda f: ben(f, "a.npz", x=PICTURES, actions=np.zeros(7)),
-        "ben/a.npz has 5 steps and 7 actions; correct or remove them",
-    ),
+    "too many actions": (lambda f: ben(f, "a.npz", x=PICTURES, actions=np.zeros(7)), "ben/a.npz has 5 steps and 7"),
     "an old LeRobot": (
         lambda f: lerobot_with(f, lambda info: info.update(codebase_version="v2.1")),
         "layout v3.0; ben has v2.1; convert it with",
     ),
-    "LeRobot without episodes": (
-        lerobot_without_episodes,
-        "must list its episodes; .*meta/episodes has no Parquet file",
-    ),
-    "LeRobot with a short video": (
-        lerobot_with_a_short_video,
-        "file-000.mp4, episode 1, must have 3 steps; 2 could be",
-    ),
+    "LeRobot without episodes": (lerobot_without_episodes, "must list its episodes; .*meta/episodes has no Parquet"),
+    "LeRobot with a short video": (lerobot_with_a_short_video, "file-000.mp4, episode 1, must have 3 steps; 2 could"),
     "LeRobot with two cameras": (
         lambda f: lerobot_with(
             f, lambda info: info["features"].update({"observation.images.wrist": {"dtype": "video"}})
@@ -217,7 +190,7 @@ BAD = {
     ),
     "LeRobot of other files": (
         lambda f: lerobot_with(f, lambda info: info.update(data_path="../other/file-{file_index:03d}.parquet")),
-        "must hold its data itself; ben takes ben/../other/file-000.parquet, which lies elsewhere",
+        "must hold its data itself; ben takes ben/../other/file-000.parquet,",
     ),
     "a truncated Minari": (broken_minari, "must be a Minari dataset; it cannot be opened"),
     **{
