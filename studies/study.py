@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.arguments import check_target, positive
-from craftrl.data.files import check_writable, plain_value, told_plainly, write_text
+from craftrl.data.files import check_writable, plain_os_errors, plain_value, write_text
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.progress import progress_bar
 
@@ -146,7 +146,7 @@ def run_sweep(
             # One run each at a time: a worker that is done takes the next, and none waits behind a long one.
             parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=workers)
             for row in parallel(delayed(_row)(run_one, settings, made_by) for settings in todo):
-                with told_plainly(path), path.open("a") as file:
+                with plain_os_errors(path), path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 rows[_key({field: row[field] for field in asdict(todo[0])})] = row
                 bar.update()

@@ -9,7 +9,7 @@ from feature_world import feature_data
 from tqdm import tqdm
 
 from craftrl import CRAFT, NeuralOracle, Training, progress
-from craftrl.progress import COMPILED, COMPILING, shown, shown_where, tell, watched
+from craftrl.progress import COMPILED, COMPILING, fit_bar, fit_bar_if, tell, watched
 
 AGENTS, STATES = "telling the agents apart", "finding states"
 
@@ -28,7 +28,7 @@ def watch_on_a_terminal(monkeypatch):
 
 def test_one_bar_over_all_phases_of_a_network_that_never_goes_back(capsys, monkeypatch):
     watch_on_a_terminal(monkeypatch)
-    with shown(5):
+    with fit_bar(5):
         tell("run")
         tell("log-odds")
         for network in (1, 2):
@@ -48,7 +48,7 @@ def test_one_bar_over_all_phases_of_a_network_that_never_goes_back(capsys, monke
 
 def test_a_finite_class_has_one_phase_and_compiles_once(capsys, monkeypatch):
     watch_on_a_terminal(monkeypatch)
-    with shown(5):
+    with fit_bar(5):
         for _ in range(3):
             for what in ("run", COMPILING, COMPILED):
                 tell(what)
@@ -65,11 +65,11 @@ def test_a_finite_class_has_one_phase_and_compiles_once(capsys, monkeypatch):
 )
 def test_a_bar_is_shown_if_it_is_wanted_and_nobody_watches(wanted, terminal, there, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    with shown_where(wanted, 3):
+    with fit_bar_if(wanted, 3):
         assert watched() == there
-    with shown(3):
+    with fit_bar(3):
         watcher = progress._watcher.get()
-        with shown_where(True, 3):
+        with fit_bar_if(True, 3):
             assert progress._watcher.get() is watcher
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["COMPILED", "COMPILING", "progress_bar", "shown", "shown_where", "tell", "watched", "watched_by"]
+__all__ = ["COMPILED", "COMPILING", "fit_bar", "fit_bar_if", "progress_bar", "tell", "watched", "watched_by"]
 
 IN_A_FILE = 30.0  # seconds between two states of a bar where nobody watches: a log should stay short
 COMPILING, COMPILED = "compiling what counts, once on this machine", "compiled"
@@ -52,7 +52,7 @@ def tell(what: str, h: int | None = None) -> None:
 
 
 @contextmanager
-def shown(H: int) -> Iterator[None]:
+def fit_bar(H: int) -> Iterator[None]:
     """One bar over all phases of the fit within the block, with the time left if they take their usual shares."""
     form, live = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} so far, about {remaining} left", sys.stderr.isatty()
     given = {
@@ -83,7 +83,7 @@ def shown(H: int) -> Iterator[None]:
                 done = (int(network[1]) - 1 + part) / int(network[2])
             bar.n = max(bar.n, 100 * (begin + (end - begin) * done))
             bar.set_description_str(COMPILING if what == COMPILING else name, refresh=phase is not before)
-            if phase is not before:  # tqdm takes it that nothing was shown within the delay, and would not wipe it away
+            if phase is not before:  # tqdm takes it that nothing was drawn within the delay, and would not wipe it away
                 bar.last_print_t = max(bar.last_print_t, bar.start_t + bar.delay)
             bar.update(0)
 
@@ -91,7 +91,7 @@ def shown(H: int) -> Iterator[None]:
             yield
 
 
-def shown_where(wanted: bool | None, H: int) -> AbstractContextManager[None]:
-    """`shown`, if that is wanted and nobody watches already; None: if there is a terminal."""
+def fit_bar_if(wanted: bool | None, H: int) -> AbstractContextManager[None]:
+    """`fit_bar`, if that is wanted and nobody watches already; None: if there is a terminal."""
     there = sys.stderr.isatty() if wanted is None else wanted
-    return shown(H) if there and not watched() else nullcontext()
+    return fit_bar(H) if there and not watched() else nullcontext()

@@ -172,7 +172,7 @@ BAD = {
         "ben/b.npy: .* contain NaN or infinity; drop or fill them",
     ),
     "an empty episode": (lambda f: ben(f, "a.npy", x=PICTURES[:0]), "at least one frame; ben/a.npy has none; leave"),
-    "clips in a folder": (lambda f: ben(f, "a.npy", x=PICTURES[None]), "a.npy has several, shape .*; give the file itself"),
+    "clips in a folder": (lambda f: ben(f, "a.npy", x=PICTURES[None]), "a.npy has several, shape .*; give the file"),
     "a single number": (lambda f: ben(f, "a.npy", x=np.zeros(())), r"ben/a.npy has shape \(\); give"),
     "complex numbers": (lambda f: ben(f, "a.npy", x=PICTURES * 1j), "those of ben/a.npy are complex128; convert them"),
     "too many actions": (lambda f: ben(f, "a.npz", x=PICTURES, actions=np.zeros(7)), "ben/a.npz has 5 steps and 7"),

@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as error:  # of a study's own parser, for --help
         return int(error.code or 0)
     except BaseException as error:
-        code, text = _told(error)
+        code, text = _explained(error)
         if text and (not several or _first_to_say(text)):
             with contextlib.suppress(OSError):  # nobody can be told where standard error is full; the code says it
                 print(text, file=sys.stderr, flush=True)
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _told(error: BaseException) -> tuple[int, str]:
+def _explained(error: BaseException) -> tuple[int, str]:
     """The exit code, and what is said: one sentence, but for a fault of ours."""
     causes: list[BaseException] = []
     cause: BaseException | None = error

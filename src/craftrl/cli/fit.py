@@ -67,10 +67,10 @@ def fit(
       craftrl fit data --alpha 1 --eta 1/5 --nu 5/32 --coupling independent --no-relabel --out model.safetensors
     """
     from craftrl import CRAFT, CoordinateOracle, TrajectoryDataset
-    from craftrl.data.ranks import from_first, speaks
+    from craftrl.data.ranks import from_first, is_first_rank
     from craftrl.estimators.verdict import verdict
     from craftrl.oracles.finite import CountingOracle
-    from craftrl.progress import shown
+    from craftrl.progress import fit_bar
 
     given = {"device": device, "epochs": epochs, "seed": seed}
     training = {name: value for name, value in given.items() if value is not None}
@@ -101,14 +101,14 @@ def fit(
     tau.first_steps(horizon or 2)  # raises where there are fewer
     scratch = _choose(model, tau, training, ray, out)
     if found is None:
-        with warnings.catch_warnings(), shown(tau.H):
+        with warnings.catch_warnings(), fit_bar(tau.H):
             warnings.simplefilter("ignore", AssumptionWarning)  # said in the verdict
             model.fit(tau, start="find" if find_start else None)
         if from_first(lambda: _there(out, force, model, find_start, tau) is None):  # or another one was quicker
             model.save(out, overwrite=force)
     else:  # the same command was stopped when this was written
         model = _there(out, force, model, find_start, tau) or model
-    if speaks():
+    if is_first_rank():
         shutil.rmtree(scratch, ignore_errors=True)
     findings = tuple(f"{kind}: " for kind in ("Warning", "Note"))  # which follow the verdict
     summary = [line for line in model.summary().split("\n") if not line.startswith(findings)]

@@ -27,7 +27,7 @@ from craftrl.arguments import check_flag, check_target
 from craftrl.errors import CraftError, InvalidParameterError
 
 __all__ = ["UNREADABLE", "check_new", "check_suffix", "check_writable", "plain_value", "sealed_text"]
-__all__ += ["told_plainly", "unsealed", "write_json", "write_text", "written_whole"]
+__all__ += ["plain_os_errors", "unsealed", "write_json", "write_text", "written_whole"]
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # several machines may write into one folder
@@ -43,7 +43,7 @@ def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[
     """A temporary name to write to; what is there at the end of the block becomes `path`, in one move.
 
     An error in the block leaves neither a part of the new file nor a change in the old one. Errors of the operating
-    system are told in one sentence, with `what` as the name of what is written. Missing folders are created. A link
+    system become one sentence, with `what` as the name of what is written. Missing folders are created. A link
     stays, and what it points to is replaced.
     """
     final = Path(os.path.realpath(check_target(f"The {what}", path)))
@@ -51,7 +51,7 @@ def written_whole(path: str | os.PathLike[str], what: str = "file") -> Iterator[
         kind = "a link that leads to itself" if final.is_symlink() else "a folder"
         raise InvalidParameterError(f"The {what} must become a file; {path} is {kind}; choose another name.")
     temporary = final.with_name(f".{final.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    with told_plainly(path, what):
+    with plain_os_errors(path, what):
         final.parent.mkdir(parents=True, exist_ok=True)
         for part in final.parent.glob(f".{glob.escape(final.name)}.{HOST}-*.tmp"):
             if not _runs(part.name.split("-")[-2]):
@@ -77,7 +77,7 @@ def _runs(process: str) -> bool:
 
 
 @contextmanager
-def told_plainly(path: str | os.PathLike[str], what: str = "file") -> Iterator[None]:
+def plain_os_errors(path: str | os.PathLike[str], what: str = "file") -> Iterator[None]:
     """Errors of the operating system while `path` is written, in one sentence."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""Several processes that run one program on one fit: which of them speaks and writes, and how they stay of one mind.
+"""Several processes that run one program on one fit: which of them prints and writes, and how they stay equal.
 
 Such a process is a *rank* of torch's process group (`craftrl.oracles.network.ranks` joins it). All ranks are given the
 same data and settings; the first one (rank 0) prints, warns and writes for all. Without torch there is one process, and
@@ -18,7 +18,8 @@ import numpy as np
 from craftrl.arguments import check_function
 from craftrl.errors import CraftError
 
-__all__ = ["LOST", "RankError", "agree", "alone", "apart", "digest", "every", "from_first", "heard", "here", "speaks"]
+__all__ = ["LOST", "RankError", "agree", "alone", "apart", "digest", "every", "exchange_errors", "from_first"]
+__all__ += ["here", "is_first_rank"]
 
 Value = TypeVar("Value")
 LOST = "Another rank has ended or no longer answers"
@@ -37,7 +38,7 @@ def here() -> tuple[int, int]:
     return dist.get_rank(), dist.get_world_size()
 
 
-def speaks() -> bool:
+def is_first_rank() -> bool:
     """Whether this process prints, warns and writes."""
     return here()[0] == 0
 
@@ -59,7 +60,7 @@ def apart() -> bool:
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def exchange_errors() -> Iterator[None]:
     """Errors of an exchange between ranks, in one sentence."""
     try:
         yield
@@ -67,8 +68,8 @@ def heard() -> Iterator[None]:
         if isinstance(error, RankError):
             raise
         raise RankError(
-            f"{LOST} (this is rank {here()[0]}); look for its message, and start all of them again: checkpoints are "
-            "gone on with."
+            f"{LOST} (this is rank {here()[0]}); look for its message, and start all of them again: "
+            "they go on from their checkpoints."
         ) from error
 
 
@@ -78,7 +79,7 @@ def every(value: Value) -> list[Value]:
     if world == 1:
         return [value]
     found: list[Any] = [None] * world
-    with heard():
+    with exchange_errors():
         sys.modules["torch.distributed"].all_gather_object(found, value)
     return found
 
@@ -97,7 +98,7 @@ def from_first(function: Callable[[], Value]) -> Value:
         except Exception as error:
             failed = error
             found[1] = error if isinstance(error, CraftError) else RankError(f"Rank 0 failed: {error}")
-    with heard():
+    with exchange_errors():
         sys.modules["torch.distributed"].broadcast_object_list(found, 0)
     if failed is not None or found[1] is not None:
         raise failed or found[1]

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from craftrl.arguments import check_flag, check_kind, check_source, check_target, check_whole, is_url, shown
 from craftrl.data import urls
 from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
-from craftrl.data.files import UNREADABLE, sealed_text, told_plainly, unsealed, written_whole
+from craftrl.data.files import UNREADABLE, plain_os_errors, sealed_text, unsealed, written_whole
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError, InvalidParameterError
 
@@ -88,7 +88,7 @@ class DatasetWriter:
     def __enter__(self) -> DatasetWriter:
         if self.finished:
             return self
-        with told_plainly(self.given, "dataset"):
+        with plain_os_errors(self.given, "dataset"):
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.path, os.O_RDONLY)
             try:
@@ -164,7 +164,7 @@ class DatasetWriter:
             self._seen.add(key)
             if not goes_on:
                 self._open[agent] = file
-        with told_plainly(self.given, "dataset"):
+        with plain_os_errors(self.given, "dataset"):
             file.add(part)
         if goes_on:
             self._growing[key] = file
@@ -193,7 +193,7 @@ class DatasetWriter:
 
     def _close(self, file: _File) -> None:
         """A file is complete, and the index says so."""
-        with told_plainly(self.given, "dataset"):
+        with plain_os_errors(self.given, "dataset"):
             self._index["files"].append(file.closed(len(self._index["files"])))
         self._write_index()
 
@@ -225,7 +225,7 @@ class DatasetWriter:
             raise InvalidDataError(ONE_AGENT.format(len(self._index["agents"])))
         self._write_index()  # there may be new notes
         if self.url is None:
-            with told_plainly(self.given, "dataset"):
+            with plain_os_errors(self.given, "dataset"):
                 os.replace(self.path / UNFINISHED, self.path / INDEX)
         else:
             for name in (name for file in self._index["files"] for name in file["files"]):

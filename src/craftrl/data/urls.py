@@ -101,7 +101,7 @@ def _placed(url: str) -> Iterator[tuple[Any, str]]:
 
 @contextmanager
 def _asked(url: str, doing: str) -> Iterator[tuple[Any, str]]:
-    """fsspec's view of the store and the path there. What it raises is told in one sentence."""
+    """fsspec's view of the store and the path there. What it raises becomes one sentence."""
     scheme = url.partition("://")[0]
     core = require("fsspec.core", "remote")
     try:

@@ -15,7 +15,7 @@ from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.core.trace import StartTest, Trace
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.ranks import speaks
+from craftrl.data.ranks import is_first_rank
 from craftrl.diagnostics.stability import Stability
 from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.diagnostics.tests import StateTests
@@ -89,7 +89,7 @@ def judged(
 def warn(findings: Sequence[Finding], stacklevel: int) -> None:
     """One warning for all that speaks against the states."""
     told = [str(finding) for finding in findings if finding.severity == "warning"]
-    if told and speaks():
+    if told and is_first_rank():
         warnings.warn(" ".join(told), AssumptionWarning, stacklevel=stacklevel + 1)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numba.core import event
 
-from craftrl.data.ranks import speaks
+from craftrl.data.ranks import is_first_rank
 from craftrl.progress import COMPILED, COMPILING, tell, watched
 
 __all__ = ["corner_losses", "count_pairs", "pack_bits", "pack_labels", "sweep_losses", "table_ratios"]
@@ -46,7 +46,7 @@ class _Told(event.Listener):
         if not str(event.data["dispatcher"].py_func.__module__).startswith("craftrl."):
             return
         tell(what)
-        alone = not watched() and speaks() and multiprocessing.parent_process() is None
+        alone = not watched() and is_first_rank() and multiprocessing.parent_process() is None
         if alone and sys.stderr.isatty() and not self.said:
             self.said = True
             print(f"craftrl: {what} ...", file=sys.stderr)

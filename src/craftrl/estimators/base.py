@@ -20,7 +20,7 @@ from craftrl.arrays import Ints, Observations
 from craftrl.core.encoders import Encoder, encode_dataset
 from craftrl.data.dataset import TrajectoryDataset, as_observations
 from craftrl.data.inputs import as_trajectories
-from craftrl.data.ranks import speaks
+from craftrl.data.ranks import is_first_rank
 from craftrl.data.windows import pieces
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 
@@ -117,7 +117,7 @@ class Learner(TransformerMixin, BaseEstimator):
         from craftrl.estimators.saving import save_model
 
         self._check_fitted()
-        if speaks():
+        if is_first_rank():
             save_model(self, path, overwrite)
 
     def _encoder_at(self, h: int | None) -> Encoder:

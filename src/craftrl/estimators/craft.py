@@ -39,7 +39,7 @@ from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.finite import CONSTANT, CountingOracle, PreparedCounting, check_counting
 from craftrl.oracles.learned import PreparedLearned
 from craftrl.oracles.starts import find_starts, one_start_test
-from craftrl.progress import shown_where
+from craftrl.progress import fit_bar_if
 
 __all__ = ["CRAFT"]
 
@@ -215,7 +215,7 @@ class CRAFT(Learner):
                 "trajectories; join agents that act alike, or leave some out."
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
-        with shown_where(oracle.shows(), tau.H):
+        with fit_bar_if(oracle.shows(), tau.H):
             prepared = oracle.prepare(tau)
             ask = OracleCalls()
             coupling, relabel, stationary, read = self._reading(oracle, prepared)

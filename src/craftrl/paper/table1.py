@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.arguments import check_target
-from craftrl.data.files import check_writable, told_plainly, write_json, write_text
+from craftrl.data.files import check_writable, plain_os_errors, write_json, write_text
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.evaluation import population_accuracy, population_state_accuracies, state_summary
@@ -94,7 +94,7 @@ def reproduce_table1(
     with progress_bar(total=len(runs), initial=len(runs) - len(todo), desc="table1", unit="run", disable=quiet) as bar:
         for run, result in zip(todo, Parallel(workers, return_as="generator")(delayed(run_one)(run) for run in todo)):
             done[run] = {**asdict(run), **result}
-            with told_plainly(path), path.open("a") as file:
+            with plain_os_errors(path), path.open("a") as file:
                 file.write(json.dumps(done[run]) + "\n")
             bar.update()
     rows = [done[run] for run in runs]

@@ -17,7 +17,7 @@ from craftrl.arrays import Floats, Ints
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.ranks import speaks
+from craftrl.data.ranks import is_first_rank
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, check_data
 from craftrl.oracles.learned import SCATTERED, PreparedLearned, check_independent, to_bins
@@ -88,7 +88,7 @@ class NeuralOracle(Oracle):
     def shows(self) -> bool | None:
         self.check()
         begin()
-        return (self.training or Training()).progress if speaks() else False
+        return (self.training or Training()).progress if is_first_rank() else False
 
     def check(self) -> None:
         """Raise where a parameter means nothing."""

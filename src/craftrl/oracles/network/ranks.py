@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from craftrl._version import __version__
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.ranks import agree, apart, every, heard, here
+from craftrl.data.ranks import agree, apart, every, exchange_errors, here
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.network.settings import Training
 
@@ -47,7 +47,7 @@ def begin() -> None:
     if torch.cuda.is_available() and dist.is_nccl_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    with heard():
+    with exchange_errors():
         dist.init_process_group(backend, timeout=PATIENCE)
     atexit.register(_end)
 
@@ -92,7 +92,7 @@ def descend(loss: Tensor | None, count: Tensor | float, parameters: Sequence[nn.
         loss.backward()
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     flat = torch.cat([*(g.flatten().float() for g in grads), grads[0].new_tensor([float(count)]).float()])
-    with heard():
+    with exchange_errors():
         dist.all_reduce(flat)
     flat = flat / flat[-1].clamp_min(1.0)
     for p, part in zip(parameters, flat[:-1].split([p.numel() for p in parameters])):
@@ -102,7 +102,7 @@ def descend(loss: Tensor | None, count: Tensor | float, parameters: Sequence[nn.
 def add_up(values: Tensor) -> Tensor:
     """The sum of what the ranks have, on all of them."""
     if here()[1] > 1:
-        with heard():
+        with exchange_errors():
             dist.all_reduce(values)
     return values
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from craftrl._version import __version__
 from craftrl.arrays import Ints
 from craftrl.data.files import written_whole
-from craftrl.data.ranks import digest, from_first, here, speaks
+from craftrl.data.ranks import digest, from_first, here, is_first_rank
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network.ranks import add_up, descend
 from craftrl.oracles.network.settings import Training, TrainingError, seeded
@@ -238,6 +238,6 @@ def _enough_memory() -> Iterator[None]:
 
 def _bar(training: Training, name: str, total: int, start: int) -> Any:
     unseen = training.progress is None and not sys.stderr.isatty()
-    if training.progress is False or unseen or watched() or not speaks():  # a fit shows one bar over all of them
+    if training.progress is False or unseen or watched() or not is_first_rank():  # a fit shows one bar over all of them
         return None
     return progress_bar(total=total, initial=start, desc=name, leave=False)
