@@ -213,6 +213,18 @@ def test_a_weak_second_factor_is_not_fused_away(seed, stationary):
     assert accuracy_by_step(model.transform(tau), states).min() == 1
 
 
+def test_one_encoder_for_all_steps_begins_in_one_state():
+    """The state XOR a coin that was tossed once tells the agents apart as well as the state, but begins in two."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        moves = rng.random((600, 5)) < np.repeat([0.5, 0.25], 300)[:, None]
+        state = np.concatenate([np.zeros((600, 1), dtype=int), moves.cumsum(axis=1) % 2], axis=1)
+        x = np.stack([state ^ rng.integers(2, size=(600, 1)), state], axis=2)
+        assert CRAFT(CoordinateOracle(), stationary=True).fit(x, np.repeat([0, 1], 300)).encoder_.index == 1
+    with pytest.raises(InvalidParameterError, match="stationary=True needs one class of encoders for all steps"):
+        CRAFT(FiniteOracle(lambda h: [lambda x: x[:, 0]]), stationary=True).fit(x, np.repeat([0, 1], 300))
+
+
 # -- the score --------------------------------------------------------------------------------------------------------
 
 

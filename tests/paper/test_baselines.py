@@ -41,6 +41,11 @@ def test_paired_observation_has_the_most_informative_pair(tau, at_once, monkeypa
         each = [[information(2 * x[:, i] + x_next[:, j], tau.agent) for j in range(10)] for i in range(10)]
         i, j = np.unravel_index(np.argmax(each), (10, 10))
         assert (model.candidates_[h][1].feature, model.candidates_[h + 1][0].feature) == (i, j)
+    twice = TrajectoryDataset.from_arrays([np.tile(tau.rows(np.flatnonzero(tau.agent == k)), 2) for k in (0, 1)])
+    again = PairedObservation(CoordinateOracle()).fit(twice)  # of equal pairs the first
+    assert [[phi.feature for phi in again.candidates_[h]] for h in (3, 4)] == [
+        [phi.feature for phi in model.candidates_[h]] for h in (3, 4)
+    ]
 
 
 def test_draft_is_the_best_classifier_of_the_agent():
