@@ -9,7 +9,7 @@ from craftrl.planning import Grounding, StateGraph, load_grounding, read_labels,
 from planning.line_world import LEFT, RIGHT, Reads, grounded
 
 CELLS = [[1, 2, 3, 2, 1], [1, 0, 1], [2, 3]]
-ACTIONS = [[RIGHT, RIGHT, LEFT, LEFT, -1], [LEFT, RIGHT], None]  # as many as frames, one less, none at all
+ACTIONS = [[RIGHT, RIGHT, LEFT, LEFT], [LEFT, RIGHT, -1], None]  # one less than frames, as many, none at all
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def graph(shared=True):
 def test_labels_of_a_dataset_are_those_between_two_frames(data):
     tau = TrajectoryDataset.open(data)
     labels = read_labels(data, tau)
-    assert labels.actions.shape == (3, 4)
+    assert (labels.actions.shape, labels.n_actions) == ((3, 4), 2)
     assert sorted(labels.actions.tolist()) == sorted([[1, 1, 0, 0], [0, 1, -1, -1], [-1, -1, -1, -1]])
     g = Grounding(graph(), labels.n_actions)
     assert labels.add_to(g, Reads(range(4))) == 6
