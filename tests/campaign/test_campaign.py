@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import warnings
 from functools import cache
 from pathlib import Path
@@ -114,6 +115,21 @@ def test_a_refusal_is_one_sentence(said, one):
     assert commands.one_sentence(said) is one
 
 
+@pytest.mark.parametrize(("said", "writes"), [("One line.\nAnother.\n", False), ("One line.\n", True), ("", False)])
+def test_a_refusal_that_says_too_much_or_nothing_or_leaves_a_file_is_a_fault(said, writes, tmp_path, monkeypatch):
+    def main(line):
+        if writes:
+            (tmp_path / "new").touch()
+        sys.stderr.write(said)
+        return 2
+
+    monkeypatch.setattr(commands, "main", main)
+    monkeypatch.setattr(commands, "_staged", lambda folder: None)
+    monkeypatch.chdir(tmp_path)
+    assert commands.run_case({"call": "fit", "parameter": "--nu", "odd": "x"}, tmp_path)["outcome"] == "foreign"
+    assert list(tmp_path.iterdir()) == []
+
+
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
@@ -122,6 +138,13 @@ def test_damaged_files_are_refused_or_read_as_they_were(name, tmp_path):
     found = [files.run_case({"format": name, "seed": seed}, tmp_path) for seed in range(1000, 1016)]
     assert [case for case in found if case["outcome"] in FAULTS] == []
     assert sum(case["outcome"] == "refused" for case in found) > len(found) / 2
+
+
+@pytest.mark.parametrize(("sealed", "outcome"), [(True, "changed"), (False, "read")])
+def test_other_numbers_are_a_fault_where_there_are_checksums(sealed, outcome, tmp_path, monkeypatch):
+    form = files.Format(lambda f: (f / "a.npy").write_bytes(bytes(99)), lambda f: (f / "a.npy").read_bytes(), sealed)
+    monkeypatch.setitem(files.FORMATS, "plain", form)
+    assert {files.run_case({"format": "plain", "seed": seed}, tmp_path)["outcome"] for seed in range(20)} >= {outcome}
 
 
 @pytest.mark.parametrize("name", ["data.npy", "dataset.json"])

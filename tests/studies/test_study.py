@@ -121,7 +121,11 @@ def test_rows_come_as_asked_for_and_more_runs_are_added_to_those_that_are_there(
     assert ran == TOSSES[:4]
     assert [Toss(row["bias"], row["seed"]) for row in rows] == TOSSES[1:4]
     before = contents(tmp_path)
-    assert before["rows.jsonl"].count(b"\n") == 4  # the first one is kept
+    kept = [json.loads(line) for line in before["rows.jsonl"].splitlines()]
+    assert [Toss(row["bias"], row["seed"]) for row in kept] == [
+        *TOSSES[1:4],
+        TOSSES[0],
+    ]  # what was asked for last, first
     assert run_sweep("coins", TOSSES[1:4], counted(ran), tmp_path, progress=False) == rows
     assert len(ran) == 4
     assert contents(tmp_path) == before
