@@ -27,7 +27,7 @@ from craftrl.diagnostics.camera import described
 
 __all__ = ["Mixture", "mixtures"]
 
-LOOKED_AT, BYTES = 3000, 2**26  # observations of a state, and what they may take
+LOOKED_AT, BYTES = 1500, 2**26  # observations of a state, and what they may take
 SPELLS = 3  # of time, in each of which moves may be others
 RIDGE = 2.0  # in units of the mean variance of the features
 LEAST_VISITS = 40  # of a state, so that anything is said of it
