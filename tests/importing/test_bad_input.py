@@ -230,7 +230,7 @@ def test_a_bad_agent(folder, kind):
         (["no_steps.npy", "ben"], {}, r"shape \(n, steps, ...\); no_steps.npy has \(3, 0, 2\)"),
         *(([f"{name}.npz"], {}, rf"`agent` 3 names, .*; those of {name}.npz are not so") for name in WRONG),
         (["one.npz", "ann.npz"], {"stride": 9}, "an episode of 2 steps; one has none; record longer ones, or lower"),
-        (["one.npz", "ben"], {"standardise": "agent"}, "standardised must be pictures of 8 bits"),
+        (["one.npz", "ann.npz"], {"standardise": "agent"}, "standardised must be pictures of 8 bits"),
         ({"ann": episodes(0), "ben": episodes(1)}, {"standardise": "recording"}, "reads recordings twice"),
         ({"ann": "ann", "ben": [3]}, {}, "Episodes must be arrays.*; ben has 3"),
         ({"ann": "ann", "ben": [np.zeros((3, 2))]}, {}, r"ben/episode 0: All observations must have one shape"),

@@ -83,20 +83,21 @@ def import_data(
         listed = _cut_by(table, listed)
     if standardise and own:
         raise InvalidParameterError("standardise reads recordings twice; episodes of your own were given; save them.")
-    lights = lights_of(listed, reading) if standardise else []
-    if lights:
-        reading.light = np.mean(lights, axis=0).tolist()
     names = list(dict.fromkeys([*(cut.agent for recording in listed for cut in recording.cuts), *own]))
     if len(names) < 2:
         raise InvalidDataError(
             f"There must be two agents at least; {', '.join(names) or 'none'} was given; add another path."
         )
-    run = "" if own else hashlib.sha256(json.dumps([asdict(reading), names, table]).encode()).hexdigest()
-    writer = DatasetWriter(out, run=run, notes={"reading": asdict(reading), "agents": {}})
+    files = [recording.stamp for recording in listed] if standardise else []  # all of them decide on the light of each
+    run = "" if own else hashlib.sha256(json.dumps([asdict(reading), names, table, files]).encode()).hexdigest()
+    writer = DatasetWriter(out, run=run, notes={"agents": {}})
     _check_unchanged(writer, listed, out)
     if writer.finished:
         return TrajectoryDataset.open(out)
     dtype = _common_type(listed, reading)
+    lights = lights_of(listed, reading) if standardise else []
+    reading.light = np.mean(lights, axis=0).tolist() if lights else None
+    writer.notes["reading"] = asdict(reading)
     longest, parts = 2 if writer.done else 0, 1 if own else PARTS
     shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
     with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:

@@ -199,30 +199,23 @@ def lights_of(listed: Sequence[Recording], reading: Reading) -> list[Light]:
     """The mean and the contrast (standard deviation) of each channel over the frames of each recording that are kept;
     or over those of all recordings of its agent, where these are standardised together."""
     sums: dict[object, list[Any]] = {}
-    for i, recording in enumerate(listed):
-        own = sums.setdefault(recording.agent if reading.standardise == "agent" else i, [0, 0.0, 0.0])
-        frames = recording.read().frames
-        rows = ((None, partial(np.asarray, row)) for row in frames) if isinstance(frames, np.ndarray) else frames
-        for step, (_, decode) in enumerate(rows):
-            if step % reading.stride:
-                continue
-            x = reading.picture(decode(), recording.path)
-            if x.dtype != np.uint8 or x.ndim != 3:
+    keys = [recording.agent if reading.standardise == "agent" else i for i, recording in enumerate(listed)]
+    for key, recording in zip(keys, listed):
+        own = sums.setdefault(key, [0, 0.0, 0.0])
+        for episode in cut_up(recording._replace(cuts=(Cut(recording.agent),)), reading):
+            if episode.x.dtype != np.uint8 or episode.x.ndim != 4:
                 raise InvalidDataError(
                     f"What is standardised must be pictures of 8 bits, (rows, columns, channels); {recording.path} has "
-                    f"{x.shape} of {x.dtype}; leave standardise out."
+                    f"{episode.x.shape[1:]} of {episode.x.dtype}; leave standardise out."
                 )
-            x = x.reshape(-1, x.shape[-1]).astype(np.float64)
-            own[:] = own[0] + len(x), own[1] + x.sum(axis=0), own[2] + (x**2).sum(axis=0)
-        if not own[0]:
-            raise InvalidDataError(
-                f"A recording must hold at least one frame; {recording.path} has none; leave it out."
-            )
+            for frame in episode.x:
+                x = frame.reshape(-1, frame.shape[-1]).astype(np.float64)
+                own[:] = own[0] + len(x), own[1] + x.sum(axis=0), own[2] + (x**2).sum(axis=0)
     found = {
         key: (total / n, np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)))
         for key, (n, total, squares) in sums.items()
     }
-    return [found[recording.agent if reading.standardise == "agent" else i] for i, recording in enumerate(listed)]
+    return [found[key] for key in keys]
 
 
 def _towards(light: Light, wanted: Sequence[Sequence[float]]) -> Callable[[NDArray[Any]], NDArray[np.uint8]]:
