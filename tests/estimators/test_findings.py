@@ -141,7 +141,7 @@ def test_states_that_the_class_cannot_read_are_warned_of_and_the_trace_is_saved(
 
     with pytest.warns(AssumptionWarning, match="No encoder of the class reads the states found at h = "):
         model = CRAFT(FiniteOracle(encoders), alpha=1.0, eta=0.2, nu=0.1).fit(sample(1500))
-    assert min(model.trace_.misread()) >= 4
+    assert min(model.trace_.unreadable()) >= 4
     model.save(tmp_path / "model")
     again = craftrl.load(tmp_path / "model", oracle=FiniteOracle(encoders))
     assert [step.p_closure for step in again.trace_] == [step.p_closure for step in model.trace_]

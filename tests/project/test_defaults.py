@@ -38,7 +38,7 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
     said = {row[0]: row[column] for row in TABLE}
     tau = as_dataset(DATA[kind], np.repeat([0, 1], 4)).tau
     oracle, _ = choose_oracle("auto", tau)
-    advice = {choice.parameter: choice.value for choice in (*oracle.suits(), one_encoder_for(oracle, tau))}
+    advice = {choice.parameter: choice.value for choice in (*oracle.recommended(), one_encoder_for(oracle, tau))}
     assert said.pop("oracle") == type(oracle).__name__
     assert {said.pop(name) for name in ("alpha", "eta", "nu", "horizon", "window")} == {"from the data"}
     assert said == {

@@ -22,7 +22,7 @@ from craftrl.errors import InvalidParameterError
 __all__ = ["Cluster", "Comparison", "FinitePairModel", "OracleUse", "StartTest", "StepTrace", "Trace"]
 
 LEAST_SHARE = 0.1  # of what pairs tell of the agents, the share that x_1 must add for it to matter
-MISREAD = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
+UNREADABLE = 0.3  # the loss of Line 46 per state from which on an encoder does not read the states found
 Outcome = Literal["ok", "no state", "one state", "too many states"]
 Extent = tuple[tuple[int, int], ...]  # (first, last) bin along each axis
 
@@ -187,9 +187,9 @@ class Trace(Savable):
         """Whether `fit` found the log-odds to be no better than chance at most steps."""
         return any(finding.kind == "at chance" for finding in self.findings)
 
-    def misread(self) -> list[int]:
+    def unreadable(self) -> list[int]:
         """The steps h+1 whose encoder does not read the states that were found: a large loss of Line 46."""
-        return [step.h + 1 for step in self.steps if step.encoder_loss > MISREAD]
+        return [step.h + 1 for step in self.steps if step.encoder_loss > UNREADABLE]
 
     def merged(self, state_of: Ints, labels: Ints) -> Trace:
         """The same with states that mean the same at all steps joined, s becoming `state_of[s]`: labels (n, H)."""

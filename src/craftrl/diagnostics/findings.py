@@ -106,7 +106,7 @@ def _of_fit(
     several starts; trajectories without a state; moves that are hardly seen."""
     yield from _at_chance(trace, tau, labels, tests, one_encoder)
     if tests is not None:
-        if steps := tuple(trace.misread()):
+        if steps := tuple(trace.unreadable()):
             # What the encoders read is weighed by itself, where it is: then clusters may be mixed without harm.
             worst = max(trace[h - 1].encoder_loss for h in steps)
             yield Finding("misread", steps, {"worst": worst}, "note" if tests.doubted < UNSURE else "warning")

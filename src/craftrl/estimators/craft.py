@@ -215,7 +215,7 @@ class CRAFT(Learner):
                 "trajectories; join agents that act alike, or leave some out."
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
-        with fit_bar_if(oracle.shows(), tau.H):
+        with fit_bar_if(oracle.shows_progress(), tau.H):
             prepared = oracle.prepare(tau)
             ask = OracleCalls()
             coupling, relabel, stationary, read = self._reading(oracle, prepared)
@@ -286,11 +286,11 @@ class CRAFT(Learner):
         return replace(data, tau=tau.first_steps(H)), None, chosen
 
     def _reading(self, oracle: Oracle, prepared: PreparedOracle) -> tuple[Coupling, bool, bool, tuple[Choice, ...]]:
-        """How the oracle's answers are read: coupling, relabel and stationary as the user says, else as suits the
-        oracle and the data; and what was left to the library."""
-        advice = {choice.parameter: choice for choice in (*oracle.suits(), one_encoder_for(oracle, prepared.tau))}
-        suited = cast(Coupling, advice["coupling"].value)
-        if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(suited)):
+        """How the oracle's answers are read: coupling, relabel and stationary as the user says, else as the oracle
+        recommends for the data; and what was left to the library."""
+        advice = {choice.parameter: choice for choice in (*oracle.recommended(), one_encoder_for(oracle, prepared.tau))}
+        coupling = cast(Coupling, advice["coupling"].value)
+        if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(coupling)):
             advice["coupling"] = Choice("coupling", *other)
         asked = {name: choice for name, choice in advice.items() if getattr(self, name) == "auto"}
         taken = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}

@@ -63,7 +63,7 @@ class Oracle(BaseEstimator, Savable, ABC):
     def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
         """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""
 
-    def suits(self) -> tuple[Choice, ...]:
+    def recommended(self) -> tuple[Choice, ...]:
         """What to take for `coupling` and `relabel` where the user says "auto", and why."""
         return (
             Choice("coupling", "independent", "the paper's, which asks nothing more of an oracle."),
@@ -74,7 +74,7 @@ class Oracle(BaseEstimator, Savable, ABC):
         """How many refits on resampled data `diagnose` makes unless told."""
         return 10
 
-    def shows(self) -> bool | None:
+    def shows_progress(self) -> bool | None:
         """Whether a fit shows how far it is; None: where a terminal is watching."""
         return False
 

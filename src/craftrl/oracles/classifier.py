@@ -58,7 +58,7 @@ class ClassifierOracle(Oracle):
     seed
         Of the folds, and of a classifier whose `random_state` is None.
     repeats
-        How often trajectories are dealt into folds for the log-odds. What the clones of different repeats say is
+        How often trajectories are divided into folds for the log-odds. What the clones of different repeats say is
         averaged, which steadies it; takes as many times longer.
     """
 
@@ -89,7 +89,7 @@ class ClassifierOracle(Oracle):
             )
         return PreparedClassifier(self, tau)
 
-    def suits(self) -> tuple[Choice, ...]:
+    def recommended(self) -> tuple[Choice, ...]:
         return SCATTERED
 
     def refits(self) -> int:
@@ -99,7 +99,7 @@ class ClassifierOracle(Oracle):
 class PreparedClassifier(PreparedLearned):
     """The training problems on one dataset; each is fitted when asked for.
 
-    One classifier tells the agents of pairs apart at all steps, with h/H as one more feature. Trajectories are dealt
+    One classifier tells the agents of pairs apart at all steps, with h/H as one more feature. Trajectories are divided
     into folds several times, `fold_of` (repeats, n), and what the clones of different repeats say is averaged: what one
     makes of the noise, another does not.
     """

@@ -1,6 +1,6 @@
 """Clones of one classifier, and what they say of rows that they did not learn from.
 
-A classifier may know by heart what it learned from. So rows are dealt into folds, each class evenly, and each fold is
+A classifier may know by heart what it learned from. So rows are divided into folds, each class evenly, and each fold is
 answered by a clone that learned from the others. What clones say of the agents is calibrated on such rows. This is the
 one place where classifiers are fitted, and where classes are met that are too small for them.
 

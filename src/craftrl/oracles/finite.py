@@ -74,7 +74,7 @@ class CountingOracle(Oracle):
     def prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
         return PreparedCounting(self, tau)
 
-    def suits(self) -> tuple[Choice, ...]:
+    def recommended(self) -> tuple[Choice, ...]:
         why = "the class is finite, and codes that form a Markov chain need the least data."
         return (
             Choice("coupling", "markov", why),

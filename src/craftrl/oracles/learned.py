@@ -28,7 +28,7 @@ __all__ = ["SCATTERED", "PreparedLearned", "check_independent", "stratified_fold
 
 ENOUGH = 500  # observations of either set that are looked at to tell two sets apart
 NEIGHBOURS = 5  # that say which set an observation is of
-# What suits any oracle whose log-odds are learned, and so scatter about their true values.
+# What is recommended for any oracle whose log-odds are learned, and so scatter about their true values.
 SCATTERED = (
     Choice("coupling", "independent", "classifiers and networks have no list of encoders to choose a chain from."),
     Choice("relabel", True, RELABEL),

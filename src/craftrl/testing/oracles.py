@@ -30,7 +30,7 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
     tau     trajectories that it can learn from, some dozens of each agent. It need not learn anything in them: no
             accuracy is asked for. The oracle is prepared five times, so keep the training short.
 
-    Checked are the parameters, what the oracle says suits it, and the answers to all three questions: their shapes and
+    Checked are the parameters, what the oracle recommends, and the answers to all three questions: their shapes and
     ranges, that they do not depend on what was asked before, that trajectories may be short and agents three, and that
     encoders can do what their class declares.
     """
@@ -38,11 +38,11 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
     before = content(oracle)
     must(isinstance(oracle, Oracle), f"{type(oracle).__name__} must be a subclass of craftrl.oracles.Oracle.")
     with about("The description of an oracle"):
-        choices = {choice.parameter: choice for choice in oracle.suits()}
-        must(choices.keys() == LEGAL.keys(), f"suits must choose {sorted(LEGAL)}; it chooses {sorted(choices)}.")
+        choices = {choice.parameter: choice for choice in oracle.recommended()}
+        must(choices.keys() == LEGAL.keys(), f"recommended must choose {sorted(LEGAL)}; it chooses {sorted(choices)}.")
         for name, choice in choices.items():
             legal = choice.value in LEGAL[name] and choice.why.strip()
-            must(legal, f"suits must choose a {name} among {LEGAL[name]} and say why; it says {str(choice)!r}.")
+            must(legal, f"recommended must choose a {name} among {LEGAL[name]} and say why; it says {str(choice)!r}.")
     with about("Separations"):
         _check_separation(oracle, tau)
     # The same, every third trajectory without its last observation; and the same of three agents.
@@ -84,7 +84,7 @@ def _check_separation(oracle: Oracle, tau: TrajectoryDataset) -> None:
         prepared.separation(2, np.full(doubled.n, n_clusters - 1), n_clusters)
 
 
-def _check_log_odds(prepared: PreparedOracle, suited: Coupling) -> None:
+def _check_log_odds(prepared: PreparedOracle, recommended: Coupling) -> None:
     """Line 10: a bin of the grid for every pair of the dataset. A coupling that does not suit may be refused."""
     tau = prepared.tau
     steps, shape, there = tau.H - 1, (tau.n, tau.H - 1, tau.K - 1), tau.lengths[:, None] > np.arange(1, tau.H)
@@ -92,7 +92,10 @@ def _check_log_odds(prepared: PreparedOracle, suited: Coupling) -> None:
         try:
             f: LogOdds = prepared.log_odds(grid, coupling)
         except InvalidParameterError as error:
-            must(coupling != suited, f"The coupling that suits must be answered; {coupling!r} is refused: {error}")
+            must(
+                coupling != recommended,
+                f"The coupling that is recommended must be answered; {coupling!r} is refused: {error}",
+            )
             continue
         check_array("The array of bins", f.bins, shape, np.int16, -1, grid.size - 1)
         right = (f.bins[~there] == -1).all() and (f.bins[there] >= 0).all()

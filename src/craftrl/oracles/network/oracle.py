@@ -79,13 +79,13 @@ class NeuralOracle(Oracle):
         check_ranks(tau, self.training or Training(), self.dim, self.embedding, self.networks, self.gaps, self.trunk)
         return PreparedNetwork(self, tau)
 
-    def suits(self) -> tuple[Choice, ...]:
+    def recommended(self) -> tuple[Choice, ...]:
         return SCATTERED
 
     def refits(self) -> int:
         return 0  # each would train all networks again
 
-    def shows(self) -> bool | None:
+    def shows_progress(self) -> bool | None:
         self.check()
         begin()
         return (self.training or Training()).progress if is_first_rank() else False
