@@ -10,8 +10,8 @@ that was killed goes on where it stopped, and any number of workers ends with th
 
     python -m studies.study
 
-writes report.md of every study anew from its committed rows. Pictures are drawn by the command of the study with
-`--out studies/NAME`, which runs nothing that is there.
+writes report.md of every study anew from its committed rows, and names the commit in rows that name none. Pictures are
+drawn by the command of the study with `--out studies/NAME`, which runs nothing that is there.
 """
 
 from __future__ import annotations
@@ -193,6 +193,15 @@ def reports() -> dict[Path, str]:
     return found
 
 
+def stamp(path: Path) -> None:
+    """Name the present commit in rows that name none, as those of table1, which comes with the package."""
+    rows = read_rows(path)
+    if any("commit" not in row for row in rows):
+        write_text(path, "".join(json.dumps({"commit": commit(), **row}) + "\n" for row in rows))
+
+
 if __name__ == "__main__":
+    for path in STUDIES.glob("*/*.jsonl"):
+        stamp(path)
     for path, text in reports().items():
         write_text(path, text)

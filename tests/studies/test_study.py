@@ -109,6 +109,10 @@ def test_every_row_names_the_commit_that_made_it(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "commit", lambda: "0123abcd")
     more = run_sweep("coins", TOSSES[:3], run_one, tmp_path, progress=False)
     assert [row["commit"] for row in more] == [commit(), commit(), "0123abcd"]
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"seed": 0}\n{"seed": 1, "commit": "89abcdef"}\n')
+    study.stamp(path)
+    assert [row["commit"] for row in study.read_rows(path)] == ["0123abcd", "89abcdef"]
     monkeypatch.undo()
     monkeypatch.setattr(study, "STUDIES", tmp_path)  # no clone
     assert commit() == ""
