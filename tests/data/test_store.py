@@ -232,6 +232,16 @@ def test_what_does_not_belong_into_a_dataset(tmp_path, episode, message):
     assert TrajectoryDataset.open(tmp_path / "data").counts.tolist() == [1, 1]
 
 
+def test_actions_of_one_agent_have_one_shape(tmp_path):
+    with (
+        pytest.raises(InvalidDataError, match="The actions of agent ann must be numbers of one shape"),
+        DatasetWriter(tmp_path / "data") as writer,
+    ):
+        for i, actions in enumerate((np.zeros(5), np.zeros((2, 3)))):
+            writer.append("ann", EPISODES["ann"][i], actions=actions)
+    assert not (tmp_path / "data").exists()
+
+
 def test_one_agent_is_no_dataset(tmp_path):
     with pytest.raises(InvalidDataError, match="at least two agents; those of 1 were given"):
         write(tmp_path / "data", {"ann": EPISODES["ann"]})

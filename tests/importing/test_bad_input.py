@@ -214,7 +214,7 @@ def test_a_bad_agent(folder, kind):
     ("agents", "options", "reason"),
     [
         (["ann", "ann/"], {}, "ann and ann/ are the same; leave one out"),
-        (["ann"], {}, "two agents at least; ann was given; add another path"),
+        (["ann"], {}, "two agents at least; ann was given; give one path for each agent"),
         ([], {}, "two agents at least; none was given"),
         ("ann", {}, "agents must be a list with one path per agent; 'ann' was given"),
         (["ann", 3], {}, "Agents must be paths, .* 3 was given"),

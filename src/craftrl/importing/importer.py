@@ -86,7 +86,8 @@ def import_data(
     names = list(dict.fromkeys([*(cut.agent for recording in listed for cut in recording.cuts), *own]))
     if len(names) < 2:
         raise InvalidDataError(
-            f"There must be two agents at least; {', '.join(names) or 'none'} was given; add another path."
+            f"There must be two agents at least; {', '.join(names) or 'none'} was given; give one path for "
+            "each agent, not one folder of all."
         )
     files = [recording.stamp for recording in listed] if standardise else []  # all of them decide on the light of each
     run = "" if own else hashlib.sha256(json.dumps([asdict(reading), names, table, files]).encode()).hexdigest()
