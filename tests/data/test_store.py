@@ -233,12 +233,11 @@ def test_what_does_not_belong_into_a_dataset(tmp_path, episode, message):
 
 
 def test_actions_of_one_agent_have_one_shape(tmp_path):
-    with (
-        pytest.raises(InvalidDataError, match="The actions of agent ann must be numbers of one shape"),
-        DatasetWriter(tmp_path / "data") as writer,
-    ):
-        for i, actions in enumerate((np.zeros(5), np.zeros((2, 3)))):
-            writer.append("ann", EPISODES["ann"][i], actions=actions)
+    writer = DatasetWriter(tmp_path / "data").__enter__()
+    for i, actions in enumerate((np.zeros(5), np.zeros((2, 3)))):
+        writer.append("ann", EPISODES["ann"][i], actions=actions)
+    with pytest.raises(InvalidDataError, match="The actions of agent ann must be numbers of one shape"):
+        writer.__exit__(None, None, None)
     assert not (tmp_path / "data").exists()
 
 
