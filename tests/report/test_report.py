@@ -180,6 +180,18 @@ def test_where_the_agents_differ_most_comes_first(page):
     assert weight == sorted(weight, reverse=True) or np.diff(weight).max() < 500  # percents are rounded
 
 
+def test_agents_that_move_alike_and_states_of_one_agent_are_no_difference(tmp_path):
+    """At step 2 all go on alike from one state, and in the other there is bob alone."""
+    s = np.zeros((400, 3), dtype=np.int64)
+    s[:, 1], s[:, 2] = np.arange(400) >= 300, np.arange(400) % 2
+    names = np.repeat(["ann", "bob"], 200)
+    page = Page(tmp_path, fitted(CRAFT(alpha=0.5, eta=0.1, nu=0.05), s[..., None], names), s[..., None], names)
+    assert "In state 0 at step 1, ann and bob differ: 50% of the moves" in page.text
+    alike = re.findall(r"In state (\d) at step 2, ann and bob differ: 0% of the moves", page.text)
+    alone = re.findall(r"In state (\d) at step 2 only one agent was seen", page.text)
+    assert sorted(alike + alone) == ["0", "1"]
+
+
 def test_the_entry_that_the_encoder_reads_decides_alone(page):
     model, _ = bits()
     for h in range(2, 6):

@@ -163,7 +163,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "halves differ": (
         "Observations foretell the neighbouring state, or tell the agents apart, beyond their own states, which hold "
         "{share:.0%} of it (p = {p:.1g}): states are fused or misread.",
-        "More trajectories may help.",
+        "More trajectories, or a larger embedding, NeuralOracle(embedding=16), may tell apart what is fused.",
     ),
     "looks like two": (
         "State {s:.0f}{where} looks like two: its observations lie in two groups that differ in where the agents come "

@@ -282,7 +282,7 @@ def of_checks(
         if known.insufficient:
             yield Finding("not sufficient", (), {"share": max(share, 0.0), "error": 2 * error, "n": n})
         if n < FEW_UNSEEN or known.p_told > LEVEL or not share - 2 * error >= SURELY:
-            yield Finding("hardly known", (), {"error": 2 * float(np.nan_to_num(error, nan=0.5)), "n": n})
+            yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
         if (closed := float(known.closed.min())) < LEAST_HELD:
             yield Finding("halves differ", (), {"share": closed, "p": float(known.p_value.min())})
         for state in known.two:

@@ -114,7 +114,7 @@ class Sufficiency:
             yield f"the log-odds tell nothing of the agents of {new}"
         else:
             good = "not as good" if self.insufficient else "as good"
-            known = f"{self.share:.0%}, give or take {200 * self.error:.0f}; on {new}"
+            known = f"{self.share:.0%}, give or take {min(200 * self.error, 100):.0f}; on {new}"
             yield f"for telling the agents apart, the state is {good} as the whole observation ({known})"
         least = float(self.closed.min())
         yield (

@@ -177,9 +177,10 @@ def _differences(graph: StateGraph, who: tuple[str, ...]) -> list[dict[str, Any]
         h, state = graph.name(s)
         where = f"state {state}" if h is None else f"state {state} at step {h}"
         apart = np.abs(share[own][:, :, None] - share[own][:, None]).sum(axis=0) / 2  # total variation of two agents
-        a, b = np.unravel_index(np.nan_to_num(np.triu(apart), nan=-1.0).argmax(), apart.shape)
+        apart = np.where(np.triu(np.isfinite(apart), k=1), apart, -1.0)  # -1: one of them was never there
+        a, b = np.unravel_index(apart.argmax(), apart.shape)
         sentence = f"In {where} only one agent was seen, so that there is nothing to compare."
-        if a != b:
+        if apart[a, b] >= 0:
             most = "differ most" if len(who) > 2 else "differ"
             sentence = (
                 f"In {where}, {who[a]} and {who[b]} {most}: {apart[a, b]:.0%} of the moves of one would have to change "
@@ -187,7 +188,7 @@ def _differences(graph: StateGraph, who: tuple[str, ...]) -> list[dict[str, Any]
             )
         moves = zip(graph.edges[own, 1].tolist(), made[own].tolist(), share[own].tolist())
         after = [(graph.name(t)[1], list(zip(who, counts, parts))) for t, counts, parts in moves]
-        weight = float(apart[a, b]) * int(made[own].sum()) if a != b else 0.0
+        weight = float(apart[a, b]) * int(made[own].sum())
         blocks.append({"where": where, "said": sentence, "moves": after, "weight": weight})
     return sorted(blocks, key=lambda block: -block["weight"])[:MOST_BLOCKS]
 
