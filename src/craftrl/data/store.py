@@ -312,7 +312,7 @@ def _header(length: int, like: NDArray[Any]) -> bytes:
 
 
 def _shortened(values: list[Any]) -> Any:
-    """Equal values as one."""
+    """Equal values as one: the index of a million trajectories stays small, and is written with every file."""
     return values[0] if len(set(values)) == 1 else values
 
 
