@@ -26,13 +26,14 @@ from craftrl.envs.collection import Collection, GroundTruth
 from craftrl.errors import InvalidParameterError
 from craftrl.estimators.base import Learner
 from craftrl.evaluation import accuracy, count_visits, encoder_accuracy, state_accuracies
-from craftrl.oracles.network import Training
+from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.settings import TrainingError
+from studies.objectives import CLASSES
 from studies.threads import cpu_threads
 from studies.trained import TrainedBaseline, trunk_features
 
-__all__ = ["Data", "Fitted", "best_rate", "cut", "fit_craft", "fit_rival", "scores"]
+__all__ = ["Data", "Fitted", "best_rate", "cut", "fit_craft", "fit_rival", "scored", "scores"]
 
 Ints = NDArray[np.integer]
 Features = Callable[[NDArray[Any]], NDArray[Any]]
@@ -104,6 +105,18 @@ class Fitted:
     features: Features
     n_states: list[int]
     row: dict[str, Any]
+
+
+def scored(technique: str, data: Data, rates: Sequence[float], seed: int, device: str) -> dict[str, Any]:
+    """The row of one technique, trained as the library trains by default."""
+    training = training_of(seed, device)
+    if technique in CLASSES:
+        return scores(fit_rival(technique, data, training, rates), data)
+    return scores(fit_craft(CRAFT(NeuralOracle(training=training)), data), data)
+
+
+def training_of(seed: int, device: str) -> Training:
+    return Training(seed=seed, device=device)
 
 
 def fit_craft(craft: CRAFT, data: Data) -> Fitted:

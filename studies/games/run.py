@@ -5,26 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from craftrl import CRAFT
-from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.paper.sweep import Row
 from studies.games.data import read
 from studies.games.spec import WORLDS, Run
-from studies.rivals import Data, cut, fit_craft, fit_rival, scores
+from studies.rivals import Data, cut, scored
 from studies.tables import video_table
-from studies.techniques import CUTS, NAMES, RIVALS
+from studies.techniques import CUTS, NAMES
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """The scores of one technique, trained as the library trains by default."""
-    data, training = data_of(run.data, run.world, run.n, run.cut), training_of(run)
-    if run.technique in RIVALS:
-        return scores(fit_rival(run.technique, data, training, run.rates), data)
-    return scores(fit_craft(CRAFT(NeuralOracle(training=training)), data), data)
-
-
-def training_of(run: Run) -> Training:
-    return Training(seed=run.seed, device=run.device)
+    """The scores of one technique."""
+    return scored(run.technique, data_of(run.data, run.world, run.n, run.cut), run.rates, run.seed, run.device)
 
 
 @lru_cache(maxsize=1)

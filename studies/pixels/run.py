@@ -9,31 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from craftrl import CRAFT
 from craftrl.envs import PixelsExBMDP, collect
-from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.paper.sweep import Row, seed_of
 from studies.pixels.spec import Run
-from studies.rivals import Data, cut, fit_craft, fit_rival, scores
+from studies.rivals import Data, cut, scored
 from studies.tables import draw_curves, video_table
-from studies.techniques import CUTS, NAMES, RIVALS
+from studies.techniques import CUTS, NAMES
 
 HELD_OUT = 1000  # trajectories per agent that no technique is trained on
 
 
 def run_one(run: Run) -> dict[str, Any]:
-    """The scores of one technique, trained as the library trains by default.
+    """The scores of one technique.
 
     The world and the trajectories depend on size, walkers, n and seed alone: all techniques see the same data.
     """
-    data, training = data_of(run), training_of(run)
-    if run.technique in RIVALS:
-        return scores(fit_rival(run.technique, data, training, run.rates), data)
-    return scores(fit_craft(CRAFT(NeuralOracle(training=training)), data), data)
-
-
-def training_of(run: Run) -> Training:
-    return Training(seed=run.seed, device=run.device)
+    return scored(run.technique, data_of(run), run.rates, run.seed, run.device)
 
 
 def data_of(run: Run) -> Data:

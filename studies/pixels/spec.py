@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from craftrl.arguments import natural, positive
 from craftrl.errors import require
@@ -36,14 +37,13 @@ class Run:
     cut: str = "whole"
 
 
-@dataclass(frozen=True)
-class Preset:
+class Preset(NamedTuple):
     """Settings that belong together: a world, and how much data there is."""
 
     size: int
     horizon: int
-    walkers: tuple[int, ...]
-    n: tuple[int, ...]
+    walkers: Sequence[int]
+    n: Sequence[int]
     layout: str = "open"
 
 

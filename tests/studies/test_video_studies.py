@@ -52,7 +52,7 @@ def rows_in(folder):
 @pytest.mark.filterwarnings("ignore::craftrl.errors.AssumptionWarning")
 def test_the_study_of_pixels(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(pixels.PRESETS, "tiny", pixels.Preset(size=2, horizon=3, walkers=(1,), n=(60,)))
-    monkeypatch.setattr("studies.pixels.run.training_of", lambda run: Training(epochs=2, device="cpu"))
+    monkeypatch.setattr("studies.rivals.training_of", lambda *run: Training(epochs=2, device="cpu"))
     argv = ["reproduce", "pixels", "--preset", "tiny", "--device", "cpu", "--quiet", "--out", str(tmp_path)]
     argv += ["--techniques", "craft", "paired", "--rates", "0.001", "0.003"]
     assert main(argv) == 0
@@ -81,7 +81,7 @@ def test_the_study_of_games_needs_no_game_where_recordings_are_there(data, tmp_p
         assert np.array_equal(part.truth.actions, data.truth.actions[rows])
     with pytest.raises(InvalidDataError, match="n must be at most 60, since 20 of the episodes are held out; 61"):
         recordings.read(str(tmp_path), "freeway", 61)
-    monkeypatch.setattr("studies.games.run.training_of", lambda run: Training(epochs=2, device="cpu"))
+    monkeypatch.setattr("studies.rivals.training_of", lambda *run: Training(epochs=2, device="cpu"))
     argv = ["reproduce", "games", "--worlds", "freeway", "--n", "60", "--data", str(tmp_path), "--quiet"]
     assert main([*argv, "--techniques", "single", "--rates", "0.001", "--out", str(tmp_path / "out")]) == 0
     (row,) = rows_in(tmp_path / "out")
