@@ -43,6 +43,23 @@ def test_two_cells_in_one_state_are_two_groups_of_frames(pair):
     assert {round(np.mean([frames[x.tobytes()] == one for x in part])) for part in found.frames} == {0, 1}
 
 
+def test_a_state_that_an_embedding_tells_apart_is_cut_there():
+    """Too few observations for the moves to say anything; that state 4 is two is known."""
+    tau, states = world(0, n=20)
+    codes = np.where(states == 8, 4, states)
+    cell_of = {
+        x.tobytes(): cell for x, cell in zip(tau.rows(np.arange(tau.n)).reshape(-1, *tau.obs_shape), states.flat)
+    }
+
+    def embed(x):
+        return np.array([[cell_of[one.tobytes()] == 8, 0.0] for one in x])
+
+    assert mixtures(tau, codes, by_step=False) == ()
+    (found,) = mixtures(tau, codes, by_step=False, known=[(None, 4)], embed=embed)
+    assert found.state == 4
+    assert sorted(np.unique(embed(part)[:, 0]).tolist() for part in found.frames) == [[0.0], [1.0]]
+
+
 def test_steps_with_states_of_their_own_name_the_step():
     """At step 5 alone two cells have one number."""
     tau, states = world(0, n=600)

@@ -59,13 +59,16 @@ def diagnose(
     if probe is not None:
         names = n_states.tolist() if by_step else [n_labels(codes)] * tau.H
         tests = run_tests(codes, names, probe.prepare(tau), by_step=by_step)
-    two = mixtures(tau, codes, by_step, seed) if probe is None else ()  # a class looks for itself
     known, seen = None, None
     embed = getattr(encoders[-1], "embed", None)
     if isinstance(f, CheckablePairFunction):
         seen = camera_of(tau, codes, seed)
         if embed is not None:
             known = sufficiency(f, embed, codes, labels, tau, by_step)
+    two: tuple[Mixture, ...] = ()
+    if probe is None:  # a class of functions looks for itself
+        named = [] if known is None else [known.named(state) for state in known.two]
+        two = mixtures(tau, codes, by_step, [(at[0] if at else None, s) for at, s in named], embed, seed)
     told = {finding.kind for finding in trace.findings}
     more = [mixture.finding for mixture in two]
     more += [found for found in of_checks(tau, n_states, stability, tests, known) if found not in more]

@@ -12,13 +12,14 @@ Paper: Section 2.1
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arrays import Floats
+from craftrl.arrays import Floats, Observations
 from craftrl.core.evidence import CONTRADICTED, dependence
 from craftrl.core.findings import Finding
 from craftrl.core.labels import Labels
@@ -43,7 +44,7 @@ class Mixture:
 
     h        its step, where each has states of its own; else None
     state    its number
-    told     nats per visit that the groups tell of the neighbouring states
+    told     nats per visit that the groups tell of the neighbouring states, 0.02 at least
     shares   of its observations, in either group
     frames   some observations of either group
     """
@@ -60,10 +61,18 @@ class Mixture:
         return Finding("looks like two", () if self.h is None else (self.h,), {"s": self.state})
 
 
-def mixtures(tau: TrajectoryDataset, codes: Labels, by_step: bool, seed: int = 0) -> tuple[Mixture, ...]:
+def mixtures(
+    tau: TrajectoryDataset,
+    codes: Labels,
+    by_step: bool,
+    known: Collection[tuple[int | None, int]] = (),
+    embed: Callable[[Observations], NDArray[np.floating]] | None = None,
+    seed: int = 0,
+) -> tuple[Mixture, ...]:
     """The states that look like two, of trajectories whose states are `codes` (n, H), -1 for none.
 
     by_step  whether the states of each step are numbered by themselves
+    known    states, with their step or None, that are known to be two by this embedding, in which they are then cut
     """
     rng = np.random.default_rng(seed)
     lost = np.full((len(codes), 1), -1)
@@ -81,7 +90,8 @@ def mixtures(tau: TrajectoryDataset, codes: Labels, by_step: bool, seed: int = 0
         chosen = np.sort(rng.permutation(np.flatnonzero(inside))[: min(LOOKED_AT, BYTES // tau.frame_bytes)])
         row, step = row[chosen], step[chosen]
         fold = row % 2 if tau.aligned else row // 8 % 2  # neighbouring windows are of one kind
-        if min(np.bincount(fold, minlength=2)) < LEAST_VISITS / 2:
+        at = None if h is None else h + 1
+        if min(np.bincount(fold, minlength=2)) < LEAST_VISITS / 2 and (at, s) not in known:
             continue
         x = tau.frames.pick(tau.file[row], tau.first[row] + step)
         z = described(x)
@@ -97,10 +107,14 @@ def mixtures(tau: TrajectoryDataset, codes: Labels, by_step: bool, seed: int = 0
                 log_p, nats = _differ(groups, neighbour, fold, tau.agent[row], spell)
                 if log_p + np.log(4 * len(states)) < np.log(CONTRADICTED) and nats > told:
                     told, half = nats, groups
+        if half is None and embed is not None and (at, s) in known:
+            from sklearn.cluster import KMeans  # dear to import
+
+            half = KMeans(2, n_init=3, random_state=0).fit_predict(np.asarray(embed(x), dtype=np.float64))
         if half is not None:
             parts = [np.flatnonzero(half == one) for one in (0, 1)]
             share, (a, b) = float(half.mean()), (x[rng.permutation(part)[:KEPT]] for part in parts)
-            found.append(Mixture(None if h is None else h + 1, s, told, (1 - share, share), (a, b)))
+            found.append(Mixture(at, s, told, (1 - share, share), (a, b)))
     return tuple(found)
 
 
