@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from craftrl import CoordinateOracle, InvalidDataError
+from craftrl import CoordinateOracle, CraftError, InvalidDataError
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import (
@@ -100,6 +100,19 @@ def test_two_encoders_of_a_step_are_averaged_state_by_state():
     of_steps = population_state_accuracies(lambda h: model.candidates_[h], world)
     # No feature of this world is better in one state than in the other.
     assert [of_states.mean() for of_states in of_steps] == pytest.approx(overall)
+
+
+def test_population_accuracy_of_what_it_cannot_judge_is_refused():
+    world = BitsExBMDP(horizon=3, n_features=4)
+    for encoders, told in (
+        (3, "encoders must be a function"),
+        (lambda h: None, r"encoders\(h\) must list the encoders of step 1; it gave None"),
+        (lambda h: [len], "needs coordinate encoders; that at h = 2 is"),
+    ):
+        with pytest.raises(CraftError, match=told):
+            population_accuracy(encoders, world)
+    with pytest.raises(CraftError, match="world must know how accurate its coordinates are"):
+        population_accuracy(lambda h: [len], "bits")
 
 
 # -- visits ------------------------------------------------------------------------------------------------------

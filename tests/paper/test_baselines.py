@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from craftrl import CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
+from craftrl import AssumptionWarning, CoordinateOracle, InvalidDataError, InvalidParameterError, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import accuracy_by_step
 from craftrl.paper import DRAFT, PairedObservation, RecursiveDRAFT, SingleObservation, baselines
@@ -67,6 +67,16 @@ def test_recursive_draft_finds_the_states_where_data_is_plenty():
     model = RecursiveDRAFT(CoordinateOracle()).fit(data.tau)
     assert list(model.n_states_) == [1, 2, 2, 2, 2, 2]
     assert accuracy_by_step(model.labels_, data.truth.states).min() > 0.99
+
+
+def test_recursive_draft_says_where_it_ends():
+    """At h = 2 each state is one agent's alone, and none of them can be split."""
+    agent = np.repeat([0, 1], 20)
+    x = np.stack([0 * agent, agent, np.arange(40) % 2], axis=1)[..., None]
+    with pytest.warns(AssumptionWarning, match="found no state from h = 3 on; give it more trajectories"):
+        model = RecursiveDRAFT(CoordinateOracle()).fit(x, agent)
+    assert list(model.n_states_) == [1, 2, 0]
+    assert (model.labels_[:, 2] == -1).all()
 
 
 def test_what_a_baseline_cannot_do_is_refused(tau):
