@@ -63,6 +63,12 @@ def test_check_is_fitted_knows_before_from_after():
     check_is_fitted(fitted(CRAFT(**BOUNDS), *rows_of("bits")))
 
 
+def test_trajectories_may_be_given_by_name():
+    x, agent = rows_of("bits")
+    model = fitted(CRAFT(**BOUNDS), x=x, agent=agent)
+    assert np.array_equal(model.transform(x=x), model.transform(x))
+
+
 def negated(x):
     return 1 - x
 

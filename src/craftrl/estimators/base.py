@@ -52,7 +52,7 @@ class ByStep(tuple[Item, ...]):
         return f"ByStep({list(self)})"
 
 
-class Learner(TransformerMixin, BaseEstimator):
+class Learner(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """What every learner of this package offers: scikit-learn's contract, and one encoder per step.
 
     `fit` leaves `encoders_` (phi'_1..phi'_H, indexed from 1) and `obs_shape_`; where one encoder serves all steps,
