@@ -143,17 +143,7 @@ class TrajectoryDataset:
                     f"Each agent's array must have shape (trajectories, steps, ...); agent {k}'s has shape "
                     f"{x.shape}; give one array per agent, not one trajectory."
                 )
-        agent = np.repeat(np.arange(len(given)), [len(x) for x in given])
-        steps = np.array([x.shape[1] for x in given])[agent]
-        ends = steps if lengths is None else as_labels("lengths", lengths, 1)
-        if ends.shape != steps.shape or (ends < 1).any() or (ends > steps).any():
-            raise InvalidDataError(
-                f"There must be one length in 1..{steps.max()} for each of the {len(agent)} trajectories; "
-                f"{shown(lengths)} was given."
-            )
-        frames = Frames([x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in given])
-        first = np.concatenate([np.arange(len(x)) * x.shape[1] for x in given])
-        return cls(frames, agent, first, ends, agent, int(steps.max())).checked()
+        return cls.of_blocks(given, lengths).checked()
 
     @classmethod
     def from_episodes(cls, agents: Sequence[Sequence[ArrayLike]]) -> TrajectoryDataset:
@@ -162,15 +152,34 @@ class TrajectoryDataset:
             [as_observations(x, f"episode {i} of agent {k}") for i, x in enumerate(episodes)]
             for k, episodes in enumerate(_as_agents(agents))
         ]
-        episodes = [x for own in given for x in own]
-        if any(x.ndim < 1 or len(x) == 0 for x in episodes):
+        agent = np.repeat(np.arange(len(given)), [len(own) for own in given])
+        return cls.of_list([x for own in given for x in own], agent).checked()
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[NDArray[Any]], lengths: ArrayLike | None = None) -> TrajectoryDataset:
+        """Arrays (n_k, H, *obs) that are observations, one for each agent."""
+        agent = np.repeat(np.arange(len(blocks)), [len(x) for x in blocks])
+        steps = np.array([x.shape[1] for x in blocks])[agent]
+        ends = steps if lengths is None else as_labels("lengths", lengths, 1)
+        if ends.shape != steps.shape or (ends < 1).any() or (ends > steps).any():
+            raise InvalidDataError(
+                f"There must be one length in 1..{steps.max()} for each of the {len(agent)} trajectories; "
+                f"{shown(lengths)} was given."
+            )
+        frames = Frames([x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in blocks])
+        first = np.concatenate([np.arange(len(x)) * x.shape[1] for x in blocks])
+        return cls(frames, agent, first, ends, agent, int(steps.max(initial=0)))
+
+    @classmethod
+    def of_list(cls, episodes: Sequence[NDArray[Any]], agent: Ints) -> TrajectoryDataset:
+        """Episodes (length, *obs) that are observations, and whose each is, in rising order."""
+        lengths = np.array([len(x) if x.ndim else 0 for x in episodes])
+        if not len(lengths) or not lengths.all():
             raise InvalidDataError(
                 "Each episode must hold at least one observation; an empty one was given; leave it out."
             )
-        agent = np.repeat(np.arange(len(given)), [len(own) for own in given])
-        lengths = np.array([len(x) for x in episodes])
         number = np.arange(len(episodes))
-        return cls(Frames(episodes), number, np.zeros_like(number), lengths, agent, int(lengths.max())).checked()
+        return cls(Frames(episodes), number, np.zeros_like(number), lengths, agent, int(lengths.max()))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> TrajectoryDataset:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import shown
-from craftrl.data.dataset import ONE_AGENT, Frames, TrajectoryDataset, as_observations
+from craftrl.data.dataset import ONE_AGENT, TrajectoryDataset, as_observations
 from craftrl.data.labels import plain_array
 from craftrl.errors import InvalidDataError
 
@@ -140,19 +140,10 @@ def _episodes(x: Any, obs_ndim: int, depth: int = 3) -> Iterator[Any]:
 def _of_one(x: NDArray[Any] | list[NDArray[Any]]) -> TrajectoryDataset:
     """One array (n, H, *obs), or a list of episodes (length, *obs), as if they were one agent's."""
     if isinstance(x, list):
-        lengths = np.array([len(episode) if episode.ndim else 0 for episode in x])
-        if not len(x) or not lengths.all():
-            raise InvalidDataError("Each episode must hold at least one observation; an empty one was given.")
-        file, first = np.arange(len(x)), np.zeros(len(x), dtype=np.int64)
-    else:
-        if x.ndim < 2 or x.shape[1] == 0:
-            raise InvalidDataError(
-                f"Trajectories must have shape (trajectories, steps, ...); shape {x.shape} was given."
-            )
-        (n, H), obs_shape = x.shape[:2], x.shape[2:]
-        lengths, file, first = np.full(n, H), np.zeros(n, dtype=np.int64), np.arange(n) * H
-        x = [x.reshape(n * H, *obs_shape)]
-    return TrajectoryDataset(Frames(x), file, first, lengths, np.zeros_like(file), int(lengths.max(initial=0)))
+        return TrajectoryDataset.of_list(x, np.zeros(len(x), dtype=np.int64))
+    if x.ndim < 2 or x.shape[1] == 0:
+        raise InvalidDataError(f"Trajectories must have shape (trajectories, steps, ...); shape {x.shape} was given.")
+    return TrajectoryDataset.of_blocks([x])
 
 
 def _labels(agent: Any, n: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
