@@ -332,13 +332,13 @@ class GraphPicture:
             shown_here = node in pictures and half >= ROOM_FOR_PICTURE
             if shown_here:
                 extent = (x - half, x + half, y + half, y - half)
-                own.append(self.axes.imshow(pictures[node], extent=extent, interpolation="nearest", zorder=4))
+                how_shown = {"aspect": "auto", "interpolation": "nearest", "zorder": 4}
+                own.append(self.axes.imshow(pictures[node], extent=extent, **how_shown))
             if half >= ROOM_FOR_NUMBER:  # beside the corner of a picture, where no line passes
                 at = (x - half - 4, y - half - 2) if shown_here else (x, y)
                 how = {"ha": "right", "va": "top"} if shown_here else {"ha": "center", "va": "center"}
                 own.append(self.axes.text(*at, str(graph.name(node)[1]), fontsize=size, color=TEXT, zorder=5, **how))
             drawn[node] = own
-        self.axes.set(xlim=self.axes.get_xlim(), aspect="auto")
         return drawn
 
 
