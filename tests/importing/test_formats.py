@@ -165,6 +165,10 @@ def test_rows_in_any_order(tmp_path):
     assert_same(stored(tmp_path / "data"), [[np.array(x) for x in agent] for agent in expected])
     assert tau.dtype == np.int64  # so that `fit` can choose an entry of x
     assert tau.source == ["steps.csv[ann, 0]", "steps.csv[ann, 1]", "steps.csv[ben, 0]"]
+    dated = ["agent,time,x", "ann,2025-01-02 10:00:01,2", "ann,2025-01-02 10:00:00,1", "ben,2025-01-01 09:00:00,3"]
+    (tmp_path / "dated.csv").write_text("\n".join(dated) + "\n")
+    import_data([tmp_path / "dated.csv"], tmp_path / "other")
+    assert_same(stored(tmp_path / "other"), [[np.array([[1], [2]])], [np.array([[3]])]])
 
 
 def test_whole_numbers_in_one_table_and_others_in_the_next(tmp_path):

@@ -73,7 +73,7 @@ def _episodes(path: Path, version: str, keys: tuple[str, ...]) -> _Episodes:
     if table.num_rows == 0:
         raise InvalidDataError(f"A table must have at least one row; {path} has none; leave it out.")
     codes, texts = zip(*(_coded(table, name, path) for name in (agent, episode)))
-    order = np.lexsort((*([] if step is None else [_numbers(table, [step], path)[:, 0]]), *reversed(codes)))
+    order = np.lexsort((*([] if step is None else [_numbers(table, [step], path, "biufM")[:, 0]]), *reversed(codes)))
     pairs = np.stack(codes, axis=1)[order]
     first = np.flatnonzero(np.diff(pairs, axis=0, prepend=-1).any(axis=1))
     labels = [(texts[0][a], texts[1][e]) for a, e in pairs[first].tolist()]
@@ -113,7 +113,7 @@ def _coded(table: Table, name: str | None, path: Path) -> tuple[NDArray[np.int64
     return np.asarray(found.indices, dtype=np.int64), [str(label) for label in found.dictionary.to_pylist()]
 
 
-def _numbers(table: Table, names: list[str], path: Path) -> NDArray[Any]:
+def _numbers(table: Table, names: list[str], path: Path, kinds: str = "biuf") -> NDArray[Any]:
     """Columns of numbers side by side, (rows, features); a single column of lists keeps its shape, (rows, ...)."""
     found = []
     for name in names:
@@ -122,7 +122,7 @@ def _numbers(table: Table, names: list[str], path: Path) -> NDArray[Any]:
             array = np.array(column.to_pylist()) if "list" in str(column.type) else column.to_numpy()
         except ValueError:  # lists of unequal length
             array = np.empty(0, dtype=object)
-        if column.null_count or array.dtype.kind not in "biuf":
+        if column.null_count or array.dtype.kind not in kinds:
             raise InvalidDataError(
                 f"Features must be numbers, as many in every row; `{name}` of {path} is not so; fill or drop it, or "
                 "choose columns with --key."
