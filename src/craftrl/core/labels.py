@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arrays import Ints
 
-__all__ = ["Labels", "n_labels", "paired", "renamed", "tally"]
+__all__ = ["Labels", "crossed", "n_labels", "paired", "renamed", "tally"]
 
 Labels = Ints
 
@@ -20,6 +22,15 @@ def renamed(label: Labels, names: Labels) -> NDArray[np.int64]:
 def paired(first: Labels, second: Labels, n_second: int) -> NDArray[np.int64]:
     """One label for each pair of labels, first * n_second + second; -1 where either is."""
     return np.where((first >= 0) & (second >= 0), first.astype(np.int64) * n_second + second, -1)
+
+
+def crossed(*labels: Labels, sizes: tuple[int, ...] | None = None) -> NDArray[np.int64]:
+    """How many trajectories have each combination of labels, in an array with an axis for each kind of label; those
+    with a -1 count nowhere. Without sizes, each axis goes up to the largest label."""
+    shape = tuple(map(n_labels, labels)) if sizes is None else sizes
+    known = np.logical_and.reduce([label >= 0 for label in labels])
+    index = np.ravel_multi_index([label[known] for label in labels], shape) if known.any() else np.zeros(0, np.int64)
+    return np.bincount(index, minlength=prod(shape)).reshape(shape)
 
 
 def n_labels(label: Labels) -> int:

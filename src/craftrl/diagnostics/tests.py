@@ -29,7 +29,7 @@ from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.encoders import named_states
 from craftrl.core.evidence import dependence
 from craftrl.core.grid import Grid
-from craftrl.core.labels import Labels, n_labels, paired, renamed, tally
+from craftrl.core.labels import Labels, crossed, n_labels, paired, renamed, tally
 
 if TYPE_CHECKING:
     from craftrl.oracles.finite import PreparedCounting
@@ -162,10 +162,9 @@ def _split(h: int, codes: list[Labels], prepared: PreparedCounting) -> float:
     as_one &= common[:, None] & common & ~np.eye(S, dtype=bool)
     if not as_one.any():
         return np.inf
-    nats = _two_or_one(tally(paired(s, tau.agent, tau.K), S * tau.K).reshape(S, tau.K))
+    nats = _two_or_one(crossed(s, tau.agent))
     for neighbour in codes[max(h - 2, 0) : h - 1] + codes[h : h + 1]:
-        T = n_labels(neighbour)
-        moves = tally(paired(paired(s, neighbour, T), tau.agent, tau.K), S * T * tau.K).reshape(S, T, tau.K)
+        moves = crossed(s, neighbour, tau.agent)
         nats = nats + sum(_two_or_one(moves[..., k]) for k in range(tau.K))
     return float(nats[as_one].min())
 

@@ -20,7 +20,7 @@ from scipy.special import gammaln
 
 from craftrl.arrays import Floats, Ints
 from craftrl.core.craft import Bounds
-from craftrl.core.labels import Labels, n_labels, paired, tally
+from craftrl.core.labels import Labels, crossed
 from craftrl.data.dataset import TrajectoryDataset
 
 __all__ = ["BOUNDS", "agents_evidence", "chained_evidence", "eta_beside", "settings"]
@@ -63,9 +63,7 @@ def chained_evidence(codes: Iterable[Labels], tau: TrajectoryDataset) -> float:
     """Of the states of all trajectories at h = 1, 2, ..., -1 where one is over, in nats per pair; lower is better."""
     nats, n_pairs = 0.0, 0
     for s, s_next in pairwise(codes):
-        shape = n_labels(s) * n_labels(s_next), tau.K
-        visits = paired(paired(s, s_next, n_labels(s_next)), tau.agent, tau.K)
-        counts = tally(visits, shape[0] * tau.K).reshape(shape)
+        counts = crossed(s, s_next, tau.agent)
         nats += float(agents_evidence(counts, tau).sum())
         n_pairs += int(counts.sum())
     return nats / max(n_pairs, 1)
