@@ -117,7 +117,7 @@ def draw_curves(
 
 
 def video_text(rows: Sequence[Row]) -> str:
-    """Accuracy with its interval and worst state; then states found and true, or what a linear probe reads.
+    """Accuracy with its interval, and the worst state of the worst seed; then states found and true, or what a linear probe reads.
 
     Accuracy is the share of held-out frames that are named right. CRAFT's states are matched with the true ones once,
     for all frames. A rival's are of each step, so that they are matched at each step, and averaged over h = 2..H.
@@ -128,7 +128,7 @@ def video_text(rows: Sequence[Row]) -> str:
     if len(rows) > 1:
         low, high = estimate(values).interval or (min(values), max(values))
         text = f"{percent(mean_of)} ({percent(low)} to {percent(high)})"
-    text += f" / {100 * mean(rows, 'state_worst'):.0f}"
+    text += f" / {100 * min(row['state_worst'] for row in rows):.0f}"
     if not found:
         return f"{text}, probe {100 * mean(rows, 'probe'):.0f}"
     of = " of ".join(" to ".join(map(str, sorted({min(n), max(n)}))) for n in (found, [row["true"] for row in rows]))
@@ -140,7 +140,7 @@ def video_table(rows: Sequence[Row], line: Text, column: Text) -> str:
     nothing = [{**row, "nothing": True} for row in rows]
     return pivot(
         [*rows, *nothing],
-        "accuracy / worst state, %",
+        "accuracy / worst state of the worst seed, %",
         lambda r: "one state named at every step" if "nothing" in r else line(r),
         column,
         lambda of: f"{100 * mean(of, 'one_state'):.1f}" if "nothing" in of[0] else video_text(of),

@@ -39,4 +39,4 @@ def report(rows: list[Row]) -> str:
         lines += [line] if any(cell != "-" for cell in line[1:]) else []
     heads = {"whole": "whole trajectories, one start", "clips": "clips from anywhere"}
     columns = [text for cut in cuts for text in (heads[cut], "nats above the true states' log-odds", "seconds")]
-    return markdown(["accuracy / worst state, %", *columns], lines)
+    return markdown(["accuracy / worst state of the worst seed, %", *columns], lines)

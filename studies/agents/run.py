@@ -73,7 +73,7 @@ def report(rows: list[Row]) -> str:
             lambda r: f"{r['n_agents']} agents",
             lambda of: f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}",
         )
-        blocks.append(f"**{title[0].upper()}{title[1:]}.** Accuracy / worst state of a run, %.\n\n{table}")
+        blocks.append(f"**{title[0].upper()}{title[1:]}.** Accuracy / worst state (its mean over seeds), %.\n\n{table}")
     return "\n\n".join([*blocks, f"A random feature scores {percent(toy_chance(rows))}%."])
 
 

@@ -79,7 +79,7 @@ def report(rows: list[Row]) -> str:
             ]
         )
     head = ["agents, n, coupling", "true bounds", "chosen", "chosen less true", "off by 2: worst, median, best"]
-    summary = markdown([*head, "worst state: true / chosen"], lines)
+    summary = markdown([*head, "worst state (its mean over seeds): true / chosen"], lines)
     chance = ", ".join(f"{percent(toy_chance(mine))} ({agents})" for (agents,), mine in grouped(rows, "agents").items())
     names = {grid_name(factors): factors for factors in GRID}
     grids = [

@@ -149,4 +149,4 @@ def report(rows: list[Row]) -> str:
             f"{mean(of, 'warned'):.0%} warned"
         ),
     )
-    return f"Accuracy / worst state, %; share of the fits that warned.\n\n{table}"
+    return f"Accuracy / worst state (its mean over seeds), %; share of the fits that warned.\n\n{table}"

@@ -191,7 +191,7 @@ def report(rows: list[Row]) -> str:
     )
     return "\n\n".join(
         [
-            f"Encoder accuracy / worst state, %. Chance: {', '.join(_chance(rows))}.",
+            f"Encoder accuracy / worst state (its mean over seeds), %. Chance: {', '.join(_chance(rows))}.",
             cost,
             f"Who notices: models of the default learner; right: every state read right in {GOOD:.0%}.",
             noticed,

@@ -32,12 +32,12 @@ def test_a_pivot_has_the_order_of_the_rows_and_a_dash_where_there_are_none():
 
 def test_tables_of_videos_have_states_found_probes_and_what_knowing_nothing_scores():
     rows = [
-        {**ROW, "walkers": 0, "technique": "craft", "pooled": 0.5 + i / 4, "found": 2 + i, "true": 2} for i in (0, 1)
+        {**ROW, "walkers": 0, "technique": "craft", "pooled": 0.5 + i / 4, "found": 2 + i, "true": 2, "state_worst": 0.25 + i / 2} for i in (0, 1)
     ]
     rows.append({**ROW, "accuracy": 1.0})
     many = [{**rows[0], "walkers": 8, "pooled": 0.9 + i / 100} for i in range(5)]
     table = video_table([*rows, *many], lambda r: r["technique"], lambda r: f"{r['walkers']} walkers").splitlines()
-    assert table[0] == "| accuracy / worst state, % | 0 walkers | 2 walkers | 8 walkers |"
+    assert table[0] == "| accuracy / worst state of the worst seed, % | 0 walkers | 2 walkers | 8 walkers |"
     assert table[2:] == [
         "| craft | 62.5 (50.0 to 75.0) / 25, 2 to 3 of 2 states, 2 seeds | - "
         "| 92.0 (90.0 to 94.0) / 25, 2 of 2 states, 5 seeds |",
