@@ -1,17 +1,16 @@
 """The store: what is written is read, an interruption or a full disk loses nothing, and damage is refused."""
 
 import os
-import pickle
 import resource
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from craftrl import CRAFT, TrajectoryDataset
+from craftrl import CRAFT, TrajectoryDataset, load
 from craftrl.data import DatasetWriter, read_actions, read_true_states, store
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
@@ -51,48 +50,23 @@ def everything(path):
     return frames, tau.start.tolist(), dict(tau.notes), actions, read_true_states(path).tolist()
 
 
-def test_what_was_written_is_read_and_can_be_saved_again(tmp_path):
+def test_what_lies_beside_the_frames_is_read_and_saved_again(tmp_path):
     notes = {"reading": {"stride": 2, "crop": None}}
     tau = TrajectoryDataset.open(write(tmp_path / "data", notes=notes))
-    assert (tau.n, tau.H, tau.K, tau.obs_shape, tau.dtype) == (6, 7, 2, (4, 3), np.uint8)
-    assert (tau.names, tau.notes) == (("ann", "bob"), notes)
-    assert (tau.source[4], tau.start.tolist()) == ("bob.mp4", [0, 10, 20] * 2)
-    for i, x in enumerate(EPISODES["ann"] + EPISODES["bob"]):
-        assert np.array_equal(tau.episode(i), x)
-        assert np.array_equal(tau.rows([i])[0, : len(x)], x)
-        assert not tau.rows([i])[0, len(x) :].any()
+    tau.save(tmp_path / "again")
+    for opened in (tau, TrajectoryDataset.open(tmp_path / "again")):
+        assert (opened.names, opened.notes, opened.start.tolist()) == (("ann", "bob"), notes, [0, 10, 20] * 2)
+        assert (opened.source[4], opened.fingerprint()) == ("bob.mp4", tau.fingerprint())
     ann, bob = read_actions(tmp_path / "data")
     assert [a.tolist() for a in ann] == [list(range(4)), [0], list(range(6))]
     assert [len(a) for a in bob] == [0, 0, 0]
     assert read_true_states(tmp_path / "data")[1].tolist() == [0, 1, -1, -1, -1, -1, -1]
-    tau.save(tmp_path / "again")
-    again = TrajectoryDataset.open(tmp_path / "again")
-    assert again.fingerprint() == tau.fingerprint()
-    assert (again.names, again.source, again.start.tolist(), again.notes) == (
-        *(tau.names, tau.source, tau.start.tolist(), tau.notes),
-    )
+    assert read_actions(tmp_path / "again") == []
+    with pytest.raises(InvalidDataError, match="must know the true states, as those of craftrl collect do"):
+        read_true_states(tmp_path / "again")
 
 
-def test_many_files_agents_in_turns_and_another_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "FILE_BYTES", 600)
-    monkeypatch.setattr(store, "HELD_BYTES", 200)
-    x = RNG.random((40, 3, 5))
-    with DatasetWriter(tmp_path / "data") as writer:
-        for i, episode in enumerate(x):
-            writer.append(i % 3, episode)
-    tau = TrajectoryDataset.open(tmp_path / "data")
-    order = np.argsort(np.arange(40) % 3, kind="stable")
-    assert len(list((tmp_path / "data").glob("*.npy"))) == 9
-    for opened in (tau, pickle.loads(pickle.dumps(tau))):
-        assert opened.names == (0, 1, 2)
-        assert np.array_equal(np.concatenate([block for _, block in opened.blocks(500)]), x[order])
-        assert np.array_equal(opened.rows([39, 0, 7]), x[order][[39, 0, 7]])
-        assert np.array_equal(opened.at(2), x[order][:, 1])
-        assert np.array_equal(opened.select([20, 3]).at(3, [1, 0]), x[order][[20, 3], 2])
-
-
-def test_an_episode_may_come_in_parts(tmp_path):
-    """Beside others of the same agent, and with its actions."""
+def test_an_episode_may_come_in_parts_beside_others_of_the_same_agent(tmp_path):
     x, y = RNG.random((9, 2)), RNG.random((4, 2))
     with DatasetWriter(tmp_path / "data") as writer:
         writer.append("a", y, actions=np.arange(3))
@@ -101,27 +75,24 @@ def test_an_episode_may_come_in_parts(tmp_path):
         writer.append("a", x[4:], start=5, actions=np.arange(4, 8))
         writer.append("b", x[:6], goes_on=True)
     tau = TrajectoryDataset.open(tmp_path / "data")
-    found = {(tau.names[tau.agent[i]], int(tau.lengths[i])): tau.episode(i) for i in range(tau.n)}
-    expected = {("a", 4): y, ("a", 9): x, ("a", 2): y[:2], ("b", 6): x[:6]}
-    assert all(np.array_equal(found[name], expected[name]) for name in expected)
-    assert tau.lengths.tolist() == [4, 9, 2, 6]  # what came before a long episode lies before it
+    for i, expected in enumerate((y, x, y[:2], x[:6])):  # what came before a long episode lies before it
+        assert np.array_equal(tau.episode(i), expected)
+    assert tau.agent.tolist() == [0, 0, 0, 1]
     assert list(map(len, read_actions(tmp_path / "data")[0])) == [3, 8, 0]
 
 
-def test_fit_from_disk_equals_fit_in_memory(tmp_path, monkeypatch):
+def test_a_fit_from_disk_is_that_from_memory_and_says_what_it_was_fitted_to(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "FILE_BYTES", 3000)
     world = BitsExBMDP(horizon=5, n_features=9, seed=0)
     tau = collect(world, world.paper_policies(), [300, 170], seed=1).tau
+    tau.notes = {"reading": {"stride": 2}}
     tau.save(tmp_path / "data")
-    labels = [CRAFT(alpha=1.0, eta=0.2, nu=0.1).fit(x).labels_ for x in (tau, tmp_path / "data")]
-    assert np.array_equal(*labels)
-
-
-def test_large_frames_are_read_one_by_one(tmp_path):
-    x = RNG.integers(256, size=(2, 5, 3, 40, 40, 3), dtype=np.uint8)
-    TrajectoryDataset.from_arrays(x).save(tmp_path / "data")
-    tau = TrajectoryDataset.open(tmp_path / "data")
-    assert np.array_equal(tau.at(2, [7, 0]), x.reshape(10, 3, 40, 40, 3)[[7, 0], 1])
+    memory, disk = (CRAFT(alpha=1.0, eta=0.2, nu=0.1).fit(x) for x in (tau, tmp_path / "data"))
+    assert np.array_equal(memory.labels_, disk.labels_)
+    sizes = {"trajectories": [300, 170], "steps": 5, "observation": [9], "dtype": "uint8"}
+    assert memory.data_ == disk.data_ == {**sizes, "fingerprint": tau.fingerprint(), **tau.notes}
+    disk.save(tmp_path / "model")
+    assert load(tmp_path / "model").data_ == disk.data_
 
 
 # -- interruptions ----------------------------------------------------------------------------------------------------
@@ -130,14 +101,14 @@ def test_large_frames_are_read_one_by_one(tmp_path):
 def test_an_interrupted_run_goes_on_and_another_one_starts_over(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "FILE_BYTES", 80)
     whole = content(write(tmp_path / "whole", run="one"))
-    for run, place in (("other", ("bob", 2)), ("one", ("bob", 0)), ("one", ("bob", 2))):
+    for run, place in (("", ("bob", 1)), ("other", ("bob", 2)), ("one", ("bob", 0)), ("one", ("bob", 2))):
         with pytest.raises(KeyboardInterrupt):
             write(tmp_path / "data", run=run, at_each=stop_at(*place))
+        assert (tmp_path / "data").exists() == (run != "")  # nobody could go on with it
     with pytest.raises(InvalidDataError, match="it is unfinished, and the command that writes it goes on"):
         TrajectoryDataset.open(tmp_path / "data")
     writer = DatasetWriter(tmp_path / "data", run="one")
-    assert {agent for agent, _, _ in writer.done} == {"ann", "bob"}
-    assert not writer.finished
+    assert ({agent for agent, _, _ in writer.done}, writer.finished) == ({"ann", "bob"}, False)
     assert content(write(tmp_path / "data", run="one")) == whole
     assert DatasetWriter(tmp_path / "data", run="one").finished
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "data").iterdir()}
@@ -150,22 +121,15 @@ def test_an_interrupted_run_goes_on_and_another_one_starts_over(tmp_path, monkey
 
 def test_what_a_kill_leaves_at_any_moment_ends_with_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "FILE_BYTES", 80)
-    episodes = {name: [*EPISODES[name], *EPISODES[name][:2]] for name in ("ann", "bob")}
     left = []
 
     def keep(agent, i):
         left.append(tmp_path / f"left{len(left)}")
         shutil.copytree(tmp_path / "data", left[-1])
 
-    whole = content(write(tmp_path / "data", episodes, run="x", at_each=keep))
+    whole = content(write(tmp_path / "data", run="x", at_each=keep))
     for path in left:
-        assert content(write(path, episodes, run="x")) == whole
-
-
-def test_without_a_run_an_error_leaves_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        write(tmp_path / "data", at_each=stop_at("bob", 1))
-    assert not (tmp_path / "data").exists()
+        assert content(write(path, run="x")) == whole
 
 
 def test_of_two_writers_at_once_one_is_refused(tmp_path):
@@ -191,6 +155,9 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
     assert len(DatasetWriter(tmp_path / "data", run="x").done) == 2
     assert not list((tmp_path / "data").glob(".*"))
     assert content(write(tmp_path / "data", episodes, run="x")) == whole
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
 
 
 def test_what_lies_there_is_never_replaced(tmp_path):
@@ -232,18 +199,20 @@ def test_what_does_not_belong_into_a_dataset(tmp_path, episode, message):
     assert TrajectoryDataset.open(tmp_path / "data").counts.tolist() == [1, 1]
 
 
-def test_actions_of_one_agent_have_one_shape(tmp_path):
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ((np.zeros(5), np.zeros((2, 3))), "The actions of agent ann must be numbers of one shape"),
+        ((None, None), "at least two agents; those of 1 were given"),
+    ],
+)
+def test_episodes_that_make_no_dataset_together(tmp_path, actions, message):
     writer = DatasetWriter(tmp_path / "data").__enter__()
-    for i, actions in enumerate((np.zeros(5), np.zeros((2, 3)))):
-        writer.append("ann", EPISODES["ann"][i], actions=actions)
-    with pytest.raises(InvalidDataError, match="The actions of agent ann must be numbers of one shape"):
+    for x, own in zip(EPISODES["ann"], actions):
+        writer.append("ann", x, actions=own)
+    with pytest.raises(InvalidDataError, match=message):
         writer.__exit__(None, None, None)
     assert not (tmp_path / "data").exists()
-
-
-def test_one_agent_is_no_dataset(tmp_path):
-    with pytest.raises(InvalidDataError, match="at least two agents; those of 1 were given"):
-        write(tmp_path / "data", {"ann": EPISODES["ann"]})
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------
@@ -278,19 +247,12 @@ def test_a_file_that_is_cut_short_while_it_is_open_is_refused(tmp_path):
         tau.episode(2)
 
 
-def test_true_states_are_asked_of_data_that_has_them(tmp_path):
-    TrajectoryDataset.from_episodes(list(EPISODES.values())).save(tmp_path / "data")
-    assert read_actions(tmp_path / "data") == []
-    with pytest.raises(InvalidDataError, match="must know the true states, as those of craftrl collect do"):
-        read_true_states(tmp_path / "data")
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     return write(tmp_path_factory.mktemp("damage") / "whole")
 
 
-@settings(max_examples=DAMAGES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=DAMAGES)
 @given(data=st.data())
 def test_no_damaged_copy_is_read_with_other_numbers(whole, data, tmp_path_factory):
     """Bytes changed, lost, added or zeroed, anywhere in any file, the index too; files that exchange their names."""
