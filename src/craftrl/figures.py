@@ -69,14 +69,13 @@ def chance_line(axes: Axes, accuracy: float, label: str | None = "chance") -> No
 
 
 def heat_of(encoder: Any, x: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Which pixels of images x decide on the state, in the mean over them, (rows, columns), the largest being 1; None
-    where the encoder is no network."""
+    """Which pixels of images x decide on the state, (n, rows, columns), the largest of each being 1; None where the
+    encoder is no network."""
     if not hasattr(encoder, "head"):
         return None
     from craftrl.oracles.network.saliency import deciding
 
-    heat = deciding(encoder, x).mean(axis=0)
-    return np.asarray(heat / max(heat.max(), 1e-12))
+    return deciding(encoder, x)
 
 
 def heated(image: NDArray[np.uint8], heat: NDArray[np.float64], power: float = 1.0) -> NDArray[np.uint8]:

@@ -22,10 +22,10 @@ from craftrl.figures import heat_of, heated
 __all__ = ["check_images", "check_video", "in_colour", "on_paper", "render", "rendered", "write_video"]
 
 Bytes = NDArray[np.uint8]
-SUFFIXES = (".mp4", ".mkv", ".gif")
 MOST_FRAMES = 1000  # a second
 SIDE = 256  # pixels that the longer side of a frame has at least, once it is drawn
 LINE = 30  # pixels of the line of text below
+AT_ONCE = 64  # frames that are encoded and explained together
 # Tableau's ten colours: states that follow one another differ at a glance.
 COLOURS = ("#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac")
 
@@ -62,7 +62,7 @@ def render(
 
 def check_video(path: str | os.PathLike[str], overwrite: bool) -> None:
     """Whether a video may be written there; asked before the work is done."""
-    check_suffix(path, "video", SUFFIXES)
+    check_suffix(path, "video", (".mp4", ".mkv", ".gif"))
     require("av", "video")
     require("PIL", "video")
     check_new(path, "video", overwrite)
@@ -78,20 +78,27 @@ def check_images(shape: tuple[int, ...], advice: str = "write their states with 
 
 def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]) -> Iterator[Bytes]:
     """The frames of that video, (rows, columns, 3)."""
+    shared = hasattr(model, "encoder_")
     steps = [(i, h) for i in trajectories for h in range(1, int(tau.lengths[i]) + 1)]
-    explained = any(hasattr(model._encoder_at(h), "head") for _, h in steps)
-    for i, h in steps:
-        x = tau.at(h, [i])
-        state = int(model.encode(x, h)[0])
-        where = f"trajectory {i}, h = {h}"
-        if tau.source is not None and tau.start is not None and "reading" in tau.notes:
-            where = f"{tau.source[i]}, frame {tau.start[i] + (h - 1) * tau.notes['reading']['stride']}"
-        panels = [in_colour(x[0])]
-        if explained:
-            heat = heat_of(model._encoder_at(h), x)
-            panels.append(heated(panels[0], np.zeros(x.shape[1:3]) if heat is None else heat, power=0.5))
-        text = f"state {state}   {tau.names[tau.agent[i]]}, {where}"
-        yield on_paper([enlarged(panel, SIDE) for panel in panels], [(text, COLOURS[state % len(COLOURS)])], "black")
+    explained = any(hasattr(model._encoder_at(h), "head") for h in {h for _, h in steps})
+    for some in (steps[start : start + AT_ONCE] for start in range(0, len(steps), AT_ONCE)):
+        i, step = np.array(some).T
+        x = tau.frames.pick(tau.file[i], tau.first[i] + step - 1)
+        state, heat = np.zeros(len(x), dtype=int), np.zeros(x.shape[:3])
+        for h in [None] if shared else np.unique(step).tolist():
+            own = slice(None) if h is None else step == h
+            state[own] = model.encode(x[own], h)
+            found = heat_of(model._encoder_at(h), x[own]) if explained else None
+            heat[own] = 0 if found is None else found
+        for k, (i, h) in enumerate(some):
+            where = f"trajectory {i}, h = {h}"
+            if tau.source is not None and tau.start is not None and "reading" in tau.notes:
+                where = f"{tau.source[i]}, frame {tau.start[i] + (h - 1) * tau.notes['reading']['stride']}"
+            panels = [in_colour(x[k])]
+            panels += [heated(panels[0], heat[k], power=0.5)] * explained
+            text = f"state {state[k]}   {tau.names[tau.agent[i]]}, {where}"
+            line = [(text, COLOURS[state[k] % len(COLOURS)])]
+            yield on_paper([enlarged(panel, SIDE) for panel in panels], line, "black")
 
 
 def in_colour(x: NDArray[Any]) -> Bytes:
@@ -105,7 +112,7 @@ def in_colour(x: NDArray[Any]) -> Bytes:
 def enlarged(image: Bytes, side: int) -> Bytes:
     """The image with every pixel a square, so that its longer side has at least `side` pixels."""
     scale = max(1, -(-side // max(image.shape[:2])))
-    return np.kron(image, np.ones((scale, scale, 1), np.uint8))
+    return image.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 def on_paper(panels: Sequence[Bytes], line: Sequence[tuple[str, str]], paper: str) -> Bytes:

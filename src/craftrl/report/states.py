@@ -154,6 +154,8 @@ def portraits(
         pictures = [Picture(png(mean), "mean", f"mean frame of {name}")]
         heat = heat_of(model._encoder_at(state.h), x[:LOOKED_AT])
         if heat is not None:
+            heat = heat.mean(axis=0)
+            heat /= max(heat.max(), 1e-12)
             alt = f"mean frame of {name}, darkened, with the pixels that decide on the state in orange"
             pictures.append(Picture(png(heated(mean, heat)), "decides", alt))
         alt = f"where frames of {name} differ from one another: the brighter, the more; the state ignores it"

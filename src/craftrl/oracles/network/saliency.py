@@ -43,12 +43,15 @@ def deciding(encoder: NetworkEncoder, x: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _gradients(encoder: NetworkEncoder, seen: Tensor) -> Tensor:
-    """Of the log-odds of the state named, in the sum over noisy copies, for inputs (n, channels, rows, columns)."""
+    """Of the log-odds of the state named, in the sum over noisy copies, for inputs (n, channels, rows, columns).
+
+    All images get the same noise, so that what is found in one depends on no other.
+    """
     generator = torch.Generator().manual_seed(0)
     deviation = _deviation(encoder)
     total = torch.zeros(seen.shape)
     for _ in range(COPIES):
-        noisy = seen + NOISE * deviation * torch.randn(seen.shape, generator=generator)
+        noisy = seen + NOISE * deviation * torch.randn(seen.shape[1:], generator=generator)
         noisy = noisy.to(encoder.device).requires_grad_()
         log_p = encoder.head(encoder.trunk(noisy)).log_softmax(dim=-1)
         named = log_p.detach().argmax(dim=-1)
