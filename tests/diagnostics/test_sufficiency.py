@@ -81,19 +81,25 @@ def check(codes, labels=None, f=F, tau=TAU, **more):
     return found
 
 
+def findings(found):
+    return list(of_checks(TAU, np.full(H, CELLS), None, None, found))
+
+
 def kinds(found):
-    return [finding.kind for finding in of_checks(TAU, np.full(H, CELLS), None, None, found)]
+    return [finding.kind for finding in findings(found)]
 
 
 @pytest.mark.parametrize("one_start", [True, False])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_right_states_hold_all_that_the_log_odds_know(seed, one_start):
     cell, _, tau = walks(seed, one_start)
-    found = check(cell, f=replace(F, table=ONE_START if one_start else ANYWHERE), tau=tau)
+    f = replace(F, table=ONE_START if one_start else ANYWHERE)
+    found = check(cell, f=f, tau=tau)
     assert found.share == pytest.approx(1, abs=0.1)
     assert found.error < 0.05
     assert found.held > 0.99
     assert kinds(found) == []
+    assert kinds(check(cell, f=f, tau=tau, by_step=True)) == []
     assert "the state is as good as the whole observation" in " ".join(found.reasons())
 
 
@@ -105,32 +111,23 @@ def test_codes_that_follow_noise_tell_nothing_of_the_agents():
     assert "the state is not as good as the whole observation" in " ".join(found.reasons())
 
 
-def test_a_state_that_is_two_is_named():
+def test_a_state_that_is_two_is_not_closed():
     found = check(np.where(CELL == 3, 1, CELL))
-    assert found.two == (1,)
-    assert found.closed.min() < 0.9
-    assert found.held < 0.5
-    assert "looks like two" in kinds(found)
+    assert found.held == found.closed.min() < 0.9
+    assert "halves differ" in kinds(found)
 
 
-def test_two_states_that_are_one_are_named():
-    found = check(np.where((CELL == 2) & (WALKER > 1), CELLS, CELL))
-    assert found.one == ((2, CELLS),)
-    assert found.two == ()
+@pytest.mark.parametrize("by_step", [False, True])
+def test_two_states_that_are_one_are_named(by_step):
+    split = (CELL == 2) & (WALKER > 1)
+    if by_step:
+        split[:, :3] = split[:, 4:] = False
+    found = check(np.where(split, CELLS, CELL), by_step=by_step)
+    assert [found.named(s) for pair in found.one for s in pair] == [((4,) * by_step, s) for s in (2, CELLS)]
     assert found.share > 0.9  # which shows nothing of it
-    assert "look like one" in kinds(found)
-
-
-def test_a_state_that_differs_by_what_comes_between_alone_is_two():
-    """Places on a ring of six, modulo three: agents and moves are the same, but what is hidden is driven."""
-    rng = np.random.default_rng(0)
-    turn = np.where(rng.random((2 * N, H)) < np.repeat(RIGHT, N)[:, None], 1, -1)
-    ring = np.cumsum(turn, axis=1) % 6
-    x = np.stack([ring, 0 * ring, rng.normal(size=ring.shape)], axis=-1)
-    tau = TrajectoryDataset.from_arrays([x[:N], x[N:]])
-    always_the_same = replace(F, table=np.zeros((H - 1, 6, 6)))
-    assert len(check(ring % 3, f=always_the_same, tau=tau).two) > 0
-    assert check(ring, f=always_the_same, tau=tau).two == ()
+    assert np.array_equal(found.joined(np.where(split, CELLS, CELL)), CELL)
+    told = [str(finding) for finding in findings(found)]
+    assert any(text.startswith(f"States 2 and 4{' at h = 4' * by_step} look like one") for text in told)
 
 
 @pytest.mark.parametrize(("misread", "fine"), [(0.01, True), (0.2, False)])
@@ -163,16 +160,6 @@ def test_habits_that_change_with_time_are_no_fault():
     found = check(cell, f=replace(F, table=table), tau=TrajectoryDataset.from_arrays([x[:N], x[N:]]))
     assert found.share > 0.85
     assert kinds(found) == []
-
-
-def test_states_of_each_step_are_named_with_it():
-    codes = CELL.copy()
-    codes[:, 3] = np.where(codes[:, 3] == 3, 1, codes[:, 3])
-    found = check(codes, by_step=True)
-    assert [found.named(state) for state in found.two] == [((4,), 1)]
-    assert kinds(check(CELL, by_step=True)) == []
-    told = [str(finding) for finding in of_checks(TAU, np.full(H, CELLS), None, None, found)]
-    assert any(text.startswith("State 1 at h = 4 looks like two") for text in told)
 
 
 def test_trajectories_of_unequal_length_and_the_same_again():

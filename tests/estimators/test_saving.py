@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,11 +30,17 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import craftrl
-from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, FiniteOracle, InvalidDataError, InvalidParameterError
-from craftrl.core.oracle import EncoderFit
+from craftrl import (
+    CRAFT,
+    ClassifierOracle,
+    CoordinateOracle,
+    CraftError,
+    FiniteOracle,
+    InvalidDataError,
+    InvalidParameterError,
+)
 from craftrl.core.saved import Savable
 from craftrl.estimators.base import Learner
-from craftrl.oracles.finite import PreparedCounting
 from craftrl.paper import PairedObservation
 from shipped import BOUNDS, ORACLES, fitted, rows_of, tree
 
@@ -74,6 +81,32 @@ def on_features(classifier):
     return fitted(CRAFT(ClassifierOracle(classifier, folds=2, repeats=1), **BOUNDS), *rows_of("features"))
 
 
+def refused(path, sentence, kind=InvalidDataError, **given):
+    with pytest.raises(kind, match=sentence) as caught:
+        craftrl.load(path, **given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Files of models, one for each kind of oracle asked for."""
+    files = {}
+
+    def file(name):
+        if name not in files:
+            kind, make = ORACLES[name]
+            files[name] = tmp_path_factory.mktemp("saved") / "model"
+            fitted(CRAFT(make(), **BOUNDS), *rows_of(kind)).save(files[name])
+        return files[name]
+
+    return file
+
+
+@pytest.fixture
+def model(saved, tmp_path):
+    return shutil.copy(saved("coordinates"), tmp_path / "model")
+
+
 # -- what comes back --------------------------------------------------------------------------------------------------
 
 FIRST = ("coordinates", False), ("classifier", True), ("network of images", True), ("functions of each step", False)
@@ -90,17 +123,16 @@ def test_every_kind_of_model_comes_back(name, stationary, tmp_path):
     (x, agent), oracle = rows_of(kind), make()
     model = fitted(CRAFT(oracle, **BOUNDS, stationary=stationary), x, agent)
     again = round_trip(model, tmp_path, **({"oracle": oracle} if name in NEEDS_ORACLE else {}))
-    assert repr(again) == repr(model)
-    assert repr((again.oracle_, again.choices_)) == repr((model.oracle_, model.choices_))
+    assert repr([again, again.oracle_, again.choices_]) == repr([model, model.oracle_, model.choices_])
     for learned in ("labels_", "n_states_", "agents_", "bounds_"):
         assert same(getattr(again, learned), getattr(model, learned))
-    for part in ("steps", "grid", "oracle_use", "findings"):
+    for part in ("steps", "grid", "oracle_use", "findings", "start"):
         assert same(getattr(again.trace_, part), getattr(model.trace_, part))
     assert again.labels_.dtype == model.labels_.dtype
+    assert again.summary() == model.summary()
     assert np.array_equal(again.transform(x), model.transform(x))
     assert np.array_equal(again.log_odds(x), model.log_odds(x))
-    mine, theirs = (str(each.diagnose(x, agent, n_resamples=0)) for each in (again, model))
-    assert mine == theirs
+    assert len({str(each.diagnose(x, agent, n_resamples=0)) for each in (again, model)}) == 1
     if stationary:
         assert np.array_equal(again.encode(x[:, 1]), model.encode(x[:, 1]))
 
@@ -139,17 +171,11 @@ def test_an_oracle_of_ones_own_with_our_encoders_is_asked_for_only_when_it_is_ne
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
-    class Prepared(PreparedCounting):
-        def encode(self, h, label, n_states):
-            return EncoderFit(lambda x: np.zeros(len(x), dtype=int), 0.0)
-
-    class Own(CoordinateOracle):
-        def prepare(self, tau):
-            return Prepared(self, tau)
-
+    own = on_bits()
+    own.encoders_ = type(own.encoders_)([len] * len(own.encoders_))
     nameless = make_pipeline(FunctionTransformer(lambda z: z), tree())
     for model, told in (
-        (on_bits(Own()), "of kinds that files can hold; function is none"),
+        (own, "of kinds that files can hold; builtin_function_or_method is none"),
         (fitted(type("Sub", (CRAFT,), {})(**BOUNDS), *rows_of("bits")), "of kinds that files can hold; Sub is none"),
         (on_features(nameless), r"<lambda>, which cannot be imported by name"),
     ):
@@ -158,17 +184,15 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_any_path_is_the_file_itself_and_any_reader_of_safetensors_opens_it(tmp_path):
-    kind, make = ORACLES["network of vectors"]
-    model = fitted(CRAFT(make(), **BOUNDS), *rows_of(kind))
+def test_any_path_is_the_file_itself_and_any_reader_of_safetensors_opens_it(saved, tmp_path):
+    model = craftrl.load(saved("network of vectors"))
     model.save(tmp_path / "new folder" / "model.safetensors")
-    craftrl.load(tmp_path / "new folder" / "model.safetensors").save(tmp_path / "model")
-    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    assert [str(path.relative_to(tmp_path)) for path in files] == ["model", "new folder/model.safetensors"]
-    assert files[0].read_bytes() == files[1].read_bytes()  # the same model is the same file
-    with safe_open(files[0], "numpy") as file:
-        content = json.loads(file.metadata()["craftrl"])
-        weights = [file.get_tensor(name) for name in file.keys()]  # noqa: SIM118
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert file == tmp_path / "new folder/model.safetensors"
+    assert file.read_bytes() == saved("network of vectors").read_bytes()  # the same model is the same file
+    with safe_open(file, "numpy") as opened:
+        content = json.loads(opened.metadata()["craftrl"])
+        weights = [opened.get_tensor(name) for name in opened.keys()]  # noqa: SIM118
     assert (content["model"], content["craftrl"]) == ("CRAFT", craftrl.__version__)
     mine = [value.numpy() for value in model.encoder_.trunk.state_dict().values() if value.ndim == 2]
     assert any(np.array_equal(array, value) for value in mine for array in weights)
@@ -186,7 +210,7 @@ for name in sys.argv[3].split():
 """
 
 
-def test_files_find_every_class_of_the_package_and_torch_waits_until_a_network_needs_it(tmp_path):
+def test_files_find_every_class_of_the_package_and_torch_waits_until_a_network_needs_it(model):
     def subclasses(base):
         found = [cls for cls in base.__subclasses__() if cls.__module__.startswith("craftrl.")]
         assert len({cls.__name__ for cls in found}) == len(found)
@@ -198,41 +222,14 @@ def test_files_find_every_class_of_the_package_and_torch_waits_until_a_network_n
     learners, savable = ({cls.__name__ for cls in subclasses(base)} for base in (Learner, Savable))
     assert {"CRAFT", "DRAFT"} <= learners
     assert {"CoordinateEncoder", "NetworkEncoder", "Training"} <= savable
-    on_bits().save(tmp_path / "model")
     names = " ".join(learners), " ".join(learners | savable)
-    subprocess.run([sys.executable, "-c", LOADED, str(tmp_path / "model"), *names], check=True)
+    subprocess.run([sys.executable, "-c", LOADED, str(model), *names], check=True)
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """Files of models, one for each kind of oracle asked for."""
-    files = {}
-
-    def file(name):
-        if name not in files:
-            kind, make = ORACLES[name]
-            files[name] = tmp_path_factory.mktemp("saved") / "model"
-            fitted(CRAFT(make(), **BOUNDS), *rows_of(kind)).save(files[name])
-        return files[name]
-
-    return file
-
-
-@pytest.fixture
-def model(saved, tmp_path):
-    return shutil.copy(saved("coordinates"), tmp_path / "model")
-
-
-def refused(path, sentence, kind=InvalidDataError, **given):
-    with pytest.raises(kind, match=sentence) as caught:
-        craftrl.load(path, **given)
-    assert "\n" not in str(caught.value)
-
-
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.floats(0, 1), cut=st.integers(0, 40), inserted=st.binary(max_size=40))
 @example(at=0, cut=0, inserted=b"")
 @example(at=1, cut=0, inserted=b"more")
@@ -248,12 +245,12 @@ def test_a_file_that_was_changed_anywhere_is_refused(model, saved, at, cut, inse
         refused(model, ".")
 
 
-def test_every_bit_of_the_checksum_counts(model, saved):
+def test_every_bit_of_the_checksum_counts_and_it_is_of_the_whole_file(model, saved):
     whole = saved("coordinates").read_bytes()
     start = whole.index(b"sha256")
-    for i in range(start, start + 90):
+    for i in (*range(start, start + 90), *range(len(whole) - 40, len(whole))):
         model.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
-        refused(model, ".")
+        refused(model, "its checksum does not fit" if i > start + 90 else ".")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff" * 99, b"\2\0\0\0\0\0\0\0{}", tensor_bytes({}),
@@ -269,6 +266,7 @@ def test_what_is_no_model_is_refused(tmp_path, content):
 
 
 def reseal(path, change):
+    """Change what a file says, its JSON and its tensors."""
     data = path.read_bytes()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     content, tensors = json.loads(header["__metadata__"]["craftrl"]), read_tensors(data)
@@ -278,6 +276,7 @@ def reseal(path, change):
 
 
 def put(*keys_and_value):
+    """A change of the JSON: of the value that these keys lead to."""
     *keys, last, value = keys_and_value
 
     def change(content, tensors):
@@ -299,6 +298,14 @@ def far_labels(content, tensors):
     tensors[name] = np.full(tensors[name].shape, 10**9)
 
 
+def cut_weights(content, tensors):
+    tensors.update({name: np.ascontiguousarray(a[:-1]) for name, a in tensors.items() if a.ndim == 2})
+
+
+in_encoder = partial(in_object, "CoordinateEncoder")
+learned = partial(put, "learned")
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -307,21 +314,21 @@ def far_labels(content, tensors):
         (put("objects", None), "TypeError"),
         (put("learned", {}), "encoders_"),
         (put("parameters", "speed", 3), "unexpected keyword argument 'speed'"),
-        (put("learned", "__class__", 3), "a model learns nothing called '__class__'"),
-        (put("learned", "transform", 3), "a model learns nothing called 'transform'"),
-        (put("learned", "labels_", {"pickle": "x"}), "there is no value 'pickle'"),
-        (put("learned", "labels_", {"array": "b9"}), "b9"),
-        (put("learned", "labels_", {"object": 999}), "index out of range"),
+        (learned("__class__", 3), "a model learns nothing called '__class__'"),
+        (learned("transform", 3), "a model learns nothing called 'transform'"),
+        (learned("labels_", {"pickle": "x"}), "there is no value 'pickle'"),
+        (learned("labels_", {"array": "b9"}), "b9"),
+        (learned("labels_", {"object": 999}), "index out of range"),
         (far_labels, "labels_ must name states below 2"),
-        (in_object("CoordinateEncoder", "kind", "os.system"), "there is no Savable 'os.system'"),
-        (in_object("CoordinateEncoder", "kind", "CRAFT"), "there is no Savable 'CRAFT'"),
-        (in_object("CoordinateEncoder", "parts", "feature", 6), "out of bounds"),
-        (in_object("CoordinateEncoder", "parts", "colour", 1), "unexpected keyword argument 'colour'"),
-        (in_object("CoordinateEncoder", "parts", "state_of", {"object": 0}), "CoordinateEncoder|recursion|object"),
-        (put("learned", "obs_shape_", {"tuple": [-6]}), "obs_shape_ must be positive integers"),
-        (put("learned", "obs_shape_", {"tuple": [10**9, 10**9]}), "obs_shape_ must be positive integers"),
-        (put("learned", "encoders_", {"by_step": []}), "encoders_ must hold one encoder for each"),
-        (put("learned", "encoders_", {"by_step": [1, 2, 3, 4]}), "encoders_ must hold one encoder for each"),
+        (in_encoder("kind", "os.system"), "there is no Savable 'os.system'"),
+        (in_encoder("kind", "CRAFT"), "there is no Savable 'CRAFT'"),
+        (in_encoder("parts", "feature", 6), "out of bounds"),
+        (in_encoder("parts", "colour", 1), "unexpected keyword argument 'colour'"),
+        (in_encoder("parts", "state_of", {"object": 0}), "CoordinateEncoder|recursion|object"),
+        (learned("obs_shape_", {"tuple": [-6]}), "obs_shape_ must be positive integers"),
+        (learned("obs_shape_", {"tuple": [10**9, 10**9]}), "obs_shape_ must be positive integers"),
+        (learned("encoders_", {"by_step": []}), "encoders_ must hold one encoder for each"),
+        (learned("encoders_", {"by_step": [1, 2, 3, 4]}), "encoders_ must hold one encoder for each"),
     ],
 )
 def test_content_that_save_never_writes_is_refused(model, change, reason):
@@ -332,24 +339,20 @@ def test_content_that_save_never_writes_is_refused(model, change, reason):
 def test_models_of_a_newer_version_and_weights_of_another_shape_are_refused(model, saved, tmp_path):
     reseal(model, lambda content, tensors: content.update(format_version=99, craftrl="9.0"))
     refused(model, r"was saved by craftrl 9.0 in format 99; .* install a newer one")
-
-    def cut(content, tensors):
-        tensors.update({name: np.ascontiguousarray(a[:-1]) for name, a in tensors.items() if a.ndim == 2})
-
     network = shutil.copy(saved("network of vectors"), tmp_path / "network")
-    reseal(network, cut)
+    reseal(network, cut_weights)
     refused(network, ALTERED)
 
 
-def alter_estimators(path, change):
-    """Change all scikit-learn classifiers in a file that are fitted."""
+def alter_estimators(path, kind, change):
+    """Change all fitted scikit-learn classifiers of one kind in a file."""
 
     def in_all(content, tensors):
         for name, tensor in tensors.items():
             if tensor.dtype == np.uint8 and tensor.tobytes()[:2] == b"PK":
                 trusted = skops.io.get_untrusted_types(data=tensor.tobytes())
                 estimator = skops.io.loads(tensor.tobytes(), trusted=trusted)
-                if hasattr(estimator, "classes_"):
+                if type(estimator) is kind and hasattr(estimator, "classes_"):
                     change(estimator)
                 tensors[name] = np.frombuffer(skops.io.dumps(estimator), dtype=np.uint8)
 
@@ -357,10 +360,13 @@ def alter_estimators(path, change):
 
 
 def in_tree(field, value):
-    def change(tree):
-        state = tree.tree_.__getstate__()
+    """Of the inner nodes of a tree, or of the first tree of a forest."""
+
+    def change(model):
+        tree = np.ravel(getattr(model, "estimators_", [model]))[0].tree_
+        state = tree.__getstate__()
         state["nodes"][field] = np.where(state["nodes"]["left_child"] >= 0, value, state["nodes"][field])
-        tree.tree_.__setstate__(state)
+        tree.__setstate__(state)
 
     return change
 
@@ -371,10 +377,6 @@ def in_boosting(field, value):
             predictor.nodes[field][predictor.nodes["is_leaf"] == 0] = value
 
     return change
-
-
-def first_tree(change):
-    return lambda forest: change(np.ravel(forest.estimators_)[0])
 
 
 def set_to(**attributes):
@@ -395,10 +397,9 @@ BOOSTING = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2, random
         (TREES, in_tree("left_child", 0)),  # which never ends
         (TREES, in_tree("feature", 10**6)),
         (TREES, set_to(n_features_in_=3)),
-        (FOREST, first_tree(in_tree("right_child", 10**9))),
+        (FOREST, in_tree("right_child", 10**9)),
         (FOREST, set_to(n_features_in_=100)),
         (STAGES, set_to(n_trees_per_iteration_=7)),
-        (BOOSTING, in_boosting("left", 10**6)),
         (BOOSTING, in_boosting("feature_idx", 10**6)),
         (BOOSTING, in_boosting("is_categorical", 1)),
         (KNeighborsClassifier(3, algorithm="brute"), lambda model: model._y.fill(10**6)),
@@ -408,7 +409,7 @@ BOOSTING = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2, random
 )
 def test_no_index_in_a_classifier_leads_out_of_its_arrays(classifier, change, tmp_path):
     on_features(classifier).save(tmp_path / "model")
-    alter_estimators(tmp_path / "model", lambda each: change(each) if type(each) is type(classifier) else None)
+    alter_estimators(tmp_path / "model", type(classifier), change)
     refused(tmp_path / "model", f"{ALTERED} .*a classifier has")
 
 
@@ -420,7 +421,7 @@ def test_a_loaded_search_tree_is_made_from_the_data_and_not_from_the_file(tmp_pa
         data, index, *rest = estimator._tree.__getstate__()
         estimator._tree.__setstate__((data, np.full_like(index, 10**9), *rest))
 
-    alter_estimators(tmp_path / "model", change)
+    alter_estimators(tmp_path / "model", KNeighborsClassifier, change)
     x = rows_of("features")[0]
     assert np.array_equal(craftrl.load(tmp_path / "model").transform(x), model.transform(x))
 
@@ -430,8 +431,7 @@ def test_no_file_says_where_the_next_fit_writes(saved, tmp_path):
     network = shutil.copy(saved("network of vectors"), tmp_path / "network")
     reseal(network, in_object("Training", "parts", "checkpoints", str(theirs)))
     assert craftrl.load(network).oracle.training.checkpoints is None
-    cached = make_pipeline(StandardScaler(), TREES, memory=str(theirs))
-    on_features(cached).save(tmp_path / "pipeline")
+    on_features(make_pipeline(StandardScaler(), TREES, memory=str(theirs))).save(tmp_path / "pipeline")
     shutil.rmtree(theirs)
     for file in (network, tmp_path / "pipeline"):
         fitted(craftrl.load(file), *rows_of("features"))
@@ -442,12 +442,8 @@ class Majority(ClassifierMixin, BaseEstimator):
     """A classifier of the user's own, which no list of known types has."""
 
     def fit(self, x, y):
-        self.classes_, counts = np.unique(y, return_counts=True)
-        self.best_ = self.classes_[counts.argmax()]
+        self.classes_ = np.unique(y)
         return self
-
-    def predict(self, x):
-        return np.full(len(x), self.best_)
 
     def predict_proba(self, x):
         return np.full((len(x), len(self.classes_)), 1 / len(self.classes_))
@@ -481,11 +477,13 @@ def test_functions_and_trunks_must_be_given_again_and_be_those_fitted(saved, nam
     refused(saved(name), told, InvalidParameterError, oracle=oracle)
 
 
+def contents_of(folder):
+    return {path.name: path.is_dir() or path.read_bytes() for path in folder.iterdir()}
+
+
 def test_a_model_is_overwritten_only_when_asked_and_nothing_else_ever(model, tmp_path):
     other = on_bits(nu=0.2)
-    with pytest.raises(
-        InvalidParameterError, match=r"The model must be a new file; .*model is there already; .* \(overwrite=True\)"
-    ):
+    with pytest.raises(InvalidParameterError, match=r"must be a new file; .*model is there already; .*overwrite=True"):
         other.save(model)
     assert craftrl.load(model).nu == 0.1
     other.save(model, overwrite=True)
@@ -495,31 +493,31 @@ def test_a_model_is_overwritten_only_when_asked_and_nothing_else_ever(model, tmp
     (tmp_path / "file").write_text("text")
     (tmp_path / "tensors").write_bytes(tensor_bytes({"weights": np.zeros(3)}))
     (tmp_path / "link").symlink_to(model)
-    before = {path.name: path.is_dir() or path.read_bytes() for path in tmp_path.iterdir()}
+    before = contents_of(tmp_path)
     for name, reason in {
         "folder": "is a folder; choose another name",
         "file": "exists and is no model of craftrl",
         "tensors": "exists and is no model of craftrl",
         "link": "is a link to",
     }.items():
-        with pytest.raises(InvalidParameterError, match=f"{name} {reason}"):
-            other.save(tmp_path / name, overwrite=True)
-        with pytest.raises(InvalidParameterError):
-            other.save(tmp_path / name)
-    assert before == {path.name: path.is_dir() or path.read_bytes() for path in tmp_path.iterdir()}
+        for overwrite in (True, False):
+            with pytest.raises(InvalidParameterError, match=f"{name} {reason}" if overwrite else "."):
+                other.save(tmp_path / name, overwrite=overwrite)
+    assert before == contents_of(tmp_path)
 
 
 def test_what_cannot_be_written_is_one_sentence_and_leaves_the_old_model(model, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("text")
-    with pytest.raises(craftrl.CraftError, match="The output folder must be writable"):
-        on_bits().save(tmp_path / "file" / "model")
-    before = model.read_bytes()
+    before = contents_of(tmp_path)
 
     def full(*given):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(craftrl.CraftError, match="There must be room for the model"):
-        on_bits().save(model, overwrite=True)
-    assert model.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "model"]
+    for path, told in {
+        "file/model": "The output folder must be writable",
+        "model": "must be room for the model",
+    }.items():
+        with pytest.raises(CraftError, match=told):
+            on_bits().save(tmp_path / path, overwrite=True)
+    assert contents_of(tmp_path) == before

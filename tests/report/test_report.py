@@ -20,6 +20,7 @@ from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterE
 from craftrl.cli import main
 from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.findings import of_checks
+from craftrl.diagnostics.mixtures import Mixture
 from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.estimators.base import ByStep
 from craftrl.estimators.verdict import verdict
@@ -56,7 +57,8 @@ def test_the_verdict_is_that_of_the_diagnosis(page):
 
 
 def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
-    """States that hold nearly all, one of which looks like two; hardly anything was held out."""
+    """States that hold nearly all, one of which, with 30% of the observations, looks like two; hardly anything was held
+    out."""
     model, tau = bits()
     found = Sufficiency(
         told=0.1,
@@ -66,16 +68,17 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
         n_unseen=40,
         closed=np.array([1.0, 0.91, 1.0]),
         p_value=np.array([1.0, 1e-9, 1.0]),
-        two=(1,),
         one=(),
-        doubtful=0.3,
+        doubtful=0.0,
         read=0.99,
         misread=(-1, 1.0),
         before=np.zeros(5, dtype=int),
     )
     exact = model.diagnose(tau, n_resamples=0)
-    told = tuple(of_checks(tau, exact.n_states, None, None, found))
-    diagnosis = replace(exact, tests=None, sufficiency=found, findings=told)
+    frames = np.zeros((3, 8))
+    two = (Mixture(None, 1, 0.3, (0.5, 0.5), (frames, frames)),)
+    told = tuple(of_checks(tau, exact.n_states, None, None, found, two))
+    diagnosis = replace(exact, tests=None, sufficiency=found, mixtures=two, findings=told)
     assert diagnosis.trust == pytest.approx([0.7] * 5)
     said = verdict(model, diagnosis)
     assert said.level == "do not trust"
@@ -85,9 +88,9 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
     assert "states hold 91% of what observations foretell of moves and agents" in said.why
     assert "reads 99.0% as `fit` found them" in said.why
     assert "refits" not in said.why
-    assert [finding.kind for finding in told] == ["hardly known", "halves differ", "looks like two"]
-    assert said.warnings[2].startswith("State 1 looks like two")
-    assert said.to_do[2].startswith("Record more trajectories that visit state 1")
+    assert [finding.kind for finding in told] == ["looks like two", "hardly known", "halves differ"]
+    assert said.warnings[0].startswith("State 1 looks like two")
+    assert said.to_do[0].startswith("Record more trajectories that visit state 1")
     for finding in told:
         assert str(finding) == f"{finding.found} {finding.advice}"
 

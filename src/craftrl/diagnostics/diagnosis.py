@@ -67,11 +67,9 @@ def diagnose(
             known = sufficiency(f, embed, codes, labels, tau, by_step)
     two: tuple[Mixture, ...] = ()
     if probe is None:  # a class of functions looks for itself
-        named = [] if known is None else [known.named(state) for state in known.two]
-        two = mixtures(tau, codes, by_step, [(at[0] if at else None, s) for at, s in named], embed, seed)
+        two = mixtures(tau, codes if known is None else known.joined(codes), by_step, embed, seed)
     told = {finding.kind for finding in trace.findings}
-    more = [mixture.finding for mixture in two]
-    more += [found for found in of_checks(tau, n_states, stability, tests, known) if found not in more]
+    more = of_checks(tau, n_states, stability, tests, known, two)
     findings = (*trace.findings, *(found for found in more if found.kind not in told))
     return Diagnosis(n_states, assigned_share(tau, labels), findings, stability, tests, known, seen, two)
 
@@ -130,14 +128,16 @@ class Diagnosis:
     def trust(self) -> Floats:
         """Between 0 and 1: stability, times the least share explained at any step so far.
 
-        With a network, times the least that its states hold of what was asked of them (`Sufficiency.held`).
+        Where states were learned, times the share of observations in states that do not look like two or, with a
+        network, the least that its states hold of what was asked of them (`Sufficiency.held`) where that is less.
 
         CRAFT finds the states of h+1 from those of h, and codes that follow a distractor can look right from one
         step to the next: what fails at one step casts doubt on all that follow. What was not checked counts as 1.
         """
         so_far = np.minimum.accumulate(np.nan_to_num(self.explained, nan=1.0))
         held = np.nan_to_num(self.stable, nan=1.0) * so_far * (self.n_states > 0)
-        return np.asarray(held if self.sufficiency is None else held * self.sufficiency.held)
+        single = 1 - sum(mixture.visits for mixture in self.mixtures)
+        return np.asarray(held * (single if self.sufficiency is None else min(single, self.sufficiency.held)))
 
     @property
     def score(self) -> float:

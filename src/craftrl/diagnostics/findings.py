@@ -16,6 +16,7 @@ from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.core.trace import StartTest, Trace
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import is_first_rank
+from craftrl.diagnostics.mixtures import Mixture
 from craftrl.diagnostics.stability import Stability
 from craftrl.diagnostics.sufficiency import Sufficiency
 from craftrl.diagnostics.tests import StateTests
@@ -266,8 +267,10 @@ def of_checks(
     stability: Stability | None,
     tests: StateTests | None,
     known: Sufficiency | None,
+    two: Sequence[Mixture] = (),
 ) -> Iterator[Finding]:
-    """What refits, the functions of a class and the log-odds of a network say against the states."""
+    """What refits, the functions of a class, the log-odds of a network and states that look like two say against the
+    states."""
     yield from _contradicted(tests)
     if (fewest := int(tau.counts.min())) < LEAST_TRAJECTORIES:
         yield Finding("few trajectories", (), {"fewest": fewest, "least": LEAST_TRAJECTORIES})
@@ -277,6 +280,8 @@ def of_checks(
             yield Finding("counts differ", _where(same < MOST), {"share": share})
         if steps := _where(stability.agreement.mean(axis=0) < LEAST_STABILITY):
             yield Finding("unstable", steps, {"least": LEAST_STABILITY})
+    for mixture in two:
+        yield Finding("looks like two", () if mixture.h is None else (mixture.h,), {"s": mixture.state})
     if known is not None:
         share, error, n = known.share, known.error, known.n_unseen
         if known.insufficient:
@@ -285,9 +290,6 @@ def of_checks(
             yield Finding("hardly known", (), {"error": min(2 * float(np.nan_to_num(error, nan=0.5)), 1.0), "n": n})
         if (closed := float(known.closed.min())) < LEAST_HELD:
             yield Finding("halves differ", (), {"share": closed, "p": float(known.p_value.min())})
-        for state in known.two:
-            steps, s = known.named(state)
-            yield Finding("looks like two", steps, {"s": s})
         for one, other in known.one:
             (steps, s), (_, t) = known.named(one), known.named(other)
             yield Finding("look like one", steps, {"s": s, "t": t})

@@ -3,16 +3,18 @@
 Noise knows nothing of the moves. So once a state and the agent are known, nothing else in an observation foretells the
 next state or the one before (Section 2.1). Where two states were taken for one, it does. In each state the direction
 of the observations is sought that foretells its neighbours best; along it the observations are cut in two groups; and
-the groups' neighbours are compared, on other trajectories than the direction was found from.
+the groups' neighbours are compared, on other trajectories than the direction was found from. That needs no network and
+no embedding, which may have lost what it does not tell apart.
 
-That needs no network and no embedding, which may have lost what it does not tell apart.
+Where there is an embedding, the two groups that differ most in it are tried as well. And groups are two states too if
+they are driven: if which of them comes depends on the states visited in between.
 
 Paper: Section 2.1
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,19 +23,19 @@ from numpy.typing import NDArray
 
 from craftrl.arrays import Floats, Observations
 from craftrl.core.evidence import CONTRADICTED, dependence
-from craftrl.core.findings import Finding
-from craftrl.core.labels import Labels
+from craftrl.core.labels import Labels, n_labels
 from craftrl.data.dataset import Ints, TrajectoryDataset
 from craftrl.diagnostics.camera import described
 
 __all__ = ["Mixture", "mixtures"]
 
-LOOKED_AT, BYTES = 1500, 2**26  # observations of a state, and what they may take
+LOOKED_AT, BYTES = 1500, 2**26  # observations of a state, of whole trajectories, and what they may take
 SPELLS = 3  # of time, in each of which moves may be others
 RIDGE = 2.0  # in units of the mean variance of the features
 LEAST_VISITS = 40  # of a state, so that anything is said of it
 LEAST_GROUP = 0.05  # of the observations: a smaller group may be misread ones
 LEAST_TOLD = 0.02  # nats per visit that the groups must tell of the neighbours: misread observations tell less
+DRIVEN = 5.0  # nats from which on groups are driven
 MOST_FEATURES = 512  # of an observation; more are mixed at random
 KEPT = 64  # observations of each group that are kept, for pictures
 
@@ -44,78 +46,93 @@ class Mixture:
 
     h        its step, where each has states of its own; else None
     state    its number
-    told     nats per visit that the groups tell of the neighbouring states, 0.02 at least
+    visits   the share of all observations that are in it
     shares   of its observations, in either group
     frames   some observations of either group
     """
 
     h: int | None
     state: int
-    told: float
+    visits: float
     shares: tuple[float, float]
     frames: tuple[NDArray[Any], NDArray[Any]]
-
-    @property
-    def finding(self) -> Finding:
-        """The same in words."""
-        return Finding("looks like two", () if self.h is None else (self.h,), {"s": self.state})
 
 
 def mixtures(
     tau: TrajectoryDataset,
     codes: Labels,
     by_step: bool,
-    known: Collection[tuple[int | None, int]] = (),
     embed: Callable[[Observations], NDArray[np.floating]] | None = None,
     seed: int = 0,
 ) -> tuple[Mixture, ...]:
     """The states that look like two, of trajectories whose states are `codes` (n, H), -1 for none.
 
     by_step  whether the states of each step are numbered by themselves
-    known    states, with their step or None, that are known to be two by this embedding, in which they are then cut
     """
     rng = np.random.default_rng(seed)
     lost = np.full((len(codes), 1), -1)
     after, before = np.hstack([codes[:, 1:], lost]), np.hstack([lost, codes[:, :-1]])
+    found, looked_at = [], min(LOOKED_AT, BYTES // tau.frame_bytes)
     states = [
         (h, int(s))
         for h in (range(tau.H) if by_step else [None])
         for s in np.unique(codes if h is None else codes[:, h])
         if s >= 0
     ]
-    found = []
     for h, s in states:
-        row, step = np.nonzero(codes == s)
-        inside = np.ones(len(row), dtype=bool) if h is None else step == h
-        chosen = np.sort(rng.permutation(np.flatnonzero(inside))[: min(LOOKED_AT, BYTES // tau.frame_bytes)])
-        row, step = row[chosen], step[chosen]
+        inside = codes == s
+        if h is not None:
+            inside &= np.arange(tau.H) == h
+        visits = inside.sum(axis=1)
+        order = rng.permutation(np.flatnonzero(visits))
+        inside[order[visits[order].cumsum() > looked_at]] = False
+        row, step = np.nonzero(inside)
         fold = row % 2 if tau.aligned else row // 8 % 2  # neighbouring windows are of one kind
-        at = None if h is None else h + 1
-        if min(np.bincount(fold, minlength=2)) < LEAST_VISITS / 2 and (at, s) not in known:
+        if min(np.bincount(fold, minlength=2)) < LEAST_VISITS / 2:
             continue
         x = tau.frames.pick(tau.file[row], tau.first[row] + step)
         z = described(x)
-        spell = step * SPELLS // tau.H if tau.aligned else 0 * step
         if z.shape[1] > MOST_FEATURES:
             z = z @ rng.normal(size=(z.shape[1], MOST_FEATURES)) / np.sqrt(z.shape[1])
-        told, half = LEAST_TOLD, None
         neighbours = after[row, step], before[row, step]
-        for groups in (_halves(z, sought, fold) for sought in neighbours):
-            if not LEAST_GROUP < groups.mean() < 1 - LEAST_GROUP:
-                continue
-            for neighbour in neighbours:
-                log_p, nats = _differ(groups, neighbour, fold, tau.agent[row], spell)
-                if log_p + np.log(4 * len(states)) < np.log(CONTRADICTED) and nats > told:
+        cuts = [(_halves(z, sought, fold), fold) for sought in neighbours]
+        if embed is not None:  # which knows nothing of the neighbours
+            cuts.append((_two_means(np.asarray(embed(x), dtype=np.float64)), 0 * fold))
+        spell = step * SPELLS // tau.H if tau.aligned else 0 * step
+        chance = np.log(CONTRADICTED / (len(cuts) * len(neighbours) * len(states)))
+        told, half = 0.0, None
+        for groups, learned in cuts:
+            if LEAST_GROUP < groups.mean() < 1 - LEAST_GROUP:
+                of_moves = [_differ(groups, neighbour, learned, tau.agent[row], spell) for neighbour in neighbours]
+                nats = max([nats for log_p, nats in of_moves if log_p < chance and nats > LEAST_TOLD], default=0.0)
+                nats = nats or _driven(groups, row, step, codes)
+                if nats > told:
                     told, half = nats, groups
-        if half is None and embed is not None and (at, s) in known:
-            from sklearn.cluster import KMeans  # dear to import
-
-            half = KMeans(2, n_init=3, random_state=0).fit_predict(np.asarray(embed(x), dtype=np.float64))
         if half is not None:
-            parts = [np.flatnonzero(half == one) for one in (0, 1)]
-            share, (a, b) = float(half.mean()), (x[rng.permutation(part)[:KEPT]] for part in parts)
-            found.append(Mixture(at, s, told, (1 - share, share), (a, b)))
+            share = float(half.mean())
+            a, b = (x[rng.permutation(np.flatnonzero(half == one))[:KEPT]] for one in (0, 1))
+            of_all = float(visits.sum() / (codes >= 0).sum())
+            found.append(Mixture(None if h is None else h + 1, s, of_all, (1 - share, share), (a, b)))
     return tuple(found)
+
+
+def _two_means(z: Floats) -> Ints:
+    """The groups (m,) of least variance of embeddings z (m, d)."""
+    from sklearn.cluster import KMeans  # dear to import
+
+    apart = len(np.unique(z, axis=0)) > 1
+    return np.asarray(KMeans(2, n_init=3, random_state=0).fit_predict(z) if apart else np.zeros(len(z), dtype=int))
+
+
+def _driven(half: Ints, row: Ints, step: Ints, codes: Labels) -> float:
+    """Nats per visit that the states in between tell of which half comes next; 0 where that may be chance."""
+    from craftrl.core.partition import driven  # compiles, which is dear to import
+
+    rows, at = np.unique(row, return_inverse=True)
+    side = np.full((len(rows), codes.shape[1]), -1)
+    side[at, step] = half
+    nats = float(driven(codes[rows].astype(np.int64), side, n_labels(codes)))
+    return nats / len(half) if nats > DRIVEN else 0.0
 
 
 def _halves(z: Floats, neighbour: Labels, fold: Labels) -> Ints:

@@ -7,8 +7,8 @@ and the embedding phi that the states were found in.
 sufficient  On trajectories that no network learned from: do f(x_h, x_{h+1}) tell the agents better than a table of the
             agents in each pair of states, counted on the other trajectories?
 closed      Each state is cut in two where its embeddings differ most. Given state and agent, do the halves foretell the
-            next state, or the one before? Given both states, do they tell the agents apart?
-complete    Do the halves depend on the states visited in between?
+            next state, or the one before? Given both states, do they tell the agents apart? Which state it is that is
+            two, and whether halves depend on the states visited in between, is asked by `diagnostics.mixtures`.
 minimal     The same of two neighbouring states: if nothing differs between them, they are one.
 readable    On trajectories that no network learned from: is the state that the encoder reads, and the one of the
             nearest embeddings, that of the model's `labels_`?
@@ -44,10 +44,9 @@ BY_STEP = np.array(
 )  # the same where a step's table is drawn to that of all steps; the last: same
 SPELLS = 3  # of time, in each of which moves may be others
 NEIGHBOURS = 7  # embeddings that say the state of another
-LEAST_VISITS, LEAST_SHARE = 10, 0.01  # of a state, so that what is said of it counts
+LEAST_VISITS = 10  # of a state, so that what is said of it counts
 LEAST_TOLD = 0.9  # of what log-odds tell of the agents, that states must tell
 READ, SURE = 0.95, 0.01  # share of a state that must be read right, and how likely less is by chance
-TWO = 0.02  # nats per visit that halves of a state must tell, to look like two: misread observations tell less
 ENOUGH = 5.0  # nats from which on two states differ
 APART = 10.0  # between embeddings of different steps, where each step has states of its own
 
@@ -65,10 +64,9 @@ class Sufficiency:
     closed     float (3,): of what states and halves tell of the next state, the one before, and the agent, the states'
                share; 1 where halves tell no more than chance
     p_value    float (3,): how likely chance alone lets halves tell as much
-    two        states that look like two: their halves differ in moves or agents, or are driven; states of later
-               steps have later numbers, where each step has its own, `before` (H,) so many
-    one        pairs of states that look like one
-    doubtful   the share of observations in states of `two` and `one`
+    one        pairs of states that look like one; states of later steps have later numbers, where each step has its
+               own, `before` (H,) so many
+    doubtful   the share of observations in these
     read       the share of held-out observations that are read as in `labels_`
     misread    of states of which surely more than 5% are misread, the worst, and the share of it that is read right;
                -1 and 1 where there are none
@@ -81,7 +79,6 @@ class Sufficiency:
     n_unseen: int
     closed: Floats
     p_value: Floats
-    two: tuple[int, ...]
     one: tuple[tuple[int, int], ...]
     doubtful: float
     read: float
@@ -94,6 +91,10 @@ class Sufficiency:
             return (), state
         h = int(np.searchsorted(self.before, state, side="right"))
         return (h,), state - int(self.before[h - 1])
+
+    def joined(self, codes: Labels) -> Labels:
+        """States (n, H) with those that look like one joined."""
+        return np.where(codes >= 0, _joined(codes + self.before, self.one) - self.before, -1)
 
     @property
     def held(self) -> float:
@@ -158,15 +159,13 @@ def sufficiency(
     visits = np.bincount(code[there], minlength=n_labels(codes))
     moves = _Moves(code, agent, tau.K, tau.aligned, new)
     one = moves.alike(z, visits)
-    joined = code
-    for s, t in reversed(one):  # else halves of other states foretell which of the two comes next
-        joined = np.where(joined == t, s, joined)
+    joined = _joined(code, one)
     half = np.zeros_like(code)
     for s in np.unique(joined[there]):
         normal, offset = _cut(z[(joined == s) & ~new[:, None]])
         half[joined == s] = z[joined == s] @ normal > offset
-    closed, p_value, two = _Moves(joined, agent, tau.K, tau.aligned, new).closed(half, visits)
-    doubtful = {*two, *(s for pair in one for s in pair)}
+    closed, p_value = _Moves(joined, agent, tau.K, tau.aligned, new).closed(half)
+    doubtful = {s for pair in one for s in pair}
     read, misread = _readable(z, code, labels[rows], new)
     return Sufficiency(
         told,
@@ -176,13 +175,19 @@ def sufficiency(
         len(unseen),
         closed,
         p_value,
-        two,
         one,
         float(visits[list(doubtful)].sum() / visits.sum()) if doubtful else 0.0,
         read,
         misread,
         before,
     )
+
+
+def _joined(label: Labels, one: tuple[tuple[int, int], ...]) -> Labels:
+    """Labels with pairs of them joined: else halves of other states foretell which of the two comes next."""
+    for s, t in reversed(one):
+        label = np.where(label == t, s, label)
+    return label
 
 
 def _some(rows: Ints, tau: TrajectoryDataset) -> Ints:
@@ -262,11 +267,8 @@ class _Moves:
         out[2, ~learn] = _gain(agent, coarse, coarse * 2 + first, learn, self.K)[~learn]
         return out
 
-    def closed(self, half: Labels, visits: Ints) -> tuple[Floats, Floats, tuple[int, ...]]:
-        """The states' share of what they and halves (n, H) tell, how likely that is by chance, and states that look
-        like two."""
-        from craftrl.core.partition import driven  # compiles, which is dear to import
-
+    def closed(self, half: Labels) -> tuple[Floats, Floats]:
+        """(3,): the states' share of what they and halves (n, H) tell, and how likely that is by chance."""
         every, new = np.ones(len(self.row), dtype=bool), self.new
         before, after = self.code[self.row, self.h], self.code[self.row, self.h + 1]
         told, by_states = self.told(self.code, half, every), np.zeros(3)
@@ -274,34 +276,19 @@ class _Moves:
             for learn in (self.fold, ~self.fold):
                 by_states[i] += _gain(target, self.agent, self.agent * self.S + own, learn, self.S)[~learn].sum()
         by_states[2] = _gain(self.agent, 0 * before, before * self.S + after, ~new, self.K)[new].sum()
-
-        def tested(question: int, mine: NDArray[np.bool_]) -> tuple[float, float, float]:
-            """How likely moves `mine` are told so well by chance, over trajectories; nats for each, and in all."""
-            rows, row = np.unique(self.row[mine], return_inverse=True)
-            if len(rows) < 2:
-                return 1.0, 0.0, 0.0
-            nats = np.bincount(row, told[question, mine]).astype(np.float64)
-            return paired_p_value(nats), float(nats.sum() / mine.sum()), float(nats.sum())
-
-        questions = (before, every), (after, every), (before, new)
         p_value, closed = np.ones(3), np.ones(3)
-        for i, (_, tried) in enumerate(questions):
-            p, _, nats = tested(i, tried)
-            p_value[i] = min(1.0, len(questions) * p)
-            if p_value[i] < CONTRADICTED:
-                closed[i] = max(by_states[i], 0.0) / (max(by_states[i], 0.0) + nats)
-        two = []
-        common = np.flatnonzero(visits >= max(LEAST_VISITS, LEAST_SHARE * visits.sum()))
-        for s in common:
-            found = [tested(i, tried & (own == s)) for i, (own, tried) in enumerate(questions)]
-            differ = any(p * len(found) * len(common) < CONTRADICTED and each > TWO for p, each, _ in found)
-            if differ or driven(self.code, np.where(self.code == s, half, -1), self.S) > ENOUGH:
-                two.append(int(s))
-        return closed, p_value, tuple(two)
+        for i, tried in enumerate((every, every, new)):
+            rows, row = np.unique(self.row[tried], return_inverse=True)
+            if len(rows) > 1:  # trajectory by trajectory
+                nats = np.bincount(row, told[i, tried]).astype(np.float64)
+                p_value[i] = min(1.0, 3 * paired_p_value(nats))
+                if p_value[i] < CONTRADICTED:
+                    closed[i] = max(by_states[i], 0.0) / (max(by_states[i], 0.0) + float(nats.sum()))
+        return closed, p_value
 
     def alike(self, z: Floats, visits: Ints) -> tuple[tuple[int, int], ...]:
         """Pairs of states that nothing tells apart, of those whose embeddings z (n, H, d) are nearest."""
-        from craftrl.core.partition import driven
+        from craftrl.core.partition import driven  # compiles, which is dear to import
 
         seen = np.flatnonzero(visits >= LEAST_VISITS)
         if len(seen) < 2:
