@@ -117,7 +117,7 @@ def draw_curves(
 
 
 def video_text(rows: Sequence[Row]) -> str:
-    """Accuracy with its interval, and the worst state of the worst seed; then states found and true, or what a linear probe reads.
+    """Accuracy, its interval, the worst state of the worst seed; then states found and true, or what a probe reads.
 
     Accuracy is the share of held-out frames that are named right. CRAFT's states are matched with the true ones once,
     for all frames. A rival's are of each step, so that they are matched at each step, and averaged over h = 2..H.

@@ -258,7 +258,8 @@ def report(rows: list[Row]) -> str:
             lambda of: f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}",
         )
         blocks.append(f"**{names[world]}.** One state or a random feature: {percent(chance(mine))}.\n\n{table}")
-    return "\n\n".join(["Accuracy / worst state of a run, %; means of both over seeds, accuracy with its 95% interval.", *blocks])
+    head = "Accuracy / worst state of a run, %; means of both over seeds, accuracy with its 95% interval."
+    return "\n\n".join([head, *blocks])
 
 
 def chance(rows: Sequence[Row]) -> float:

@@ -87,7 +87,8 @@ def report(rows: list[Row]) -> str:
                 f"{recovered} of {len(mine)}",
             ]
         )
-    head = ["world", "coupling", "per agent", "accuracy / worst state (its mean over seeds), %", "steps with all states"]
+    right = "accuracy / worst state (its mean over seeds), %"
+    head = ["world", "coupling", "per agent", right, "steps with all states"]
     chance = ", ".join(f"{world} {percent(mean(mine, 'chance'))}" for (world,), mine in grouped(rows, "world").items())
     table = markdown([*head, "graph: precision / recall", "with a state at H", "recovered"], lines)
     return f"{table}\n\nOne state named at every step scores: {chance}."

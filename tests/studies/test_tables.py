@@ -31,9 +31,8 @@ def test_a_pivot_has_the_order_of_the_rows_and_a_dash_where_there_are_none():
 
 
 def test_tables_of_videos_have_states_found_probes_and_what_knowing_nothing_scores():
-    rows = [
-        {**ROW, "walkers": 0, "technique": "craft", "pooled": 0.5 + i / 4, "found": 2 + i, "true": 2, "state_worst": 0.25 + i / 2} for i in (0, 1)
-    ]
+    craft = {**ROW, "walkers": 0, "technique": "craft", "true": 2}
+    rows = [{**craft, "pooled": 0.5 + i / 4, "found": 2 + i, "state_worst": 0.25 + i / 2} for i in (0, 1)]
     rows.append({**ROW, "accuracy": 1.0})
     many = [{**rows[0], "walkers": 8, "pooled": 0.9 + i / 100} for i in range(5)]
     table = video_table([*rows, *many], lambda r: r["technique"], lambda r: f"{r['walkers']} walkers").splitlines()
