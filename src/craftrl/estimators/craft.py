@@ -416,7 +416,7 @@ class CRAFT(Learner):
         )
 
     def summary(self) -> str:
-        """What was chosen and why, what was found at each step, and what was asked of the oracle, as text."""
+        """What was chosen and why, what was found at each step, and what speaks against it, as text."""
         from craftrl.estimators.summary import summary
 
         self._check_fitted()

@@ -21,7 +21,7 @@ from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import from_first
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.estimators.bounds import BOUNDS, settings
+from craftrl.estimators.bounds import settings
 from craftrl.estimators.exact import Fitted, recorded
 from craftrl.oracles.base import Choice
 from craftrl.oracles.learned import PreparedLearned
@@ -101,12 +101,9 @@ def fit_embedded(
         for h, fit in enumerate(fits, start=1):
             labels[others, h - 1] = ask("reading", prepared.read, fit.encoder, h)[others]
     why = f"the coarsest partition that is sufficient, closed and complete ({found.evidence:.0f} nats of evidence)."
-    because = "bounds are for Algorithm 2; here they decide nothing but the grid on which log-odds are shown."
     n_states = n_labels(labels) if stationary else sum(map(n_labels, labels.T))
-    free = [Choice(name, getattr(bounds, name), because) for name in BOUNDS if name not in known]
     result = recorded(f, labels, bounds, fits, tau, stationary)
-    chosen = Choice("states", n_states, why), *free
-    return Fitted(result, bounds, chosen, labels, fits[0].encoder if stationary else None, f.taught), found
+    return Fitted(result, bounds, (Choice("states", n_states, why),), labels, fits[0].encoder if stationary else None, f.taught), found
 
 
 def _some(tau: TrajectoryDataset) -> Labels:

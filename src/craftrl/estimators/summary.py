@@ -1,4 +1,4 @@
-"""A fitted model in a few lines: what was chosen, what was found at each step, what was asked of the oracle."""
+"""A fitted model in a few lines: what was chosen, what was found at each step, what speaks against it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["summary"]
 
 
 def summary(model: CRAFT) -> str:
-    """Choices, one line per step, findings, and the oracle's share of the work; see `CRAFT.summary`.
+    """Choices, one line per step, and findings; see `CRAFT.summary`.
 
     The line of a step has h, how many states, which entry or function is the state (for finite classes), who has a
     state, the loss of the log-odds that lead to h beside that of chance, what happened. Steps of windows mean nothing:
@@ -28,13 +28,8 @@ def summary(model: CRAFT) -> str:
         n = model.n_states_total_
         told = f"tells {n} states apart" if n > 1 else "knows one state only"
         lines.append(f"One encoder for all steps {told}.")
-    trace = model.trace_
-    lines += [f"{finding.severity.capitalize()}: {finding}" for finding in trace.findings]
-    bounds = ", ".join(f"{name} = {value:.4g}" for name, value in vars(model.bounds_).items())
-    asked = [f"{use.question} {use.asked}" for use in trace.oracle_use]
-    seconds = sum(use.seconds for use in trace.oracle_use)
-    took = f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
-    return "\n".join([*lines, "", f"With {bounds}.", f"Asked of the oracle: {', '.join(asked)}; {took} s."])
+    lines += [f"{finding.severity.capitalize()}: {finding}" for finding in model.trace_.findings]
+    return "\n".join(lines)
 
 
 def _by_step(model: CRAFT) -> Iterator[str]:
