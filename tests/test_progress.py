@@ -34,7 +34,7 @@ def test_one_bar_over_all_phases_of_a_network_that_never_goes_back(capsys, monke
         for network in (1, 2):
             tell(f"training log-odds-{network}-of-2")
             for epoch in (1, 2, 3):
-                tell(f"log-odds-{network}-of-2, minibatch {epoch} of at most 4, held-out 0.5")
+                tell(f"log-odds-{network}-of-2, minibatch {epoch} of at most 4")
         for _ in range(12):
             tell("states")
         for h in (4, 1):
@@ -80,5 +80,7 @@ def test_a_network_says_what_it_trains_where_it_is_asked_to(capsys):
     with progress.watched_by(lambda what, h: heard.append(what)):
         model.fit(tau)
     assert heard.index("log-odds") < heard.index("training log-odds-1-of-1") < heard.index("states")
-    assert any(what.startswith("log-odds-1-of-1, minibatch ") for what in heard)
+    said = [what for what in heard if what.startswith("log-odds-1-of-1, minibatch ")]
+    assert len(said) > 1
+    assert said == [f"log-odds-1-of-1, minibatch {t} of at most {len(said)}" for t in range(1, len(said) + 1)]
     assert capsys.readouterr().err == ""

@@ -29,6 +29,7 @@ REFUSED = [
     ("collect --world bits --n \u00b2 --out new", "'\u00b2' was given"),
     ("collect --world bits --n 1.7 --out new", "--n: must be a whole number of at least 1, below 10**18; '1.7' was"),
     (f"{COLLECT} --seed -1", "--seed: must be a whole number of at least 0, below 10**18; '-1' was given"),
+    ("render model data --trajectories 0 -1 --out new.mp4", "--trajectories: must be a whole number of at least 0"),
     (f"reproduce table1 --seeds {MANY}", "a whole number of at least 1, below 10**18; '9999"),
     ("reproduce figures --seed -1", "argument --seed: "),
     ("reproduce tabel1 --seeds 2", "invalid choice: 'tabel1' (choose from 'table1', "),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from craftrl.cli.options import (
     Count,
+    Counts,
     Data,
     Environment,
     Force,
@@ -246,9 +247,7 @@ def render(
     /,
     *,
     out: Annotated[str, opt("NAME.mp4, NAME.mkv or NAME.gif")],
-    trajectories: Annotated[
-        tuple[Count, ...], opt("which, counted from 0; by default the first of each agent", consume_multiple=True)
-    ] = (),
+    trajectories: Annotated[Counts, opt("which, counted from 0; by default the first of each agent")] = (),
     fps: Annotated[Positive, opt("frames a second")] = 4,
     force: Force = False,
 ) -> None:

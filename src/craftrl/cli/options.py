@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter, Token
+from cyclopts import CoercionError, Parameter, Token
 
 from craftrl.arguments import shown
 from craftrl.errors import CraftError, InvalidParameterError, require
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Bound",
     "Count",
+    "Counts",
     "Data",
     "Environment",
     "Force",
@@ -75,10 +76,15 @@ def opt(text: str, **more: Any) -> Parameter:
 
 
 def _whole(least: int, kind: Any, tokens: Sequence[Token]) -> int:
-    text = tokens[0].value
-    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < least:
-        raise ValueError(f"must be a whole number of at least {least}, below 10**18; {text!r} was given")
-    return int(text)
+    return _wholes(least, kind, tokens)[0]
+
+
+def _wholes(least: int, kind: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    for token in tokens:
+        if not re.fullmatch("[0-9]{1,18}", token.value) or int(token.value) < least:
+            wrong = f"must be a whole number of at least {least}, below 10**18; {token.value!r} was given"
+            raise CoercionError(msg=wrong, token=token)
+    return tuple(int(token.value) for token in tokens)
 
 
 def _number(kind: Any, tokens: Sequence[Token]) -> float | str:
@@ -98,6 +104,7 @@ def _pixels(counts: tuple[int, ...], what: str, kind: Any, tokens: Sequence[Toke
 
 Positive = Annotated[int, Parameter(converter=partial(_whole, 1), n_tokens=1, metavar="N")]
 Count = Annotated[int, Parameter(converter=partial(_whole, 0), n_tokens=1, metavar="N")]
+Counts = Annotated[tuple[int, ...], Parameter(converter=partial(_wholes, 0), consume_multiple=True, metavar="N ...")]
 Number = Annotated[float, Parameter(converter=_number, n_tokens=1, metavar="NUMBER")]
 Bound = Annotated[float | str, Parameter(converter=_number, n_tokens=1, metavar="NUMBER")]
 _size = partial(_pixels, (1, 2), "WxH such as 64x48, or one number")

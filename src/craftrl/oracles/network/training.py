@@ -119,6 +119,7 @@ def train(
         with seeded(training, f"{name}-{t}{own_noise}", device), _enough_memory():
             for batch in batches(chunks[t - first : until - first], True):
                 t += 1
+                tell(f"{name}, minibatch {t} of at most {most}")
                 optimiser.param_groups[0]["lr"] = training.lr * min(1.0, t / WARM_UP)
                 optimiser.zero_grad(set_to_none=True)
                 with training.precision(device):
@@ -142,10 +143,8 @@ def train(
         at = at.after(t, held, chance)
         parts = {"module": module.state_dict(), "average": average.state_dict(), "optimiser": optimiser.state_dict()}
         checkpoint.save({**parts, "best": best, "stand": asdict(at)})
-        stands = f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else "")
-        tell(f"{name}, minibatch {t} of at most {most}, {stands}")
         if bar is not None:
-            bar.set_postfix_str(stands)
+            bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
             bar.update(t - bar.n)
     if bar is not None:
         bar.close()
