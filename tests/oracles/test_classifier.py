@@ -37,8 +37,8 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidParameterError
 from craftrl.evaluation import accuracy, accuracy_by_step, encoder_accuracy
 from craftrl.oracles import classifier as module
-from craftrl.oracles.cross_fitting import Clones, calibration, few_threads
-from craftrl.oracles.learned import to_bins
+from craftrl.oracles.cross_fitting import Clones, few_threads
+from craftrl.oracles.learned import calibration, to_bins
 
 GRID, BOUNDS = Grid.from_bounds(1.0, 0.02), {"alpha": 1.0, "eta": 0.05, "nu": 0.05}
 TREE = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
@@ -123,10 +123,10 @@ def test_calibration_finds_factor_and_offsets_and_gives_up_on_noise():
     rng = np.random.default_rng(0)
     true = rng.normal(size=(20000, 3))
     target = (log_softmax(true, axis=1) + rng.gumbel(size=true.shape)).argmax(axis=1)
-    scale, shift = calibration(3 * true + [1, 0, 0], target)
+    scale, (shift,) = calibration(3 * true + [1, 0, 0], target)
     assert scale == pytest.approx(1 / 3, abs=0.02)
     assert shift[0] - shift[1] == pytest.approx(-1 / 3, abs=0.05)
-    wrong, shares = calibration(-true, target)
+    wrong, (shares,) = calibration(-true, target)
     assert wrong == 0
     assert np.exp(shares).sum() == pytest.approx(1)
 

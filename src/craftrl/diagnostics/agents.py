@@ -29,8 +29,9 @@ from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.couplings import shortest_path
-from craftrl.oracles.cross_fitting import Clones, calibration
+from craftrl.oracles.cross_fitting import Clones
 from craftrl.oracles.finite import CoordinateOracle
+from craftrl.oracles.learned import calibration
 from craftrl.progress import progress_bar
 
 if TYPE_CHECKING:

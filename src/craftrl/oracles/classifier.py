@@ -26,8 +26,15 @@ from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, check_data
-from craftrl.oracles.cross_fitting import Clone, Clones, calibrated_by_others, calibration, few_threads
-from craftrl.oracles.learned import SCATTERED, PreparedLearned, check_independent, stratified_folds, to_bins
+from craftrl.oracles.cross_fitting import Clone, Clones, calibrated_by_others, few_threads
+from craftrl.oracles.learned import (
+    SCATTERED,
+    PreparedLearned,
+    calibration,
+    check_independent,
+    stratified_folds,
+    to_bins,
+)
 
 __all__ = ["ClassifierEncoder", "ClassifierLogOdds", "ClassifierOracle"]
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone
 from threadpoolctl import ThreadpoolController
@@ -26,9 +25,9 @@ from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.evidence import chance_loss
 from craftrl.core.saved import Savable
 from craftrl.errors import AssumptionWarning, InvalidParameterError
-from craftrl.oracles.learned import stratified_folds
+from craftrl.oracles.learned import calibration, stratified_folds
 
-__all__ = ["Clone", "Clones", "calibrated_by_others", "calibration", "few_threads"]
+__all__ = ["Clone", "Clones", "calibrated_by_others", "few_threads"]
 
 Maker = Callable[[], BaseEstimator]
 FLOOR = 1e-6  # probabilities are kept this far from 0
@@ -197,28 +196,6 @@ def few_threads(n_rows: int) -> AbstractContextManager[object]:
 def _libraries(n_modules: int) -> ThreadpoolController:
     """The libraries with threads, looked for again once more modules are loaded: that takes as long as a small fit."""
     return ThreadpoolController()
-
-
-def calibration(log_p: Floats, target: Ints) -> tuple[float, Floats]:
-    """One factor and K offsets for logits (m, K), by maximum likelihood on pairs that they were not learned from.
-
-    Logits that say nothing, or less, get the factor 0; the classes' shares are then the best there is.
-    """
-    m, K = log_p.shape
-    if len(np.unique(target)) < K:
-        return 1.0, np.zeros(K)
-    own = np.eye(K)[target]
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        log_q = log_softmax(theta[0] * log_p + theta[1:], axis=1)
-        slope = (np.exp(log_q) - own) / m
-        value = -(log_q * own).sum() / m + 1e-3 * (theta[1:] ** 2).sum()
-        return value, np.concatenate([[(slope * log_p).sum()], slope.sum(axis=0) + 2e-3 * theta[1:]])
-
-    theta = minimize(loss, np.r_[1.0, np.zeros(K)], jac=True, method="L-BFGS-B").x
-    if theta[0] <= 0:
-        return 0.0, np.log(own.mean(axis=0))
-    return float(theta[0]), theta[1:]
 
 
 def calibrated_by_others(log_p: Floats, target: Ints, fold: Ints) -> Floats:

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.spatial import cKDTree
+from scipy.special import log_softmax
 
 from craftrl.arrays import Floats, Ints
 from craftrl.core.grid import Grid
@@ -24,10 +26,11 @@ from craftrl.core.oracle import Coupling, EncoderFit, PreparedOracle, Separation
 from craftrl.errors import InvalidParameterError
 from craftrl.oracles.base import RELABEL, Choice
 
-__all__ = ["SCATTERED", "PreparedLearned", "check_independent", "stratified_folds", "to_bins"]
+__all__ = ["SCATTERED", "PreparedLearned", "calibration", "check_independent", "stratified_folds", "to_bins"]
 
 ENOUGH = 500  # observations of either set that are looked at to tell two sets apart
 NEIGHBOURS = 5  # that say which set an observation is of
+DRAWN = 1e-3  # weight of the squared offsets of a calibration
 # What is recommended for any oracle whose log-odds are learned, and so scatter about their true values.
 SCATTERED = (
     Choice("coupling", "independent", "classifiers and networks have no list of encoders to choose a chain from."),
@@ -91,6 +94,35 @@ def check_independent(coupling: Coupling, oracle: str, why: str) -> None:
 def to_bins(f: Floats, grid: Grid) -> NDArray[np.int16]:
     """The nearest grid point of each value, clipped to Xi."""
     return np.clip(np.rint(f / grid.xi + grid.n_xi / 2), 0, grid.n_xi).astype(np.int16)
+
+
+def calibration(
+    logits: Floats, target: Ints, step: Ints | int = 0, n_steps: int = 1, drawn: float = DRAWN
+) -> tuple[float, Floats]:
+    """A factor for logits (m, K) and offsets (n_steps, K), by maximum likelihood on pairs not learned from.
+
+    step   (m,): the step of each pair, from 0 on, whose offsets are added to it
+    drawn  weight of the squared offsets, which are drawn to 0 a little
+
+    Logits that say nothing, or less, get the factor 0; the classes' shares are then the best there is.
+    """
+    m, K = logits.shape
+    at = np.broadcast_to(step, m)
+    if len(np.unique(target)) < K:
+        return 1.0, np.zeros((n_steps, K))
+    own = np.eye(K)[target]
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        shift = theta[1:].reshape(n_steps, K)
+        log_q = log_softmax(theta[0] * logits + shift[at], axis=1)
+        slope = (np.exp(log_q) - own) / m
+        of_shift = np.stack([np.bincount(at, column, n_steps) for column in slope.T], axis=1) + 2 * drawn * shift
+        return -(log_q * own).sum() / m + drawn * (shift**2).sum(), np.append((slope * logits).sum(), of_shift)
+
+    theta = minimize(loss, np.append(1.0, np.zeros(n_steps * K)), jac=True, method="L-BFGS-B").x
+    if theta[0] <= 0:
+        return 0.0, np.tile(np.log(own.mean(axis=0)), (n_steps, 1))
+    return float(theta[0]), theta[1:].reshape(n_steps, K)
 
 
 def stratified_folds(label: Ints, folds: int, rng: np.random.Generator) -> Ints:

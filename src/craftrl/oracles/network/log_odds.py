@@ -24,20 +24,21 @@ from craftrl.arrays import Floats, Ints
 from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.oracles.learned import calibration
 from craftrl.oracles.network.frames import Frames, read_at_once, to_input
 from craftrl.oracles.network.ranks import gathered
 from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.training import minibatch_size, train
 from craftrl.oracles.network.trunks import GROUPS, FlatMap, SavableModule, Trunk, new_trunk
 
-__all__ = ["Embedding", "NetworkLogOdds", "PairFit", "PairNetwork", "fit_pairs", "temperature"]
+__all__ = ["Embedding", "NetworkLogOdds", "PairFit", "PairNetwork", "fit_pairs"]
 
 JOINED = 2  # a map that joins two has the width of one, divided by this
 HIDDEN = 128  # units of the layers that make the embedding and read it
 DROPOUT = 0.2  # share of what is joined that a minibatch does without: few videos are soon learned by heart
 READOUTS = 3  # linear readouts that the steps mix, beside the one that all have in common
 STEP = 8  # numbers by which g knows the step and the gap
-DRAWN = 0.01  # weight of the squared offsets of the calibration
+DRAWN = 0.01  # weight of the squared offsets of the calibration, in the mean over them
 SEVERAL = 60_000  # feature vectors below which more than one network is trained, four at most
 
 
@@ -227,7 +228,9 @@ def fit_pairs(
     logits = np.mean([said for _, _, _, said, _, _ in fits], axis=0)
     scale, shift = 1.0, np.zeros((tau.H - 1, tau.K))
     if training.calibrate:
-        scale, shift = temperature(logits, tau, rows[1])
+        row, step = np.nonzero(tau.lengths[rows[1], None] > np.arange(1, tau.H))
+        row, at = rows[1][row], np.minimum(step, steps - 1)
+        scale, shift = calibration(logits[row, step], tau.agent[row], at, steps, DRAWN / (steps * tau.K))
     logits = logits * scale + shift
     found = np.ones((3, tau.H - 1))  # loss, chance, p-value
     log_p = np.asarray(log_softmax(logits[rows[1]], axis=2))
@@ -270,34 +273,6 @@ def _explained(logits: Floats, taught: Floats, tau: TrajectoryDataset, held: Int
     f, g = ((said[..., :1] - said[..., 1:])[held][there] for said in (logits, taught))
     total = float(((f - f.mean(axis=0)) ** 2).sum()) if len(f) else 0.0
     return 1 - float(((f - g) ** 2).sum()) / total if total > 0 else 1.0
-
-
-def temperature(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[float, Floats]:
-    """One temperature and K offsets (H-1, K) for each step, by maximum likelihood on held-out trajectories.
-
-    The same offsets for all steps where the step means nothing. Offsets are drawn to 0, a little.
-    """
-    row, step = np.nonzero(tau.lengths[held, None] > np.arange(1, tau.H))
-    target = tau.agent[held[row]]
-    if len(np.unique(target)) < tau.K:
-        return 1.0, np.zeros(logits.shape[1:])
-    x, y, h = torch.from_numpy(logits[held[row], step]), torch.from_numpy(target), torch.from_numpy(step)
-    scale = torch.ones((), dtype=x.dtype, requires_grad=True)
-    shift = torch.zeros(tau.H - 1 if tau.aligned else 1, tau.K, dtype=x.dtype, requires_grad=True)
-    optimiser = torch.optim.LBFGS([scale, shift], max_iter=50, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimiser.zero_grad()
-        said = x * scale + shift[h.clamp_max(len(shift) - 1)]
-        value = functional.cross_entropy(said, y) + DRAWN * shift.square().mean()
-        value.backward()
-        return value
-
-    optimiser.step(closure)
-    offsets = shift.detach().expand(tau.H - 1, -1).numpy().copy()
-    if float(scale.detach()) <= 0:  # the logits say nothing, or less: the agents' shares are the best there is
-        return 0.0, np.tile(np.log(np.bincount(target) / len(target)), (tau.H - 1, 1))
-    return float(scale.detach()), offsets
 
 
 class NetworkLogOdds(Savable):
