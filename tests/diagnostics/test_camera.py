@@ -35,12 +35,16 @@ def test_cameras_that_differ_are_noticed(pixels, how):
     x, agent, states = pixels
     found = camera_of(filmed(x, agent, how), states)
     assert found.within > 0.95
-    assert found.finding().kind == "camera differs"
-    assert "of two frames of one state, one of each agent, " in str(found.finding())
-    if how == "darker in the corner":  # the pixels that tell
+    said, where = map(str, found.findings())
+    assert "A single frame gives the agent away: of two frames of one state, one of each agent, " in said
+    rows, columns = x.shape[2:4]
+    assert found.heat.shape == (rows, columns)
+    if how == "darker in the corner":
         corner = np.indices(found.heat.shape).sum(axis=0) < 8
-        assert found.heat.shape == x.shape[2:4]
         assert np.median(found.heat[corner]) > 3 * np.median(found.heat[~corner])
+        assert "in rows 0 to 6 and columns 0 to 6, in 10% of the pixels" in where
+    elif how == "brighter":
+        assert f"in rows 0 to {rows - 1} and columns 0 to {columns - 1}, " in where
 
 
 def test_agents_that_differ_and_states_that_are_fused_are_not(pixels):
@@ -48,7 +52,7 @@ def test_agents_that_differ_and_states_that_are_fused_are_not(pixels):
     alike = filmed(x, agent, "alike")
     assert camera_of(alike, states).within == pytest.approx(0.5, abs=0.06)
     for seen in (states, np.where(states < 3, 0, states), states // 2):
-        assert camera_of(alike, seen).finding() is None
+        assert camera_of(alike, seen).findings() == ()
 
 
 def test_the_camera_as_a_state(pixels):
@@ -58,8 +62,9 @@ def test_the_camera_as_a_state(pixels):
     labels[::40, 0] = 1 - labels[::40, 0]
     found = camera_of(filmed(x, agent, "brighter"), labels)
     assert found.apart == 1.0
-    assert found.finding().kind == "agents apart"
-    assert "100% of the frames are of states that one of them alone visits" in str(found.finding())
+    said, where = map(str, found.findings())
+    assert "100% of the frames are of states that one of them alone visits" in said
+    assert f"in rows 0 to {x.shape[2] - 1} and columns 0 to {x.shape[3] - 1}, " in where  # although no state is shared
 
 
 def test_three_agents_and_features():
@@ -67,10 +72,12 @@ def test_three_agents_and_features():
     rng = np.random.default_rng(0)
     agent, labels = rng.integers(0, 3, 1500), rng.integers(0, 4, 1500)
     x, group = rng.normal(size=(1500, 6)) + labels[:, None], rng.integers(0, 120, 1500) * 3 + agent
-    assert camera(x, agent, labels, group).finding() is None
+    assert camera(x, agent, labels, group).findings() == ()
     x[agent == 2, 4] += 3
-    assert camera(x, agent, labels, group).finding().kind == "camera differs"
-    assert camera(x, agent, labels, group).heat.shape == (6,)
+    found = camera(x, agent, labels, group)
+    assert [finding.kind for finding in found.findings()] == ["camera differs"]
+    assert found.heat.shape == (6,)
+    assert found.heat[4] > 3 * np.delete(found.heat, 4).max()
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ def test_recordings_in_unequal_light(tmp_path, how):
     import_data(paths, tmp_path / "data", standardise=how)
     found = stored(tmp_path / "data")
     assert np.ptp(light(given), axis=0).max() > 10
-    assert np.ptp(light(found), axis=0).max() < 1.2
+    assert np.ptp(light(found), axis=0).max() < 0.1  # else any frame gives its recording away
     if how == "recording":
         assert np.allclose(np.mean(light(given), axis=0), np.mean(light(found), axis=0), atol=0.6)
     else:

@@ -102,6 +102,11 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "are never in the same place, or the camera was learned.",
         _CAMERA,
     ),
+    "pixels that tell": (
+        "The frames of one agent differ from the others' most in rows {top:.0f} to {bottom:.0f} and columns {left:.0f} "
+        "to {right:.0f}, in {share:.0%} of the pixels (`diagnose(...).camera.heat`).",
+        "",
+    ),
     "unassigned": (
         "At h = {at} trajectories have no state, although they are not over: at the worst step {share:.0%} have one; "
         "the others fell between the clusters.",

@@ -35,6 +35,7 @@ FOREIGN = 0.05  # the share of other agents in a state that counts as one agent'
 TOLD, ERRORS = 0.7, 4.0  # `within` from which the camera differs, and by how many standard errors more than chance
 MOST = 0.75  # of the frames that must be of states in which it is told, or of states of one agent
 LEAST = 10  # trajectories of each agent, for anything to be said
+HOT = 0.5  # of what the pixel that tells most tells: pixels that tell much
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,9 @@ class Camera:
     states  the share of frames that are of states in which the agent is told: `within` is above 0.6 there, or one agent
             alone visits it
     apart   the share of frames that are of states which one agent alone visits
-    heat    float (rows, columns) or (features,): how far the agents' mean frames of one state differ, in units of what
-            one agent's frames differ by
+    heat    float (rows, columns) or (features,): how far the mean frames of one state differ between the agent that is
+            best told and the others, in units of what one agent's frames differ by; of all frames where agents share no
+            state
     """
 
     within: float
@@ -57,13 +59,22 @@ class Camera:
     apart: float
     heat: Floats
 
-    def finding(self) -> Finding | None:
-        """What is wrong, if anything is."""
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong, if anything is, and where in the picture."""
         if self.apart > MOST:
-            return Finding("agents apart", (), {"apart": self.apart})
-        if self.within > max(TOLD, 0.5 + ERRORS * self.error) and self.states > MOST:
-            return Finding("camera differs", (), {"within": self.within, "states": self.states})
-        return None
+            found = Finding("agents apart", (), {"apart": self.apart})
+        elif self.within > max(TOLD, 0.5 + ERRORS * self.error) and self.states > MOST:
+            found = Finding("camera differs", (), {"within": self.within, "states": self.states})
+        else:
+            return ()
+        return (found, Finding("pixels that tell", (), self._place())) if self.heat.ndim == 2 else (found,)
+
+    def _place(self) -> dict[str, float]:
+        """Rows and columns between which nearly all pixels lie that tell much, and their share of the picture."""
+        rows, columns = np.nonzero(self.heat >= HOT * self.heat.max())
+        ends = {"top": rows, "bottom": rows, "left": columns, "right": columns}
+        found = {name: float(np.quantile(at, 0.02 if name in ("top", "left") else 0.98)) for name, at in ends.items()}
+        return {**found, "share": len(rows) / self.heat.size}
 
 
 def camera_of(tau: TrajectoryDataset, labels: Labels, seed: int = 0) -> Camera | None:
@@ -98,7 +109,7 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
     alone = 1 - share.max(axis=1) < FOREIGN
     z = described(x)
     fold = np.unique(group, return_inverse=True)[1] % 2
-    best, states = np.nan, 0.0
+    best, states, told_best = np.nan, 0.0, agent == 0
     for k in range(K if K > 2 else 1):
         own = agent == k
         score = np.zeros(len(z))
@@ -113,11 +124,11 @@ def camera(x: NDArray[np.generic], agent: Labels, labels: Labels, group: Labels)
             score[fold == one] = rule.decision_function(np.nan_to_num(r[fold == one]))
         told, weight = _told(score, own, labels, fold, S)
         if weight.sum() and not (np.average(told, weights=weight) <= best):
-            best = float(np.average(told, weights=weight))
+            best, told_best = float(np.average(told, weights=weight)), own
             states = float((alone | ((told > 0.6) & (weight > 0)))[labels].mean())
     n = [len(np.unique(group[agent == k])) for k in range(K)]
     error = float(np.sqrt(np.sum(1 / np.sort(n)[:2]) / 12))
-    return Camera(best, error, states, float(alone[labels].mean()), _heat(x, agent, labels, S))
+    return Camera(best, error, states, float(alone[labels].mean()), _heat(x, told_best, labels, S))
 
 
 def described(x: NDArray[np.generic]) -> Floats:
@@ -158,15 +169,17 @@ def _told(score: Floats, own: NDArray[np.bool_], labels: Labels, fold: Labels, S
     return np.average(told, axis=1, weights=weight + 1e-12), weight.sum(axis=1)
 
 
-def _heat(x: NDArray[np.generic], agent: Labels, labels: Labels, S: int) -> Floats:
-    """How far the first agent's mean frames of one state are from the others', in deviations of one agent's frames."""
+def _heat(x: NDArray[np.generic], own: NDArray[np.bool_], labels: Labels, S: int) -> Floats:
+    """How far one agent's mean frames of one state are from the others', in deviations of one agent's frames."""
     difference, variance, total = np.zeros(x.shape[1:]), np.zeros(x.shape[1:]), 0
     for s in range(S):
-        a, b = x[(labels == s) & (agent == 0)], x[(labels == s) & (agent > 0)]
+        a, b = x[(labels == s) & own], x[(labels == s) & ~own]
         n = min(len(a), len(b))
         if n >= ENOUGH:
             difference += n * (a.mean(axis=0, dtype=np.float64) - b.mean(axis=0, dtype=np.float64))
             variance += n * (a.var(axis=0, dtype=np.float64) + b.var(axis=0, dtype=np.float64)) / 2
             total += n
+    if not total and S > 1:
+        return _heat(x, own, np.zeros_like(labels), 1)
     heat = np.abs(difference) / np.sqrt(np.maximum(variance * total, 1e-12) + total**2)  # a deviation of 1 at least
     return np.asarray(heat.max(axis=-1) if heat.ndim == 3 else heat)

@@ -242,8 +242,8 @@ class CRAFT(Learner):
                 partition = None if found_states is None else Evidence(found_states.evidence, fitted.taught)
                 trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step, one, partition)
                 seen = camera_of(tau, result.labels) if isinstance(prepared, PreparedLearned) else None
-                if seen is not None and (differs := seen.finding()) is not None:
-                    trace = replace(trace, findings=(*trace.findings, differs))
+                if seen is not None:
+                    trace = replace(trace, findings=(*trace.findings, *seen.findings()))
         # Everything is learned: only now are earlier results replaced.
         for name in ("encoder_", "n_states_total_", "rounds_", "merges_", "windows_"):
             if hasattr(self, name):

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Partition", "fit_embedded"]
 
 OBSERVATIONS = 100_000  # that the partition looks at, at most
-SAMPLE = 50  # trajectories that are looked at to see whether anything differs
 APART = 10.0  # between the embeddings of different steps, whose deviation is at most 1
 
 
@@ -69,6 +68,10 @@ def fit_embedded(
             f"{type(prepared).__name__} cannot; use stationary=False, or derive it from PreparedLearned."
         )
     tau = prepared.tau
+    if not _differ(tau):  # else nothing is learned for minutes
+        raise InvalidDataError(
+            "Observations must differ; all of these are the same; check that the frames show what they should."
+        )
     bounds = settings(tau, known)[0]
     f = ask("log-odds", prepared.log_odds, Grid.from_bounds(bounds.alpha, bounds.eta), coupling)
     z = ask("embedding", prepared.embed)
@@ -76,11 +79,6 @@ def fit_embedded(
         z = np.concatenate([z, np.broadcast_to(APART * np.eye(tau.H), (tau.n, tau.H, tau.H))], axis=2)
     rows = _some(tau)
     there = np.arange(tau.H) < tau.lengths[rows, None]
-    first = tau.rows(rows[:SAMPLE])[there[:SAMPLE]]
-    if (z[rows][there] == z[rows][there][0]).all() and (first == first[0]).all():
-        raise InvalidDataError(
-            "Observations must differ; all of these are the same; check that the frames show what they should."
-        )
     parts = {"smooth": how.smooth, "drives": how.drives, "aligned": tau.aligned}
     find = partial(find_states, z[rows], there, tau.agent[rows], prepared.seed, **parts)
     found = ask("states", from_first, find)  # by the first of several ranks, so that all have the same
@@ -104,6 +102,12 @@ def fit_embedded(
     n_states = n_labels(labels) if stationary else sum(map(n_labels, labels.T))
     result = recorded(f, labels, bounds, fits, tau, stationary)
     return Fitted(result, bounds, (Choice("states", n_states, why),), labels, fits[0].encoder if stationary else None, f.taught), found
+
+
+def _differ(tau: TrajectoryDataset) -> bool:
+    """Whether any two observations differ; no more are read than it takes to see it."""
+    first = tau.rows([0])[0, 0]
+    return any((x[np.arange(x.shape[1]) < tau.lengths[rows, None]] != first).any() for rows, x in tau.blocks())
 
 
 def _some(tau: TrajectoryDataset) -> Labels:

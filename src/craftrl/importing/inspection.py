@@ -139,7 +139,7 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
             "Whatever differs passes for what they control; record them alike."
         )
     share = _share_at_first(x, there)
-    if share is not None and share > SETTLED:
+    if share is not None and share > SETTLED and len(tau.obs_shape) < 3:  # networks, for images, need no start
         yield (
             f"The first observation seems to vary as later ones do: no entry has less than {share:.0%} of its later "
             'variance. CRAFT assumes one start; where there are several, fit with start="find" (docs/settings.md).'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -219,8 +220,19 @@ def lights_of(listed: Sequence[Recording], reading: Reading) -> list[Light]:
 
 
 def _towards(light: Light, wanted: Sequence[Sequence[float]]) -> Callable[[NDArray[Any]], NDArray[np.uint8]]:
-    """What gives frames with this mean and contrast the wanted ones: a table of all bytes for each channel."""
+    """What gives frames with this mean and contrast the wanted ones.
+
+    Values are rounded after noise of at most one byte, as sound is (triangular dither). A recording whose pixels are
+    all rounded in one direction would stay half a byte brighter than another, which gives every frame of it away. A
+    frame always becomes the same one.
+    """
     mean, contrast = light
     factor = np.divide(wanted[1], contrast, out=np.ones_like(contrast), where=contrast > 0)
-    table = np.rint((np.arange(256)[:, None] - mean) * factor + wanted[0]).clip(0, 255).astype(np.uint8)
-    return lambda frame: table[frame, np.arange(len(mean))]
+    table = (np.arange(256)[:, None] - mean) * factor + wanted[0]
+
+    def changed(frame: NDArray[Any]) -> NDArray[np.uint8]:
+        first, second = np.random.default_rng(zlib.crc32(np.ascontiguousarray(frame))).random((2, *frame.shape))
+        exact = table[frame, np.arange(len(mean))]
+        return np.asarray(np.rint(exact + first - second).clip(0, 255).astype(np.uint8))
+
+    return changed
