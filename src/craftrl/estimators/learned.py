@@ -100,8 +100,8 @@ def fit_embedded(
             labels[others, h - 1] = ask("reading", prepared.read, fit.encoder, h)[others]
     why = f"the coarsest partition that is sufficient, closed and complete ({found.evidence:.0f} nats of evidence)."
     n_states = n_labels(labels) if stationary else sum(map(n_labels, labels.T))
-    result = recorded(f, labels, bounds, fits, tau, stationary)
-    return Fitted(result, bounds, (Choice("states", n_states, why),), labels, fits[0].encoder if stationary else None, f.taught), found
+    result, chosen = recorded(f, labels, bounds, fits, tau, stationary), (Choice("states", n_states, why),)
+    return Fitted(result, bounds, chosen, labels, fits[0].encoder if stationary else None, f.taught), found
 
 
 def _differ(tau: TrajectoryDataset) -> bool:

@@ -231,7 +231,7 @@ def _towards(light: Light, wanted: Sequence[Sequence[float]]) -> Callable[[NDArr
     table = (np.arange(256)[:, None] - mean) * factor + wanted[0]
 
     def changed(frame: NDArray[Any]) -> NDArray[np.uint8]:
-        first, second = np.random.default_rng(zlib.crc32(np.ascontiguousarray(frame))).random((2, *frame.shape))
+        first, second = np.random.default_rng(zlib.crc32(frame.tobytes())).random((2, *frame.shape))
         exact = table[frame, np.arange(len(mean))]
         return np.asarray(np.rint(exact + first - second).clip(0, 255).astype(np.uint8))
 
