@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import chain, pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,10 @@ def plan_frames(
     """The frames of that video, (rows, columns, 3)."""
     check_kind("graph", graph, StateGraph, "a StateGraph, as StateGraph.from_model gives it")
     check_number("seconds", seconds, "a number above 0, up to 60", lambda value: 0 < value <= 60)
-    played = [episodes] if isinstance(episodes, Episode) else _listed("episodes", episodes, Episode, "episodes")
+    played = [episodes] if isinstance(episodes, Episode) else episodes
+    _check_list("episodes", played, Episode, "episodes")
+    _check_list("goals", goals, (set, frozenset), "sets of nodes")
+    _check_list("action_names", action_names, str, "texts")
     if not played:
         raise InvalidDataError("There must be an episode to draw; none was given.")
     for episode in played:
@@ -107,28 +110,37 @@ def plan_frames(
                 "An episode to draw must hold its observations; this one does not; run the planner with keep=True."
             )
         check_images(np.shape(episode.observations[0]))
-    aims = _listed("goals", goals, (set, frozenset), "sets of nodes")
-    names = _listed("action_names", action_names, str, "texts")
-    for name, array, what, shape in (
-        (
-            "portraits",
-            portraits,
-            "one image for each state, as craftrl.deploy.plan_video.portraits makes them",
-            graph.n,
-        ),
-        ("grounded", grounded, "yes or no of each move, as Grounding.grounded", len(graph.edges)),
+    image = "one image for each state, as craftrl.deploy.plan_video.portraits makes them"
+    for name, array, what, axes, length in (
+        ("portraits", portraits, image, 4, graph.n),
+        ("grounded", grounded, "yes or no of each move, as Grounding.grounded", 1, len(graph.edges)),
     ):
-        axes = 4 if name == "portraits" else 1
-        if array is not None and (np.ndim(array) != axes or len(array) != shape or array.dtype.kind not in "biuf"):
-            raise InvalidDataError(f"{name} must be {what} ({shape}); {shown(array)} was given.")
-    return _drawn(played, graph, aims, portraits, grounded, names, seconds)
+        if array is not None and (np.ndim(array) != axes or len(array) != length or array.dtype.kind not in "biuf"):
+            raise InvalidDataError(f"{name} must be {what} ({length}); {shown(array)} was given.")
+    height = max(_seen(episode.observations[0]).shape[0] for episode in played)
+    needed = [node for e in played for node in chain(e.nodes, *(plan.nodes for plan in e.plans)) if node >= 0]
+    drawing = GraphPicture(graph, GRAPH, height, portraits, grounded, needed)
+    step, glide = max(2, round(FPS * seconds)), max(1, round(FPS * seconds * GLIDE))
+    for episode, goal in zip_longest(played, goals[: len(played)]):
+        moments = list(_moments(episode, goal))
+        for k, (now, then) in enumerate(zip_longest(moments, moments[1:]), start=1):
+            line = _text(graph, k, now, action_names, None if then else episode)
+            seen = _seen(now.x)
+            still = on_paper([seen, drawing.drawn(now)], line, "white")
+            yield from [still] * (step - glide if then else round(STAY * step))
+            for share in np.arange(1, glide + 1) / glide if then else ():
+                eased = float(share * share * (3 - 2 * share))
+                yield on_paper([seen, drawing.drawn(now, then.node, eased)], line, "white")
 
 
-def _listed(name: str, values: Any, kind: type | tuple[type, ...], what: str) -> list[Any]:
+def _check_list(name: str, values: Any, kind: type | tuple[type, ...], what: str) -> None:
     """A list of things of one kind; a text is no list."""
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, kind) for value in values):
         raise InvalidParameterError(f"{name} must be a list of {what}; {shown(values)} was given.")
-    return list(values)
+
+
+def _seen(x: NDArray[Any]) -> Bytes:
+    return enlarged(in_colour(np.asarray(x)), SIDE)
 
 
 def portraits(model: Any, tau: TrajectoryDataset, graph: StateGraph, n: int = SAMPLE) -> Floats:
@@ -138,41 +150,15 @@ def portraits(model: Any, tau: TrajectoryDataset, graph: StateGraph, n: int = SA
     """
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     total, count = np.zeros((graph.n, *tau.obs_shape)), np.zeros(graph.n)
-    for h, k in product(range(1, tau.H + 1), range(tau.K)):
-        rows = tau.agent_slice(k)
-        some = np.arange(rows.start, min(rows.stop, rows.start + -(-n // tau.K)))
-        x = tau.at(h, some[tau.lengths[some] >= h])
-        nodes = np.array([graph.node(state, h) for state in model.encode(x, h).tolist()] if len(x) else [], int)
-        np.add.at(total, nodes[nodes >= 0], x[nodes >= 0])
-        count += np.bincount(nodes[nodes >= 0], minlength=len(count))
+    first = (tau.agent_slice(k).start for k in range(tau.K))
+    rows = np.concatenate([start + np.arange(min(-(-n // tau.K), m)) for start, m in zip(first, tau.counts)])
+    for h in range(1, tau.H + 1):
+        some = rows[tau.lengths[rows] >= h]
+        x = tau.at(h, some)
+        node = graph.nodes(model.encode(x, h)[:, None], h)[:, 0] if len(x) else some
+        np.add.at(total, node[node >= 0], x[node >= 0])
+        count += np.bincount(node[node >= 0], minlength=len(count))
     return total / np.where(count > 0, count, np.nan).reshape(-1, *(1,) * len(tau.obs_shape))
-
-
-def _drawn(
-    episodes: Sequence[Episode],
-    graph: StateGraph,
-    goals: Sequence[frozenset[int]],
-    pictures: NDArray[Any] | None,
-    grounded: NDArray[np.bool_] | None,
-    names: Sequence[str],
-    seconds: float,
-) -> Iterator[Bytes]:
-    height = max(enlarged(in_colour(np.asarray(e.observations[0])), SIDE).shape[0] for e in episodes)
-    needed = [node for e in episodes for node in (*e.nodes, *(n for plan in e.plans for n in plan.nodes)) if node >= 0]
-    drawing = GraphPicture(graph, GRAPH, height, pictures, grounded, needed)
-    step, glide = max(2, round(FPS * seconds)), max(1, round(FPS * seconds * GLIDE))
-    for i, episode in enumerate(episodes):
-        moments = list(_moments(episode, goals[i] if i < len(goals) else None))
-        for k, now in enumerate(moments):
-            last = k + 1 == len(moments)
-            line = _text(graph, k + 1, now, names, episode if last else None)
-            seen = enlarged(in_colour(np.asarray(now.x)), SIDE)
-            yield from [on_paper([seen, drawing.drawn(now)], line, "white")] * (
-                round(STAY * step) if last else step - glide
-            )
-            for share in () if last else np.arange(1, glide + 1) / glide:
-                eased = float(share * share * (3 - 2 * share))
-                yield on_paper([seen, drawing.drawn(now, moments[k + 1].node, eased)], line, "white")
 
 
 def _moments(episode: Episode, goal: frozenset[int] | None) -> Iterator[Moment]:
@@ -268,29 +254,29 @@ class GraphPicture:
 
     def drawn(self, now: Moment, then: int | None = None, share: float = 0.0) -> Bytes:
         """The graph with what stands out, (height, width, 3); `then` and `share`: how far the marker is on its way."""
-        artists = [self._line(now.trail, TRAIL, 3), self._line(now.path, ORANGE, 4)]
-        artists += [self._arrow(s, t, ORANGE, 13) for s, t in pairwise(now.path) if s != t]
-        for node in sorted({*now.path, *now.trail, *now.goal} & set(self.at)):
-            artists += self.drawn_nodes[node]
-        artists += [self._ring(self.at[node], ORANGE, 2, 2) for node in now.path]
-        artists += [self._ring(self.at[node], GREEN, 3, 4) for node in sorted(now.goal & set(self.at))]
-        if now.node >= 0:
-            ends = now.node, now.node if then is None or then < 0 else then
-            at_goal = bool({*ends} & now.goal) and share in (0.0, 1.0)
-            surprise = now.wanted is not None and share == 0
-            where = (1 - share) * self.at[ends[0]] + share * self.at[ends[1]]
-            artists.append(self._ring(where, RED if surprise else BLUE, 4, 7 if at_goal else 4))
         self.canvas.restore_region(self.base)
+        self._once(self._line(now.trail, TRAIL, 3), self._line(now.path, ORANGE, 4))
+        self._once(*(self._arrow(s, t, ORANGE, 13) for s, t in pairwise(now.path) if s != t))
+        goal = sorted(now.goal & set(self.at))
+        for node in sorted({*now.path, *now.trail, *goal} & set(self.at)):
+            for artist in self.drawn_nodes[node]:
+                self.axes.draw_artist(artist)
+        self._once(*(self._ring(self.at[node], ORANGE, 2, 2) for node in now.path))
+        self._once(*(self._ring(self.at[node], GREEN, 3, 4) for node in goal))
+        if now.node >= 0:
+            end = now.node if then is None or then < 0 else then
+            at_goal = bool({now.node, end} & now.goal) and share in (0.0, 1.0)
+            where = (1 - share) * self.at[now.node] + share * self.at[end]
+            colour = RED if now.wanted is not None and share == 0 else BLUE
+            self._once(self._ring(where, colour, 4, 7 if at_goal else 4))
+        return np.asarray(self.canvas.buffer_rgba())[..., :3].copy()
+
+    def _once(self, *artists: Any) -> None:
+        """Draw what is gone at the next moment."""
         for artist in artists:
-            if artist.axes is None:
-                self.axes.add_artist(artist)
+            self.axes.add_artist(artist)
             self.axes.draw_artist(artist)
-        picture = np.asarray(self.canvas.buffer_rgba())[..., :3].copy()
-        kept = {id(artist) for own in self.drawn_nodes.values() for artist in own}
-        for artist in artists:
-            if id(artist) not in kept:
-                artist.remove()
-        return picture
+            artist.remove()
 
     def _line(self, nodes: Sequence[int], colour: str, width: float) -> Any:
         from matplotlib.lines import Line2D

@@ -74,10 +74,9 @@ class StateGraph:
             states = encode_dataset([partial(model.encode, h=h) for h in range(1, tau.H + 1)], tau)
         total = getattr(model, "n_states_total_", None)
         shared = total is not None or hasattr(model, "encoder_")
-        found = total if shared else getattr(model, "n_states_", None)
-        claimed = None if found is None else tuple(int(n) for n in (found if not shared else (found,)))
-        seen = _sizes(as_labels("states", states, 2), shared)  # an encoder may have values beyond the states found
-        sizes = seen if claimed is None else tuple(max(pair) for pair in zip(claimed, seen))
+        sizes = _sizes(as_labels("states", states, 2), shared)  # an encoder may have values beyond the states found
+        found = (total or 0,) if shared else getattr(model, "n_states_", sizes)
+        sizes = tuple(max(int(n), seen) for n, seen in zip(found, sizes))
         return cls.from_states(states, tau.agent, sizes=sizes, shared=shared, min_share=min_share)
 
     @classmethod
@@ -113,12 +112,11 @@ class StateGraph:
             )
         check_room_in_memory(f"A graph of {sum(sizes)} states", BYTES * sum(sizes), "number the states from 0")
         n, at = sum(sizes), _numbered(given, sizes, shared)
-        s, t, by = at[:, :-1].ravel(), at[:, 1:].ravel(), np.repeat(k, at.shape[1] - 1)
-        known = (s >= 0) & (t >= 0)
         counts = []
         for agent_k in range(int(k.max()) + 1):
-            mine = known & (by == agent_k)
-            table = csr_array((np.ones(mine.sum(), dtype=np.int64), (s[mine], t[mine])), shape=(n, n))
+            moves = np.stack([at[k == agent_k, :-1].ravel(), at[k == agent_k, 1:].ravel()])
+            moves = moves[:, (moves >= 0).all(axis=0)]
+            table = csr_array((np.ones(moves.shape[1], dtype=np.int64), tuple(moves)), shape=(n, n))
             table.sum_duplicates()
             counts.append(table)
         return cls(sizes, shared, _without_strays(counts, sizes, float(min_share)))
@@ -135,34 +133,31 @@ class StateGraph:
 
     # -- nodes and their names -----------------------------------------------------------------------------------
 
-    @cached_property
-    def _first(self) -> NDArray[np.int64]:
-        """The first node of each step, and the number of all."""
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-
     def node(self, state: int, h: int | None = None) -> int:
         """The node of a state at step h, counted from 1; -1 for state -1 and for one that there is not."""
         if not is_whole(state):
             raise InvalidParameterError(f"state must be a whole number; {shown(state)} was given.")
-        if self.shared:
-            return int(state) if 0 <= state < self.n else -1
-        check_whole("h", h, 1, len(self.sizes), "each step has its own states")
-        assert h is not None
-        return int(self._first[h - 1] + state) if 0 <= state < self.sizes[h - 1] else -1
+        if not self.shared:
+            check_whole("h", h, 1, len(self.sizes), "each step has its own states")
+        known = 0 <= state < self.sizes[0 if self.shared or h is None else h - 1]
+        return int(self.nodes([[state]], h or 1)[0, 0]) if known else -1
 
-    def nodes(self, states: ArrayLike) -> NDArray[np.int64]:
-        """The nodes (n, H) of trajectories of states, as `model.transform` gives them; -1 stays -1."""
-        return _numbered(as_labels("states", states, 2), self.sizes, self.shared)
+    def nodes(self, states: ArrayLike, h: int = 1) -> NDArray[np.int64]:
+        """The nodes (n, m) of trajectories of states from step h on, as `model.transform` gives them; -1 stays -1."""
+        return _numbered(as_labels("states", states, 2), self.sizes, self.shared, h)
 
     def step(self, node: int) -> int | None:
         """The step h of a node; None where steps share their states."""
-        check_whole("node", node, 0, self.n - 1)
-        return None if self.shared else int(np.searchsorted(self._first, node, side="right"))
+        return self.name(node)[0]
 
     def name(self, node: int) -> tuple[int | None, int]:
         """The pair (h, state) of a node; h is None where steps share their states."""
-        h = self.step(node)
-        return (None, int(node)) if h is None else (h, int(node - self._first[h - 1]))
+        check_whole("node", node, 0, self.n - 1)
+        if self.shared:
+            return None, int(node)
+        ends = np.cumsum(self.sizes)
+        h = int(np.searchsorted(ends, node, side="right")) + 1
+        return h, int(node - ends[h - 1] + self.sizes[h - 1])
 
     def text(self, *nodes: int) -> str:
         """Nodes in a sentence: a state, or a move from one to another."""
@@ -232,16 +227,18 @@ def check_same_observations(what: str, model: Any, shape: tuple[int, ...] | None
         )
 
 
-def _numbered(states: NDArray[np.int64], sizes: tuple[int, ...], shared: bool) -> NDArray[np.int64]:
-    """The nodes of states (n, H), -1 for those that there are not."""
-    if not shared and states.shape[1] > len(sizes):
+def _numbered(states: NDArray[np.int64], sizes: tuple[int, ...], shared: bool, h: int = 1) -> NDArray[np.int64]:
+    """The nodes of states (n, m) from step h on, -1 for those that there are not."""
+    if shared:
+        return np.where((states >= 0) & (states < sizes[0]), states, -1)
+    if h - 1 + states.shape[1] > len(sizes):
         raise InvalidDataError(
             f"Trajectories must have at most {len(sizes)} steps, each of which has its own states; "
-            f"{states.shape[1]} were given; cut them, or fit with stationary=True."
+            f"{h - 1 + states.shape[1]} were given; cut them, or fit with stationary=True."
         )
-    here = np.array(sizes if shared else sizes[: states.shape[1]])
-    first = 0 if shared else np.cumsum(here) - here
-    return np.where((states >= 0) & (states < here), states + first, -1)
+    here = slice(h - 1, h - 1 + states.shape[1])
+    n = np.array(sizes)[here]
+    return np.where((states >= 0) & (states < n), states + np.cumsum(sizes)[here] - n, -1)
 
 
 def _sizes(states: NDArray[np.int64], shared: bool) -> tuple[int, ...]:

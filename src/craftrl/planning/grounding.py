@@ -175,8 +175,7 @@ class Grounding:
         known = np.pad(a >= 0, ((0, 0), (1, 1)))
         for j, beside in enumerate((known[:, 1:] | known[:, :-1]).T):  # only what lies beside a known action is read
             if beside.any():
-                read = model.encode(array[beside, j], h + j).tolist()
-                nodes[beside, j] = [self.graph.node(state, h + j) for state in read]
+                nodes[beside, j] = self.graph.nodes(model.encode(array[beside, j], h + j)[:, None], h + j)[:, 0]
         rows, steps = np.nonzero((a >= 0) & (nodes[:, :-1] >= 0) & (nodes[:, 1:] >= 0))
         for i, j in zip(rows.tolist(), steps.tolist()):
             self.add(nodes[i, j], a[i, j], nodes[i, j + 1])
