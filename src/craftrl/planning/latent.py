@@ -29,7 +29,7 @@ from scipy.spatial import ConvexHull, QhullError
 from craftrl.arguments import check_flag, check_kind, check_whole, shown
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.planning.naming import by_commuting, by_vectors, name_moves
+from craftrl.planning.naming import Condition, by_commuting, by_vectors, name_moves
 
 __all__ = ["Condition", "LatentActions", "find_latent_actions"]
 
@@ -37,28 +37,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_ACTIONS = 1000
 MOST_COUNTED = 2**53  # up to there floats are exact
-MOST_NAMED = 5  # states named in a sentence
 SCATTERED = 0.95  # how much of the inscribed ball the habits must hold, with room for sampling error
 ENOUGH = 64  # visits of an agent per successor: by then its distribution is known to about 0.05 in total variation
 BEYOND = 1.0  # how far a singular value must lie beyond the largest that noise has
 VOLUME = 2.0  # weight of the log-volume beside the log-likelihood, in nats; between 1 and 6 nothing changes
 TINY = 1e-12
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Something that the answer rests on: whether it holds (None: cannot be told), in which states not, in words."""
-
-    name: str
-    holds: bool | None
-    where: tuple[int, ...]
-    sentence: str
-
-    def __str__(self) -> str:
-        said = {True: "yes", False: "no", None: "not known"}[self.holds]
-        some = ", ".join(map(str, self.where[:MOST_NAMED]))
-        more = f" and {len(self.where) - MOST_NAMED} more" if len(self.where) > MOST_NAMED else ""
-        return f"{self.name}: {said}. {self.sentence}" + (f" Not in states {some}{more}." if some else "")
 
 
 @dataclass(frozen=True)
@@ -105,13 +88,8 @@ class LatentActions:
         start, end = as_labels("s", s, 1), as_labels("t", t, 1)
         if start.shape != end.shape:
             raise InvalidDataError(f"There must be one t per s; {start.size} and {end.size} were given.")
-        N = self.n_states
-        inside = (start >= 0) & (end >= 0) & (start < N) & (end < N)
-        key, keys = np.where(inside, start * N + end, -1), self.edges @ [N, 1]
-        row = np.searchsorted(keys, key)
-        found = row < len(keys)
-        found[found] = keys[row[found]] == key[found]
-        return np.where(found, row, -1)
+        row_of = {move: row for row, move in enumerate(map(tuple, self.edges.tolist()))}
+        return np.array([row_of.get(move, -1) for move in zip(start.tolist(), end.tolist())], dtype=np.int64)
 
     def __str__(self) -> str:
         sizes = np.bincount(self.consistent)
@@ -297,17 +275,17 @@ class _Effects:
         apart = staying and self.n > 1  # staying in place is an action of its own, and gets the last name
         n = self.n - apart
         successors = [tuple(t for t in distinct.get(s, ()) if not (apart and t == s)) for s in range(self.N)]
-        ties = {"moves commute": by_commuting(successors, n)}
         moves = [(s, t) for s, found in self.states.items() for t in found.usual]
+        found_ties = [by_commuting(successors, n)]
         if features is not None:
-            none = np.zeros((0, features.shape[1]))
-            vectors = np.concatenate([none, *(found.effects @ features[found.moves] for found in self.states.values())])
-            ties["features"] = by_vectors(moves, vectors, n, "features", seed)
+            of_moves = [found.effects @ features[found.moves] for found in self.states.values()]
+            vectors = np.concatenate([np.zeros((0, features.shape[1])), *of_moves])
+            found_ties.append(by_vectors("features", moves, vectors, n, "features", seed))
         if same_habits:
-            none = np.zeros((0, len(self.visits)))
-            vectors = np.concatenate([none, *(found.habits.T for found in self.states.values())])
-            ties["same habits"] = by_vectors(moves, np.sqrt(vectors), n, "agents' habits", seed)
-        names, group, contradicting = name_moves(successors, [pair for tie in ties.values() for pair in tie.pairs], n)
+            of_agents = [found.habits.T for found in self.states.values()]
+            vectors = np.sqrt(np.concatenate([np.zeros((0, len(self.visits))), *of_agents]))
+            found_ties.append(by_vectors("same habits", moves, vectors, n, "agents' habits", seed))
+        names, group, contradicting = name_moves(successors, [pair for pairs, _ in found_ties for pair in pairs], n)
         for s in (s for s in distinct if apart and s in distinct[s]):
             used = {a for called in names[s].values() for a in called}
             names[s][s] = tuple(a for a in range(self.n) if a not in used)
@@ -317,7 +295,7 @@ class _Effects:
         said = f"Names agree in {(sizes > 0).sum()} groups of states, the largest of {sizes.max()} of {left.sum()}."
         if contradicting:
             said += f" Ties of {contradicting} states contradict one another and were left out."
-        self.conditions += [Condition(name, tie.holds, tie.where, tie.sentence) for name, tie in ties.items()]
+        self.conditions += [*(condition for _, condition in found_ties)]
         self.conditions.append(Condition("one permutation", not alone, alone, said))
         share, weight = np.zeros((len(self.edges), self.n)), np.zeros((len(self.edges), self.n))
         policies = np.full((len(self.visits), self.N, self.n), np.nan)
@@ -329,8 +307,7 @@ class _Effects:
                 for a in called:
                     share[found.moves, a] = found.effects[i]
                     policies[seen, s, a] = found.habits[seen, i] / len(called)
-                    often = self.visits[seen, s] @ found.habits[seen, i]
-                    weight[found.moves, a] = often / len(called) * found.effects[i]
+                    weight[found.moves, a] = self.visits[seen, s] @ policies[seen, s, a] * found.effects[i]
         posterior = weight / weight.sum(axis=1, keepdims=True)
         return LatentActions(self.n, self.edges, share, posterior, policies, group, tuple(self.conditions))
 

@@ -32,14 +32,16 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Ties", "by_commuting", "by_vectors", "name_moves"]
+__all__ = ["Condition", "by_commuting", "by_vectors", "name_moves"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Move = tuple[int, int]
+Ties = list[tuple[Move, Move]]  # pairs of moves that are one action
 Successors = Sequence[tuple[int, ...]]  # of each state the usual successors of its actions; () where unknown
 Names = dict[int, tuple[int, ...]]  # of one state: the names of the actions that lead to each successor
 
+MOST_NAMED = 5  # states named in a sentence
 MOST_BROKEN = 0.05  # share of moves without a matching; worlds that commute have none, turning ones a third or more
 MOST_UNCLEAR = 0.1  # share of moves whose vector lies between two actions
 CLEAR = 0.5  # a vector is at most this much as far from its own centre as from the next
@@ -47,45 +49,41 @@ NEVER, COVERED = -1000.0, 50.0  # weights in a matching: squares that had to clo
 
 
 @dataclass(frozen=True)
-class Ties:
-    """Pairs of moves that are one action, whether the evidence can be trusted, where not, and a sentence on it."""
+class Condition:
+    """Something that the answer rests on: whether it holds (None: cannot be told), in which states not, in words."""
 
-    pairs: list[tuple[Move, Move]]
-    holds: bool
+    name: str
+    holds: bool | None
     where: tuple[int, ...]
     sentence: str
+
+    def __str__(self) -> str:
+        said = {True: "yes", False: "no", None: "not known"}[self.holds]
+        some = ", ".join(map(str, self.where[:MOST_NAMED]))
+        more = f" and {len(self.where) - MOST_NAMED} more" if len(self.where) > MOST_NAMED else ""
+        return f"{self.name}: {said}. {self.sentence}" + (f" Not in states {some}{more}." if some else "")
 
 
 # -- ties ----------------------------------------------------------------------------------------------------------
 
 
-def by_commuting(successors: Successors, n: int) -> Ties:
+def by_commuting(successors: Successors, n: int) -> tuple[Ties, Condition]:
     """Ties of neighbouring states in a world with n actions whose moves commute."""
-    N = len(successors)
-    walks = connected_components(_graph(N, _moves(successors)), connection="strong")[0]
-    if walks == N and not any(s in found for s, found in enumerate(successors)):
-        return Ties(
-            [], False, (), "No state is ever left and met again, so that bumps cannot be told from moves: no squares."
-        )
-    pairs: list[tuple[Move, Move]] = []
-    broken, tried = list[int](), 0
-    for s, u in _moves(successors):
-        if u == s or not successors[u]:
-            continue
-        matched = _matched(successors, s, u, n)
-        tried += 1
-        if matched is None:
-            broken.append(s)
-        else:
-            pairs.extend(((s, v), (u, w)) for v, w in matched)
-    where, share = tuple(sorted(set(broken))), len(broken) / max(tried, 1)
+    name, moves = "moves commute", _moves(successors)
+    walks = connected_components(_graph(len(successors), moves), connection="strong")[0]
+    if walks == len(successors) and all(s != t for s, t in moves):
+        said = "No state is ever left and met again, so that bumps cannot be told from moves: no squares."
+        return [], Condition(name, False, (), said)
+    tried = [(s, u) for s, u in moves if s != u and successors[u]]
+    matched = {move: _matched(successors, *move, n) for move in tried}
+    broken = [s for (s, _), found in matched.items() if found is None]
+    where, share = tuple(sorted(set(broken))), len(broken) / max(len(tried), 1)
     if share > MOST_BROKEN:
         said = f"Moves do not commute: {share:.0%} of moves close no squares, so none was taken for evidence."
-        return Ties([], False, where, said)
-    said = (
-        f"Of {tried} moves {len(broken)} close no squares where they should; squares tied {len(pairs)} pairs of moves."
-    )
-    return Ties(pairs, bool(pairs), where, said)
+        return [], Condition(name, False, where, said)
+    pairs = [((s, v), (u, w)) for (s, u), found in matched.items() for v, w in found or ()]
+    said = f"Of {len(tried)} moves {len(broken)} close no squares where they should; "
+    return pairs, Condition(name, bool(pairs), where, f"{said}squares tied {len(pairs)} pairs of moves.")
 
 
 def _matched(successors: Successors, s: int, u: int, n: int) -> list[Move] | None:
@@ -124,7 +122,9 @@ def _matched(successors: Successors, s: int, u: int, n: int) -> list[Move] | Non
     return found
 
 
-def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, what: str, seed: int = 0) -> Ties:
+def by_vectors(
+    name: str, moves: Sequence[Move], vectors: Floats, n: int, what: str, seed: int
+) -> tuple[Ties, Condition]:
     """Ties of all moves whose vectors (M, d) lie about one of n centres; moves that stay in place are left out.
 
     A move is tied where its vector is clearly one centre's and no other move of its state is.
@@ -132,29 +132,31 @@ def by_vectors(moves: Sequence[Move], vectors: Floats, n: int, what: str, seed: 
     from sklearn.cluster import KMeans  # takes a second to import
 
     rows = [i for i, (s, t) in enumerate(moves) if s != t and np.isfinite(vectors[i]).all()]
-    given = vectors[rows]
-    k = min(n, len(np.unique(given, axis=0)))
+    k = min(n, len(np.unique(vectors[rows], axis=0)))
     if k < 2:
-        return Ties([], False, (), f"By their {what} all moves are alike, so none was tied.")
-    means = KMeans(k, n_init=10, random_state=seed).fit(given)
-    near = np.sort(means.transform(given), axis=1)
-    seen = [(moves[i][0], int(centre)) for i, centre in zip(rows, means.labels_)]
-    times = Counter(seen)
-    clear = (near[:, 0] <= CLEAR * near[:, 1]) & [times[pair] == 1 for pair in seen]
+        return [], Condition(name, False, (), f"By their {what} all moves are alike, so none was tied.")
+    means = KMeans(k, n_init=10, random_state=seed).fit(vectors[rows])
+    near = np.sort(means.transform(vectors[rows]), axis=1)
+    own = [(moves[i][0], centre) for i, centre in zip(rows, means.labels_.tolist())]
+    times = Counter(own)
+    clear = (near[:, 0] <= CLEAR * near[:, 1]) & [times[pair] == 1 for pair in own]
     unclear = float((~clear).mean())
     where = tuple(sorted({moves[i][0] for i, good in zip(rows, clear) if not good}))
     if unclear > MOST_UNCLEAR:
-        return Ties([], False, where, f"By their {what}, {unclear:.0%} of moves are unclear, so none was tied.")
-    pairs: list[tuple[Move, Move]] = []
+        said = f"By their {what}, {unclear:.0%} of moves are unclear, so none was tied."
+        return [], Condition(name, False, where, said)
+    pairs: Ties = []
     for centre in range(k):
         pairs.extend(pairwise(moves[i] for i, mine in zip(rows, clear & (means.labels_ == centre)) if mine))
-    return Ties(pairs, True, where, f"By their {what}, {1 - unclear:.0%} of moves are clearly of one action.")
+    return pairs, Condition(
+        name, True, where, f"By their {what}, {1 - unclear:.0%} of moves are clearly of one action."
+    )
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-def name_moves(successors: Successors, ties: list[tuple[Move, Move]], n: int) -> tuple[list[Names], Ints, int]:
+def name_moves(successors: Successors, ties: Ties, n: int) -> tuple[list[Names], Ints, int]:
     """Names of the moves of each state, the group of each, the largest first; how many states' ties contradict."""
     N = len(successors)
     tied = sorted({move for pair in ties for move in pair})
