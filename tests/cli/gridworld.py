@@ -1,4 +1,4 @@
-"""A small world for tests of plans: nine cells, frames of 6 x 6 pixels, and a model that reads them without error."""
+"""A small world: nine cells, frames of 6 x 6 pixels, a model that reads them without error, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 
 from craftrl.data import TrajectoryDataset
+from craftrl.envs import GymWorld
 
 STEPS = ((-1, 0), (1, 0), (0, -1), (0, 1))  # up, down, left, right
 CENTRE = 4
@@ -45,6 +46,43 @@ class Grid(gymnasium.Env):
         self.cell = moved(self.cell, int(self.np_random.integers(4)) if slips else action)
         self.h += 1
         return frame(self.cell, self.np_random), 0.0, False, self.h >= H, {}
+
+
+class Blocked(Grid):
+    """Nobody gets into the last cell."""
+
+    def step(self, action):
+        before = self.cell
+        _, *rest = super().step(action)
+        self.cell = before if self.cell == 8 else self.cell
+        return frame(self.cell, self.np_random), *rest
+
+
+class Failing(Grid):
+    def step(self, action):
+        raise KeyError("lost")
+
+
+def continuous():
+    grid = Grid()
+    grid.action_space = gymnasium.spaces.Box(-1, 1, (2,))
+    return grid
+
+
+def nothing():
+    pass
+
+
+def broken():
+    raise RuntimeError("no display")
+
+
+def of_bits():
+    return gymnasium.make("craftrl.envs:craftrl/Bits-v0", horizon=5, n_features=12)
+
+
+def world():
+    return GymWorld(Grid, lambda env: env.unwrapped.cell, 9, H=3)
 
 
 class ExactModel:

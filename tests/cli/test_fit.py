@@ -1,7 +1,5 @@
 """`craftrl fit`: what it writes, says and chooses, and that the same command always goes on."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path
@@ -10,25 +8,21 @@ import numpy as np
 import pytest
 
 import craftrl as library
-from command_line import BOUNDS, complaint, craftrl, started
-from craftrl import CRAFT, envs
-from craftrl.cli import main
-from craftrl.data import TrajectoryDataset
-from craftrl.envs import BitsExBMDP
+from command_line import BOUNDS, craftrl, run, started
+from craftrl import CRAFT, TrajectoryDataset
+from craftrl.envs import BitsExBMDP, collect
 
 
-def test_a_model_that_python_reads_and_would_have_made(here: Path) -> None:
-    model = library.load("model")
+def test_a_model_that_python_reads_and_would_have_made(here):
+    model, world = library.load("model"), BitsExBMDP(5, 12, 0)
     assert vars(model.bounds_) == {"alpha": 1.0, "eta": 0.2, "nu": 5 / 32}
-    assert [model.encoders_[h].feature for h in range(2, 6)] == [
-        BitsExBMDP(5, 12, 0).controllable_feature(h) for h in range(2, 6)
-    ]
+    assert all(model.encoders_[h].feature == world.controllable_feature(h) for h in range(2, 6))
     again = CRAFT(alpha=1.0, eta=0.2, nu=5 / 32).fit("data")
     assert np.array_equal(model.transform("data"), again.transform("data"))
     assert repr(model.choices_) == repr(again.choices_)
 
 
-def test_it_says_what_was_chosen_and_why(here: Path) -> None:
+def test_it_says_what_was_chosen_and_why(here):
     out = craftrl("fit data --coupling chain --relabel --out new")
     assert out.startswith("Data: 1500 + 1500 trajectories of 2 agents, 5 steps, observations 12.\n")
     assert "Learner: one entry of each observation, since observations are integers in 0..1" in out
@@ -42,10 +36,10 @@ def test_it_says_what_was_chosen_and_why(here: Path) -> None:
     assert re.search(r"^(trust|check|do not trust): score [\d.]+", out, flags=re.MULTILINE)
 
 
-def test_steps_that_few_reach_are_left_out_unless_asked_for(here: Path) -> None:
+def test_steps_that_few_reach_are_left_out_unless_asked_for(here):
     """The library decides; its own transform, the report and the table of states then leave them out as well."""
     world = BitsExBMDP(horizon=5, n_features=6, seed=0)
-    tau = envs.collect(world, world.paper_policies(), 600, seed=0).tau
+    tau = collect(world, world.paper_policies(), 600, seed=0).tau
     episodes = [tau.episode(i)[: 5 if i % 40 == 0 else 4] for i in range(tau.n)]
     few = TrajectoryDataset.from_episodes([episodes[:600], episodes[600:]])
     few.save("few")
@@ -59,9 +53,7 @@ def test_steps_that_few_reach_are_left_out_unless_asked_for(here: Path) -> None:
     assert len(library.load("other").encoders_) == 3
 
 
-def test_the_same_command_gives_the_verdict_again_and_others_keep_the_model(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_same_command_gives_the_verdict_again_and_others_keep_the_model(here):
     line = "fit data --out new"
     craftrl(line, *BOUNDS)
     before = Path("new").read_bytes()
@@ -69,14 +61,10 @@ def test_the_same_command_gives_the_verdict_again_and_others_keep_the_model(
     assert "\nVerdict: trust. " in out
     assert out.count("Written to new") == 1
     craftrl("collect --world bits --horizon 5 --features 12 --n 50 --out other")
-    for words in (
-        line.split(),
-        [*line.split(), *BOUNDS, "--stationary"],
-        ["fit", "other", *BOUNDS, "--out", "new"],
-    ):
-        assert main(words) == 2
-        message = capsys.readouterr().err
-        assert "new is there already; choose another name, or replace it with --force" in message
+    for other, more in ((line, ["--stationary"]), (line, ["--find-start"]), ("fit other --out new", [])):
+        code, _, said = run(other, *BOUNDS, *more)
+        assert code == 2
+        assert "new is there already; choose another name, or replace it with --force" in said[0]
         assert Path("new").read_bytes() == before
     craftrl(line, *BOUNDS, "--stationary", "--force")
     assert library.load("new").stationary is True
@@ -84,10 +72,10 @@ def test_the_same_command_gives_the_verdict_again_and_others_keep_the_model(
     assert {path.name for path in here.iterdir()} == {"data", "model", "new", "other"}
 
 
-def test_the_same_command_twice_at_once_loses_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_command_twice_at_once_loses_nothing(here, monkeypatch):
     fit = CRAFT.fit
 
-    def fit_while_another_one_saves(self: CRAFT, *given: object, **more: object) -> CRAFT:
+    def fit_while_another_one_saves(self, *given, **more):
         fit(self, *given, **more).save("new")
         return self
 
@@ -95,18 +83,15 @@ def test_the_same_command_twice_at_once_loses_nothing(here: Path, monkeypatch: p
     assert "Written to new" in craftrl("fit data --out new", *BOUNDS)
 
 
-def test_starts_are_found_on_request(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model that was fitted otherwise is another one."""
+def test_starts_are_found_on_request(here):
     data = TrajectoryDataset.open("data")
     TrajectoryDataset.from_arrays([data.rows(np.flatnonzero(data.agent == k))[:, 1:] for k in (0, 1)]).save("clips")
-    line = ["fit", "clips", *BOUNDS, "--out", "new"]
-    assert "Chosen: start = 2: " in craftrl(*line, "--find-start")
-    assert "Chosen: start = 2: " in craftrl(*line, "--find-start")
-    assert main(line) == 2
-    assert "is there already" in capsys.readouterr().err
+    for _ in range(2):
+        assert "Chosen: start = 2: " in craftrl("fit clips --find-start --out new", *BOUNDS)
+    assert "is there already" in run("fit clips --out new", *BOUNDS)[2][0]  # fitted otherwise, it is another model
 
 
-def test_recordings_go_into_a_dataset_beside_the_model(here: Path) -> None:
+def test_recordings_go_into_a_dataset_beside_the_model(here):
     """The same command again finds it there; the model is that of the dataset they came from."""
     tau = TrajectoryDataset.open("data")
     for k, name in enumerate(("ann", "ben")):
@@ -119,29 +104,19 @@ def test_recordings_go_into_a_dataset_beside_the_model(here: Path) -> None:
     assert (library.load("new.safetensors").transform(tau) == library.load("model").transform(tau)).all()
 
 
-def test_recordings_are_not_read_before_options_are_right(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for agent in "ab":
-        np.savez(f"{agent}.npz", x=np.full((9, 3, 2), agent == "b", np.uint8))
-    for options in ("--eta 2", "--values 2", "--horizon 1", "--epochs 3 --oracle classifier", "--device nonsense",
-                    "--oracle network --ray local", "--window 1"):  # fmt: skip
-        complaint(capsys, "fit", "a.npz", "b.npz", *options.split(), "--out", "new")
-    assert not list(here.glob("new*"))
-
-
-def test_images_that_will_take_long_on_a_cpu_are_told_with_smaller_ones(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_images_that_will_take_long_on_a_cpu_are_told_with_smaller_ones(here, monkeypatch):
     x = np.random.default_rng(0).integers(0, 256, (20, 4, 96, 128, 3)).astype(np.uint8)
     TrajectoryDataset.from_arrays([x[:10], x[10:]]).save("frames")
     monkeypatch.setattr("craftrl.cli.fit.PER_PIXEL", 0.01)
     monkeypatch.setattr(CRAFT, "fit", lambda model, tau, start: 1 / 0)
-    assert main(["fit", "frames", "--device", "cpu", "--out", "new"]) == 1
+    code, out, _ = run("fit frames --device cpu --out new")
+    assert code == 1
     told = "Time: about 2.7 hours, 41 minutes with --resize 64x48, 10 minutes with --resize 32x24; less on a GPU.\n"
-    assert told in capsys.readouterr().out
+    assert told in out
 
 
 @pytest.mark.slow
-def test_a_network_goes_on_and_ends_with_the_same_model(tmp_path: Path) -> None:
+def test_a_network_goes_on_and_ends_with_the_same_model(tmp_path):
     """Ended by SIGTERM in the middle of training."""
     craftrl("collect --world pixels --size 2 --walkers 0 --horizon 3 --n 200 --out frames", cwd=tmp_path)
     line = ["fit", "frames", *BOUNDS, "--epochs", "2", "--device", "cpu", "--seed", "3", "--out"]

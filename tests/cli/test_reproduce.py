@@ -1,7 +1,5 @@
 """Which studies are found: the paper's in the package, the others in a clone or in the current directory."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from craftrl.cli import main
+from command_line import complaint, craftrl, run
 from craftrl.cli import reproduce as catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -45,42 +43,39 @@ def report(rows):
 """
 
 
-def test_a_clone_has_the_papers_table_first_and_every_study_of_its_folders(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A folder without a clone."""
+    monkeypatch.setattr(catalogue, "SOURCE", tmp_path / "site-packages")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_clone_has_the_papers_table_first_and_every_study_of_its_folders():
     found = catalogue.available_studies()
     folders = {spec.parent.name for spec in ROOT.glob("studies/*/spec.py")}
     assert next(iter(found)) == "table1"
     assert {name.replace("-", "_") for name in list(found)[1:]} == folders
-    assert main(["reproduce", "--help"]) == 0
-    listed = capsys.readouterr().out
+    listed = craftrl("reproduce --help")
     assert all(f"    {name}" in listed for name in found)
 
 
-def test_without_a_clone_the_others_are_refused_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(catalogue, "SOURCE", tmp_path / "site-packages")
-    monkeypatch.chdir(tmp_path)
+def test_without_a_clone_the_others_are_refused_in_a_sentence(installed):
     assert list(catalogue.available_studies()) == ["table1"]
-    assert main(["reproduce", "agents", "--seeds", "2"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == (
+    assert complaint("reproduce agents --seeds 2") == (
         "craftrl reproduce: argument STUDY: invalid choice: 'agents' (choose from 'table1'); see craftrl reproduce "
-        "--help.\n"
+        "--help."
     )
-    assert main(["reproduce", "--help"]) == 0
-    assert "all other studies are in the\nfolder studies/ of a clone of craftrl" in capsys.readouterr().out
+    assert "all other studies are in the\nfolder studies/ of a clone of craftrl" in craftrl("reproduce --help")
 
 
-def test_somebody_elses_folder_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "studies" / "mine").mkdir(parents=True)
-    (tmp_path / "studies" / "mine" / "spec.py").write_text("raise AssertionError('imported')\n")
-    monkeypatch.setattr(catalogue, "SOURCE", tmp_path / "site-packages")
-    monkeypatch.chdir(tmp_path)
+def test_somebody_elses_folder_is_left_alone(installed):
+    (installed / "studies" / "mine").mkdir(parents=True)
+    (installed / "studies" / "mine" / "spec.py").write_text("raise AssertionError('imported')\n")
     assert list(catalogue.available_studies()) == ["table1"]
 
 
-def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path: Path) -> None:
+def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path):
     """With two workers, which have to import the study as well."""
     shutil.copytree(ROOT / "src" / "craftrl", tmp_path / "site" / "craftrl")
     study = tmp_path / "here" / "studies" / "coins"
@@ -90,31 +85,24 @@ def test_an_installed_package_runs_the_studies_of_the_current_directory(tmp_path
     shutil.copy(ROOT / "studies" / "study.py", study.parent)
     (study / "spec.py").write_text(SPEC)
     (study / "run.py").write_text(RUN)
-    run = [sys.executable, "-c", "from craftrl.cli import main; raise SystemExit(main())"]
-    done = subprocess.run(
-        [*run, "reproduce", "coins", "--workers", "2", "--quiet"],
-        cwd=tmp_path / "here",
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "PYTHONSAFEPATH": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    line = [sys.executable, "-m", "craftrl", *["reproduce", "coins", "--workers", "2", "--quiet"]]
+    given = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(line, cwd=tmp_path / "here", env=given, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("2 heads\n"), done.stderr
     assert (tmp_path / "here" / "results" / "coins" / "rows.jsonl").exists()
 
 
-def test_a_study_that_is_interrupted_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(run: object) -> None:
+def test_a_study_that_is_interrupted_goes_on(tmp_path, monkeypatch):
+    def interrupted(given):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("craftrl.paper.table1.run_one", interrupted)
-    assert main(["reproduce", "table1", "--seeds", "1", "--quiet", "--out", str(tmp_path / "t")]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    code, _, said = run("reproduce table1 --seeds 1 --quiet --out", tmp_path / "t")
+    assert code == 130
+    assert "the same command goes on" in said[0]
 
 
-def test_a_wheel_is_small_and_holds_no_study() -> None:
+def test_a_wheel_is_small_and_holds_no_study():
     """What setuptools packs is what lies in src; packed as a wheel is, it stays small."""
     package = ROOT / "src" / "craftrl"
     files = [path for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
