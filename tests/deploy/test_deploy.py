@@ -13,18 +13,20 @@ import pytest
 import torch
 from PIL import ImageColor
 
+import craftrl
+from command_line import complaint
+from command_line import craftrl as command_line
 from craftrl import CRAFT, InvalidDataError, InvalidParameterError, NotFittedError
-from craftrl.cli import main
 from craftrl.deploy import StateModule, StateObservation, export_onnx, render, write_states
 from craftrl.deploy.video import COLOURS, rendered
-from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect, record
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
-from craftrl.errors import CraftError
 from craftrl.figures import WARM
 from craftrl.oracles.network.encoder import NetworkEncoder
 from shipped import BOUNDS, data, fitted, network, random_head, rows_of
 
 WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
+TAU = data("images").tau
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def video():
 
 
 def frames_of(n=5):
-    return data("images").tau.at(2)[:n]
+    return TAU.at(2)[:n]
 
 
 # -- tables ------------------------------------------------------------------------------------------------------
@@ -65,10 +67,8 @@ def test_states_are_written_in_every_format(tmp_path):
     table = pyarrow.parquet.read_table(tmp_path / "s.parquet")
     assert table.column_names == ["trajectory", "agent", "h", "state"]
     assert list(zip(*table.to_pydict().values())) == LINES
-    assert (tmp_path / "s.csv").read_text().splitlines() == [
-        "trajectory,agent,h,state",
-        *(",".join(map(str, line)) for line in LINES),
-    ]
+    lines = [",".join(map(str, line)) for line in LINES]
+    assert (tmp_path / "s.csv").read_text().splitlines() == ["trajectory,agent,h,state", *lines]
     with np.load(tmp_path / "s.npz") as arrays:
         assert list(zip(*(column.tolist() for column in arrays.values()))) == LINES
 
@@ -82,28 +82,6 @@ def test_agents_may_have_names_and_observations_a_file_and_a_frame(tmp_path):
             *(["0", "ann", "a,b.mp4", frame, h, s] for frame, h, s in ("010", "221", "431")),
             *(["1", "ben", "c.mp4", frame, h, s] for frame, h, s in (("10", "1", "0"), ("12", "2", "2"))),
         ]
-
-
-def test_tables_of_other_names_and_shapes_are_refused(tmp_path):
-    with pytest.raises(InvalidParameterError, match=r".parquet or NAME.csv or NAME.npz; .*states\.txt was given"):
-        write_states(tmp_path / "states.txt", STATES, AGENT)
-    with pytest.raises(InvalidDataError, match="one agent per trajectory"):
-        write_states(tmp_path / "states.csv", STATES, AGENT[:1])
-    assert not list(tmp_path.iterdir())
-
-
-def test_encode_writes_what_the_model_says_and_replaces_nothing_unasked(bits, tmp_path, capsys):
-    tau = record(WORLD, WORLD.paper_policies(), 30, tmp_path / "new.h5", seed=1).tau
-    bits.save(tmp_path / "model")
-    argv = ["encode", str(tmp_path / "model"), str(tmp_path / "new.h5"), "--out", str(tmp_path / "states.npz")]
-    assert main(argv) == 0
-    assert "240 states of 60 trajectories" in capsys.readouterr().out
-    with np.load(tmp_path / "states.npz") as arrays:
-        assert np.array_equal(arrays["state"], bits.transform(tau).ravel())
-        assert np.array_equal(arrays["agent"], np.repeat(tau.agent, 4))
-    assert main(argv) == 2
-    assert "is there already" in capsys.readouterr().err
-    assert main([*argv, "--force"]) == 0
 
 
 # -- networks ----------------------------------------------------------------------------------------------------
@@ -129,19 +107,10 @@ def test_training_a_module_leaves_the_model_alone(video):
     assert torch.equal(StateModule(video)(x), before)
 
 
-def test_a_module_of_each_step_and_what_has_none(bits):
+def test_a_module_of_each_step():
     steps = network_model(stationary=False)
     x = frames_of()
     assert np.array_equal(StateModule(steps, h=2)(torch.from_numpy(x)).argmax(dim=1).numpy(), steps.encode(x, 2))
-    with pytest.raises(InvalidParameterError, match=r"must be a network.*CoordinateEncoder at h = 2"):
-        StateModule(bits, h=2)
-    with pytest.raises(NotFittedError):
-        StateModule(CRAFT())
-    for odd in (torch.zeros(2, 3), None):
-        with pytest.raises(InvalidDataError, match="Observations must be a tensor of shape"):
-            StateModule(steps, h=2)(odd)
-    with pytest.raises(InvalidParameterError, match="dtype must be uint8 or float32; 'int64' was given"):
-        export_onnx(steps, "never.onnx", h=2, dtype="int64")
 
 
 @pytest.fixture(scope="module")
@@ -160,47 +129,36 @@ def test_an_onnx_file_runs_without_the_library_and_agrees(video, exported):
         assert np.array_equal(log_p.argmax(axis=1), video.encode(x))
 
 
-def test_an_onnx_file_that_differs_is_not_written(video, exported, tmp_path, monkeypatch):
+def test_an_onnx_file_is_written_by_the_command_and_not_where_it_differs(video, exported, tmp_path, monkeypatch):
     other = copy.copy(video)
     trunk = video.encoder_.trunk
     other.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))  # other weights
     write = lambda module, x, path: path.write_bytes(exported.read_bytes())  # noqa: E731
     monkeypatch.setattr("craftrl.deploy.networks._export", write)
-    export_onnx(video, tmp_path / "right.onnx")
-    with pytest.raises(CraftError, match="must give what the model gives"):
-        export_onnx(other, tmp_path / "wrong.onnx")
+    monkeypatch.setattr(craftrl, "load", {"video": video, "other": other}.get)
+    assert command_line("export video --out right.onnx", cwd=tmp_path) == "Written to right.onnx\n"
+    assert "is there already" in complaint("export video --out right.onnx", cwd=tmp_path)
+    assert "must give what the model gives" in complaint("export other --out wrong.onnx", cwd=tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["right.onnx"]
-
-
-def test_export_from_the_command_line(bits, tmp_path, capsys):
-    network_model(stationary=True).save(tmp_path / "video")
-    bits.save(tmp_path / "bits")
-    assert main(["export", str(tmp_path / "video"), "--out", str(tmp_path / "e.onnx")]) == 0
-    assert main(["export", str(tmp_path / "video"), "--out", str(tmp_path / "e.onnx")]) == 2
-    assert "is there already" in capsys.readouterr().err
-    assert main(["export", str(tmp_path / "bits"), "--h", "2", "--out", str(tmp_path / "f.onnx")]) == 2
-    assert "must be a network" in capsys.readouterr().err
-    assert not (tmp_path / "f.onnx").exists()
 
 
 # -- videos ------------------------------------------------------------------------------------------------------
 
 
 def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
-    tau = data("images").tau
-    render(video, tau, tmp_path / "states.mkv", [0, 50])
+    render(video, TAU, tmp_path / "states.mkv", [0, 50])
     with av.open(str(tmp_path / "states.mkv")) as container:
         shown = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-    assert len(shown) == 2 * tau.H
-    pixels = tau.obs_shape[0]
+    assert len(shown) == 2 * TAU.H
+    pixels = TAU.obs_shape[0]
     scale = -(-256 // pixels)
     assert shown[0].shape == (pixels * scale + 30, 2 * pixels * scale, 3)
     seen = shown[0][: pixels * scale, : pixels * scale].reshape(pixels, scale, pixels, scale, 3).mean(axis=(1, 3))
-    assert np.abs(seen - tau.at(1)[0]).mean() < 8  # the codec loses a little
+    assert np.abs(seen - TAU.at(1)[0]).mean() < 8  # the codec loses a little
     assert shown[0][pixels * scale :].max() > 60  # text
-    for h, frame in enumerate(rendered(video, tau, [0]), start=1):
+    for h, frame in enumerate(rendered(video, TAU, [0]), start=1):
         half, below = frame[: pixels * scale], frame[pixels * scale :]
-        colour = ImageColor.getrgb(COLOURS[video.encode(tau.at(h, [0]), h)[0]])
+        colour = ImageColor.getrgb(COLOURS[video.encode(TAU.at(h, [0]), h)[0]])
         assert (below == colour).all(axis=-1).any()  # the state's own
         warm = (half[:, pixels * scale :] == WARM).all(axis=-1)
         assert 0 < warm.mean() < 0.5  # what decides most is orange, and not everything does
@@ -208,41 +166,14 @@ def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
 
 def test_frames_have_one_size_where_only_some_encoders_are_networks(tmp_path):
     """At h = 1 there is one state, and no network to say what decides: its picture is dark."""
-    tau = data("images").tau
     model = network_model(stationary=False)
-    frames = list(rendered(model, tau, [0]))
+    frames = list(rendered(model, TAU, [0]))
     assert len({frame.shape for frame in frames}) == 1
     rows, half = 256, frames[0].shape[1] // 2
     assert frames[0][:rows, half:].max() <= 255 // 3  # dimmed, and nothing is marked
-    render(model, tau, tmp_path / "states.gif", [0])
+    render(model, TAU, tmp_path / "states.gif", [0])
     with av.open(str(tmp_path / "states.gif")) as container:
-        assert [(f.height, f.width) for f in container.decode(video=0)] == [frames[0].shape[:2]] * tau.H
-
-
-def test_videos_need_images_a_known_name_and_trajectories_that_exist(video, bits, tmp_path):
-    tau = data("images").tau
-    with pytest.raises(InvalidParameterError, match=r"NAME\.mp4 or NAME\.mkv or NAME\.gif"):
-        render(video, tau, tmp_path / "states.avi", [0])
-    with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[80\] was given"):
-        render(video, tau, tmp_path / "states.gif", [80])
-    with pytest.raises(InvalidParameterError, match=r"one of 0\.\.79, and one is needed; \[True, False\] was given"):
-        render(video, tau, tmp_path / "states.gif", [True, False])
-    with pytest.raises(InvalidDataError, match="needs images"):
-        render(bits, data("bits").tau, tmp_path / "states.gif", [0])
-    assert not list(tmp_path.iterdir())
-
-
-def test_render_from_the_command_line(tmp_path, capsys):
-    world = PixelsExBMDP(3, 2, 1, seed=0)
-    record(world, world.policies(), 4, tmp_path / "frames.h5", seed=0)
-    network_model(stationary=True).save(tmp_path / "model")
-    argv = ["render", str(tmp_path / "model"), str(tmp_path / "frames.h5"), "--out", str(tmp_path / "states.gif")]
-    assert main(argv) == 0
-    assert "trajectories 0, 4" in capsys.readouterr().out
-    with av.open(str(tmp_path / "states.gif")) as container:
-        assert sum(1 for _ in container.decode(video=0)) == 6
-    assert main(argv) == 2
-    assert "is there already" in capsys.readouterr().err
+        assert [(f.height, f.width) for f in container.decode(video=0)] == [frames[0].shape[:2]] * TAU.H
 
 
 # -- environments ------------------------------------------------------------------------------------------------
@@ -278,20 +209,39 @@ class Endless(gymnasium.Env):
         return np.zeros(6, np.uint8), 0.0, False, False, {}
 
 
-def test_episodes_longer_than_those_fitted_and_other_shapes_are_refused(bits):
+def test_episodes_longer_than_those_fitted_are_refused(bits):
     env = StateObservation(Endless(), bits)
     env.reset()
     for _ in range(3):
         env.step(0)
     with pytest.raises(InvalidDataError, match=r"at most 4 steps.*step 5 was reached"):
         env.step(0)
-    with pytest.raises(InvalidDataError, match=r"shape \(6,\); its have shape \(8,\)"):
-        StateObservation(ExBMDPEnv(BitsExBMDP(horizon=4, n_features=8, seed=0)), bits)
 
 
-def test_everything_is_exported_by_its_name():
-    import craftrl.deploy
+# -- what is refused ---------------------------------------------------------------------------------------------
 
-    assert all(callable(getattr(craftrl.deploy, name)) for name in craftrl.deploy.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        craftrl.deploy.nothing  # noqa: B018
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda bits, video, to: write_states(to / "s.txt", STATES, AGENT), r"or NAME.npz; .*s\.txt was given"),
+        (lambda bits, video, to: write_states(to / "s.csv", STATES, AGENT[:1]), "one agent per trajectory"),
+        (lambda bits, video, to: StateModule(bits, h=2), r"must be a network.*CoordinateEncoder at h = 2"),
+        (lambda bits, video, to: StateModule(CRAFT()), "must be fitted first"),
+        (lambda bits, video, to: StateModule(video)(torch.zeros(2, 3)), "must be a tensor of shape"),
+        (lambda bits, video, to: StateModule(video)(None), "Observations must be a tensor of shape"),
+        (lambda bits, video, to: export_onnx(video, to / "e.onnx", dtype="int64"), "uint8 or float32; 'int64' was"),
+        (lambda bits, video, to: render(video, TAU, to / "s.avi", [0]), r"NAME\.mp4 or NAME\.mkv or NAME\.gif"),
+        (lambda bits, video, to: render(video, TAU, to / "s.gif", [80]), r"0\.\.79, and one is needed; \[80\] was"),
+        (lambda bits, video, to: render(video, TAU, to / "s.gif", [True]), r"0\.\.79, and one is needed; \[True\]"),
+        (lambda bits, video, to: render(bits, data("bits").tau, to / "s.gif", [0]), "needs images"),
+        (
+            lambda bits, video, to: StateObservation(ExBMDPEnv(BitsExBMDP(horizon=4, n_features=8)), bits),
+            r"shape \(6,\); its have shape \(8,\)",
+        ),
+    ],
+)
+def test_a_refusal_is_one_sentence_and_leaves_nothing(call, sentence, bits, video, tmp_path):
+    with pytest.raises((InvalidDataError, InvalidParameterError, NotFittedError), match=sentence):
+        call(bits, video, tmp_path)
+    assert not list(tmp_path.iterdir())

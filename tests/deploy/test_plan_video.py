@@ -106,25 +106,26 @@ def test_a_gif_is_written_whole_with_its_colours(played, tmp_path):
         assert where(shown, colour) is not None
 
 
-def test_what_cannot_be_drawn_is_said(played, tmp_path):
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (lambda one: {"episodes": dataclasses.replace(one, observations=())}, "keep=True"),
+        (
+            lambda one: {"episodes": dataclasses.replace(one, observations=tuple(x.ravel() for x in one.observations))},
+            "A video needs images",
+        ),
+        (lambda one: {"episodes": []}, "must be an episode to draw"),
+        (lambda one: {"seconds": 0}, "seconds must be a number above 0"),
+        (lambda one: {"graph": None}, "graph must be a StateGraph"),
+        (lambda one: {"portraits": np.zeros((3, 6, 6, 3))}, "portraits must be"),
+        (lambda one: {"grounded": np.ones(2, bool)}, "grounded must be"),
+        (lambda one: {"action_names": "up"}, "action_names must be a list of texts"),
+        (lambda one: {"path": "plan.png"}, r"NAME\.mp4 or NAME\.mkv or NAME\.gif"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(played, tmp_path, monkeypatch, given, sentence):
+    monkeypatch.chdir(tmp_path)
     moves, _, episode = played
-    blind = dataclasses.replace(episode, observations=())
-    with pytest.raises(InvalidDataError, match="keep=True"):
-        write_plan(tmp_path / "plan.gif", blind, moves)
-    flat = dataclasses.replace(episode, observations=tuple(x.ravel() for x in episode.observations))
-    with pytest.raises(InvalidDataError, match="A video needs images"):
-        write_plan(tmp_path / "plan.gif", flat, moves)
-    with pytest.raises(InvalidParameterError, match="seconds must be a number above 0"):
-        write_plan(tmp_path / "plan.gif", episode, moves, seconds=0)
-    with pytest.raises(InvalidParameterError, match="graph must be a StateGraph"):
-        write_plan(tmp_path / "plan.gif", episode, None)
-    for given in ({"portraits": np.zeros((3, 6, 6, 3))}, {"grounded": np.ones(2, bool)}):
-        with pytest.raises(InvalidDataError, match=f"{next(iter(given))} must be"):
-            write_plan(tmp_path / "plan.gif", episode, moves, **given)
-    with pytest.raises(InvalidParameterError, match="action_names must be a list of texts"):
-        write_plan(tmp_path / "plan.gif", episode, moves, action_names="up")
-    with pytest.raises(InvalidDataError, match="must be an episode to draw"):
-        write_plan(tmp_path / "plan.gif", [], moves)
-    with pytest.raises(InvalidParameterError, match=r"NAME\.mp4 or NAME\.mkv or NAME\.gif"):
-        write_plan(tmp_path / "plan.png", episode, moves)
+    with pytest.raises((InvalidDataError, InvalidParameterError), match=sentence):
+        write_plan(**{"path": "plan.gif", "episodes": episode, "graph": moves, **given(episode)})
     assert not list(tmp_path.iterdir())
