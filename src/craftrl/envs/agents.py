@@ -28,7 +28,7 @@ Floats = NDArray[np.floating]
 
 __all__ = [
     *("DRAWS", "MarkovPolicy", "Policy", "check_contrast", "check_policies", "choose_actions"),
-    *("contrasting_policies", "coverage_policy", "successor_ranks", "tilted"),
+    *("contrasting_policies", "coverage_policy", "shared_equally", "successor_ranks", "tilted"),
 ]
 
 DRAWS = 64  # orders of successors tried; the one with the best coverage is kept
@@ -90,13 +90,11 @@ class MarkovPolicy(Policy):
         return table[s_h]
 
 
-def check_policies(policies: Any, kind: type[Policy] = Policy) -> None:
-    """A list with the policy of each agent, all of this kind."""
-    listed = isinstance(policies, (list, tuple)) and len(policies) > 0
-    if not listed or not all(isinstance(policy, kind) for policy in policies):
-        what = "policy" if kind is Policy else kind.__name__
+def check_policies(policies: Any) -> None:
+    """A list with the policy of each agent."""
+    if not (isinstance(policies, (list, tuple)) and policies and all(isinstance(p, Policy) for p in policies)):
         raise InvalidParameterError(
-            f"policies must be a list with the {what} of each agent; {shown(policies)} was given."
+            f"policies must be a list with the policy of each agent; {shown(policies)} was given."
         )
 
 
@@ -200,33 +198,31 @@ def coverage_policy(world: ExBMDP) -> MarkovPolicy:
     from scipy.sparse import csr_array
 
     check_tables(world)
-    edges = [np.argwhere(actions > 0) for actions in world.reachable_pairs()]  # for each h, (n_pairs, 2)
-    first = np.cumsum([0, *(len(e) for e in edges)])
-    nu = int(first[-1])  # the last variable is the least flow itself
-    rows: list[tuple[int, int, float]] = [(0, i, 1.0) for i in range(first[1])]
-    n_rows = 1
-    for h in range(2, world.H):
-        before, after = edges[h - 2], edges[h - 1]
-        for s in np.unique(after[:, 0]):
-            rows += [(n_rows, first[h - 2] + i, -1.0) for i in np.flatnonzero(before[:, 1] == s)]
-            rows += [(n_rows, first[h - 1] + i, 1.0) for i in np.flatnonzero(after[:, 0] == s)]
-            n_rows += 1
-    r, c, v = zip(*rows)
-    conserve = csr_array((v, (r, c)), shape=(n_rows, nu + 1))
-    i = np.arange(nu)
+    by_step = [np.argwhere(actions > 0) for actions in world.reachable_pairs()]  # for each h, (n_pairs, 2)
+    n = np.array([len(pairs) for pairs in by_step])
+    nu, step, (s, t) = int(n.sum()), np.repeat(np.arange(len(n)), n), np.concatenate(by_step).T
+    most = max(s.max(), t.max()) + 1
+    left, leaves = np.unique(step * most + s, return_inverse=True)  # a row for each state of each step but the last
+    goes_on = step + 1 < len(n)
+    enters = np.searchsorted(left, (step + 1) * most + t)[goes_on]
+    rows, columns = np.r_[leaves, enters], np.r_[np.arange(nu), np.flatnonzero(goes_on)]
+    conserve = csr_array((np.r_[np.ones(nu), -np.ones(len(enters))], (rows, columns)), shape=(len(left), nu + 1))
+    i = np.arange(nu)  # the last variable, number nu, is the least flow itself
     above = csr_array((np.r_[-np.ones(nu), np.ones(nu)], (np.r_[i, i], np.r_[i, np.full(nu, nu)])), shape=(nu, nu + 1))
-    start = np.eye(1, n_rows)[0]
+    start = np.eye(1, len(left))[0]
     solution = linprog(-np.eye(1, nu + 1, nu)[0], above, np.zeros(nu), conserve, start, method="highs")
-    flows = np.split(np.maximum(solution.x[:-1], 0), first[1:-1])
-    return MarkovPolicy([_from_flow(world, h, e, x) for h, (e, x) in enumerate(zip(edges, flows), start=1)])
+    flows, tables = np.split(np.maximum(solution.x[:-1], 0), np.cumsum(n)[:-1]), []
+    for h, (pairs, flow) in enumerate(zip(by_step, flows), start=1):
+        weight = np.ones((world.n_states(h), world.n_states(h + 1)))
+        weight[np.unique(pairs[:, 0])] = 0
+        weight[tuple(pairs.T)] = flow
+        table = shared_equally(weight, world.T(h))
+        tables.append(table / table.sum(axis=1, keepdims=True))
+    return MarkovPolicy(tables)
 
 
-def _from_flow(world: ExBMDP, h: int, edges: Ints, flow: Floats) -> Floats:
-    """pi(a | s) with Pr(s' | s) in proportion to the flow; actions with one successor share it equally."""
-    T = world.T(h)
-    weight = np.ones((world.n_states(h), world.n_states(h + 1)))
-    weight[np.unique(edges[:, 0])] = 0
-    weight[edges[:, 0], edges[:, 1]] = flow
+def shared_equally(successor: Floats, T: Ints) -> Floats:
+    """The weight of each action in each state, (n, |A|), from that of each successor; actions that lead to the same one
+    share it equally."""
     same = (T[:, :, None] == T[:, None, :]).sum(axis=2)
-    table = np.take_along_axis(weight, T, axis=1) / same
-    return table / table.sum(axis=1, keepdims=True)
+    return np.asarray(np.take_along_axis(successor, T, axis=1) / same)

@@ -5,7 +5,6 @@ Paper: Section 4, Appendix D (experiment details)
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,15 +85,10 @@ class BitsExBMDP(ExBMDP):
 
     def noise_marginal(self, h: int) -> NDArray[np.floating]:
         """Pr(e^i_h = 1) for i in [M-1]."""
-        return self._marginals[h - 1]
-
-    @cached_property
-    def _marginals(self) -> NDArray[np.floating]:
-        marginals = [self.p_start]
-        for _ in range(self.H - 1):
-            p = marginals[-1]
-            marginals.append(p * (1 - self.p_down) + (1 - p) * self.p_up)
-        return np.stack(marginals)
+        p = self.p_start
+        for _ in range(h - 1):
+            p = p * (1 - self.p_down) + (1 - p) * self.p_up
+        return p
 
     def controllable_feature(self, h: int) -> int:
         """The index of s*_h within x_h."""

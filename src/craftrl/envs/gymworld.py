@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,18 +140,13 @@ class GymWorld:
         return int(s)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """What was drawn for some episodes: whose they are, which of the agent's, and all that is random in them."""
+class Draw(NamedTuple):
+    """One episode: whose it is, which of the agent's, and all that is random in it."""
 
-    agent: Ints  # (n,)
-    episode: Ints  # (n,)
-    env_seed: Ints  # (n,)
-    u: NDArray[np.float64]  # (n, H-1), uniform on [0, 1): chooses the actions
-
-    def part(self, start: int, stop: int) -> Draws:
-        rows = slice(start, stop)
-        return Draws(self.agent[rows], self.episode[rows], self.env_seed[rows], self.u[rows])
+    agent: int
+    episode: int
+    env_seed: int
+    u: NDArray[np.float64]  # (H-1,), uniform on [0, 1): chooses the actions
 
 
 Episodes = tuple[NDArray[Any], Ints, Ints, Ints]  # observations (n, H, *obs), lengths (n,), states and actions
@@ -170,9 +165,10 @@ def play_episodes(
             "with a batch was given; use another policy."
         )
     latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
-    n, agent = sum(counts), np.repeat(np.arange(len(counts)), counts)
+    n = sum(counts)
     env_seed, u = noise_rng.integers(MAX_SEED, size=n), latent_rng.random((n, world.H - 1))
-    draws = Draws(agent, np.concatenate([np.arange(m) for m in counts]), env_seed, u)
+    whose = ((k, i) for k, m in enumerate(counts) for i in range(m))
+    draws = [Draw(*of, *drawn) for of, drawn in zip(whose, zip(env_seed.tolist(), u))]
     with progress_bar(total=n, desc="collect", unit="episode") if progress else nullcontext() as bar:
         count: Callable[[int], Any] = bar.update if bar is not None else lambda done: None
         if workers == 1:
@@ -180,8 +176,8 @@ def play_episodes(
         from joblib import Parallel, delayed
 
         size, found = -(-n // (workers * BLOCKS_PER_WORKER)), []
-        blocks = [draws.part(start, start + size) for start in range(0, n, size)]
         parallel = Parallel(workers, backend="loky", return_as="generator", batch_size=1)
+        blocks = (draws[start : start + size] for start in range(0, n, size))
         for episodes in parallel(delayed(_play)(world, policies, block) for block in blocks):
             count(len(episodes[0]))
             found.append(episodes)
@@ -190,10 +186,10 @@ def play_episodes(
 
 
 def _play(
-    world: GymWorld, policies: Sequence[Policy], draws: Draws, count: Callable[[int], Any] = lambda done: None
+    world: GymWorld, policies: Sequence[Policy], draws: Sequence[Draw], count: Callable[[int], Any] = lambda done: None
 ) -> Episodes:
     """The episodes that were drawn, one after the other, in an environment of their own."""
-    env, n = world.made(), len(draws.agent)
+    env, n = world.made(), len(draws)
     space = env.observation_space
     if getattr(space, "shape", None) is None or getattr(space, "dtype", None) is None:
         raise InvalidDataError(
@@ -205,16 +201,15 @@ def _play(
     x, lengths = np.zeros((n, world.H, *space.shape), dtype=space.dtype), np.ones(n, dtype=np.int64)
     states, actions = np.full((n, world.H), -1), np.full((n, world.H - 1), -1)
     try:
-        for i, k in enumerate(draws.agent):
-            rows = slice(i, i + 1)
-            lengths[i] = _play_one(world, policies[k], env, draws.part(i, i + 1), x[i], states[rows], actions[rows])
+        for i, draw in enumerate(draws):
+            lengths[i] = _play_one(world, policies[draw.agent], env, draw, x[i], states[i : i + 1], actions[i])
             count(1)
     except CraftError:
         raise
     except Exception as error:  # an environment of others may fail at anything
         text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
         raise InvalidDataError(
-            f"The environment must run without errors; {text}, in episode {draws.episode[i] + 1} of agent {k}."
+            f"The environment must run without errors; {text}, in episode {draw.episode + 1} of agent {draw.agent}."
         ) from error
     finally:
         env.close()
@@ -222,13 +217,11 @@ def _play(
 
 
 def _play_one(
-    world: GymWorld, policy: Policy, env: Any, draws: Draws, x: NDArray[Any], states: Ints, actions: Ints
+    world: GymWorld, policy: Policy, env: Any, draw: Draw, x: NDArray[Any], states: Ints, actions: Ints
 ) -> int:
-    """One episode, written to x (H, *obs), states (1, H) and actions (1, H-1); returns its length, H at most."""
-    seen, _ = env.reset(seed=int(draws.env_seed[0]))
-    h, over = 0, False
-    while True:
-        h += 1
+    """One episode, written to x (H, *obs), states (1, H) and actions (H-1,); returns its length, H at most."""
+    seen, over = env.reset(seed=draw.env_seed)[0], False
+    for h in range(1, world.H + 1):
         if np.shape(seen) != x.shape[1:] or not np.can_cast(np.asarray(seen).dtype, x.dtype, "same_kind"):
             raise InvalidDataError(
                 f"Observations must be as the environment says, {x.dtype} of shape {x.shape[1:]}; one is "
@@ -236,7 +229,9 @@ def _play_one(
             )
         x[h - 1], states[0, h - 1] = seen, world.true_state(env)
         if over or h == world.H:
-            return h
-        actions[:, h - 1] = choose_actions(policy, states[:, :h], draws.episode, world.n_actions, draws.u[:, h - 1])
-        seen, _, terminated, truncated, _ = env.step(world.actions[actions[0, h - 1]])
+            break
+        of = np.array([draw.episode])
+        (actions[h - 1],) = choose_actions(policy, states[:, :h], of, world.n_actions, draw.u[h - 1 : h])
+        seen, _, terminated, truncated, _ = env.step(world.actions[actions[h - 1]])
         over = terminated or truncated
+    return h

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_choice, check_whole
-from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, tilted
+from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, shared_equally, tilted
 from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
 from craftrl.errors import InvalidParameterError
 
@@ -121,7 +121,11 @@ class PixelsExBMDP(ExBMDP):
             coverage = float(shares.min(axis=0)[shares.sum(axis=0) > 0].min())  # of the rarest pair
             if coverage > most:
                 best, most = successors, coverage
-        return tuple(_as_policy(self.plan, table) for table in best)
+        policies = []
+        for successors in best:
+            first, *others = (shared_equally(table, self.plan.moves) for table in successors)
+            policies.append(MarkovPolicy([first[:1], *others]))
+        return tuple(policies)
 
     # -- the noise -----------------------------------------------------------------------------------------
 
@@ -315,11 +319,3 @@ def _rankings(plan: FloorPlan, H: int, style: Style, rng: np.random.Generator) -
             ranks[s, found] = order[first_move] - 2
     sign = (-1.0) ** np.arange(H - 1) if style == "compass" else np.ones(H - 1)
     return sign[:, None, None] * ranks
-
-
-def _as_policy(plan: FloorPlan, successor: Floats) -> MarkovPolicy:
-    """Actions that lead to the same cell share its probability equally."""
-    same = (plan.moves[:, :, None] == plan.moves[:, None, :]).sum(axis=2)  # (n_cells, 4)
-    rows = np.arange(plan.n_cells)[:, None]
-    tables = [table[rows, plan.moves] / same for table in successor]
-    return MarkovPolicy([tables[0][:1], *tables[1:]])
