@@ -5,7 +5,6 @@ Paper: Section 3.1.1
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +85,10 @@ class CreepingExBMDP(BitsExBMDP):
         e_next[:, 0] = e_h[:, 0] | (rng.random(len(e_h)) < (then - now) / (1 - now))
         return e_next
 
-    @cached_property
-    def _marginals(self) -> NDArray[np.floating]:
-        marginals = super()._marginals.copy()
-        marginals[:, 0] = self.wrong
-        return marginals
+    def noise_marginal(self, h: int) -> NDArray[np.floating]:
+        marginal = super().noise_marginal(h).copy()
+        marginal[0] = self.wrong[h - 1]
+        return marginal
 
     def opposed_policies(self) -> tuple[MarkovPolicy, MarkovPolicy]:
         """Agent A moves to state 0 first and then likes to switch; agent B moves to 1 and likes to stay."""
