@@ -20,7 +20,7 @@ from torch import Tensor
 
 from craftrl.arrays import Ints
 from craftrl.core.saved import Savable
-from craftrl.oracles.network.frames import read_at_once, to_input
+from craftrl.oracles.network.frames import as_tensor, read_at_once, to_input
 from craftrl.oracles.network.log_odds import Embedding
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import SavableModule, Standardise, Trunk
@@ -107,7 +107,7 @@ def fit_head(
 def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:
     """Network inputs for observations (n, *obs), some at a time."""
     for part in np.array_split(x, max(1, -(-len(x) // read_at_once(x.shape[1:], device)))):
-        yield to_input(torch.from_numpy(np.ascontiguousarray(part)).to(device))
+        yield to_input(as_tensor(part).to(device))
 
 
 class NetworkEncoder(Savable):

@@ -25,7 +25,7 @@ from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.oracles.network.settings import Training
 from craftrl.oracles.network.trunks import Trunk
 
-__all__ = ["Frames", "check_observations", "read_at_once", "to_input"]
+__all__ = ["Frames", "as_tensor", "read_at_once", "to_input"]
 
 SHARE = 0.25  # of a GPU's free memory that frames may take
 KEPT = 2 * 10**9  # bytes of prepared inputs that are kept on a CPU
@@ -38,7 +38,13 @@ class Frames:
     """All observations of a dataset, as inputs of trunks that prepare them in the same way."""
 
     def __init__(self, tau: TrajectoryDataset, training: Training) -> None:
-        check_observations(tau.obs_shape, tau.dtype)
+        if len(tau.obs_shape) not in (1, 3):
+            raise InvalidDataError(
+                "A neural oracle needs images of shape (rows, columns, channels) or feature vectors; observations of "
+                f"shape {tau.obs_shape} were given; add a channel axis to grey images."
+            )
+        if len(tau.obs_shape) == 3 and tau.dtype != np.uint8 and tau.dtype.kind != "f":
+            raise InvalidDataError(f"Images must be uint8 or floats; {tau.dtype} was given; convert them first.")
         self.tau, self.training = tau, training
         self.device = device = training.to_device()
         self._held: Tensor | None = None  # (n, H, *obs) on a GPU
@@ -49,16 +55,16 @@ class Frames:
             dtype = torch.uint8 if tau.dtype == np.uint8 else torch.float32
             self._held = torch.empty((tau.n, tau.H, *tau.obs_shape), dtype=dtype, device=device)
             for rows, x in tau.blocks():
-                self._held[rows] = _tensor(x).to(device)
+                self._held[rows] = as_tensor(x).to(device)
 
     def sample(self) -> Tensor:
         """Inputs (m, *input) for some observations of all steps, on the CPU."""
-        lengths, ends = self.tau.lengths, np.cumsum(self.tau.lengths)
+        tau, ends = self.tau, np.cumsum(self.tau.lengths)
         size = min(SAMPLE, int(ends[-1]))
         chosen = np.sort(self.training.rng("sample").choice(ends[-1], size, replace=False))
         row = np.searchsorted(ends, chosen, side="right")
-        step = chosen - (ends - lengths)[row]
-        return to_input(_tensor(np.stack([self.tau.episode(i)[j] for i, j in zip(row.tolist(), step.tolist())])))
+        step = chosen - (ends - tau.lengths)[row]
+        return to_input(as_tensor(tau.frames.pick(tau.file[row], tau.first[row] + step)))
 
     @torch.no_grad()
     def keep_prepared(self, trunk: Trunk) -> None:
@@ -67,17 +73,17 @@ class Frames:
         All trunks of a fit see the same sample of observations, so that they prepare frames in the same way.
         """
         tau = self.tau
-        if self._prepared is not None or self.device.type != "cpu" or self.training.augment is not None:
+        if self._prepared is not None or self.device.type != "cpu" or self.training.augment or not trunk.prepares:
             return
-        shape = trunk.prepare(to_input(_tensor(tau.rows([0])[0, :1]))).shape[1:]
-        if not trunk.prepares or 4 * tau.n * tau.H * shape.numel() > KEPT:
-            return
-        stored = shape if len(shape) == 1 else (*shape[1:], shape[0])
-        kept = torch.empty((tau.n, tau.H, *stored))
+        kept = None
         for rows in np.array_split(np.arange(tau.n), max(1, tau.n // self.at_once)):
-            z = trunk.prepare(to_input(_tensor(tau.rows(rows))).flatten(0, 1))
-            z = z if z.ndim == 2 else z.permute(0, 2, 3, 1)
-            kept[torch.from_numpy(rows)] = z.unflatten(0, (len(rows), tau.H))
+            z = trunk.prepare(to_input(as_tensor(tau.rows(rows))).flatten(0, 1))
+            z = (z if z.ndim == 2 else z.permute(0, 2, 3, 1)).unflatten(0, (len(rows), tau.H))
+            if kept is None:
+                if 4 * tau.n * z[0].numel() > KEPT:
+                    return
+                kept = torch.empty((tau.n, *z.shape[1:]))
+            kept[torch.from_numpy(rows)] = z
         self._prepared = kept
 
     def forget(self) -> None:
@@ -122,7 +128,7 @@ class Frames:
             return
 
         def read(rows: Ints) -> Tensor:
-            x = _tensor(self.tau.rows(rows))
+            x = as_tensor(self.tau.rows(rows))
             return x.pin_memory() if self.device.type == "cuda" else x
 
         with ThreadPoolExecutor(AHEAD) as pool:
@@ -144,24 +150,13 @@ def to_input(x: Tensor) -> Tensor:
     return found.movedim(-1, -3) if x.ndim >= 4 else found
 
 
-def check_observations(obs_shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise unless these are images of bytes or floats, or feature vectors."""
-    if len(obs_shape) not in (1, 3):
-        raise InvalidDataError(
-            "A neural oracle needs images of shape (rows, columns, channels) or feature vectors; observations of "
-            f"shape {obs_shape} were given; add a channel axis to grey images."
-        )
-    if len(obs_shape) == 3 and dtype != np.uint8 and dtype.kind != "f":
-        raise InvalidDataError(f"Images must be uint8 or floats; {dtype} was given; convert them first.")
-
-
 def read_at_once(obs_shape: tuple[int, ...], device: torch.device) -> int:
     """Observations that are read at once, where that makes no difference but to the time it takes."""
     pixels = ON_CPU if device.type == "cpu" else ON_GPU
     return int(np.clip(pixels // int(np.prod(obs_shape[:2])), 16, 4096))
 
 
-def _tensor(x: NDArray[Any]) -> Tensor:
+def as_tensor(x: NDArray[Any]) -> Tensor:
     """A tensor of what torch knows: bytes as they are, everything else as float32; files are not written through it."""
     x = x if x.dtype == np.uint8 else x.astype(np.float32, copy=False)
     return torch.from_numpy(x if x.flags.writeable else x.copy())

@@ -25,7 +25,7 @@ from craftrl.core.evidence import chance_loss, held_out_p_value
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.oracles.learned import calibration
-from craftrl.oracles.network.frames import Frames, read_at_once, to_input
+from craftrl.oracles.network.frames import Frames, as_tensor, read_at_once, to_input
 from craftrl.oracles.network.ranks import gathered
 from craftrl.oracles.network.settings import Training, seeded
 from craftrl.oracles.network.training import minibatch_size, train
@@ -196,12 +196,11 @@ def fit_pairs(
     another does not.
     """
     tau, training = frames.tau, frames.training
-    rows = tau.hold_out(training.held_out, training.rng("log-odds"))
+    learned, held = rows = tau.hold_out(training.held_out, training.rng("log-odds"))
     several = networks or (int(np.clip(SEVERAL // (tau.n * tau.H), 1, 4)) if len(tau.obs_shape) == 1 else 1)
     steps, chance, sample = tau.H - 1 if tau.aligned else 1, chance_loss(tau.agent), frames.sample()
-    agent, lengths = (
-        torch.from_numpy(np.asarray(a, dtype=np.int64)).to(frames.device) for a in (tau.agent, tau.lengths)
-    )
+    size = minibatch_size(training, len(learned), tau.H)
+    agent, lengths = (torch.from_numpy(a.astype(np.int64)).to(frames.device) for a in (tau.agent, tau.lengths))
 
     def loss(network: PairNetwork, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         index, x = batch
@@ -217,35 +216,39 @@ def fit_pairs(
         network.to(frames.device)
         frames.keep_prepared(network.trunk)
 
-        def batches(chunks: Sequence[Ints], learned: bool, own: Trunk = own) -> Iterator[tuple[Tensor, Tensor] | None]:
-            return (batch if len(batch[0]) else None for batch in frames.batches(chunks, own, learned))
+        def batches(chunks: Sequence[Ints], learns: bool, own: Trunk = own) -> Iterator[tuple[Tensor, Tensor] | None]:
+            return (batch if len(batch[0]) else None for batch in frames.batches(chunks, own, learns))
 
-        size = minibatch_size(training, len(rows[0]), tau.H)
         held_loss = train(network, loss, batches, rows, size, training, name, chance, tau.digest)
-        fits.append((held_loss, i, network, *_read(network, frames)))
-    fits.sort(key=lambda fit: fit[:2])
-    taught = _explained(fits[0][3], fits[0][4], tau, rows[1])
-    logits = np.mean([said for _, _, _, said, _, _ in fits], axis=0)
-    scale, shift = 1.0, np.zeros((tau.H - 1, tau.K))
+        fits.append((held_loss, network, *_read(network, frames)))
+    fits.sort(key=lambda fit: fit[0])
+    _, of_all, said, (taught, *_), (phi, *_) = zip(*fits)
+    explained = _explained(said[0], taught, tau, held)
+    logits, scale, shift = np.mean(said, axis=0), 1.0, np.zeros((tau.H - 1, tau.K))
     if training.calibrate:
-        row, step = np.nonzero(tau.lengths[rows[1], None] > np.arange(1, tau.H))
-        row, at = rows[1][row], np.minimum(step, steps - 1)
-        scale, shift = calibration(logits[row, step], tau.agent[row], at, steps, DRAWN / (steps * tau.K))
+        row, step = np.nonzero(tau.lengths[held, None] > np.arange(1, tau.H))
+        row, at = held[row], np.minimum(step, steps - 1)
+        scale, offsets = calibration(logits[row, step], tau.agent[row], at, steps, DRAWN / (steps * tau.K))
+        shift = shift + offsets
     logits = logits * scale + shift
-    found = np.ones((3, tau.H - 1))  # loss, chance, p-value
-    log_p = np.asarray(log_softmax(logits[rows[1]], axis=2))
-    log_p[tau.lengths[rows[1], None] <= np.arange(1, tau.H)] = 0.0
+    return PairFit(logits, *_judged(logits, tau, held), of_all, np.sort(held), scale, shift, phi, explained)
+
+
+def _judged(logits: Floats, tau: TrajectoryDataset, held: Ints) -> tuple[Floats, Floats, Floats]:
+    """Of each step, on held-out pairs: the loss of these logits, that of chance, and the p-value; NaN where no pair is
+    held out."""
+    log_p = np.asarray(log_softmax(logits[held], axis=2))
+    log_p[tau.lengths[held, None] <= np.arange(1, tau.H)] = 0.0
+    loss, chance, p_value = np.full((3, tau.H - 1), np.nan)
     for h in range(1, tau.H):
-        there = tau.lengths[rows[1]] > h
-        said, y = log_p[there, h - 1], tau.agent[rows[1][there]]
-        with np.errstate(invalid="ignore"):
-            found[0, h - 1] = -said[np.arange(len(y)), y].mean() if len(y) else np.nan
-        found[1:, h - 1] = chance_loss(y), held_out_p_value(said, y)
+        there = tau.lengths[held] > h
+        said, y = log_p[there, h - 1], tau.agent[held[there]]
+        p_value[h - 1] = held_out_p_value(said, y)
+        if len(y):
+            loss[h - 1], chance[h - 1] = -said[np.arange(len(y)), y].mean(), chance_loss(y)
     if not tau.aligned:  # the step means nothing: one test of all of them
-        found[2] = held_out_p_value(log_p.sum(axis=1), tau.agent[rows[1]])
-    of_all = tuple(fit[2] for fit in fits)
-    held = np.sort(rows[1])
-    return PairFit(logits, found[0], found[1], found[2], of_all, held, scale, shift, fits[0][5], taught)
+        p_value[:] = held_out_p_value(log_p.sum(axis=1), tau.agent[held])
+    return loss, chance, p_value
 
 
 @torch.no_grad()
@@ -297,23 +300,17 @@ class NetworkLogOdds(Savable):
         logits = np.zeros((len(x), x.shape[1] - 1, self.shift.shape[1]))
         size = max(1, read_at_once(x.shape[2:], self.device) // x.shape[1])
         for i in range(0, len(x), size):
-            part = x[i : i + size]
+            seen = to_input(as_tensor(x[i : i + size]).to(self.device))
             for network in self.networks:
-                z = self._features(network, part.reshape(-1, *x.shape[2:])).unflatten(0, part.shape[:2])
+                z = network.trunk(seen.flatten(0, 1)).float().unflatten(0, seen.shape[:2])
                 logits[i : i + size] += network.along(z).double().cpu().numpy() / len(self.networks)
-        steps = logits.shape[1]
-        logits = logits * self.scale + self.shift[:steps]
+        logits = logits * self.scale + self.shift[: logits.shape[1]]
         return np.asarray(logits[..., :1] - logits[..., 1:])
 
     def of_unseen(self, x: NDArray[Any], rows: Ints) -> Floats:
         """Log-odds (m, H-1, K-1) of trajectories `rows` of the data fitted, x being what they saw; NaN where they were
         learned from."""
         return np.where(np.isin(rows, self.unseen)[:, None, None], self(x), np.nan)
-
-    def _features(self, network: PairNetwork, x: NDArray[Any]) -> Tensor:
-        """The trunk's features (n, dim) of observations (n, *obs)."""
-        parts = torch.from_numpy(np.ascontiguousarray(x)).split(read_at_once(x.shape[1:], self.device))
-        return torch.cat([network.trunk(to_input(part.to(self.device))).float() for part in parts])
 
     def saved(self) -> dict[str, Any]:
         return {"networks": self.networks, "scale": self.scale, "shift": self.shift, "unseen": self.unseen}
