@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -118,8 +119,11 @@ class Training(Savable):
         return replace(self, **changes)
 
     def told(self) -> str:
-        """Everything that a result depends on, in words: neither where it is trained nor who watches."""
-        return repr(asdict(self.but(checkpoints=None, progress=None, device="auto")))
+        """Everything that a result depends on, in words: neither where it is trained nor who watches.
+
+        A function has its name here and no address, which is another one in each process.
+        """
+        return re.sub(r" at 0x\w+", "", repr(asdict(self.but(checkpoints=None, progress=None, device="auto"))))
 
     def saved(self) -> dict[str, Any]:
         """Without a function, and without the folder of checkpoints, which belongs to one machine."""

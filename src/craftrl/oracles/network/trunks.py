@@ -60,11 +60,14 @@ class SavableModule(nn.Module, Savable):
         return self.eval()
 
 
-class Standardise(nn.Module):
-    """Each entry less its mean over the data, divided by its deviation plus a little.
+def _spread(x: Tensor) -> Tensor:
+    """The deviation of each entry over x (n, ...), plus a little of the mean one."""
+    deviation = x.std(dim=0) if len(x) > 1 else torch.zeros_like(x[0])
+    return deviation + 0.1 * deviation.mean() + 1e-6
 
-    Where most of an image is constant, a small dim figure would otherwise never be noticed.
-    """
+
+class Standardise(nn.Module):
+    """Each entry less its mean over the data, divided by its spread: else a small dim figure is never noticed."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -75,9 +78,8 @@ class Standardise(nn.Module):
 
     def fit(self, x: Tensor) -> None:
         """Take mean and deviation from inputs (n, *shape)."""
-        deviation = x.std(dim=0) if len(x) > 1 else torch.zeros_like(x[0])
         self.mean = x.mean(dim=0)
-        self.scale = deviation + 0.1 * deviation.mean() + 1e-6
+        self.scale = _spread(x)
 
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) / self.scale
@@ -138,8 +140,7 @@ class Whiten(nn.Module):
             variance, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
             turn = axes @ ((variance.clamp_min(0) + RIDGE * variance.mean() + 1e-9).rsqrt()[:, None] * axes.T)
             self.kernel = turn[torch.arange(c) * area + area // 2].view(c, c, WINDOW, WINDOW).float()
-            deviation = torch.cat([self._white(part) for part in x.split(512)]).std(dim=0)
-            self.scale = deviation + 0.1 * deviation.mean() + 1e-6
+            self.scale = _spread(torch.cat([self._white(part) for part in x.split(512)]))
 
     def _white(self, x: Tensor) -> Tensor:
         return functional.conv2d(x, self.kernel, padding=WINDOW // 2)
@@ -187,10 +188,8 @@ class Trunk(SavableModule):
     def features(self, prepared: Tensor) -> Tensor:
         """Features (n, dim) of inputs that are prepared."""
         if self.training and self.noise:  # drawn in one row, which is four times as quick for images on a CPU
-            noise = torch.randn(prepared.numel(), device=prepared.device)
-            prepared = torch.add(
-                prepared, torch.as_strided(noise, prepared.shape, prepared.stride()), alpha=float(self.noise)
-            )
+            noise = torch.randn(prepared.numel(), device=prepared.device).as_strided(prepared.shape, prepared.stride())
+            prepared = torch.add(prepared, noise, alpha=float(self.noise))
         return self.layers(prepared)
 
     def forward(self, x: Tensor) -> Tensor:
