@@ -9,7 +9,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,20 +47,6 @@ def minibatch_size(training: Training, n: int, H: int) -> int:
     return min(n, max(FEWEST, SHORT // H) * int(np.clip(n * H // LARGE, 1, 4)))
 
 
-@dataclass(frozen=True)
-class _Stand:
-    """Where a training run stands: minibatches, the best held-out loss, and how many since were no better."""
-
-    t: int = 0
-    best: float = math.inf
-    stale: int = 0
-
-    def after(self, t: int, held: float, chance: float | None) -> _Stand:
-        best = min(self.best, held)
-        begun = chance is None or best < chance - PLATEAU
-        return _Stand(t, best, self.stale + 1 if begun and held > self.best - GAIN else 0)
-
-
 def train(
     module: nn.Module,
     loss: Loss[Batch],
@@ -96,7 +81,8 @@ def train(
     parameters = [p for p in module.parameters() if p.requires_grad]
     optimiser = torch.optim.AdamW(parameters, training.lr, BETAS, weight_decay=DECAY, fused=True)
     average = copy.deepcopy(module)
-    best, at = copy.deepcopy(module.state_dict()), _Stand()
+    best = copy.deepcopy(module.state_dict())
+    t, lowest, stale = 0, math.inf, 0  # minibatches; the lowest held-out loss; how many since were no better
     per_epoch = max(1, len(learned) // size)
     most = per_epoch * (max(2, round(MOST / per_epoch)) if training.epochs is None else training.epochs)
     checkpoint = Checkpoint(training.checkpoints, name, lambda: _run(module, training, data))
@@ -104,16 +90,15 @@ def train(
         module.load_state_dict(saved["module"])
         average.load_state_dict(saved["average"])
         optimiser.load_state_dict(saved["optimiser"])
-        best, at = saved["best"], _Stand(**saved["stand"])
+        best, (t, lowest, stale) = saved["best"], saved["stand"].values()
     chunks_held = np.array_split(held_out, max(1, math.ceil(len(held_out) / (4 * size))))
     tell(f"training {name}")
-    bar = _bar(training, name, most, at.t)
-    while at.t < most and not (at.stale >= PATIENCE and at.t >= LEAST):
-        t, until = at.t, min(at.t + EVERY, most)
-        chunks: list[Ints] = []
-        for epoch in range(t // per_epoch, (until - 1) // per_epoch + 1):
+    bar = _bar(training, name, most, t)
+    while t < most and not (stale >= PATIENCE and t >= LEAST):
+        first, until, chunks = t // per_epoch * per_epoch, min(t + EVERY, most), list[Ints]()
+        while first + len(chunks) < until:
+            epoch = (first + len(chunks)) // per_epoch
             chunks += np.array_split(training.rng(name, epoch).permutation(learned), per_epoch)
-        first = t // per_epoch * per_epoch
         module.train()
         own_noise = f"-rank-{here()[0]}" if here()[0] else ""
         with seeded(training, f"{name}-{t}{own_noise}", device), _enough_memory():
@@ -138,11 +123,12 @@ def train(
                 f"The loss of '{name}' is no longer finite after {t} minibatches; lower lr (now "
                 f"{training.lr:g}){mixed}."
             )
-        if held < at.best:
-            best = copy.deepcopy(average.state_dict())
-        at = at.after(t, held, chance)
+        begun = chance is None or min(held, lowest) < chance - PLATEAU
+        stale = stale + 1 if begun and held > lowest - GAIN else 0
+        if held < lowest:
+            best, lowest = copy.deepcopy(average.state_dict()), held
         parts = {"module": module.state_dict(), "average": average.state_dict(), "optimiser": optimiser.state_dict()}
-        checkpoint.save({**parts, "best": best, "stand": asdict(at)})
+        checkpoint.save({**parts, "best": best, "stand": {"t": t, "best": lowest, "stale": stale}})
         if bar is not None:
             bar.set_postfix_str(f"held-out {held:.4f}" + (f", chance {chance:.4f}" if chance else ""))
             bar.update(t - bar.n)
@@ -150,7 +136,7 @@ def train(
         bar.close()
     module.load_state_dict(best)
     module.eval()
-    return at.best
+    return lowest
 
 
 @torch.no_grad()
@@ -183,21 +169,18 @@ class Checkpoint:
         path = self.path
         if path is None:
             return None
-        unreadable = InvalidDataError(
-            f"The checkpoint {path} cannot be read; it may come from elsewhere or be damaged; delete that one file to "
-            "train this part again."
-        )
         try:
-            found = from_first(lambda: path.read_bytes() if path.exists() else None)
-            if found is None:
+            if (found := from_first(lambda: path.read_bytes() if path.exists() else None)) is None:
                 return None
-            seal, content = found[:32], found[32:]
-            if hashlib.sha256(content).digest() != seal:
+            if hashlib.sha256(content := found[32:]).digest() != found[:32]:
                 raise ValueError("its checksum does not fit")
             saved: dict[str, Any] = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
             settings = saved["settings"]
         except Exception as error:
-            raise unreadable from error
+            raise InvalidDataError(
+                f"The checkpoint {path} cannot be read; it may come from elsewhere or be damaged; delete that one file "
+                "to train this part again."
+            ) from error
         if settings != self.settings:
             raise InvalidDataError(
                 f"The checkpoint {path} belongs to other settings or data, or to another version of craftrl; use "
