@@ -60,16 +60,15 @@ class StateHead(SavableModule):
     def forward(self, z: Tensor) -> Tensor:
         return self.read(self.embed(z))
 
-    def read(self, phi: Tensor) -> Tensor:
-        """Logits (n, n_states) of standardised embeddings (n, d)."""
-        said = self.said(phi).split(self.counts, dim=1)
-        return torch.cat([part.logsumexp(dim=1, keepdim=True) for part in said], dim=1)
-
-    def said(self, phi: Tensor) -> Tensor:
-        """How much each prototype counts for each of some embeddings, as logarithms (n, prototypes)."""
+    def read(self, phi: Tensor, hidden: Tensor | None = None) -> Tensor:
+        """Logits (n, n_states) of standardised embeddings (n, d), without the prototypes that are `hidden`, bool
+        (n, prototypes)."""
         there = self.prototypes
         squares = (phi.square().sum(1, keepdim=True) - 2 * phi @ there.T + there.square().sum(1)).clamp_min(0)
-        return -SHARP * torch.log1p(squares / self.core.square())
+        said = -SHARP * torch.log1p(squares / self.core.square())
+        if hidden is not None:
+            said = said.masked_fill(hidden, -torch.inf)
+        return torch.cat([part.logsumexp(dim=1, keepdim=True) for part in said.split(self.counts, dim=1)], dim=1)
 
 
 def fit_head(
@@ -80,28 +79,25 @@ def fit_head(
     The loss is the error of each state, summed, on prototypes that are read without those of their own trajectory,
     `row` (m,).
     """
+    unseen = np.setdiff1d(np.arange(n_states), state)
+    z, state = torch.cat([z, z.new_full((len(unseen), z.shape[1]), FAR)]), np.append(state, unseen)
+    row = np.append(row, np.full(len(unseen), -1))
     order = rng.permutation(len(state))
     order = order[np.argsort(state[order], kind="stable")]
     turn = np.arange(len(order)) - np.searchsorted(state[order], state[order])  # how many of its state came before
     chosen = order[np.lexsort((rng.random(len(order)), turn >= FEW))][:PROTOTYPES]
     chosen = chosen[np.argsort(state[chosen], kind="stable")]
-    own, points = state[chosen], z[torch.from_numpy(chosen)]
-    unseen = np.setdiff1d(np.arange(n_states), own)
-    places = np.searchsorted(own, unseen)
-    there = np.insert(points.numpy(), places, FAR, axis=0)
-    head = StateHead(phi.layers[0].in_features, z.shape[1], np.maximum(np.bincount(own, minlength=n_states), 1))  # type: ignore[arg-type]
-    head.phi, head.scale, head.prototypes = copy.deepcopy(phi).cpu(), scale, torch.from_numpy(there)
+    own, of, points = state[chosen], row[chosen], z[torch.from_numpy(chosen)]
+    head = StateHead(phi.layers[0].in_features, z.shape[1], np.bincount(own, minlength=n_states).tolist())  # type: ignore[arg-type]
+    head.phi, head.scale, head.prototypes = copy.deepcopy(phi).cpu(), copy.deepcopy(scale), points
     near = cKDTree(points).query(points, min(NEIGHBOUR + 1, len(points)))[0].reshape(len(points), -1)[:, -1]
     head.core = torch.tensor(CORE * float(np.median(near)) + 1e-3, dtype=torch.float32)
-    wrong = []
     with torch.no_grad():
-        for part in np.array_split(np.arange(len(chosen)), max(1, len(chosen) // 1000)):
-            said = head.said(points[torch.from_numpy(part)])
-            same = np.insert(row[chosen], places, -1)[None] == row[chosen[part], None]
-            said = said.masked_fill(torch.from_numpy(same), -torch.inf).split(head.counts, dim=1)
-            wrong.append(torch.stack([s.logsumexp(dim=1) for s in said], dim=1).argmax(dim=1).numpy() != own[part])
-    rates = [np.concatenate(wrong)[own == s].mean() for s in np.unique(own)]
-    return head.eval(), float(np.sum(rates))
+        parts = np.array_split(np.arange(len(own)), max(1, len(own) // 1000))
+        hidden = (torch.from_numpy(of[part, None] == of) for part in parts)
+        said = [head.read(points[torch.from_numpy(part)], mine).argmax(dim=1) for part, mine in zip(parts, hidden)]
+    wrong = torch.cat(said).numpy() != own
+    return head.eval(), float(sum(wrong[own == s].mean() for s in np.unique(own[of >= 0])))
 
 
 def inputs_of(x: NDArray[Any], device: torch.device) -> Iterator[Tensor]:

@@ -132,6 +132,9 @@ class PreparedNetwork(PreparedLearned):
             gaps = sorted(o.gaps)
             self._pairs = fit_pairs(self.frames, o.trunk, o.dim, o.embedding, o.networks, gaps)
             self.frames.forget()
+            phi, there = self._pairs.phi, np.arange(self.tau.H) < self.tau.lengths[:, None]
+            self.scale = Standardise(phi.shape[2:])
+            self.scale.fit(torch.from_numpy(phi[there]))
         return self._pairs
 
     def log_odds(self, grid: Grid, coupling: Coupling) -> LogOdds:
@@ -145,22 +148,17 @@ class PreparedNetwork(PreparedLearned):
 
     def embed(self) -> Floats:
         """phi of every observation, standardised."""
-        return np.asarray(self._scale()(torch.from_numpy(self.pairs().phi)).numpy(), dtype=np.float64)
-
-    def _scale(self) -> Standardise:
-        phi = self.pairs().phi
-        scale = Standardise(phi.shape[2:])
-        scale.fit(torch.from_numpy(phi[np.arange(self.tau.H) < self.tau.lengths[:, None]]))
-        return scale
+        phi = torch.from_numpy(self.pairs().phi)
+        return np.asarray(self.scale(phi).numpy(), dtype=np.float64)
 
     def fit_encoder(self, labels: Ints, n_states: int) -> EncoderFit:
         """By the nearest of the embeddings that have a state."""
         row, step = np.nonzero(labels >= 0)
         if not len(row):
             return EncoderFit(ConstantEncoder(), 0.0)
-        network, scale = self.pairs().networks[0], self._scale()
-        z = scale(torch.from_numpy(self.pairs().phi[row, step]))
-        head, loss = fit_head(network.phi, scale, z, row, labels[row, step], n_states, self.training.rng("encoder"))
+        network, phi = self.pairs().networks[0], torch.from_numpy(self.pairs().phi[row, step])
+        z, state, rng = self.scale(phi), labels[row, step], self.training.rng("encoder")
+        head, loss = fit_head(network.phi, self.scale, z, row, state, n_states, rng)
         return EncoderFit(NetworkEncoder(network.trunk, head, self.frames.device), loss)
 
     def read(self, encoder: Encoder, h: int) -> Ints:
