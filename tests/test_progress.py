@@ -9,7 +9,7 @@ from feature_world import feature_data
 from tqdm import tqdm
 
 from craftrl import CRAFT, NeuralOracle, Training, progress
-from craftrl.progress import COMPILED, COMPILING, fit_bar, fit_bar_if, tell, watched
+from craftrl.progress import COMPILED, COMPILING, doing, fit_bar, fit_bar_if, tell, watched
 
 AGENTS, STATES = "telling the agents apart", "finding states"
 
@@ -71,6 +71,16 @@ def test_a_bar_is_shown_if_it_is_wanted_and_nobody_watches(wanted, terminal, the
         watcher = progress._watcher.get()
         with fit_bar_if(True, 3):
             assert progress._watcher.get() is watcher
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_takes_its_time_is_said_on_a_terminal_and_wiped_away(terminal, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    with doing("checking the states"):
+        pass
+    said = capsys.readouterr().err
+    assert ("checking the states ..." in said) == terminal
+    assert said.split("\r")[-1].strip() == ""
 
 
 @pytest.mark.filterwarnings("ignore::craftrl.AssumptionWarning")

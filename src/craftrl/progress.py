@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["COMPILED", "COMPILING", "fit_bar", "fit_bar_if", "progress_bar", "tell", "watched", "watched_by"]
+__all__ = ["COMPILED", "COMPILING", "doing", "fit_bar", "fit_bar_if", "progress_bar", "tell", "watched", "watched_by"]
 
 IN_A_FILE = 30.0  # seconds between two states of a bar where nobody watches: a log should stay short
 COMPILING, COMPILED = "compiling what counts, once on this machine", "compiled"
@@ -26,6 +26,13 @@ def progress_bar(**given: Any) -> Any:
     from tqdm import tqdm
 
     return tqdm(mininterval=0.1 if sys.stderr.isatty() else IN_A_FILE, **given)
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """On a terminal, a line that says what takes its time within the block, wiped away afterwards."""
+    with progress_bar(desc=what, bar_format="{desc} ...", leave=False, disable=not sys.stderr.isatty()):
+        yield
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def test_what_was_found_comes_first_then_what_to_do_then_the_numbers():
         "For telling the agents apart, the state is as good as the whole observation (97%, give or take 40" in said.why
     )
     assert "states hold 91% of what observations foretell of moves and agents" in said.why
-    assert "reads 99.0% as `fit` found them" in said.why
+    assert "reads 99.0% as the fit found them" in said.why
     assert "refits" not in said.why
     assert [finding.kind for finding in told] == ["looks like two", "hardly known", "halves differ"]
     assert said.warnings[0].startswith("State 1 looks like two")
@@ -145,7 +145,7 @@ def test_the_theorem_stands_beside_the_number_given(alone, tmp_path):
     assert (
         f"asks for {digits} × 10{power.translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))} trajectories" in alone.text
     )
-    assert "it needs a finite class of encoders" in Page(tmp_path, images()[0]).text
+    assert "theorem" not in Page(tmp_path, images()[0]).text
 
 
 # -- states, moves, spectra ----------------------------------------------------------------------------------------

@@ -202,12 +202,14 @@ def encode(
         file, start = list(tau.source or ()), [] if tau.start is None else tau.start.tolist()
     else:
         from craftrl.importing import read_episodes
+        from craftrl.progress import progress_bar
 
         reading = learned.data_.get("reading", {})
         one_encoder, n_bytes = hasattr(learned, "encoder_"), 0
         rows: dict[tuple[str, str, int], list[NDArray[Any]]] = {}  # the states of each episode, part by part
         held: dict[tuple[str, str, int], list[NDArray[Any]]] = {}  # frames that are not encoded yet
-        for episode in read_episodes(data, **reading):
+        bar = {"desc": "encode", "unit": "episode", "delay": 0.5, "leave": False}
+        for episode in progress_bar(iterable=read_episodes(data, **reading), **bar):
             if episode.x.shape[1:] != learned.obs_shape_:
                 raise InvalidDataError(
                     f"New recordings must look like those fitted, {learned.obs_shape_}; {episode.source} of "
@@ -359,13 +361,15 @@ def report(
       craftrl report model.safetensors data --out report.html
     """
     from craftrl import load
+    from craftrl.progress import doing
     from craftrl.report import check_report, write_report
 
     check_report(out, force)
     if diagnose is not None and data is None:
         raise InvalidParameterError("--diagnose needs the data that the model was fitted to; give DATA too.")
     title = PurePath(model).name.encode(errors="backslashreplace").decode()  # a name may be no text
-    write_report(load(model), out, data, title=title, n_resamples=diagnose, overwrite=force)
+    with doing("checking the model and drawing its states"):
+        write_report(load(model), out, data, title=title, n_resamples=diagnose, overwrite=force)
     print(f"Written to {out}")
 
 

@@ -70,7 +70,7 @@ def fit(
     from craftrl.data.ranks import from_first, is_first_rank
     from craftrl.estimators.verdict import verdict
     from craftrl.oracles.finite import CountingOracle
-    from craftrl.progress import fit_bar
+    from craftrl.progress import doing, fit_bar
 
     given = {"device": device, "epochs": epochs, "seed": seed}
     training = {name: value for name, value in given.items() if value is not None}
@@ -114,7 +114,8 @@ def fit(
     summary = [line for line in model.summary().split("\n") if not line.startswith(findings)]
     print("", in_options("\n".join(summary)), f"Written to {out}", "", sep="\n", flush=True)
     quick = isinstance(model.oracle_, CountingOracle)  # elsewhere each refit is as dear as a fit
-    diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
+    with doing("checking the states"):
+        diagnosis = model.diagnose(tau, n_resamples=diagnose if diagnose is not None or quick else 0)
     said = verdict(model, diagnosis)
     if diagnose is not None:
         print(f"{diagnosis}\n")

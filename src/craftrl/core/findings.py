@@ -183,12 +183,12 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     ),
     "misread state": (
         "The encoder does not know state {s:.0f}{where} well, or noise has split it: of the observations that were not "
-        "learned from, it reads {share:.0%} as `fit` found them.",
+        "learned from, it reads {share:.0%} as the fit found them.",
         "More trajectories that visit it may help.",
     ),
     "misread observations": (
         "The encoder does not know the states well: of the observations that were not learned from, it reads "
-        "{share:.0%} as the states that `fit` found.",
+        "{share:.0%} as the states that the fit found.",
         "More trajectories, or longer training, may help.",
     ),
 }

@@ -123,7 +123,7 @@ class Sufficiency:
             if least == 1
             else f"states hold {least:.0%} of what observations foretell of moves and agents"
         )
-        yield f"of new observations the encoder reads {self.read:.1%} as `fit` found them"
+        yield f"of new observations the encoder reads {self.read:.1%} as the fit found them"
 
 
 def sufficiency(
