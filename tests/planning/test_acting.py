@@ -114,11 +114,17 @@ def test_two_cells_in_one_state_show_in_the_doubt_and_in_contradicting_labels():
     assert Grounding(exact.graph, 2).doubt(1, 0) == 1.0  # nothing is known
 
 
-def test_where_the_end_comes_first_an_unconfirmed_goal_says_so():
+@pytest.mark.parametrize(
+    ("env", "max_steps", "stopped"),
+    [
+        (Line(5, 3, shut={(1, 0)}, limit=3), None, "not confirmed"),
+        (Line(5, 3, limit=2), None, "episode ended"),
+        (Line(5, 3), 2, "time is up"),
+    ],
+)
+def test_an_episode_says_why_it_stopped(env, max_steps, stopped):
     planner = Planner(Reads(range(5)), grounded(range(5), start=3), learn=False)
-    assert planner.run(Line(5, 3, shut={(1, 0)}, limit=3), {0}, seed=0).stopped == "not confirmed"
-    assert planner.run(Line(5, 3, limit=2), {0}, seed=0).stopped == "episode ended"
-    assert planner.run(Line(5, 3), {0}, seed=0, max_steps=2).stopped == "time is up"
+    assert planner.run(env, {0}, seed=0, max_steps=max_steps).stopped == stopped
 
 
 # -- which state it is ---------------------------------------------------------------------------------------------
@@ -138,21 +144,45 @@ def filtered(labels, deterministic=True):
     return found
 
 
-def test_a_reading_error_is_not_believed_against_well_tested_moves():
-    found = filtered(labels=4)
-    found.update(0, 6)  # nothing leads from 0 to 6
-    assert found.node == 1
-    found.update(0, 2)
-    assert found.node == 2
-    assert found.belief[2] > 0.99
+@pytest.mark.parametrize(
+    ("labels", "seen", "node"),
+    [
+        (4, [(0, 6)], 1),  # nothing leads from 0 to 6: a reading error, against well-tested moves
+        (4, [(0, 6), (0, 2)], 2),
+        (4, [(0, 4), (0, 5)], 5),  # a move that went another way is believed once the next frame agrees
+        (1, [(0, 4)], 4),  # what was hardly tested is doubted at once
+        (4, [(1, -1)], 4),  # frames that name no state leave what is expected
+    ],
+)
+def test_what_is_believed_after_actions_and_readings(labels, seen, node):
+    found = filtered(labels)
+    for action, reading in seen:
+        found.update(action, reading)
+    assert found.node == node
+    if len(seen) == 2:
+        assert found.belief[node] > 0.99
 
 
-def test_a_move_that_went_another_way_is_believed_once_the_next_frame_agrees():
+def test_where_actions_slip_a_slip_is_believed_and_until_then_both_ways_are_likely():
     found = filtered(labels=4)
     found.update(0, 4)  # action 0 has always led to 1
     assert set(found.likely()) == {1, 4}
-    found.update(0, 5)
-    assert found.node == 5
+    found = filtered(labels=8, deterministic=False)
+    for _ in range(2):
+        found.grounding.add(0, 0, 4)
+    found.start(0)
+    found.update(0, 4)
+    assert found.node == 4
+
+
+def test_where_no_start_was_read_the_first_frame_that_names_a_state_decides():
+    found = filtered(labels=4)
+    found.start(-1)
+    assert (found.node, found.likely()) == (-1, [])
+    found.update(0, -1)
+    assert found.node == -1
+    found.update(0, 3)
+    assert found.node == 3
 
 
 def test_being_pushed_back_again_and_again_is_believed():
@@ -164,40 +194,11 @@ def test_being_pushed_back_again_and_again_is_believed():
         for _ in range(6):
             grounding.add(rung, 1, rung + 1)
     found = Filter(grounding)
-    found.start(2)
-    for pushed_to in (1, 0):
-        found.update(1, pushed_to)
-    assert found.node == 0
-    found.start(2)
-    found.update(1, 9)  # nothing leads there: a reading error
-    assert found.node == 3
-
-
-def test_what_was_hardly_tested_is_doubted_at_once():
-    found = filtered(labels=1)
-    found.update(0, 4)
-    assert found.node == 4
-
-
-def test_where_actions_slip_a_slip_is_believed():
-    found = filtered(labels=8, deterministic=False)
-    for _ in range(2):
-        found.grounding.add(0, 0, 4)
-    found.start(0)
-    found.update(0, 4)
-    assert found.node == 4
-
-
-def test_frames_that_name_no_state_leave_what_is_expected():
-    found = filtered(labels=4)
-    found.update(1, -1)
-    assert found.node == 4
-    found.start(-1)
-    assert (found.node, found.likely()) == (-1, [])
-    found.update(0, -1)
-    assert found.node == -1
-    found.update(0, 3)
-    assert found.node == 3
+    for seen, node in (((1, 0), 0), ((9,), 3)):  # nothing leads to 9: a reading error
+        found.start(2)
+        for reading in seen:
+            found.update(1, reading)
+        assert found.node == node
 
 
 # -- worlds --------------------------------------------------------------------------------------------------------
@@ -306,44 +307,47 @@ def test_goals_are_states_texts_observations_or_nodes():
     env.reset(seed=0)
     x = env.step(0)[0]
     assert planner.goal_nodes((2, x)) == {graph.node(int(env._s[0]), 2)}
-    for goal, message in {
-        9: r"one of the states 0..8 of the model; 9 is none",
-        "9:0": "at a step from 1 to 6; '9:0' is none",
-        "2:99": "at a step from 1 to 6; '2:99' is none",
-        "a": 'a state at a step "h:state" as "4:3"',
-        2.5: "A goal must be a state as 3",
-        frozenset({999}): "Goals must be one or more states",
-    }.items():
-        with pytest.raises((InvalidDataError, InvalidParameterError), match=message):
-            planner.run(env, goal)
-    with pytest.raises(InvalidParameterError, match=r"must come with its step, \(h, observation\)"):
-        planner.goal_nodes(x)
+
+
+OTHER = r"observations of shape \(18, 18, 3\); uint8 of shape \(12, 12, 3\) was given"
+DISCRETE = "The environment must have discrete actions, numbered from 0"
+
+
+@pytest.mark.parametrize(
+    ("env", "given", "sentence"),
+    [
+        (ExBMDPEnv(PixelsExBMDP(horizon=6, size=2)), {}, OTHER),
+        (ExBMDPEnv(BITS), {}, "must have the 4 actions"),
+        (gymnasium.spaces.Box(0, 1, (2,)), {}, DISCRETE),
+        (gymnasium.spaces.MultiBinary(4), {}, DISCRETE),
+        (gymnasium.spaces.Discrete(4, start=1), {}, DISCRETE),
+        ("env", {}, "env must be a Gymnasium environment"),
+        (None, {"max_steps": -1}, "max_steps must be"),
+        (None, {"goal": 9}, r"one of the states 0..8 of the model; 9 is none"),
+        (None, {"goal": "9:0"}, "at a step from 1 to 6; '9:0' is none"),
+        (None, {"goal": "2:99"}, "at a step from 1 to 6; '2:99' is none"),
+        (None, {"goal": "a"}, 'a state at a step "h:state" as "4:3"'),
+        (None, {"goal": 2.5}, "A goal must be a state as 3"),
+        (None, {"goal": frozenset({999})}, "Goals must be one or more states"),
+        (None, {"goal": np.zeros((18, 18, 3), np.uint8)}, r"must come with its step, \(h, observation\)"),
+    ],
+)
+def test_environments_and_goals_that_do_not_fit_are_refused(env, given, sentence):
+    """In place of an environment its actions may stand."""
+    planner, own = prepared(WORLDS["pixels"])
+    if isinstance(env, gymnasium.Space):
+        own.action_space, env = env, None
+    with pytest.raises((InvalidDataError, InvalidParameterError), match=sentence):
+        planner.run(own if env is None else env, **{"goal": 1, **given})
+
+
+def test_models_of_other_data_and_groundings_that_are_none_are_refused():
+    planner, env = prepared(WORLDS["pixels"])
+    with pytest.raises(InvalidParameterError, match="grounding must be a Grounding"):
+        Planner(planner.model, None)
     planner.model.encode = lambda x, h=None: np.array([-1])
     with pytest.raises(InvalidDataError, match="a state that the videos show; the model names none for this one"):
-        planner.goal_nodes((2, x))
-
-
-def test_environments_that_do_not_fit_are_refused():
-    planner, env = prepared(WORLDS["pixels"])
-    other = r"observations of shape \(18, 18, 3\); uint8 of shape \(12, 12, 3\) was given"
-    with pytest.raises(InvalidDataError, match=other):
-        planner.run(ExBMDPEnv(PixelsExBMDP(horizon=6, size=2)), 1)
+        planner.goal_nodes((2, env.reset(seed=0)[0]))
     planner.model.data_ = {"dtype": "float32"}
     with pytest.raises(InvalidDataError, match=r"fitted to, float32 observations .* uint8 of shape \(18, 18, 3\)"):
         planner.run(env, 1)
-    with pytest.raises(InvalidParameterError, match="must have the 4 actions"):
-        planner.run(ExBMDPEnv(BITS), 1)
-    for space in (
-        gymnasium.spaces.Box(0, 1, (2,)),
-        gymnasium.spaces.MultiBinary(4),
-        gymnasium.spaces.Discrete(4, start=1),
-    ):
-        env.action_space = space
-        with pytest.raises(InvalidParameterError, match="The environment must have discrete actions, numbered from 0"):
-            planner.run(env, 1)
-    with pytest.raises(InvalidParameterError, match="env must be a Gymnasium environment"):
-        planner.run("env", 1)
-    with pytest.raises(InvalidParameterError, match="max_steps must be"):
-        planner.run(env, 1, max_steps=-1)
-    with pytest.raises(InvalidParameterError, match="grounding must be a Grounding"):
-        Planner(planner.model, None)

@@ -47,49 +47,40 @@ def test_many_actions_neither_overflow_nor_cancel():
     assert np.isfinite(grounding((0, 4, 2), n_actions=1000).outcomes(0).chance).all()
 
 
-def test_nothing_is_known_without_labels():
-    g = grounding()
-    assert g.n_labels == 0
-    assert not g.outcomes(0).known.any()
-    assert not g.grounded.any()
-    assert len(g.missing()) == 3
-    assert [g.doubt(0, a) for a in range(3)] == [1.0] * 3
+# labels of the star, how many actions there are, which of its three moves are grounded then, and by which action
+KNOWN = {
+    "nothing without labels": ([], 3, [False, False, False], {}),
+    "a label grounds its move": ([(0, 4, 2)], 5, [False, True, False], {2: 4}),
+    "an action that leads elsewhere makes no other move": ([(0, 0, 3)] * 3, 3, [False, False, True], {3: 0}),
+    "the last action makes the last move": ([(0, 0, 3), (0, 2, 1)], 3, [True] * 3, {3: 0, 1: 2, 2: 1}),
+    "two actions may make one move": ([(0, 0, 3), (0, 1, 3)], 4, [False, False, True], {3: 0}),
+    "and the others are known when the third is": ([(0, 0, 3), (0, 1, 3), (0, 2, 1)], 4, [True] * 3, {1: 2, 2: 3}),
+    "a stray label is outvoted": ([(0, 0, 2), (0, 0, 1), (0, 0, 1)], 3, [True, False, False], {1: 0}),
+}
 
 
-def test_a_label_grounds_its_move():
-    g = grounding((0, 4, 2), n_actions=5)
-    assert g.grounded.tolist() == [False, True, False]
-    assert makes(g, 0, 2).argmax() == 4
-    assert g.outcomes(0).tried.tolist() == [0, 0, 0, 0, 1]
-    assert g.missing() == [(0, 1), (0, 3)]
-    before = g.doubt(0, 4)
-    g.add(0, 4, 2)
-    assert 0 < g.doubt(0, 4) < before < 0.5
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_labels_ground(name):
+    labels, n_actions, grounded, made_by = KNOWN[name]
+    g = grounding(*labels, n_actions=n_actions)
+    assert g.n_labels == len(labels)
+    assert g.grounded.tolist() == grounded
+    assert g.missing() == [(0, t) for t, known in zip((1, 2, 3), grounded) if not known]
+    assert {t: int(makes(g, 0, t).argmax()) for t in made_by} == made_by
+    assert g.outcomes(0).tried.tolist() == [sum(a == one for _, one, _ in labels) for a in range(n_actions)]
+    assert {g.doubt(0, a) == 1.0 for a in range(n_actions)} == {True} or labels
+    assert g.contradiction == ""
+    if labels == [(0, 0, 3)] * 3:
+        assert max(makes(g, 0, 1)[0], makes(g, 0, 2)[0]) < 0.01
+        assert g.outcomes(0).next_trial != 0
 
 
-def test_the_last_action_makes_the_last_move():
-    g = grounding((0, 0, 3))
-    assert not g.grounded.all()
-    g.add(0, 2, 1)
-    assert g.grounded.all()
-    assert makes(g, 0, 2).argmax() == 1
-    assert makes(g, 0, 2)[1] > 0.9
-    assert g.n_labels == 2
-
-
-def test_an_action_that_leads_elsewhere_does_not_make_a_move():
-    g = grounding(*[(0, 0, 3)] * 3)
-    assert max(makes(g, 0, 1)[0], makes(g, 0, 2)[0]) < 0.01
-    assert g.outcomes(0).next_trial != 0
-
-
-def test_two_actions_may_make_one_move():
-    """Four actions, three moves: with two tried, either of the others may make what is left, or both."""
-    g = grounding((0, 0, 3), (0, 1, 3), n_actions=4)
-    assert not g.grounded[:2].any()
-    g.add(0, 2, 1)
-    assert g.grounded.all()
-    assert (makes(g, 0, 3)[:2] > 0.5).all()
+def test_each_label_leaves_less_doubt():
+    g, doubts = grounding(), []
+    for _ in range(3):
+        g.add(0, 0, 2)
+        doubts.append(g.doubt(0, 0))
+    assert 0.5 > doubts[0] > doubts[1] > doubts[2] > 0
 
 
 def test_a_label_that_the_videos_never_show_adds_a_move():
@@ -98,12 +89,6 @@ def test_a_label_that_the_videos_never_show_adds_a_move():
     g.add(0, 0, 0)
     g.add(0, 0, 0)
     assert (0, 0) in zip(g.known_moves().s.tolist(), g.known_moves().t.tolist())
-
-
-def test_a_stray_label_is_outvoted():
-    g = grounding(*[(0, 0, successor) for successor in (2, 1, 1)])
-    assert g.outcomes(0).chance[0].argmax() == 0
-    assert g.contradiction == ""
 
 
 def test_labels_that_disagree_leave_both_moves_and_no_third():
@@ -215,24 +200,27 @@ def test_frames_that_name_no_state_make_no_label():
     assert g.labels == [(0, LEFT, 1, 1)]
 
 
-def test_labels_that_cannot_be_are_refused():
-    world = PixelsExBMDP(horizon=3, size=2)
-    model = ExactModel(world)
-    g = Grounding(watched(world, model), 4)
-    x = np.zeros((2, 3, *world.obs_shape), dtype=np.uint8)
-    with pytest.raises(InvalidDataError, match=r"Actions must lie in 0..3, or be -1 where unknown; 4 was given"):
-        g.add_labels(model, x, [[0, 4], [0, 0]])
-    with pytest.raises(InvalidDataError, match="the action between each two of them"):
-        g.add_labels(model, x, [[0, 1, 2], [0, 0, 0]])
-    with pytest.raises(InvalidDataError, match="Labels must show what the model was fitted to"):
-        g.add_labels(model, x[:, :, :5], [[0, 1], [0, 0]])
-    with pytest.raises(InvalidParameterError, match=r"action must be an integer from 0 to 3; 4 was given"):
-        g.add(0, 4, 1)
-    with pytest.raises(InvalidParameterError, match="successor must be"):
-        g.add(0, 0, 99)
-    with pytest.raises(InvalidDataError, match="next step; state 0 at h = 1 and state 0 at h = 3 were given"):
-        g.add(0, 0, g.graph.node(0, 3))
-    with pytest.raises(InvalidParameterError, match="graph must be a StateGraph"):
-        Grounding(None, 4)
-    with pytest.raises(InvalidParameterError, match="of the same 9 states"):
-        Grounding(g.graph, 4, latent_actions(TWO, np.zeros((4, 1))))
+SMALL = PixelsExBMDP(horizon=3, size=2)
+GRAPH = watched(SMALL, ExactModel(SMALL))
+X = np.zeros((2, 3, *SMALL.obs_shape), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda g: g.add_labels(ExactModel(SMALL), X, [[0, 4], [0, 0]]),
+            r"Actions must lie in 0..3, or be -1 .*; 4",
+        ),
+        (lambda g: g.add_labels(ExactModel(SMALL), X, [[0, 1, 2], [0, 0, 0]]), "the action between each two of them"),
+        (lambda g: g.add_labels(ExactModel(SMALL), X[:, :, :5], [[0, 1], [0, 0]]), "Labels must show what the model"),
+        (lambda g: g.add(0, 4, 1), r"action must be an integer from 0 to 3; 4 was given"),
+        (lambda g: g.add(0, 0, 99), "successor must be"),
+        (lambda g: g.add(0, 0, GRAPH.node(0, 3)), "next step; state 0 at h = 1 and state 0 at h = 3 were given"),
+        (lambda g: Grounding(None, 4), "graph must be a StateGraph"),
+        (lambda g: Grounding(GRAPH, 4, latent_actions(TWO, np.zeros((4, 1)))), "of the same 9 states"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(call, sentence):
+    with pytest.raises((InvalidDataError, InvalidParameterError), match=sentence):
+        call(Grounding(GRAPH, 4))

@@ -13,12 +13,11 @@ from studies.agreement import accuracy_by_group, agreement
 from studies.worlds.multimaze import CELLS as MAZE
 from studies.worlds.multimaze import NEXT_CELL
 
-CELLS = np.argwhere(np.ones((4, 4)))
-GRID = grid_moves(CELLS)
+GRID = grid_moves(np.argwhere(np.ones((4, 4))))
 ROAD = np.stack([np.maximum(np.arange(8) - 1, 0), np.arange(8), np.minimum(np.arange(8) + 1, 7)], axis=1)
 
 
-def turning(size: int) -> np.ndarray:
+def turning(size):
     """Turn left, turn right, walk on: states are a cell and a direction; walls stop."""
     cells = np.argwhere(np.ones((size, size)))
     ahead = grid_moves(cells)[:, [3, 1, 2, 0]]
@@ -26,9 +25,13 @@ def turning(size: int) -> np.ndarray:
     return np.stack([4 * cell + (way - 1) % 4, 4 * cell + (way + 1) % 4, 4 * ahead[cell, way] + way], axis=1)
 
 
-def unrelated(n_states: int, n_actions: int, seed: int) -> np.ndarray:
+def unrelated(n_states, n_actions, seed):
     rng = np.random.default_rng(seed)
     return np.stack([rng.choice(n_states, n_actions, replace=False) for _ in range(n_states)])
+
+
+def ring(size):
+    return np.stack([(np.arange(size) - 1) % size, (np.arange(size) + 1) % size], axis=1)
 
 
 def play(moves, seed=0, n_agents=2, n=4000, same_habits=False, slip=0.0, concentration=1.0):
@@ -50,78 +53,63 @@ def holds(latent):
     return {condition.name: condition.holds for condition in latent.conditions}
 
 
-@pytest.mark.parametrize("n_agents", [1, 3])
-def test_in_a_grid_one_permutation_makes_all_names_right(n_agents):
-    counts, s, t, a = play(GRID, n_agents=n_agents)
-    latent = find_latent_actions(counts)
-    assert latent.n == 4
-    assert set(latent.consistent) == {0}
-    assert holds(latent) == {"deterministic": None, "moves commute": True, "one permutation": True}
-    assert holds(find_latent_actions(counts, n=4))["deterministic"] is None
+def shifts(counts):
+    """Where each move of the maze leads, and a little noise."""
+    edges = find_latent_actions(counts).edges
+    return (MAZE[edges[:, 1]] - MAZE[edges[:, 0]]) + np.random.default_rng(0).normal(0, 0.1, (len(edges), 2))
+
+
+def noise(counts):
+    return np.random.default_rng(0).normal(size=(len(find_latent_actions(counts).edges), 2))
+
+
+# -- which names agree ---------------------------------------------------------------------------------------------
+
+MANY, ALIKE = {"n": 20_000}, {"n": 20_000, "n_agents": 3, "same_habits": True}
+# what is played and how, what is asked for, the sizes of the groups of states within which names mean the same, and
+# conditions that hold or do not
+KNOWN = {
+    "a grid": (GRID, {}, {}, [16], {"deterministic": None, "moves commute": True, "one permutation": True}),
+    "one agent": (GRID, {"n_agents": 1}, {"n": 4}, [16], {"deterministic": None}),
+    # a room turned by a quarter behind its door would give the same graph, so no data could tie their names
+    "rooms": (NEXT_CELL, MANY, {}, [1] * 4 + [16] * 4, {"one permutation": False}),
+    "rooms with features": (NEXT_CELL, MANY, {"features": shifts}, [68], {}),
+    "moves that turn": (turning(4), MANY, {}, [1] * 64, {"moves commute": False}),
+    "moves that turn, and noise": (turning(3), {}, {"features": noise}, [1] * 36, {"features": False}),
+    "unrelated moves": (unrelated(30, 3, 0), MANY, {}, [1] * 30, {"moves commute": False}),
+    "two unrelated moves": (unrelated(60, 2, 2), MANY, {}, [1] * 60, {"moves commute": False}),
+    "the same habits everywhere": (unrelated(20, 3, 0), ALIKE, {"same_habits": True}, [20], {"one permutation": True}),
+    "which others have not": (
+        unrelated(20, 3, 0),
+        {**ALIKE, "same_habits": False},
+        {"same_habits": True},
+        [1] * 20,
+        {"same habits": False},
+    ),
+    # twice right is twice left on a ring of four: names could be swapped in every other state
+    "a ring of four": (ring(4), {}, {}, [1] * 4, {}),
+    "a ring of seven": (ring(7), {}, {}, [7], {}),
+    "a road": (ROAD, {}, {}, [1] * 8, {}),
+    "a road on which one may stay": (ROAD, {}, {"staying": True}, [8], {}),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_names_agree_where_something_ties_them_and_only_there(name):
+    moves, how, options, groups, conditions = KNOWN[name]
+    counts, s, t, a = play(moves, **how)
+    given = {key: value(counts) if callable(value) else value for key, value in options.items()}
+    latent = find_latent_actions(counts, **given)
+    assert sorted(np.bincount(latent.consistent)) == groups
+    assert conditions.items() <= holds(latent).items()
     found = agreement(latent, s, t, a)
     assert found.clear == 1.0
-    assert found.clear_share > 0.75
-    assert found.by_group == found.overall
     assert found.by_group <= found.by_state <= found.ceiling
-
-
-def test_the_arrays_are_distributions():
-    counts, *_ = play(GRID, n_agents=3)
-    counts[1] = csr_array(counts[1].toarray() * (np.arange(16) != 5)[:, None])  # agent 1 is never seen to leave 5
-    latent = find_latent_actions(counts)
-    by_state = np.zeros((16, 4))
-    np.add.at(by_state, latent.edges[:, 0], latent.share)
-    np.testing.assert_allclose(by_state, 1.0)
-    np.testing.assert_allclose(latent.posterior.sum(axis=1), 1.0)
-    assert np.isnan(latent.policies[1, 5]).all()
-    sums = latent.policies.sum(axis=2)
-    np.testing.assert_allclose(np.delete(sums, 5, axis=1), 1.0)
-
-
-def test_policies_and_effects_give_back_the_counts():
-    counts, *_ = play(GRID)
-    latent = find_latent_actions(counts)
-    s, t = latent.edges.T
-    for k, table in enumerate(counts):
-        expected = table.toarray() / table.toarray().sum(axis=1, keepdims=True)
-        np.testing.assert_allclose((latent.policies[k, s] * latent.share).sum(axis=1), expected[s, t])
-
-
-def test_a_bump_is_what_all_names_do_that_lead_nowhere_else():
-    latent = find_latent_actions(play(GRID)[0])
-    corner = latent.share[(latent.edges == 0).all(axis=1)][0]
-    assert corner.tolist().count(1.0) == 2  # up and left
-    edge = latent.share[(latent.edges == 1).all(axis=1)][0]
-    assert edge.tolist().count(1.0) == 1
-    assert (edge <= corner).all()  # up is one of them
-
-
-def test_rooms_agree_within_and_not_through_doors():
-    """A room turned by a quarter behind its door would give the same graph, so no data could tie their names."""
-    counts, s, t, a = play(NEXT_CELL, n=20_000)
-    latent = find_latent_actions(counts)
-    assert sorted(np.bincount(latent.consistent)) == [1, 1, 1, 1, 16, 16, 16, 16]
-    assert agreement(latent, s, t, a).clear == 1.0
-    assert not holds(latent)["one permutation"]
-
-
-@pytest.mark.parametrize("moves", [turning(4), unrelated(30, 3, 0), unrelated(60, 2, 2)])
-def test_where_moves_do_not_commute_every_state_stays_apart(moves):
-    counts, s, t, a = play(moves, n=20_000)
-    latent = find_latent_actions(counts)
-    assert len(np.unique(latent.consistent)) == len(moves)
-    assert holds(latent)["moves commute"] is False
-    assert agreement(latent, s, t, a).by_state == agreement(latent, s, t, a).ceiling
-
-
-def test_a_ring_of_four_says_nothing_and_one_of_seven_does():
-    """Twice right is twice left on a ring of four: names could be swapped in every other state."""
-    for size, groups in ((4, 4), (7, 1)):
-        ring = np.stack([(np.arange(size) - 1) % size, (np.arange(size) + 1) % size], axis=1)
-        counts, s, t, a = play(ring)
-        latent = find_latent_actions(counts)
-        assert len(np.unique(latent.consistent)) == groups
-        assert agreement(latent, s, t, a).by_group == 1.0
+    if len(groups) < len(moves):
+        assert latent.n == moves.shape[1]
+        assert found.clear_share > 0.7
+    again = find_latent_actions([table / 4096 for table in counts], **given)  # shares in place of counts
+    np.testing.assert_allclose(again.policies, latent.policies)
 
 
 def test_claimed_names_are_right_among_random_walls():
@@ -145,61 +133,64 @@ def test_layers_of_steps_tie_nothing():
     assert np.isnan(latent.policies[:, 5]).all()
 
 
-def test_a_road_on_which_one_may_stay():
-    counts, s, t, a = play(ROAD)
-    assert len(np.unique(find_latent_actions(counts).consistent)) == len(ROAD)
-    latent = find_latent_actions(counts, staying=True)
-    assert latent.n == 3
-    assert set(latent.consistent) == {0}
-    assert agreement(latent, s, t, a).clear == 1.0
+# -- what is known of each move ------------------------------------------------------------------------------------
 
 
-def test_same_habits_tie_what_squares_cannot():
-    moves = unrelated(20, 3, 0)
-    counts, s, t, a = play(moves, n_agents=3, n=20_000, same_habits=True)
-    assert agreement(find_latent_actions(counts), s, t, a).overall < 0.8
-    latent = find_latent_actions(counts, same_habits=True)
-    assert agreement(latent, s, t, a).overall == 1.0
-    assert holds(latent)["one permutation"]
+def test_the_arrays_are_distributions_and_give_back_the_counts():
+    counts, *_ = play(GRID, n_agents=3)
+    counts[1] = csr_array(counts[1].toarray() * (np.arange(16) != 5)[:, None])  # agent 1 is never seen to leave 5
+    latent = find_latent_actions(counts)
+    s, t = latent.edges.T
+    by_state = np.zeros((16, 4))
+    np.add.at(by_state, s, latent.share)
+    np.testing.assert_allclose(by_state, 1.0)
+    np.testing.assert_allclose(latent.posterior.sum(axis=1), 1.0)
+    assert np.isnan(latent.policies[1, 5]).all()
+    for k, table in enumerate(counts):
+        seen = table.toarray()[s].sum(axis=1) > 0
+        expected = table.toarray()[s, t] / table.toarray()[s].sum(axis=1).clip(1)
+        np.testing.assert_allclose((latent.policies[k, s] * latent.share).sum(axis=1)[seen], expected[seen])
 
 
-def test_other_habits_in_every_state_are_noticed():
-    counts, *_ = play(unrelated(20, 3, 0), n_agents=3, n=20_000)
-    latent = find_latent_actions(counts, same_habits=True)
-    assert holds(latent)["same habits"] is False
-    assert len(np.unique(latent.consistent)) == 20
+def test_a_bump_is_what_all_names_do_that_lead_nowhere_else():
+    latent = find_latent_actions(play(GRID)[0])
+    corner = latent.share[(latent.edges == 0).all(axis=1)][0]
+    assert corner.tolist().count(1.0) == 2  # up and left
+    edge = latent.share[(latent.edges == 1).all(axis=1)][0]
+    assert edge.tolist().count(1.0) == 1
+    assert (edge <= corner).all()  # up is one of them
 
 
-def test_features_tie_rooms():
-    counts, s, t, a = play(NEXT_CELL, n=20_000)
-    edges = find_latent_actions(counts).edges
-    shift = (MAZE[edges[:, 1]] - MAZE[edges[:, 0]]) + np.random.default_rng(0).normal(0, 0.1, (len(edges), 2))
-    latent = find_latent_actions(counts, features=shift)
-    assert set(latent.consistent) == {0}
-    assert agreement(latent, s, t, a).clear == 1.0
+def test_unknown_moves_have_no_latent_action():
+    latent = find_latent_actions(play(GRID)[0])
+    assert latent.of_moves([0, 0, -1, 0, 99], [15, 1, 0, -1, 0]).tolist()[::2] == [-1, -1, -1]
+    assert latent.of_moves([0], [1])[0] >= 0
+    assert latent.certainty([0, 0, 0], [15, 1, 0]).tolist() == [0.0, 1.0, 0.5]
+    with pytest.raises(InvalidDataError, match="one t per s; 2 and 1 were given"):
+        latent.of_moves([0, 1], [1])
 
 
-def test_features_that_say_nothing_tie_nothing():
-    counts, *_ = play(turning(3))
-    edges = find_latent_actions(counts).edges
-    noise = np.random.default_rng(0).normal(size=(len(edges), 2))
-    latent = find_latent_actions(counts, features=noise)
-    assert holds(latent)["features"] is False
-    assert len(np.unique(latent.consistent)) == 36
+@pytest.mark.parametrize("given", [{}, {"same_habits": True}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
+def test_no_moves_no_latent_actions(given):
+    latent = find_latent_actions([np.zeros((3, 3))], **given)
+    assert latent.edges.shape == (0, 2)
+    assert latent.of_moves([0], [1]).tolist() == [-1]
+    assert len(np.unique(latent.consistent)) == 3
+
+
+# -- actions that slip ---------------------------------------------------------------------------------------------
 
 
 def test_more_successors_than_actions_are_no_deterministic_world():
-    counts, *_ = play(GRID)
-    latent = find_latent_actions(counts, n=3, deterministic=True)
+    latent = find_latent_actions(play(GRID)[0], n=3, deterministic=True)
     assert holds(latent)["deterministic"] is False
     assert latent.n == 4
     assert "give deterministic=False" in str(latent)
 
 
 def test_where_actions_slip_their_effects_are_found():
-    road = np.stack([[0, 0, 1, 2, 3], [1, 2, 3, 4, 4]], axis=1)
-    counts, s, t, a = play(road, n_agents=10, n=30_000, slip=0.3, concentration=0.2)
-    latent = find_latent_actions(counts, n=2, deterministic=False, seed=1)
+    counts, s, t, a = play(ROAD[:5, [0, 2]].clip(0, 4), n_agents=10, n=30_000, slip=0.3, concentration=0.2)
+    latent, same = (find_latent_actions(counts, n=2, deterministic=False, seed=1) for _ in range(2))
     assert holds(latent) == {
         "deterministic": False,
         "more agents than actions": True,
@@ -213,78 +204,17 @@ def test_where_actions_slip_their_effects_are_found():
     np.testing.assert_allclose(sure, 0.85, atol=0.04)  # a slip leads the right way half the time
     found = agreement(latent, s, t, a)
     assert found.overall == pytest.approx(found.ceiling, abs=0.005)
-    same = find_latent_actions(counts, n=2, deterministic=False, seed=1)
     np.testing.assert_array_equal(same.share, latent.share)
 
 
 def test_two_agents_cannot_show_four_actions_that_slip():
-    counts, *_ = play(GRID, n_agents=2, n=20_000, slip=0.2)
+    counts, *_ = play(GRID, n=20_000, slip=0.2)
     latent = find_latent_actions(counts, n=4, deterministic=False)
     np.testing.assert_array_equal(latent.share, find_latent_actions(counts).share)  # the moves, as if none slipped
     assert holds(latent)["more agents than actions"] is False
     rank = next(condition for condition in latent.conditions if condition.name == "rank")
     assert rank.holds is False
     assert len(rank.where) == 16
-
-
-def test_unknown_moves_have_no_latent_action():
-    latent = find_latent_actions(play(GRID)[0])
-    assert latent.of_moves([0, 0, -1, 0, 99], [15, 1, 0, -1, 0]).tolist()[::2] == [-1, -1, -1]
-    assert latent.of_moves([0], [1])[0] >= 0
-    assert latent.certainty([0, 0, 0], [15, 1, 0]).tolist() == [0.0, 1.0, 0.5]
-    with pytest.raises(InvalidDataError, match="one t per s; 2 and 1 were given"):
-        latent.of_moves([0, 1], [1])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"counts": []}, "square matrices of one size"),
-        ({"counts": [np.ones((2, 2)), np.ones((3, 3))]}, "square matrices of one size"),
-        ({"counts": [np.zeros((0, 0))]}, "of one state or more"),
-        ({"counts": np.array(3)}, "square matrices of one size"),
-        ({"counts": 3}, "a list with one matrix of counts per agent"),
-        ({"counts": [-np.ones((2, 2))]}, "numbers of 0 or more"),
-        ({"counts": [csr_array(np.full((2, 2), np.nan))]}, "numbers of 0 or more"),
-        ({"counts": [csr_array(np.full((2, 2), 1j))]}, "numbers of 0 or more"),
-        ({"counts": [np.full((2, 2), 1e200)]}, "numbers of 0 or more, up to"),
-        ({"n": 0}, "n must be an integer from 1"),
-        ({"deterministic": "maybe"}, "deterministic must be True or False"),
-        ({"features": np.ones((3, 2))}, "one row of numbers for each of the 4 moves"),
-    ],
-)
-def test_what_cannot_be(arguments, message):
-    given = {"counts": [np.ones((2, 2))], **arguments}
-    with pytest.raises((InvalidParameterError, InvalidDataError), match=message):
-        find_latent_actions(given.pop("counts"), **given)
-
-
-@pytest.mark.parametrize("given", [{}, {"same_habits": True}, {"features": np.zeros((0, 2))}, {"deterministic": False}])
-def test_no_moves_no_latent_actions(given):
-    latent = find_latent_actions([np.zeros((3, 3))], **given)
-    assert latent.edges.shape == (0, 2)
-    assert latent.of_moves([0], [1]).tolist() == [-1]
-    assert len(np.unique(latent.consistent)) == 3
-
-
-def test_weighted_counts_give_the_same_policies():
-    counts, *_ = play(GRID)
-    whole, weighted = find_latent_actions(counts), find_latent_actions([table / 4096 for table in counts])
-    np.testing.assert_allclose(weighted.policies, whole.policies)
-    np.testing.assert_allclose(weighted.posterior, whole.posterior)
-
-
-def test_agreement_counts_by_hand():
-    codes, truth, group = [0, 0, 1, 1, 0, 1, -1], [2, 2, 0, 0, 0, 2, 0], [0, 0, 0, 0, 1, 1, 1]
-    assert accuracy_by_group(codes, truth, group) == 6 / 7
-    assert accuracy_by_group(codes, truth, np.zeros(7, dtype=int)) == 4 / 7
-
-
-def test_agreement_leaves_out_unknown_actions_and_counts_unknown_moves_as_wrong():
-    counts, s, t, a = play(ROAD[:, [0, 2]])
-    latent = find_latent_actions(counts)
-    assert agreement(latent, s, t, np.where(np.arange(len(a)) % 2, a, -1)).by_group == 1.0
-    assert agreement(latent, np.where(np.arange(len(s)) % 2, s, -1), t, a).by_group == 0.5
 
 
 # -- policies times effects, in one state --------------------------------------------------------------------------
@@ -324,3 +254,42 @@ def test_policies_in_one_line_are_not_scattered():
     assert scatter(np.array([[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0], [0.2, 0.8, 0]])) == 0.0
     assert scatter(np.eye(3)) == pytest.approx(1.0)
     assert scatter(np.eye(2)) == np.inf
+
+
+# -- what cannot be, and how agreement is counted ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"counts": []}, "square matrices of one size"),
+        ({"counts": [np.ones((2, 2)), np.ones((3, 3))]}, "square matrices of one size"),
+        ({"counts": [np.zeros((0, 0))]}, "of one state or more"),
+        ({"counts": np.array(3)}, "square matrices of one size"),
+        ({"counts": 3}, "a list with one matrix of counts per agent"),
+        ({"counts": [-np.ones((2, 2))]}, "numbers of 0 or more"),
+        ({"counts": [csr_array(np.full((2, 2), np.nan))]}, "numbers of 0 or more"),
+        ({"counts": [csr_array(np.full((2, 2), 1j))]}, "numbers of 0 or more"),
+        ({"counts": [np.full((2, 2), 1e200)]}, "numbers of 0 or more, up to"),
+        ({"n": 0}, "n must be an integer from 1"),
+        ({"deterministic": "maybe"}, "deterministic must be True or False"),
+        ({"features": np.ones((3, 2))}, "one row of numbers for each of the 4 moves"),
+    ],
+)
+def test_what_cannot_be(arguments, message):
+    given = {"counts": [np.ones((2, 2))], **arguments}
+    with pytest.raises((InvalidParameterError, InvalidDataError), match=message):
+        find_latent_actions(given.pop("counts"), **given)
+
+
+def test_agreement_counts_by_hand():
+    codes, truth, group = [0, 0, 1, 1, 0, 1, -1], [2, 2, 0, 0, 0, 2, 0], [0, 0, 0, 0, 1, 1, 1]
+    assert accuracy_by_group(codes, truth, group) == 6 / 7
+    assert accuracy_by_group(codes, truth, np.zeros(7, dtype=int)) == 4 / 7
+
+
+def test_agreement_leaves_out_unknown_actions_and_counts_unknown_moves_as_wrong():
+    counts, s, t, a = play(ROAD[:, [0, 2]])
+    latent = find_latent_actions(counts)
+    assert agreement(latent, s, t, np.where(np.arange(len(a)) % 2, a, -1)).by_group == 1.0
+    assert agreement(latent, np.where(np.arange(len(s)) % 2, s, -1), t, a).by_group == 0.5
