@@ -118,12 +118,11 @@ def test_population_accuracy_of_what_it_cannot_judge_is_refused():
 # -- visits ------------------------------------------------------------------------------------------------------
 
 
-def literal_visits(agent, s_h, s_next, shape, times):
+def literal_visits(agent, s_h, s_next, shape):
     """|D_k(s_h, s_{h+1})|, one trajectory at a time."""
     counts = np.zeros(shape)
-    for k, s, t, weight in zip(agent, s_h, s_next, times):
-        if s >= 0 and t >= 0:
-            counts[k, s, t] += weight
+    for k, s, t in zip(agent, s_h, s_next):
+        counts[k, s, t] += s >= 0 and t >= 0
     return counts
 
 
@@ -135,10 +134,7 @@ def test_visits_are_those_of_a_loop(seed, n):
     s_h, s_next = (rng.integers(-1, size, size=n) for size in shape[1:])
     counts = count_visits(agent, s_h, s_next, sizes=shape)
     assert counts.dtype.kind == "i"
-    np.testing.assert_array_equal(counts, literal_visits(agent, s_h, s_next, shape, np.ones(n)))
-    times = rng.integers(4, size=n)
-    weighted = count_visits(agent, s_h, s_next, sizes=shape, times=times)
-    np.testing.assert_array_equal(weighted, literal_visits(agent, s_h, s_next, shape, times))
+    np.testing.assert_array_equal(counts, literal_visits(agent, s_h, s_next, shape))
 
 
 def test_without_sizes_the_table_ends_at_the_largest_label():
@@ -157,8 +153,6 @@ def test_a_label_beyond_its_size_is_refused():
         count_visits([0, 1], [0, 2], sizes=(2, 2))
 
 
-def test_labels_and_weights_that_cannot_be_counted():
+def test_labels_that_cannot_be_counted():
     with pytest.raises(InvalidDataError, match="must count from 0 without large gaps"):
         count_visits([0, 2**40], [0, 2**40])
-    with pytest.raises(InvalidDataError, match="times must be 2 numbers, none below 0"):
-        count_visits([0, 1], times=[1, -1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from craftrl.arguments import check_function, check_kind, check_method, check_whole, shown
 from craftrl.arrays import Floats, Ints, Observations
 from craftrl.core.encoders import CoordinateEncoder, Encoder
+from craftrl.core.labels import crossed, n_labels
 from craftrl.core.relabelling import best_matching
 from craftrl.data.labels import as_array, as_labels, as_labels_by_step
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -38,17 +39,13 @@ __all__ = [
 MOST_COUNTS = 2**28  # entries of a table of counts, 2 GiB: labels that ask for more do not count from 0
 
 
-def count_visits(
-    *labels: ArrayLike, sizes: Sequence[int] | None = None, times: ArrayLike | None = None
-) -> NDArray[Any]:
+def count_visits(*labels: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.int64]:
     """How many trajectories have each combination of labels: `count_visits(agent, s_h, s_next)[k, s, t]`.
 
     labels  integers (n,) each, one per trajectory: agents, states at h, states at h+1, or any other numbers. A label
             below 0 is unknown, and its trajectory counts nowhere
     sizes   how many values each kind of label has, which is the shape returned; by default up to the largest that
             occurs
-    times   (n,) how often each trajectory counts; by default once, and the counts are integers. With weights
-            they are floats
 
     Paper: Section 2.3 (D_k and its subsets)
     """
@@ -56,23 +53,16 @@ def count_visits(
     if len({len(column) for column in columns}) != 1:
         lengths = ", ".join(str(len(column)) for column in columns) or "none"
         raise InvalidDataError(f"There must be one label of each kind per trajectory; {lengths} were given.")
-    shape = [int(column.max(initial=-1)) + 1 for column in columns]
-    if sizes is not None:
-        largest, shape = shape, as_labels("sizes", sizes, 1).tolist()
-        if len(shape) != len(columns) or any(size < most for size, most in zip(shape, largest)):
-            raise InvalidDataError(f"sizes must be one more than the largest label at least, {largest}; {sizes} given.")
+    largest = [n_labels(column) for column in columns]
+    shape = largest if sizes is None else as_labels("sizes", sizes, 1).tolist()
+    if len(shape) != len(columns) or any(size < most for size, most in zip(shape, largest)):
+        raise InvalidDataError(f"sizes must be one more than the largest label at least, {largest}; {sizes} given.")
     if prod(shape) > MOST_COUNTS:
         raise InvalidDataError(
             f"Labels must count from 0 without large gaps; up to {max(shape) - 1} was given, which asks for "
             f"{prod(shape):.3g} counts; number them again."
         )
-    known = np.logical_and.reduce([column >= 0 for column in columns])
-    index = np.ravel_multi_index([column[known] for column in columns], shape) if known.any() else np.zeros(0, np.int64)
-    weights = None if times is None else as_array("times", times)
-    if weights is not None and (weights.shape != known.shape or (weights < 0).any()):
-        raise InvalidDataError(f"times must be {len(known)} numbers, none below 0; {shown(times)} was given.")
-    counted = np.bincount(index, None if weights is None else weights[known], minlength=prod(shape))
-    return counted.reshape(shape)
+    return crossed(*columns, sizes=tuple(shape))
 
 
 def confusion(labels: ArrayLike, states: ArrayLike) -> NDArray[np.int64]:
@@ -159,58 +149,49 @@ def encoder_accuracy(learner: Encodes, x_at: Callable[[int], Observations], stat
 
 @runtime_checkable
 class KnowsFeatureAccuracy(Protocol):
-    """A world that can say how accurate each of its coordinates is as an encoder, over all states and in each."""
+    """A world that can say how accurate each of its coordinates is as an encoder, in each state (n_states(h), M)."""
 
     H: int
 
-    def feature_accuracy(self, h: int) -> NDArray[np.floating]: ...
-
     def feature_state_accuracy(self, h: int) -> NDArray[np.floating]: ...
-
-
-def population_accuracy(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> Floats:
-    """Accuracy of coordinate encoders at h = 1..H from the chains' analytic marginals, not from samples.
-
-    `encoders(h)` lists the encoders that a learner has for step h; where there are two, as for paired
-    observations, their accuracies are averaged. An encoder without a `feature` is constant and is right where there
-    is one state only, that is at h = 1.
-
-    Paper: Appendix D
-    """
-    return np.array([float(shares) for shares in _population(encoders, world, "feature_accuracy")])
 
 
 def population_state_accuracies(
     encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy
 ) -> list[Floats]:
-    """The same for single states: entry h-1 holds, for each state of h, how often it is read right.
+    """For each state of h (entry h-1), how often it is read right, from the chains' analytic marginals, not from
+    samples.
 
-    Paper: Theorem 3.1
+    `encoders(h)` lists the coordinate encoders that a learner has for step h; where there are two, as for paired
+    observations, their accuracies are averaged. An encoder without a `feature` is constant and is right where there
+    is one state only, that is at h = 1.
+
+    Paper: Theorem 3.1, Appendix D
     """
-    return [np.atleast_1d(shares) for shares in _population(encoders, world, "feature_state_accuracy")]
-
-
-def population_summary(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> dict[str, float]:
-    """`accuracy` averaged over h = 1..H as in Table 1, and `state_mean` and `state_worst` of `state_summary`."""
-    overall = float(population_accuracy(encoders, world).mean())
-    return {"accuracy": overall, **state_summary(population_state_accuracies(encoders, world))}
-
-
-def _population(encoders: Callable[[int], Sequence[Encoder]], world: Any, of_features: str) -> list[Any]:
-    """At each step the mean over its encoders of what the world says of the coordinate that each reads."""
     check_function("encoders", encoders, "a function that lists the encoders of step h")
     if isinstance(world, type) or not isinstance(world, KnowsFeatureAccuracy):
         raise InvalidParameterError(
             f"world must know how accurate its coordinates are, as BitsExBMDP does; {shown(world)} was given."
         )
-    shares = []
+    by_step = []
     for h in range(1, world.H + 1):
         found = encoders(h)
         if not isinstance(found, (list, tuple)) or not found:
             raise InvalidParameterError(f"encoders(h) must list the encoders of step {h}; it gave {shown(found)}.")
         if wrong := [phi for phi in found if h > 1 and not isinstance(phi, CoordinateEncoder)]:
             raise InvalidDataError(f"Population accuracy needs coordinate encoders; that at h = {h} is {wrong[0]!r}.")
-        known = getattr(world, of_features)(h)
-        of_each = [known[..., phi.feature] if isinstance(phi, CoordinateEncoder) else 1.0 for phi in found]
-        shares.append(np.mean(of_each, axis=0))
-    return shares
+        known = world.feature_state_accuracy(h)
+        of_each = [known[:, phi.feature] if isinstance(phi, CoordinateEncoder) else np.ones(1) for phi in found]
+        by_step.append(np.mean(of_each, axis=0))
+    return by_step
+
+
+def population_accuracy(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> Floats:
+    """The same at h = 1..H over all states, which are equally likely."""
+    return np.array([of_states.mean() for of_states in population_state_accuracies(encoders, world)])
+
+
+def population_summary(encoders: Callable[[int], Sequence[Encoder]], world: KnowsFeatureAccuracy) -> dict[str, float]:
+    """`accuracy` averaged over h = 1..H as in Table 1, and `state_mean` and `state_worst` of `state_summary`."""
+    by_step = population_state_accuracies(encoders, world)
+    return {"accuracy": float(np.mean([of_states.mean() for of_states in by_step])), **state_summary(by_step)}

@@ -59,12 +59,6 @@ class HiddenBitsExBMDP(BitsExBMDP):
             x[:, self.controllable_feature(h)] = rng.integers(0, 2, len(x))
         return x
 
-    def feature_accuracy(self, h: int) -> NDArray[np.floating]:
-        accuracy = super().feature_accuracy(h)
-        if self.hidden[h - 1]:
-            accuracy[self.controllable_feature(h)] = 0.5
-        return accuracy
-
     def feature_state_accuracy(self, h: int) -> NDArray[np.floating]:
         by_state = super().feature_state_accuracy(h)
         if self.hidden[h - 1]:

@@ -95,24 +95,19 @@ class BitsExBMDP(ExBMDP):
         return int(np.flatnonzero(self.permutation[h - 1] == 0)[0])
 
     def feature_accuracy(self, h: int) -> NDArray[np.floating]:
-        """Population accuracy of each of the M features as an encoder of s*_h, up to relabelling.
-
-        A feature s XOR e^i is right with probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)); bare noise half of the
-        time, where both states are equally likely.
+        """Population accuracy of each of the M features as an encoder of s*_h, up to relabelling, where the states are
+        equally likely.
 
         Paper: Appendix D
         """
-        p = self.noise_marginal(h)
-        right = np.concatenate([[1.0], np.maximum(p, 1 - p)])
-        right[self.n_xored :] = 0.5
-        return right[self.permutation[h - 1]]
+        return self.feature_state_accuracy(h).mean(axis=0)
 
     def feature_state_accuracy(self, h: int) -> NDArray[np.floating]:
         """The same for each state by itself: Pr(right | s*_h = s), shape (n_states(h), M).
 
-        The relabelling is the best for all states together. A feature s XOR e^i is as often right in one state as in
-        the other. Bare noise e^i says mostly one value, which then stands for state 0: there it is right with
-        probability max(Pr(e^i_h = 1), Pr(e^i_h = 0)), and in state 1 with what is left.
+        The relabelling is the best for all states together. A feature s XOR e^i is right with probability
+        max(Pr(e^i_h = 1), Pr(e^i_h = 0)), in one state as in the other. Bare noise e^i says mostly one value, which
+        then stands for state 0: there it is right with that probability, and in state 1 with what is left.
 
         Paper: Theorem 3.1 (which bounds the error in every state)
         """

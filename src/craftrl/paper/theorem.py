@@ -131,8 +131,8 @@ def chance_accuracy(world: ExBMDP, policies: Sequence[MarkovPolicy]) -> NDArray[
     for policy in policies:
         check_method("Each of policies", policy, "probabilities", "a policy, such as a MarkovPolicy")
     if isinstance(world, KnowsFeatureAccuracy):
-        steps = range(1, world.H + 1)
-        return np.array([1.0 if world.n_states(h) == 1 else float(world.feature_accuracy(h).mean()) for h in steps])
+        right = (world.feature_state_accuracy(h).mean(axis=0) for h in range(1, world.H + 1))
+        return np.array([1.0 if world.n_states(h) == 1 else float(own.mean()) for h, own in enumerate(right, start=1)])
     return np.array([float(share.max()) for share in population_visits(world, policies).singles])
 
 
