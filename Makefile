@@ -46,7 +46,7 @@ reproduce-full: $(BASE)  ## the paper's 20 seeds, error growth and the figures
 	$(BIN)/craftrl reproduce figures --out results/figures
 
 gpu-studies: $(READY)  ## CRAFT's rows on images, all studies side by side on one GPU
-	$(BIN)/python -m studies.on_one_gpu results/gpu-studies
+	PATH=$(BIN):$$PATH sh studies/on_one_gpu.sh results/gpu-studies
 
 bench: $(READY)  ## the exact engine against NumPy and the literal algorithm
 	$(BIN)/python -m benchmarks.exact_engine

@@ -45,12 +45,7 @@ class Objective(nn.Module, ABC):
 
     n_pixels         entries of one observation
     mean_frame_loss  mean squared error of the mean observation, standardised
-    divisible        whether the loss is a mean over trajectories, so that several ranks may divide a minibatch; where
-                     it compares trajectories with one another, every rank trains on all of it
     """
-
-    divisible = True
-    needs_actions = False
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__()
@@ -112,8 +107,6 @@ class TemporalContrastive(Objective):
     guessing has 0, and what is below is information about the future, in nats.
     """
 
-    divisible = False
-
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)
         self.before, self.after = mlp(shapes.dim, 64), mlp(shapes.dim, 64)
@@ -169,8 +162,6 @@ class ACState(Objective):
     There a discrete bottleneck makes the states while the network learns; here k-means does afterwards, told how many
     there are. With actions, it is the upper reference.
     """
-
-    needs_actions = True
 
     def __init__(self, trunk: Trunk, shapes: Shapes) -> None:
         super().__init__(trunk, shapes)

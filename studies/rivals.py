@@ -24,19 +24,18 @@ from craftrl.core.evidence import chance_loss
 from craftrl.data import TrajectoryDataset
 from craftrl.envs.collection import Collection, GroundTruth
 from craftrl.errors import InvalidParameterError
-from craftrl.estimators.base import Learner
-from craftrl.evaluation import accuracy, count_visits, encoder_accuracy, state_accuracies
+from craftrl.evaluation import accuracy, accuracy_by_step, count_visits, state_accuracies_by_step
 from craftrl.oracles.network import NeuralOracle, Training
 from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.oracles.network.settings import TrainingError
 from studies.objectives import CLASSES
-from studies.threads import cpu_threads
-from studies.trained import TrainedBaseline, trunk_features
+from studies.trained import Rival, features_of, train_rival
 
 __all__ = ["Data", "Fitted", "best_rate", "cut", "fit_craft", "fit_rival", "scored", "scores"]
 
 Ints = NDArray[np.integer]
 Features = Callable[[NDArray[Any]], NDArray[Any]]
+SAMPLE = 10_000  # trajectories that k-means looks at
 PROBED = 20_000  # frames whose true states the linear probe learns from
 WIDEST = 256  # features that the probe reads; of more, it reads so many principal components
 CLIP, SHORTEST = 6, 3  # steps of clips, and of the shortest of trajectories that end at any time
@@ -99,11 +98,13 @@ def cut(whole: Collection, how: str, seed: int) -> Collection:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A technique that was fitted, its features, the number of states at each step, and what else its row says."""
+    """A technique that was fitted: the states of observations x at step h, the features that its probe reads, how many
+    states it has at each step and in all, and what else its row says."""
 
-    model: Learner
+    encode: Callable[[NDArray[Any], int], Ints]
     features: Features
     n_states: list[int]
+    found: int | None
     row: dict[str, Any]
 
 
@@ -122,68 +123,63 @@ def training_of(seed: int, device: str) -> Training:
 def fit_craft(craft: CRAFT, data: Data) -> Fitted:
     """CRAFT as given. `loss` is that of its log-odds on the held-out trajectories."""
     start = time.perf_counter()
-    with cpu_threads(1):  # as every worker of a sweep keeps to one
-        model = craft.fit(data.train.tau)
-    seconds = time.perf_counter() - start
+    model = craft.fit(data.train.tau)
     row = {
+        "seconds": round(time.perf_counter() - start, 1),
+        "seconds_by_phase": {use.question: round(use.seconds, 1) for use in model.trace_.oracle_use},
         "loss": _log_odds_loss(model, data.test),
         "chance": chance_loss(data.test.tau.agent),
-        "seconds": round(seconds, 1),
-        "seconds_by_phase": {use.question: round(use.seconds, 1) for use in model.trace_.oracle_use},
     }
     encoder = model.encoders_[2]
     assert isinstance(encoder, NetworkEncoder)
-    features = partial(trunk_features, encoder.trunk, encoder.device)
-    return Fitted(model, features, list(model.n_states_), row)
+    features = partial(features_of, encoder.trunk, encoder.device)
+    return Fitted(model.encode, features, list(model.n_states_), model.n_states_total_, row)
 
 
 def fit_rival(technique: str, data: Data, training: Training, rates: Sequence[float]) -> Fitted:
-    """The rival, trained with each learning rate. `loss` is its own, of the rate that won."""
+    """The rival, trained with each learning rate. `loss` is its own, of the rate that won.
+
+    Its features are clustered at each step, raw and standardised; what is closer to the truth is kept.
+    """
     start = time.perf_counter()
-    with cpu_threads(1):
-        best, lr, losses = best_rate(technique, data, training, rates)
-        trained = time.perf_counter()
-        standardised = _cluster(best, data)
+    best, lr, losses = best_rate(technique, data, training, rates)
+    trained, tau, test = time.perf_counter(), data.train.tau, data.test
+    rows = np.sort(np.random.default_rng(0).permutation(tau.n)[:SAMPLE])
+    raw, scaled = (
+        [best.clustered(tau.at(h, rows), k, standardise) for h, k in enumerate(data.n_states, start=1)]
+        for standardise in (False, True)
+    )
+    of_raw, of_scaled = (
+        np.mean([accuracy(phi(test.tau.at(h)), test.truth.states[:, h - 1]) for h, phi in enumerate(encoders, start=1)])
+        for encoders in (raw, scaled)
+    )
+    encoders = raw if of_raw > of_scaled else scaled
     seconds = {"training": trained - start, "clustering": time.perf_counter() - trained}
     row = {
-        "loss": best.held_out_loss_,
-        "chance": best.chance_,
+        "loss": best.loss,
+        "chance": best.chance,
         "lr": lr,
         "loss_by_lr": {f"{rate:g}": loss if np.isfinite(loss) else None for rate, loss in losses.items()},
-        "standardised": standardised,
+        "standardised": encoders is scaled,
         "seconds": round(sum(seconds.values()), 1),
         "seconds_by_phase": {name: round(value, 1) for name, value in seconds.items()},
     }
-    return Fitted(best, best.features, data.n_states, row)
+    return Fitted(lambda x, h: encoders[h - 1](x), best.features, data.n_states, None, row)
 
 
 def best_rate(
     technique: str, data: Data, training: Training, rates: Sequence[float]
-) -> tuple[TrainedBaseline, float, dict[float, float]]:
-    """The rival without its states, of the rate with the best held-out loss; that rate; and the loss of each."""
-    tried: dict[float, TrainedBaseline] = {}
+) -> tuple[Rival, float, dict[float, float]]:
+    """The rival of the rate with the best held-out loss; that rate; and the loss of each."""
+    tried: dict[float, Rival] = {}
     for lr in rates:
-        rival = TrainedBaseline(technique, data.n_states, training=training.but(lr=lr))
         with suppress(TrainingError):  # where the loss did not stay finite at this rate
-            tried[lr] = rival.train(data.train.tau, data.train.truth.actions)
+            tried[lr] = train_rival(technique, data.train.tau, data.train.truth.actions, training.but(lr=lr))
     if not tried:
         raise TrainingError(f"The rival {technique} could be trained with none of the rates {list(rates)}.")
-    losses = {lr: tried[lr].held_out_loss_ if lr in tried else np.inf for lr in rates}
+    losses = {lr: tried[lr].loss if lr in tried else np.inf for lr in rates}
     lr = min(tried, key=losses.__getitem__)
     return tried[lr], lr, losses
-
-
-def _cluster(rival: TrainedBaseline, data: Data) -> bool:
-    """Cluster raw and standardised features, keep what is closer to the truth; whether that is the latter."""
-    found = []
-    for standardise in (False, True):
-        rival.standardise = standardise
-        rival.cluster(data.train.tau)
-        found.append((encoder_accuracy(rival, data.test.tau.at, data.test.truth.states).mean(), rival.encoders_))
-    (raw, of_raw), (scaled, _) = found
-    if raw > scaled:
-        rival.standardise, rival.encoders_ = False, of_raw
-    return rival.standardise
 
 
 # -- scoring -----------------------------------------------------------------------------------------------------
@@ -196,22 +192,20 @@ def scores(fitted: Fitted, data: Data) -> dict[str, Any]:
     `one_state` is the accuracy of naming one state at every step, which is what knowing nothing scores.
     """
     tau, true = data.test.tau, data.test.truth.states
-    one = hasattr(fitted.model, "encoder_")
-    labels = [fitted.model.encode(tau.at(h), None if one else h) for h in range(1, tau.H + 1)]
-    by_step = [accuracy(label, true[:, h]) for h, label in enumerate(labels)]
-    fewest = min(FEWEST_FRAMES, tau.n // 10)
-    of_states = np.concatenate([state_accuracies(labels[h], true[:, h], fewest) for h in range(1, tau.H)])
+    labels = np.stack([fitted.encode(tau.at(h), h) for h in range(1, tau.H + 1)], axis=1)
+    by_step = accuracy_by_step(labels, true)
+    of_states = np.concatenate(state_accuracies_by_step(labels, true, min(FEWEST_FRAMES, tau.n // 10))[1:])
     return {
-        "accuracy": float(np.mean(by_step[1:])),
-        "accuracy_by_step": [round(a, 5) for a in by_step],
+        "accuracy": float(by_step[1:].mean()),
+        "accuracy_by_step": [round(a, 5) for a in by_step.tolist()],
         "state_mean": round(float(of_states.mean()), 5),
         "state_worst": round(float(of_states.min()), 5),
-        "one_state": round(float(np.mean([accuracy(0 * label, true[:, h]) for h, label in enumerate(labels)][1:])), 5),
+        "one_state": round(float(accuracy_by_step(0 * labels, true)[1:].mean()), 5),
         "probe": round(_probe(fitted.features, data), 5),
-        "pooled": float(accuracy(np.stack(labels, axis=1), true)),
+        "pooled": accuracy(labels, true),
         "n_states": fitted.n_states,
         "n_states_true": data.n_states,
-        "found": getattr(fitted.model, "n_states_total_", None),
+        "found": fitted.found,
         "true": len(np.unique(data.whole.truth.states)),
         "table_loss": data.table_loss,
         **fitted.row,

@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -43,12 +44,11 @@ STUDIES = Path(__file__).parent
 class Study:
     """A command of `craftrl reproduce`.
 
-    name        on the command line, and of the default results folder
+    name        on the command line, of the default results folder, and with _ for - of the folder here
     summary     what the study shows, in a few words
-    module      the module that has run_one, report and perhaps draw
     runs        from the parsed arguments to the settings of all runs
     seeds       how many seeds are run unless --seeds says otherwise
-    full_seeds  the same with --full; None where there is no --full
+    full_seeds  the same with --full; 0 where there is no --full
     full_adds   what else --full adds, for its help text
     options     adds the study's own arguments to a parser
     examples    arguments worth trying
@@ -56,35 +56,35 @@ class Study:
 
     name: str
     summary: str
-    module: str
     runs: Callable[[argparse.Namespace], Sequence[Any]]
     seeds: int
-    full_seeds: int | None = None
+    full_seeds: int = 0
     full_adds: str = ""
-    options: Callable[[argparse.ArgumentParser], None] | None = None
-    examples: tuple[str, ...] = ("--workers 2",)
+    options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+    examples: tuple[str, ...] = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        with_full = "" if self.full_seeds is None else f", {self.full_seeds} with --full"
+        with_full = f", {self.full_seeds} with --full" if self.full_seeds else ""
         seeds = f"seeds 0..N-1 (default: {self.seeds}{with_full})"
         parser.add_argument("--seeds", type=positive, metavar="N", help=seeds)
         parser.add_argument("--workers", type=positive, default=1, metavar="W", help="runs at a time (default: 1)")
         out = "results; a rerun continues (default: %(default)s)"
         parser.add_argument("--out", default=f"results/{self.name}", metavar="DIR", help=out)
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
-        if self.full_seeds is not None:
+        if self.full_seeds:
             parser.add_argument("--full", action="store_true", help=f"{self.full_seeds} seeds{self.full_adds}")
-        if self.options is not None:
-            self.options(parser)
-        examples = "".join(f"  craftrl reproduce {self.name} {example}\n" for example in self.examples)
+        self.options(parser)
+        full = [f"--full --workers 2 --out results/{self.name}-full"] if self.full_seeds else []
+        lines = self.examples or ("--workers 2", *full)
+        examples = "".join(f"  craftrl reproduce {self.name} {example}\n" for example in lines)
         parser.epilog = f"examples:\n{examples}\nwrites one row per run (rows.jsonl), report.md and pictures to DIR"
 
     def main(self, args: argparse.Namespace) -> None:
         """Run the sweep; print and write the report, which is there even where pictures cannot be drawn."""
         if args.seeds is None:
-            args.seeds = self.full_seeds if self.full_seeds is not None and args.full else self.seeds
+            args.seeds = self.full_seeds if self.full_seeds and args.full else self.seeds
         settings, out = self.runs(args), Path(args.out)
-        module = import_module(self.module)
+        module = import_module(f"studies.{self.name.replace('-', '_')}.run")
         rows = run_sweep(self.name, settings, module.run_one, out, args.workers, not args.quiet)
         text = module.report(rows)
         write_text(out / "report.md", text + "\n")
@@ -168,7 +168,9 @@ def _key(settings: Row) -> str:
 
 
 def _row(run_one: Callable[[Any], Row], settings: Any, made_by: str) -> Row:
-    """One run. A failed assumption is a result here, and no warning."""
+    """One run, on one thread as in all workers. A failed assumption is a result here, and no warning."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
         row = {**asdict(settings), **run_one(settings), "commit": made_by}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
-from craftrl.errors import InvalidParameterError
+from craftrl.errors import InvalidParameterError, require
 
-__all__ = ["CUTS", "NAMES", "RATES", "RIVALS", "add_training", "check_cut"]
+__all__ = ["CUTS", "NAMES", "RIVALS", "add_techniques", "techniques_of"]
 
 RIVALS = {
     "ac-state": "AC-State, with actions",
@@ -19,21 +18,24 @@ RIVALS = {
     "latent-action": "latent actions (LAPO)",
 }
 NAMES = {"craft": "CRAFT", **RIVALS}
-RATES = (3e-4, 1e-3, 3e-3)  # learning rates that each rival is trained with; the best by its own held-out loss counts
 CUTS = ("whole", "clips", "unequal")  # of what is learned from
 
 
-def check_cut(cut: str, techniques: Sequence[str]) -> None:
-    """Raise where a rival would learn from trajectories that are cut: its states are those of each step."""
-    if rivals := [technique for technique in techniques if cut != "whole" and technique in RIVALS]:
-        raise InvalidParameterError(
-            f"--cut {cut} is for craft alone; {', '.join(rivals)} was given as well; add --techniques craft."
-        )
-
-
-def add_training(parser: argparse.ArgumentParser) -> None:
+def add_techniques(parser: argparse.ArgumentParser) -> None:
     """Options that studies of videos share."""
-    rates = "learning rates that each rival is tried with (default: %(default)s)"
-    parser.add_argument("--rates", nargs="+", type=float, default=list(RATES), metavar="LR", help=rates)
-    parser.add_argument("--cut", choices=CUTS, default="whole", help="of what is learned from (default: %(default)s)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
+    add, names, default = parser.add_argument, list(NAMES), " (default: %(default)s)"
+    add("--techniques", nargs="+", choices=names, default=names, metavar="T", help=f"of {', '.join(names)}")
+    rates = "learning rates of each rival; the best by its own held-out loss counts"
+    add("--rates", nargs="+", type=float, default=[3e-4, 1e-3, 3e-3], metavar="LR", help=rates + default)
+    add("--cut", choices=CUTS, default="whole", help=f"of what is learned from{default}")
+    add("--device", default="auto", help=f"cpu, cuda or auto{default}")
+
+
+def techniques_of(args: argparse.Namespace) -> list[tuple[str, tuple[float, ...]]]:
+    """The techniques that were asked for, each with the learning rates that it is tried with; none for CRAFT."""
+    require("torch", "neural")
+    if rivals := [technique for technique in args.techniques if args.cut != "whole" and technique in RIVALS]:
+        raise InvalidParameterError(  # a rival's states are those of each step
+            f"--cut {args.cut} is for craft alone; {', '.join(rivals)} was given as well; add --techniques craft."
+        )
+    return [(technique, tuple(args.rates) if technique in RIVALS else ()) for technique in args.techniques]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,11 +45,6 @@ class Run:
     device: str = "auto"
 
 
-def sweep(parts: Sequence[str], cuts: Sequence[str], seeds: int, n: int, device: str) -> list[Run]:
-    """All parts on each dataset before the next one, so that a single process renders a dataset once."""
-    return [Run(part, cut, seed, n, device=device) for seed in range(seeds) for cut in cuts for part in parts]
-
-
 def options(parser: argparse.ArgumentParser) -> None:
     parts = list(PARTS)
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts, metavar="P", help=f"of {', '.join(parts)}")
@@ -60,16 +54,21 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def runs(args: argparse.Namespace) -> list[Run]:
+    """All parts on each dataset before the next one, so that a single process renders a dataset once."""
     require("torch", "neural")
-    return sweep(args.parts, args.cuts, args.seeds, args.n, args.device)
+    return [
+        Run(part, cut, seed, args.n, device=args.device)
+        for seed in range(args.seeds)
+        for cut in args.cuts
+        for part in args.parts
+    ]
 
 
 STUDY = Study(
-    name="ablations",
-    summary="what each part of the way from video to states buys",
-    module="studies.ablations.run",
-    runs=runs,
-    seeds=3,
+    "ablations",
+    "what each part of the way from video to states buys",
+    runs,
+    3,
     options=options,
     examples=("--device cpu --workers 16", "--parts default smooth drives --cuts clips --seeds 1"),
 )

@@ -13,10 +13,10 @@ from scipy.special import expit
 from craftrl import CRAFT, CoordinateOracle
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
 from craftrl.evaluation import population_summary
-from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import Row, seed_of
 from craftrl.paper.table1 import toy_chance
 from studies.agents.spec import KINDS, Run
+from studies.exact import true_bounds
 from studies.tables import draw_curves, mean, mean_text, percent, pivot
 from studies.worlds.turn_taking import turn_taking_policies
 
@@ -30,12 +30,11 @@ def run_one(run: Run) -> dict[str, Any]:
     turns have alpha = 0, which CRAFT cannot be given: they get the bounds of three.
     """
     world = BitsExBMDP(run.horizon, run.n_features, run.seed)
-    agents = agents_of(run.kind, world, run.n_agents)
-    bounds: dict[str, Any] = {}
+    agents, bounds = agents_of(run.kind, world, run.n_agents), {}
     if run.factor != "auto":
         n_agents = max(run.n_agents, 3) if run.kind == "turns" else run.n_agents
-        known = population_assumptions(world, agents_of(run.kind, world, n_agents))
-        bounds = {"alpha": run.factor * known.alpha.value, "eta": known.eta.value, "nu": known.nu.value}
+        bounds = true_bounds(world, agents_of(run.kind, world, n_agents))
+        bounds["alpha"] *= run.factor
     seed = seed_of("agents", run.kind, run.n_agents, run.total, run.horizon, run.n_features, run.seed)
     tau = collect(world, agents, run.total // run.n_agents, seed=seed).tau
     model = CRAFT(CoordinateOracle(), **bounds, coupling=run.coupling, relabel=False).fit(tau)

@@ -5,7 +5,7 @@ Paper: Section 2.3 ("straightforwardly generalized to support more agents")
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import argparse
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,26 +38,17 @@ class Run:
     n_features: int = 16
 
 
-def sweep(totals: Iterable[int], n_seeds: int) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """All kinds and numbers of agents with all totals; chosen bounds with three agents alone."""
     return [
         Run(kind, n_agents, total, coupling, factor, seed)
-        for seed in range(n_seeds)
+        for seed in range(args.seeds)
         for kind in KINDS
         for n_agents in AGENTS
-        for total in totals
+        for total in (FULL_TOTALS if args.full else TOTALS)
         for coupling in COUPLINGS
         for factor in ((1.0,) if total not in TOTALS else (1.0, 0.5, "auto") if n_agents == 3 else (1.0, 0.5))
     ]
 
 
-STUDY = Study(
-    name="agents",
-    summary="two to six agents at a fixed total number of trajectories",
-    module="studies.agents.run",
-    runs=lambda args: sweep(FULL_TOTALS if args.full else TOTALS, args.seeds),
-    seeds=3,
-    full_seeds=20,
-    full_adds=" and all totals",
-    examples=("--workers 2", "--full --workers 2 --out results/agents-full"),
-)
+STUDY = Study("agents", "two to six agents at a fixed total number of trajectories", runs, 3, 20, " and all totals")

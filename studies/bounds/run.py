@@ -10,10 +10,10 @@ from craftrl import CRAFT, CoordinateOracle
 from craftrl.core.craft import Bounds, craft
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import population_summary
-from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import Row, seed_of
 from craftrl.paper.table1 import toy_chance
 from studies.bounds.spec import AGENTS, COUPLINGS, GRID, Run
+from studies.exact import true_bounds
 from studies.tables import grouped, markdown, mean, mean_text, percent, pivot, unfolded
 
 MEASURES = ("accuracy", "state_mean", "state_worst")
@@ -26,8 +26,7 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     world = BitsExBMDP(run.horizon, run.n_features, run.seed)
     agents = [world.persistence_policy(stay) for stay in AGENTS[run.agents]]
-    known = population_assumptions(world, agents)
-    true = Bounds(known.alpha.value, known.eta.value, known.nu.value)
+    true = Bounds(**true_bounds(world, agents))
     # The paper's agents make the data of Table 1.
     study = "table1" if run.agents == "paper" else f"bounds, {run.agents}"
     seed = seed_of(study, run.horizon, run.n_features, run.size, run.seed)
@@ -55,7 +54,7 @@ def run_one(run: Run) -> dict[str, Any]:
     return scores
 
 
-def grid_name(factors: tuple[float, float, float]) -> str:
+def grid_name(factors: tuple[float, ...]) -> str:
     """A cell of the grid in words; the true bounds are "true"."""
     off = [f"{name} x {factor:g}" for name, factor in zip(("alpha", "eta", "nu"), factors) if factor != 1]
     return " ".join(off) or "true"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from studies.study import Study
@@ -10,8 +12,7 @@ from studies.study import Study
 # Pr(a = s) of agents A and B. The paper's have nearly the bounds that are tried first; the others do not.
 AGENTS = {"paper": (0.5, 0.75), "subtle": (0.5, 0.64), "rare": (0.8, 0.95)}
 COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
-FACTORS = (0.5, 1.0, 2.0)
-GRID = tuple((alpha, eta, nu) for alpha in FACTORS for eta in FACTORS for nu in FACTORS)
+GRID = tuple(product((0.5, 1.0, 2.0), repeat=3))  # what alpha, eta and nu are multiplied by
 SIZES = (1000, 5000)
 
 
@@ -26,23 +27,15 @@ class Run:
     n_features: int = 128
 
 
-def sweep(n_seeds: int) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """All agents at all sizes, seed by seed; a quarter of the seeds for agents other than the paper's."""
     return [
         Run(agents, size, seed)
-        for seed in range(n_seeds)
+        for seed in range(args.seeds)
         for agents in AGENTS
         for size in SIZES
-        if agents == "paper" or 4 * seed < n_seeds
+        if agents == "paper" or 4 * seed < args.seeds
     ]
 
 
-STUDY = Study(
-    name="bounds",
-    summary="alpha, eta, nu: true, chosen from the data, or off by a factor of 2",
-    module="studies.bounds.run",
-    runs=lambda args: sweep(args.seeds),
-    seeds=2,
-    full_seeds=20,
-    examples=("--workers 2", "--full --workers 2 --out results/bounds-full"),
-)
+STUDY = Study("bounds", "alpha, eta, nu: true, chosen from the data, or off by a factor of 2", runs, 2, 20)

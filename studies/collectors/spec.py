@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,11 +26,11 @@ class Run:
     n_features: int = 64
 
 
-def sweep(n_seeds: int) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """Every collector beside its twin; the Markov one is its own."""
     return [
         Run(kind, twin, size, coupling, seed)
-        for seed in range(n_seeds)
+        for seed in range(args.seeds)
         for size in SIZES
         for kind in KINDS
         for twin in ((False,) if kind == "markov" else (False, True))
@@ -37,12 +38,4 @@ def sweep(n_seeds: int) -> list[Run]:
     ]
 
 
-STUDY = Study(
-    name="collectors",
-    summary="agents with memory, that switch habits, that adapt",
-    module="studies.collectors.run",
-    runs=lambda args: sweep(args.seeds),
-    seeds=2,
-    full_seeds=10,
-    examples=("--workers 2", "--full --workers 2 --out results/collectors-full"),
-)
+STUDY = Study("collectors", "agents with memory, that switch habits, that adapt", runs, 2, 10)

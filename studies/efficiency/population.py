@@ -16,6 +16,7 @@ from scipy.special import xlogy
 
 from craftrl.envs import BitsExBMDP, MarkovPolicy
 from craftrl.paper.assumptions import population_visits
+from studies.worlds.policies import staying
 
 __all__ = ["balanced_agents", "losses", "sticky_agents"]
 
@@ -42,12 +43,7 @@ def balanced_agents(world: BitsExBMDP) -> tuple[MarkovPolicy, MarkovPolicy]:
 
 def sticky_agents(world: BitsExBMDP) -> tuple[MarkovPolicy, MarkovPolicy]:
     """Agents that part at the first step and hardly move afterwards: the state itself keeps telling them apart."""
-
-    def agent(first: float, stay: float) -> MarkovPolicy:
-        later = np.array([[stay, 1 - stay], [1 - stay, stay]])
-        return MarkovPolicy([np.array([[first, 1 - first]]), *[later] * (world.H - 2)])
-
-    return agent(0.9, 0.9), agent(0.1, 0.95)
+    return staying(world.H, 0.9, 0.9), staying(world.H, 0.1, 0.95)
 
 
 def losses(

@@ -23,10 +23,11 @@ from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
 from craftrl.evaluation import accuracy_by_step, confusion, population_summary, state_accuracies_by_step, state_summary
-from craftrl.paper import chance_accuracy, population_assumptions
+from craftrl.paper import chance_accuracy
 from craftrl.paper.sweep import Row, seed_of
 from studies.efficiency.population import balanced_agents, sticky_agents
 from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, OTHERS, WORLDS, Run
+from studies.exact import class_of, true_bounds
 from studies.tables import draw_curves, grouped, mean, mean_text, percent, pivot, unfolded
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.turn_taking import turn_taking_policies
@@ -70,11 +71,6 @@ def world_of(run: Run) -> tuple[Any, Sequence[MarkovPolicy]]:
     return world, sticky_agents(world) if of == "sticky" else world.paper_policies()
 
 
-def _bounds(world: World, agents: Sequence[MarkovPolicy]) -> dict[str, Any]:
-    known = population_assumptions(world, agents)
-    return {"alpha": known.alpha.value, "eta": known.eta.value, "nu": known.nu.value}
-
-
 def _of_fit(model: CRAFT, world: World) -> Scores:
     right = [step.n_states == world.n_states(h) for h, step in enumerate(model.trace_.steps, start=2)]
     return {"right_counts": float(np.mean(right)), "assigned": model.trace_.steps[-1].assigned}
@@ -94,7 +90,7 @@ def _of_features(features: Sequence[int], world: BitsExBMDP) -> Scores:
 
 
 def _in_bits(run: Run, world: BitsExBMDP, agents: Sequence[MarkovPolicy]) -> dict[str, Scores]:
-    bounds = _bounds(world, agents) if FRESH.get(run.world, run.world) == "sticky" else TOY
+    bounds = true_bounds(world, agents) if FRESH.get(run.world, run.world) == "sticky" else TOY
     # The data of Table 1; in the control world the same states and the same noise, shown in another way.
     rng = np.random.default_rng(seed_of("table1", run.horizon, run.n_features, run.size, run.seed))
     tau = collect(world, agents, run.size, seed=rng).tau
@@ -128,8 +124,7 @@ def _in_others(run: Run, world: World, agents: Sequence[MarkovPolicy]) -> dict[s
         data = collect(world, agents, run.size, seed=seed(run.size))
     fresh, scores = collect(world, agents, HELD_OUT, seed=seed("held out")), {}
     for name, options in LEARNERS.items():
-        oracle = FiniteOracle(world.encoders, world.n_values) if isinstance(world, LockExBMDP) else CoordinateOracle()
-        model = CRAFT(oracle, **_bounds(world, agents), **options).fit(data.tau)
+        model = CRAFT(class_of(world), **true_bounds(world, agents), **options).fit(data.tau)
         read = encode_dataset(model.encoders_, fresh.tau)
         scores[name] = {**_of_samples(read, fresh.truth.states), **_of_fit(model, world)}
     return scores
@@ -157,7 +152,7 @@ def _in_excess(run: Run, world: BitsExBMDP, agents: Sequence[MarkovPolicy]) -> d
     scores: dict[str, Scores] = {}
     for coupling in ("independent", "chain", "markov"):
         oracle = FiniteOracle(partial(_class, run), n_values=4)
-        model = CRAFT(oracle, **_bounds(world, agents), coupling=coupling, relabel=False).fit(data.tau)
+        model = CRAFT(oracle, **true_bounds(world, agents), coupling=coupling, relabel=False).fit(data.tau)
         scores[coupling] = {**_of_samples(encode_dataset(model.encoders_, fresh.tau), states), **_of_fit(model, world)}
         meant = np.zeros_like(states)  # at h = 1 there is one state
         for h in range(2, world.H + 1):

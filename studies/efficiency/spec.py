@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,7 @@ SHAPES = {
     **dict.fromkeys(OTHERS, (15, 64)),
     "lock": (6, 10),
 }
-SEEDS, FULL_SEEDS = 4, 20
+FULL_SEEDS = 20
 
 
 @dataclass(frozen=True)
@@ -65,23 +66,16 @@ class Run:
     n_features: int
 
 
-def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """Every world at every size, seed by seed; fresh seeds begin where those that anything was chosen on end."""
+    sizes = FULL_SIZES if args.full else SIZES
     return [
         Run(world, size, seed + (FULL_SEEDS if world in FRESH else 0), *SHAPES[world])
-        for seed in range(n_seeds)
+        for seed in range(args.seeds)
         for world in sizes
         for size in sizes[world]
     ]
 
 
-STUDY = Study(
-    name="efficiency",
-    summary="accuracy against data: the paper's ERM, the chain, their limits",
-    module="studies.efficiency.run",
-    runs=lambda args: sweep(FULL_SIZES if args.full else SIZES, args.seeds),
-    seeds=SEEDS,
-    full_seeds=FULL_SEEDS,
-    full_adds=" and all sizes",
-    examples=("--workers 2", "--full --workers 2 --out results/efficiency-full"),
-)
+SUMMARY = "accuracy against data: the paper's ERM, the chain, their limits"
+STUDY = Study("efficiency", SUMMARY, runs, 4, FULL_SEEDS, " and all sizes")

@@ -5,6 +5,7 @@ Paper: Section 3.1.1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, CoordinateOracle
-from craftrl.data import TrajectoryDataset
-from craftrl.envs import BitsExBMDP, ExBMDP, GroundTruth, MarkovPolicy, collect
-from craftrl.envs.collection import Collection, sample_latent_paths
+from craftrl.envs import BitsExBMDP, Collection, ExBMDP, MarkovPolicy, Policy, collect
+from craftrl.envs.collection import observe, sample_latent_paths
 from craftrl.evaluation import accuracy_by_step
 from craftrl.figures import BLUE, GREY, INK, RED, picture
-from craftrl.paper import RecursiveDRAFT, population_assumptions
+from craftrl.paper import RecursiveDRAFT
 from craftrl.paper.sweep import Row, seed_of
 from studies.error_growth.spec import LEARNERS, SCENARIOS, Run
+from studies.exact import true_bounds
 from studies.tables import pivot
+from studies.worlds.policies import staying
+from studies.worlds.violations import changed
 
 FIRST_SHARE, GROWTH = 0.002, 1.4  # of the trajectories, the slow feature is wrong on FIRST_SHARE * GROWTH^(h-2)
 BAD_SHARE = {"toy": 0.0, "creeping": 0.0, "corrupted": 0.005}  # of the trajectories, spoilt by an adversary at h = 2
@@ -35,9 +38,7 @@ def run_one(run: Run) -> dict[str, Any]:
     world, policies, data = sample(run)
     model: CRAFT | RecursiveDRAFT
     if run.learner == "craft":
-        known = population_assumptions(world, policies)
-        alpha, eta, nu = known.alpha.value, known.eta.value, known.nu.value
-        model = CRAFT.paper(CoordinateOracle(), alpha=alpha, eta=eta, nu=nu).fit(data.tau)
+        model = CRAFT.paper(CoordinateOracle(), **true_bounds(world, policies)).fit(data.tau)
     else:
         model = RecursiveDRAFT(CoordinateOracle()).fit(data.tau)
     wrong = 1 - accuracy_by_step(model.labels_, data.truth.states)
@@ -92,20 +93,10 @@ class CreepingExBMDP(BitsExBMDP):
 
     def opposed_policies(self) -> tuple[MarkovPolicy, MarkovPolicy]:
         """Agent A moves to state 0 first and then likes to switch; agent B moves to 1 and likes to stay."""
-        return self._policy(start=0.75, stay=0.25), self._policy(start=0.25, stay=0.75)
-
-    def _policy(self, start: float, stay: float) -> MarkovPolicy:
-        later = np.array([[stay, 1 - stay], [1 - stay, stay]])
-        return MarkovPolicy([np.array([[start, 1 - start]]), *([later] * (self.H - 2))])
+        return staying(self.H, 0.75, 0.25), staying(self.H, 0.25, 0.75)
 
 
-def collect_corrupted(
-    world: ExBMDP,
-    policies: tuple[MarkovPolicy, MarkovPolicy],
-    n: int,
-    bad_share: float,
-    seed: Any,
-) -> Collection:
+def collect_corrupted(world: ExBMDP, policies: Sequence[Policy], n: int, bad_share: float, seed: Any) -> Collection:
     """n trajectories per agent; in a share `bad_share` of each agent's, e^1 is switched on at h = 2 by an adversary.
 
     The adversary picks them by what they do: in tau_A those in state 1, in tau_B those in state 0. Their states stay as
@@ -114,20 +105,17 @@ def collect_corrupted(
 
     Paper: Section 3.1.1, the samples D_bad and D'_bad
     """
-    latent_rng, noise_rng, emission_rng = np.random.default_rng(seed).spawn(3)
+    latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
     paths = [sample_latent_paths(world, policy, n, latent_rng) for policy in policies]
-    states = np.concatenate([s for s, _ in paths])
     chosen = [k * n + np.flatnonzero(s[:, 1] == 1 - k)[: round(bad_share * n)] for k, (s, _) in enumerate(paths)]
     bad = np.concatenate(chosen)
-    x = np.empty((len(states), world.H, *world.obs_shape), dtype=world.obs_dtype)
-    e_h = world.sample_noise(len(states), noise_rng)
-    for h in range(1, world.H + 1):
-        x[:, h - 1] = world.emit(states[:, h - 1], e_h, h, emission_rng)
-        if h < world.H:
-            e_h = world.step_noise(e_h, h, noise_rng)
-            e_h[bad, 0] = 1
-    tau = TrajectoryDataset.from_arrays([x[:n], x[n:]])
-    return Collection(tau, GroundTruth(states, np.concatenate([a for _, a in paths])))
+
+    def step_noise(e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[Any]:
+        e_next = world.step_noise(e_h, h, rng)
+        e_next[bad, 0] = 1
+        return e_next
+
+    return observe(changed(world, step_noise=step_noise), paths, noise_rng)
 
 
 def report(rows: list[Row]) -> str:

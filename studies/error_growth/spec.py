@@ -31,11 +31,11 @@ class Run:
     n_features: int = 16
 
 
-def sweep(n_seeds: int, size: int, horizon: int, n_features: int) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """Both learners in every scenario, on the same data for each seed."""
     return [
-        Run(scenario, learner, seed, size, horizon, n_features)
-        for seed in range(n_seeds)
+        Run(scenario, learner, seed, args.size, args.horizon, args.features)
+        for seed in range(args.seeds)
         for scenario in SCENARIOS
         for learner in LEARNERS
     ]
@@ -48,12 +48,5 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=positive, default=Run.n_features, metavar="M", help="default: %(default)s")
 
 
-STUDY = Study(
-    name="error-growth",
-    summary="mislabelled trajectories against h: CRAFT, recursive DRAFT",
-    module="studies.error_growth.run",
-    runs=lambda args: sweep(args.seeds, args.size, args.horizon, args.features),
-    seeds=20,
-    options=options,
-    examples=("--seeds 5", "--seeds 20 --size 5000 --workers 2 --out results/error-growth"),
-)
+SUMMARY = "mislabelled trajectories against h: CRAFT, recursive DRAFT"
+STUDY = Study("error-growth", SUMMARY, runs, 20, options=options, examples=("--seeds 5 --workers 2",))

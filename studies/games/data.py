@@ -44,9 +44,9 @@ def world_of(name: str) -> GymWorld:
         from studies.worlds.doom import doom_world
 
         return doom_world()
-    from studies.worlds import atari
+    from studies.worlds.atari import FREEWAY, SEAQUEST, atari_world
 
-    return atari.freeway() if name == "freeway" else atari.seaquest()
+    return atari_world({"freeway": FREEWAY, "seaquest": SEAQUEST}[name])
 
 
 def read(folder: str, world: str, n: int) -> tuple[Collection, Collection]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,9 @@ import numpy as np
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.core.relabelling import best_matching
 from craftrl.envs import Collection
-from craftrl.errors import AssumptionWarning
 from craftrl.evaluation import confusion
-from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import Row
+from studies.exact import fitted_aloud, true_bounds
 from studies.loud.cases import CLEAN, Case, draw_case
 from studies.loud.spec import Run
 from studies.tables import grouped, markdown
@@ -37,9 +35,8 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     case = draw_case(run.seed, run.size)
     tau, fresh = case.data().tau, case.fresh(FRESH)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AssumptionWarning)
-        model = _fitted(case, run, tau, {} if run.bounds == "chosen" else _bounds(case))
+    model = CRAFT(case.oracle(run.encoders), **({} if run.bounds == "chosen" else _bounds(case)))
+    told = fitted_aloud(model, tau)
     found = model.diagnose(tau, n_resamples=run.n_resamples, seed=run.seed)
     return {
         "kind": case.kind,
@@ -52,32 +49,26 @@ def run_one(run: Run) -> dict[str, Any]:
         "worst_state": worst_state(model, fresh, named=False),
         "worst_named": worst_state(model, fresh, named=True),
         **_beside_known(run, case, tau, fresh),
-        "warned": bool(caught),
-        "told": [finding.kind for finding in model.trace_.findings if finding.severity == "warning"],
+        **told,
         "verdict": found.verdict,
         "score": found.score,
         "n_warnings": len(found.warnings),
     }
 
 
-def _fitted(case: Case, run: Run, tau: TrajectoryDataset, bounds: dict[str, Any]) -> CRAFT:
-    return CRAFT(case.oracle(run.encoders), **bounds).fit(tau)
-
-
 def _beside_known(run: Run, case: Case, tau: TrajectoryDataset, fresh: Collection) -> dict[str, float | None]:
     if run.bounds == "known" or run.encoders != "coordinates" or case.violation != CLEAN:
         return {"known_state": None, "known_named": None}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        model = _fitted(case, run, tau, _bounds(case))
+    model = CRAFT(case.oracle(run.encoders), **_bounds(case))
+    fitted_aloud(model, tau)
     return {"known_state": worst_state(model, fresh, named=False), "known_named": worst_state(model, fresh, named=True)}
 
 
-def _bounds(case: Case) -> dict[str, float]:
+def _bounds(case: Case) -> dict[str, Any]:
     """Those of the unbroken world, with eta for as many trajectories as each agent has."""
-    known = population_assumptions(case.world, case.agents)
-    odds = known.eta.value / (1 - known.eta.value) * min(case.sizes) / max(case.sizes)
-    return {"alpha": known.alpha.value, "eta": odds / (1 + odds), "nu": known.nu.value}
+    known = true_bounds(case.world, case.agents)
+    odds = known["eta"] / (1 - known["eta"]) * min(case.sizes) / max(case.sizes)
+    return known | {"eta": odds / (1 + odds)}
 
 
 def worst_state(model: CRAFT, fresh: Collection, named: bool) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 
 from studies.study import Study
@@ -31,22 +32,14 @@ class Run:
     n_resamples: int = 8
 
 
-def sweep(n_seeds: int) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """Every third model gets the true bounds, sizes take turns, and both classes see the same data."""
     return [
         Run(worlds, encoders, "known" if i % 3 == 2 else "chosen", SIZES[i % len(SIZES)], first + i)
         for worlds, first in FIRST.items()
-        for i in range(n_seeds if worlds == "fresh" else -(-n_seeds // LOOKED_AT))
+        for i in range(args.seeds if worlds == "fresh" else -(-args.seeds // LOOKED_AT))
         for encoders in CLASSES
     ]
 
 
-STUDY = Study(
-    name="loud",
-    summary="wrong models that say nothing, right ones that are not trusted",
-    module="studies.loud.run",
-    runs=lambda args: sweep(args.seeds),
-    seeds=10,
-    full_seeds=150,
-    examples=("--workers 2", "--full --workers 2 --out results/loud-full"),
-)
+STUDY = Study("loud", "wrong models that say nothing, right ones that are not trusted", runs, 10, 150)

@@ -35,7 +35,7 @@ def data_of(run: Run) -> Data:
 @lru_cache(maxsize=1)
 def _data(run: Run) -> Data:
     world = PixelsExBMDP(run.horizon, run.size, run.walkers, layout=run.layout, seed=run.seed)  # type: ignore[arg-type]
-    policies = world.policies(2, run.alpha, run.seed, run.style)  # type: ignore[arg-type]
+    policies = world.policies(seed=run.seed)
     identity = ("pixels", run.size, run.horizon, run.layout, run.walkers, run.n, run.seed)
     train_seed, test_seed = seed_of(*identity).spawn(2)
     whole = collect(world, policies, run.n, np.random.default_rng(train_seed))

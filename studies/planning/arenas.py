@@ -37,17 +37,17 @@ MAX_SEED = 2**31
 class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
     """A world's environment that is cut off after H observations and says which true states an episode visited.
 
-    Its actions are numbered 0..n_actions-1. With `tell` its observations are the true states themselves; with `draw`
-    bits are drawn as a grey picture.
+    Its actions are numbered 0..n_actions-1. Observations are shown as they are, as the true states ("true"), or bits as
+    a grey picture ("drawn").
     """
 
-    def __init__(self, world: Any, tell: bool = False, draw: bool = False) -> None:
+    def __init__(self, world: Any, seen: str = "plain") -> None:
         super().__init__(world.make() if isinstance(world, GymWorld) else ExBMDPEnv(world))
-        self.world, self.tell, self.draw = world, tell, draw
+        self.world, self.seen = world, seen
         self.action_space = gymnasium.spaces.Discrete(world.n_actions)
-        if tell:
+        if seen == "true":
             self.observation_space = gymnasium.spaces.Box(0, MAX_SEED, (1,), np.int64)
-        if draw:
+        if seen == "drawn":
             self.observation_space = gymnasium.spaces.Box(0, 255, (*world.obs_shape, 1), np.uint8)
         self.visited: list[int] = []
         self.over = True
@@ -59,28 +59,23 @@ class Watched(gymnasium.Wrapper):  # type: ignore[name-defined]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         x, info = self.env.reset(seed=seed, options=options)
-        self.visited, self.over = [self._read(info, 1)], False
-        return self._shown(x), info
+        self.visited, self.over = [], False
+        return self._shown(x, info), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        world = self.world
-        x, _, terminated, truncated, info = self.env.step(
-            world.actions[int(action)] if isinstance(world, GymWorld) else int(action)
-        )
-        h = len(self.visited) + 1
-        self.visited.append(self._read(info, h))
-        self.over = bool(terminated or truncated or h >= world.H)
-        return self._shown(x), 0.0, False, self.over, info
+        given = self.world.actions[int(action)] if isinstance(self.world, GymWorld) else int(action)
+        x, _, terminated, truncated, info = self.env.step(given)
+        shown = self._shown(x, info)
+        self.over = bool(terminated or truncated or len(self.visited) >= self.world.H)
+        return shown, 0.0, False, self.over, info
 
-    def _read(self, info: dict[str, Any], h: int) -> int:
+    def _shown(self, x: Any, info: dict[str, Any]) -> Any:
+        """The observation; the true state is noted."""
         if isinstance(self.world, GymWorld):
-            return int(self.world.true_state(self.env))
-        return int(_names(self.world, np.array([info["state"]]), h)[0])
-
-    def _shown(self, x: Any) -> Any:
-        if self.tell:
-            return np.array([self.state])
-        return _picture(x) if self.draw else x
+            self.visited.append(int(self.world.true_state(self.env)))
+        else:
+            self.visited.append(int(_names(self.world, np.array([info["state"]]), len(self.visited) + 1)[0]))
+        return np.array([self.state]) if self.seen == "true" else _picture(x) if self.seen == "drawn" else x
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +101,10 @@ class Arena:
 
     world: Any
     data: Data
-    make: Callable[[], Watched]
+    seen: str = "plain"
 
-    @property
-    def H(self) -> int:
-        return self.data.train.tau.H
+    def make(self) -> Watched:
+        return Watched(self.world, self.seen)
 
     @property
     def n_actions(self) -> int:
@@ -134,23 +128,18 @@ class Arena:
         """The same with pictures in place of rows and columns of bits, for networks; others are left as they are."""
         if len(self.data.train.tau.obs_shape) != 2:
             return self
-
-        def drawn(played: Collection) -> Any:
-            tau = played.tau
-            return np.stack([_picture(tau.at(h)) for h in range(1, tau.H + 1)], axis=1)
-
-        return self._seen_as(drawn, lambda: Watched(self.world, draw=True))
+        return self._seen_as("drawn", lambda played: _picture(played.tau.rows(np.arange(played.tau.n))))
 
     def of_true_states(self) -> Arena:
         """The same with observations that are the true states."""
-        return self._seen_as(lambda played: played.truth.states[..., None], lambda: Watched(self.world, tell=True))
+        return self._seen_as("true", lambda played: played.truth.states[..., None])
 
-    def _seen_as(self, observed: Callable[[Collection], Any], make: Callable[[], Watched]) -> Arena:
+    def _seen_as(self, seen: str, observed: Callable[[Collection], Any]) -> Arena:
         train, test = (
             Collection(as_dataset(observed(played), played.tau.agent).tau, played.truth)
             for played in (self.data.train, self.data.test)
         )
-        return Arena(self.world, replace(self.data, train=train, test=test), make)
+        return Arena(self.world, replace(self.data, train=train, test=test), seen)
 
 
 def arena_of(run: Run) -> Arena:
@@ -161,9 +150,8 @@ def arena_of(run: Run) -> Arena:
 @lru_cache(maxsize=1)
 def _arena(run: Run) -> Arena:
     if run.world in GAMES:
-        game = world_of(run.world)
         train, test = read(run.data, run.world, run.n)
-        return Arena(game, Data(train, test, train), lambda: Watched(game))
+        return Arena(world_of(run.world), Data(train, test, train))
     world: Any
     if run.world == "multimaze":
         world = MultiMazeExBMDP(run.horizon, seed=run.seed)
@@ -179,7 +167,7 @@ def _arena(run: Run) -> Arena:
         states = enumerate(played.truth.states.T, start=1)
         named = np.stack([_names(world, column, h) for h, column in states], axis=1)
         found.append(Collection(played.tau, GroundTruth(named, played.truth.actions)))
-    return Arena(world, Data(found[0], found[1], found[0]), lambda: Watched(world))
+    return Arena(world, Data(found[0], found[1], found[0]))
 
 
 def _names(world: Any, states: Ints, h: int) -> Ints:

@@ -15,12 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from craftrl.data import TrajectoryDataset
 from craftrl.oracles.network.encoder import inputs_of
 from craftrl.oracles.network.trunks import new_trunk
-from studies.planning.arenas import Arena, Goals, Watched
+from studies.planning.arenas import Arena, Goals
 from studies.planning.trials import drawn_labels
-from studies.threads import cpu_threads
 
 __all__ = ["Cloned", "cloning_success"]
 
@@ -41,79 +39,53 @@ class Cloned(nn.Module):
     def forward(self, x: Tensor, goal: Tensor) -> Tensor:
         return self.head(torch.cat([self.trunk(x), self.trunk(goal)], dim=1))
 
-    @torch.no_grad()
-    def act(self, x: NDArray[Any], goal: NDArray[Any], device: torch.device) -> int:
-        """The most likely action."""
-        return int(self.eval()(_tensor(x[None], device), _tensor(goal[None], device)).argmax())
-
 
 def cloning_success(arena: Arena, goals: Goals, labels: Sequence[int], seed: int, device: torch.device) -> list[float]:
     """The share of goals reached for each number of labels, drawn as the planner's are."""
-    env = arena.make()
     reached = np.zeros((len(labels), len(goals)))
-    with cpu_threads(1):
-        for draw, part in enumerate(goals.parts(DRAWS)):
-            rows, steps = drawn_labels(arena, max(labels), seed + draw)
-            for i, k in enumerate(labels):
-                network = clone(arena, rows[:k], steps[:k], seed + draw, device)
-                reached[i, draw::DRAWS] = _tried(network, env, part, device)
+    for draw, part in enumerate(goals.parts(DRAWS)):
+        rows, steps = drawn_labels(arena, max(labels), seed + draw)
+        for i, k in enumerate(labels):
+            network = clone(arena, rows[:k], steps[:k], seed + draw, device)
+            reached[i, draw::DRAWS] = _tried(network, arena, part, device)
     return reached.mean(axis=1).tolist()
 
 
 def clone(arena: Arena, rows: Any, steps: Any, seed: int, device: torch.device) -> Cloned:
-    """The network after these labels: the actions of trajectories `rows` at `steps` (0 for h = 1)."""
-    tau, actions = arena.data.train.tau, arena.data.train.truth.actions
+    """The network after these labels: the actions of trajectories `rows` at `steps` (0 for h = 1).
+
+    It gets a fixed number of updates, each on labels drawn at random, with a random later frame as the goal of each.
+    """
+    tau, actions = arena.data.train.tau, arena.data.train.truth.actions[rows, steps]
+    some = np.random.default_rng(0).permutation(tau.n)[: SCALE_FROM // tau.H]
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
-        network = Cloned(_image(tau.obs_shape), arena.n_actions).to(device)
-        network.trunk.fit_input(_tensor(_some_frames(tau), device))
-        if len(rows):
-            _train(network, tau, rows, steps, actions[rows, steps], np.random.default_rng(seed), device)
-    return network
+        network = Cloned(tau.obs_shape, arena.n_actions).to(device)
+        network.trunk.fit_input(_tensor(np.concatenate([tau.at(h)[some] for h in range(1, tau.H + 1)]), device))
+        optimiser = torch.optim.AdamW(network.parameters(), lr=LR, weight_decay=WEIGHT_DECAY)
+        rng, videos = np.random.default_rng(seed), tau.rows(rows)
+        for _ in range(UPDATES if len(rows) else 0):
+            i = rng.integers(len(rows), size=min(BATCH, 4 * len(rows)))
+            later = rng.integers(steps[i] + 1, tau.H)
+            logits = network(_tensor(videos[i, steps[i]], device), _tensor(videos[i, later], device))
+            loss = nn.functional.cross_entropy(logits, torch.from_numpy(actions[i]).to(device))
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return network.eval()
 
 
-def _train(
-    network: Cloned,
-    tau: TrajectoryDataset,
-    rows: NDArray[np.integer],
-    steps: NDArray[np.integer],
-    actions: NDArray[np.integer],
-    rng: np.random.Generator,
-    device: torch.device,
-) -> None:
-    """A fixed number of updates, each on labels drawn at random, with a random later frame as the goal of each."""
-    videos = np.stack([tau.at(h)[rows] for h in range(1, tau.H + 1)], axis=1)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=LR, weight_decay=WEIGHT_DECAY)
-    network.train()
-    for _ in range(UPDATES):
-        i = rng.integers(len(rows), size=min(BATCH, 4 * len(rows)))
-        later = rng.integers(steps[i] + 1, tau.H)
-        logits = network(_tensor(videos[i, steps[i]], device), _tensor(videos[i, later], device))
-        loss = nn.functional.cross_entropy(logits, torch.from_numpy(actions[i]).to(device))
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-
-
-def _tried(network: Cloned, env: Watched, goals: Goals, device: torch.device) -> list[bool]:
-    reached = []
+@torch.no_grad()
+def _tried(network: Cloned, arena: Arena, goals: Goals, device: torch.device) -> list[bool]:
+    """Whether each goal was reached by taking the most likely action at every step."""
+    env, reached = arena.make(), []
     for state, goal, seed in zip(goals.states, goals.observations, goals.seeds):
         x, _ = env.reset(seed=int(seed))
         while not env.over:
-            x = env.step(network.act(x, goal, device))[0]
+            x = env.step(int(network(_tensor(x[None], device), _tensor(goal[None], device)).argmax()))[0]
         reached.append(state in env.visited)
     return reached
 
 
-def _some_frames(tau: TrajectoryDataset) -> NDArray[Any]:
-    rows = np.random.default_rng(0).permutation(tau.n)[: SCALE_FROM // tau.H]
-    return np.concatenate([tau.at(h)[rows] for h in range(1, tau.H + 1)])
-
-
-def _image(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(rows, columns, channels), of which a grey image has one."""
-    return shape if len(shape) == 3 else (*shape, 1)
-
-
 def _tensor(x: NDArray[Any], device: torch.device) -> Tensor:
-    return torch.cat(list(inputs_of(x.reshape(len(x), *_image(x.shape[1:])), device)))
+    return torch.cat(list(inputs_of(x, device)))

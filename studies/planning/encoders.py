@@ -7,7 +7,6 @@ in the study of pixels, a rival would have to learn at every step anew what an a
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +21,9 @@ from studies.planning.arenas import Arena
 from studies.planning.spec import Run
 from studies.rivals import best_rate
 from studies.techniques import RIVALS
-from studies.threads import cpu_threads
-from studies.trained import NearestCentre, TrainedBaseline
+from studies.trained import Rival
 
-__all__ = ["OneEncoder", "TrueStates", "accuracy_of", "fitted", "training_of"]
+__all__ = ["TRUE", "OneEncoder", "accuracy_of", "fitted", "training_of"]
 
 Ints = NDArray[np.integer]
 SAMPLE = 20_000  # frames that k-means looks at
@@ -37,34 +35,26 @@ class OneEncoder:
 
     encoder_: Encoder
     obs_shape_: tuple[int, ...]
-    rival: TrainedBaseline | None = None
+    rival: Rival | None = None
 
     def encode(self, x: ArrayLike, h: int | None = None) -> Ints:
         """The states of observations x (n, *obs); h makes no difference."""
         return self.encoder_(np.asarray(x))
 
 
-class TrueStates:
-    """An encoder of observations that are the true states (`Arena.of_true_states`)."""
-
-    def __call__(self, x: NDArray[Any]) -> Ints:
-        return x[:, 0].astype(np.int64)
+TRUE = OneEncoder(lambda x: x[:, 0].astype(np.int64), (1,))  # of observations that are the true states
 
 
-def fitted(run: Run, arena: Arena) -> tuple[Any, float]:
-    """The model of a technique, and the seconds that it took to fit, on one thread."""
-    start, train = time.perf_counter(), arena.data.train.tau
-    with cpu_threads(1):
-        model: Any
-        if run.technique == "true":
-            model = OneEncoder(TrueStates(), (1,))
-        elif run.technique in RIVALS:
-            model = _rival(run, arena)
-        elif run.world == "multimaze":
-            model = CRAFT(FiniteOracle(arena.world.encoders(2), arena.world.n_values), stationary=True).fit(train)
-        else:
-            model = CRAFT(NeuralOracle(training=training_of(run))).fit(train)
-    return model, time.perf_counter() - start
+def fitted(run: Run, arena: Arena) -> Any:
+    """The model of a technique."""
+    if run.technique == "true":
+        return TRUE
+    if run.technique in RIVALS:
+        return _rival(run, arena)
+    if run.world == "multimaze":
+        oracle = FiniteOracle(arena.world.encoders(2), arena.world.n_values)
+        return CRAFT(oracle, stationary=True).fit(arena.data.train.tau)
+    return CRAFT(NeuralOracle(training=training_of(run))).fit(arena.data.train.tau)
 
 
 def training_of(run: Run) -> Training:
@@ -73,17 +63,11 @@ def training_of(run: Run) -> Training:
 
 
 def _rival(run: Run, arena: Arena) -> OneEncoder:
-    data, training = arena.data, training_of(run)
-    tau, k = data.train.tau, len(np.unique(data.train.truth.states))
-    rival = best_rate(run.technique, data, training, run.rates)[0]
+    tau, k = arena.data.train.tau, len(np.unique(arena.data.train.truth.states))
+    rival = best_rate(run.technique, arena.data, training_of(run), run.rates)[0]
     rows = np.sort(np.random.default_rng(0).permutation(tau.n)[: max(1, SAMPLE // tau.H)])
     x = np.concatenate([tau.at(h)[rows] for h in range(1, tau.H + 1)])  # the same number of each step
-    models = [
-        OneEncoder(
-            NearestCentre.fitted(rival.network_.trunk, training.to_device(), x, k, standardise), tau.obs_shape, rival
-        )
-        for standardise in (False, True)
-    ]
+    models = [OneEncoder(rival.clustered(x, k, scaled), tau.obs_shape, rival) for scaled in (False, True)]
     return max(models, key=lambda model: accuracy_of(model, arena))
 
 

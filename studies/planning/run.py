@@ -13,7 +13,7 @@ from craftrl.paper.sweep import seed_of
 from craftrl.planning import Grounding, LatentActions, StateGraph, find_latent_actions
 from studies.agreement import accuracy_by_group, agreement
 from studies.planning.arenas import Arena, arena_of
-from studies.planning.encoders import OneEncoder, TrueStates, accuracy_of, fitted, training_of
+from studies.planning.encoders import TRUE, accuracy_of, fitted, training_of
 from studies.planning.report import draw, report
 from studies.planning.spec import ENCODERS, Run
 from studies.planning.trials import curves, moves_of, random_success
@@ -31,10 +31,7 @@ def run_one(run: Run) -> dict[str, Any]:
         arena = arena.drawn()
     seeds = seed_of("trials", run.world, run.size, run.walkers, run.n, run.seed).spawn(2)
     goals_seed, labels_seed = (int(s.generate_state(1)[0]) for s in seeds)  # the same for all techniques
-    goals, moves = (
-        arena.goals(run.goals, goals_seed),
-        moves_of(OneEncoder(TrueStates(), (1,)), arena.of_true_states())[0],
-    )
+    goals, moves = arena.goals(run.goals, goals_seed), moves_of(TRUE, arena.of_true_states())[0]
     start = time.perf_counter()
     if run.technique in ENCODERS:
         row = _of_encoder(run, arena, goals_seed, labels_seed)
@@ -52,8 +49,9 @@ def run_one(run: Run) -> dict[str, Any]:
 def _of_encoder(run: Run, arena: Arena, goals_seed: int, labels_seed: int) -> dict[str, Any]:
     if run.technique == "true":
         arena = arena.of_true_states()
-    model, seconds = fitted(run, arena)
     start = time.perf_counter()
+    model = fitted(run, arena)
+    seconds, start = time.perf_counter() - start, time.perf_counter()
     moves, at = moves_of(model, arena)
     latent = find_latent_actions(moves.counts) if run.technique in WITH_LATENT else None
     goals = arena.goals(run.goals, goals_seed)
@@ -84,12 +82,10 @@ def _named_actions(model: Any, latent: LatentActions | None, at: Any, arena: Are
     if latent is not None:
         found = agreement(latent, at[:, :-1].ravel(), at[:, 1:].ravel(), actions.ravel())
         return {"n_latent": latent.n, "agreement": {name: float(value) for name, value in vars(found).items()}}
-    rival = getattr(model, "rival", None)
-    if rival is None or rival.technique != "latent-action":
+    if getattr(model, "rival", None) is None or not hasattr(model.rival.network, "codes"):
         return {}
     tau = arena.data.train.tau
-    rival.cluster(tau)  # its codes are read through the encoders of single steps
-    codes = rival.latent_actions(np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1), arena.n_actions)
+    codes = model.rival.latent_actions(tau.rows(np.arange(tau.n)), arena.n_actions)
     one = np.zeros(actions.size, dtype=np.int64)
     return {"agreement": {"by_group": accuracy_by_group(codes.ravel(), actions.ravel(), one)}}
 
@@ -97,10 +93,9 @@ def _named_actions(model: Any, latent: LatentActions | None, at: Any, arena: Are
 def _of_rewards(run: Run, arena: Arena, goal: int, moves: StateGraph) -> dict[str, Any]:
     """PPO or Q-learning for the first of the goals alone, with a reward for reaching it."""
     from examples.goals import ReachState, steps_to
-    from studies.planning.opponents import ppo_from_pixels, q_from_pixels
+    from studies.planning.opponents import learn
 
-    learn = ppo_from_pixels if run.technique == "ppo" else q_from_pixels
-    curve = learn(lambda: ReachState(arena.make(), lambda env: env.state == goal), run.steps, run.seed)
+    curve = learn(run.technique, lambda: ReachState(arena.make(), lambda env: env.state == goal), run.steps, run.seed)
     return {
         "steps_tried": [steps for steps, _ in curve],
         "success": [score for _, score in curve],

@@ -20,11 +20,10 @@ from craftrl.core.encoders import encode_dataset
 from craftrl.planning import Grounding, Planner, StateGraph, explore
 from studies.planning.arenas import Arena, Goals, Watched
 
-__all__ = ["DRAWS", "Scores", "curves", "drawn_labels", "moves_of", "random_success", "score"]
+__all__ = ["Scores", "curves", "drawn_labels", "moves_of", "random_success", "score"]
 
 Scores = dict[str, list[float]]  # by name, one value for each number of labels
 DRAWS = 5  # sets of labels in a cell
-MEASURES = ("success", "stopped_there", "labels")
 
 
 def moves_of(model: Any, arena: Arena) -> tuple[StateGraph, NDArray[np.int64]]:
@@ -48,36 +47,38 @@ def curves(
 
     Labels are drawn `DRAWS` times, and each draw is tried with a share of the goals.
     """
+
+    def online(grounding: Grounding, seed: int) -> Iterator[Grounding]:
+        """The grounding after each number of environment steps; exploring may end sooner, when nothing is left."""
+        env = arena.make()
+        for i, (done, k) in enumerate(zip((0, *labels), labels)):
+            explore(env, model, grounding, steps=k - done, seed=seed + i)
+            yield grounding
+
+    def offline(grounding: Grounding, seed: int) -> Iterator[Grounding]:
+        """The grounding after each number of labels; fewer are among the more."""
+        actions, (rows, steps) = arena.data.train.truth.actions, drawn_labels(arena, max(labels), seed)
+        for done, k in zip((0, *labels), labels):
+            for row, h in zip(rows[done:k], steps[done:k]):
+                s, a, t = int(at[row, h]), int(actions[row, h]), int(at[row, h + 1])
+                if min(s, a, t) >= 0:
+                    grounding.add(s, a, t)
+            yield grounding
+
     env, parts = arena.make(), goals.parts(DRAWS)
-    found: dict[str, list[list[dict[str, float]]]] = {"offline": [], "online": []}  # by draw, by number of labels
-    for i, part in enumerate(parts):
-        offline = _offline(new_grounding(), arena, at, labels, seed + i)
-        online = _online(new_grounding(), arena, model, labels, seed + i)
-        for source, groundings in (("offline", offline), ("online", online)):
-            found[source].append([score(model, env, grounding, part) for grounding in groundings])
-    n = [len(part) for part in parts]
-    return {
-        source: {
-            name: np.average([[row[name] for row in draw] for draw in draws], axis=0, weights=n).tolist()
-            for name in MEASURES
+    found = {}
+    for source, learn in (("offline", offline), ("online", online)):
+        draws = [
+            [score(model, env, grounding, part) for grounding in learn(new_grounding(), seed + i)]
+            for i, part in enumerate(parts)
+        ]
+        found[source] = {
+            name: np.average(
+                [[row[name] for row in draw] for draw in draws], axis=0, weights=[len(part) for part in parts]
+            ).tolist()
+            for name in draws[0][0]
         }
-        for source, draws in found.items()
-    }
-
-
-def _offline(
-    grounding: Grounding, arena: Arena, at: NDArray[np.int64], labels: Sequence[int], seed: int
-) -> Iterator[Grounding]:
-    """The grounding after each number of labels; fewer are among the more."""
-    actions, done = arena.data.train.truth.actions, 0
-    rows, steps = drawn_labels(arena, max(labels), seed)
-    for k in labels:
-        for row, h in zip(rows[done:k], steps[done:k]):
-            s, a, t = int(at[row, h]), int(actions[row, h]), int(at[row, h + 1])
-            if min(s, a, t) >= 0:
-                grounding.add(s, a, t)
-        done = k
-        yield grounding
+    return found
 
 
 def drawn_labels(arena: Arena, n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -86,15 +87,6 @@ def drawn_labels(arena: Arena, n: int, seed: int) -> tuple[NDArray[np.int64], ND
     drawn = np.random.default_rng(seed).permutation(actions.size)[:n]
     rows, steps = np.divmod(drawn, actions.shape[1])
     return rows, steps
-
-
-def _online(grounding: Grounding, arena: Arena, model: Any, labels: Sequence[int], seed: int) -> Iterator[Grounding]:
-    """The grounding after each number of environment steps; exploring may end before them, when nothing is left."""
-    env, done = arena.make(), 0
-    for i, k in enumerate(labels):
-        explore(env, model, grounding, steps=k - done, seed=seed + i)
-        done = k
-        yield grounding
 
 
 def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[str, float]:
@@ -111,11 +103,8 @@ def score(model: Any, env: Watched, grounding: Grounding, goals: Goals) -> dict[
         if state not in env.visited:
             go_on_at_random(env, int(seed))
         reached.append(state in env.visited)
-    return {
-        "success": float(np.mean(reached)),
-        "stopped_there": float(np.mean(stopped_there)),
-        "labels": float(grounding.n_labels),
-    }
+    found = {"success": np.mean(reached), "stopped_there": np.mean(stopped_there), "labels": grounding.n_labels}
+    return {name: float(value) for name, value in found.items()}
 
 
 def go_on_at_random(env: Watched, seed: int) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,33 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from craftrl import CRAFT, CoordinateOracle, FiniteOracle
+from craftrl import CRAFT
+from craftrl.core.encoders import encode_dataset
 from craftrl.diagnostics import Diagnosis
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.envs.exbmdp import Ints
-from craftrl.errors import AssumptionWarning
 from craftrl.evaluation import (
     accuracy_by_step,
-    encoder_accuracy,
     population_accuracy,
     population_state_accuracies,
-    state_accuracies,
+    state_accuracies_by_step,
     state_summary,
 )
-from craftrl.paper import chance_accuracy, population_assumptions
+from craftrl.paper import chance_accuracy
 from craftrl.paper.sweep import Row, seed_of
+from studies.exact import class_of, fitted_aloud, true_bounds
 from studies.robustness.spec import CLEAN, LEARNERS, Run
 from studies.tables import draw_curves, grouped, markdown, mean, mean_text, percent, pivot
 from studies.worlds.lock import LockExBMDP
-from studies.worlds.violations import VIOLATIONS, Violation, collect_alike
+from studies.worlds.violations import VIOLATIONS
 
 World = BitsExBMDP | LockExBMDP
 HELD_OUT = 2000  # fresh trajectories per agent of the unbroken world, for the encoders' accuracy
 FEWEST = 10  # of them, observations of a state for it to count by itself
 GOOD = 0.95  # a model is right if every state of every step is read right this often
-
-# In the toy worlds agent 0 acts at random, which forgets the state, and agent 1 tends to repeat it.
-BROKEN: dict[str, Violation] = {**VIOLATIONS, "alike, sticky": partial(collect_alike, like=1)}
 
 
 class HiddenBitsExBMDP(BitsExBMDP):
@@ -77,33 +72,28 @@ def run_one(run: Run) -> dict[str, Any]:
         return seed_of("robustness", run.world, run.horizon, run.n_features, run.seed, part)
 
     world = _world(run)
-    bits = isinstance(world, BitsExBMDP)
     policies = world.paper_policies() if isinstance(world, BitsExBMDP) else world.policies()
     if run.violation in (CLEAN, "hidden"):
         data = collect(world, policies, run.n, seed(run.n))
     else:
-        data = BROKEN[run.violation](world, policies, run.n, run.size, seed(run.n))
-    known = population_assumptions(world, policies)
-    bounds = {name: getattr(known, name).value for name in ("alpha", "eta", "nu") if run.learner != "default"}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AssumptionWarning)
-        oracle = FiniteOracle(world.encoders, world.n_values) if isinstance(world, LockExBMDP) else CoordinateOracle()
-        model = CRAFT(oracle, **LEARNERS[run.learner], **bounds).fit(data.tau)
+        data = VIOLATIONS[run.violation](world, policies, run.n, run.size, seed(run.n))
+    bounds = true_bounds(world, policies) if run.learner != "default" else {}
+    model = CRAFT(class_of(world), **LEARNERS[run.learner], **bounds)
+    told = fitted_aloud(model, data.tau)
     accuracy, summary = _accuracy(model, world, policies, seed("held out"))
     found = np.array([model.n_states_[h] == world.n_states(h) for h in range(2, world.H + 1)])
-    codes = [f.j for f in model.trace_.models] if bits else []  # entry h-1 reads x_{h+1}
-    right = (
-        [world.feature_accuracy(h)[j] for h, j in enumerate(codes, start=2)] if isinstance(world, BitsExBMDP) else []
-    )
+    code_accuracy = None
+    if isinstance(world, BitsExBMDP):
+        right = [world.feature_accuracy(h)[f.j] for h, f in enumerate(model.trace_.models, start=2)]
+        code_accuracy = float(np.mean(right))
     result = {
         "accuracy": float(accuracy[1:].mean()),
         **summary,
         "chance": float(chance_accuracy(world, policies)[1:].mean()),
-        "code_accuracy": float(np.mean(right)) if bits else None,
+        "code_accuracy": code_accuracy,
         "label_accuracy": float(accuracy_by_step(model.labels_, data.truth.states)[1:].mean()),
         "right_counts": float(found.mean()),
-        "warned": bool(caught),
-        "told": [finding.kind for finding in model.trace_.findings if finding.severity == "warning"],
+        **told,
     }
     if not run.n_resamples:
         return result
@@ -140,17 +130,12 @@ def _world(run: Run) -> World:
 def _accuracy(model: CRAFT, world: World, policies: Any, seed: Any) -> tuple[NDArray[np.float64], dict[str, float]]:
     """Of the encoders on the unbroken world: at each step, and of single states over all steps."""
     if isinstance(world, BitsExBMDP):
-
-        def encoders(h: int) -> list[Any]:
-            return [model.encoders_[h]]
-
-        return population_accuracy(encoders, world), state_summary(population_state_accuracies(encoders, world))
+        of = model.encoders_
+        by_state = population_state_accuracies(lambda h: [of[h]], world)
+        return population_accuracy(lambda h: [of[h]], world), state_summary(by_state)
     fresh = collect(world, policies, HELD_OUT, seed)
-    states = fresh.truth.states
-    by_state = [
-        state_accuracies(model.encode(fresh.tau.at(h), h), states[:, h - 1], FEWEST) for h in range(1, world.H + 1)
-    ]
-    return encoder_accuracy(model, fresh.tau.at, states), state_summary(by_state)
+    read, true = encode_dataset(model.encoders_, fresh.tau), fresh.truth.states
+    return accuracy_by_step(read, true), state_summary(state_accuracies_by_step(read, true, FEWEST))
 
 
 # -- all runs ------------------------------------------------------------------------------------------------------

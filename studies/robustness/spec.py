@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,29 +69,23 @@ class Run:
     n_resamples: int
 
 
-def sweep(n_seeds: int) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """All learners on every dataset, seed by seed, so that an unfinished sweep has seen every cell."""
+    datasets = [
+        (world, *dataset)
+        for world, counts in DATA_SIZES.items()
+        for dataset in (
+            *((CLEAN, 0.0, n) for n in counts),
+            *((kind, size, counts[0]) for kind, sizes in VIOLATION_SIZES[world].items() for size in sizes),
+        )
+    ]
     return [
         Run(world, violation, size, name, n, seed, *WORLD_SIZE[world], 0 if name == "markov" else RESAMPLES)
-        for seed in range(n_seeds)
-        for world, violation, size, n in _datasets()
+        for seed in range(args.seeds)
+        for world, violation, size, n in datasets
         for name in LEARNERS
     ]
 
 
-def _datasets() -> Iterator[tuple[str, str, float, int]]:
-    for world, counts in DATA_SIZES.items():
-        yield from ((world, CLEAN, 0.0, n) for n in counts)
-        for violation, sizes in VIOLATION_SIZES.get(world, {}).items():
-            yield from ((world, violation, size, counts[0]) for size in sizes)
-
-
-STUDY = Study(
-    name="robustness",
-    summary="broken assumptions, and whether label-free diagnostics notice",
-    module="studies.robustness.run",
-    runs=lambda args: sweep(args.seeds),
-    seeds=2,
-    full_seeds=10,
-    examples=("--workers 2", "--full --workers 2 --out results/robustness-full"),
-)
+SUMMARY = "broken assumptions, and whether label-free diagnostics notice"
+STUDY = Study("robustness", SUMMARY, runs, 2, 10)

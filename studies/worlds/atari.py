@@ -2,10 +2,15 @@
 
 Figures that touch something may be thrown back or lost, whatever the action. So CRAFT's assumption of determinism is
 broken a little, as the game is. Sticky actions are off.
+
+The addresses in RAM are those of AtariARI (Anand et al. 2019, "Unsupervised State Representation Learning in Atari";
+file atariari/benchmark/ram_annotations.py of mila-iqia/atari-representation-learning). A further game is one more
+`AtariGame`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,33 +19,99 @@ from numpy.typing import NDArray
 
 from craftrl.envs.gymworld import GymWorld
 from craftrl.errors import InvalidDataError, require
-from studies.worlds.atari_games import FREEWAY, SEAQUEST, AtariGame
 from studies.worlds.habits import contrasting_habits
 from studies.worlds.images import SmallImages
 
 gymnasium = require("gymnasium", "studies")
 
-__all__ = ["RandomPhase", "atari_env", "atari_world", "freeway", "seaquest"]
+__all__ = ["FREEWAY", "SEAQUEST", "AtariGame", "RandomPhase", "atari_world"]
 
 ALPHA = 1.4  # how different the agents are: of three moves, the extremes differ by twice as much in log-odds
 
 
-def freeway(horizon: int = FREEWAY.horizon, *, seed: int = 0) -> GymWorld:
-    """A chicken crosses ten lanes of traffic; the true state is its row. A car that hits it throws it back."""
-    return atari_world(FREEWAY, horizon, seed=seed)
+@dataclass(frozen=True)
+class AtariGame:
+    """A game, what is true in it, and how it is seen.
+
+    game     its name at ALE: "Freeway" is ALE/Freeway-v5
+    byte     of RAM, which reads first + place * size in the middle of a place; a negative size counts against the byte
+    places   how many there are; what lies outside counts as the last one
+    actions  ALE's name of each action, and by how many places it moves the figure
+    chances  how often an agent without preferences takes each action
+    frames   how long an action is held: as long as the figure needs for one place
+    horizon  observations per episode
+    phases   the numbers of idle frames of which one is drawn, to pass before an episode
+    prelude  actions before the episode, after these frames: (ALE's name, frames)
+    crop     top, bottom, left and right of what is seen of the screen
+    factors  rows and columns of the screen in one pixel, which is their mean
+    """
+
+    game: str
+    byte: int
+    first: int
+    size: int
+    places: int
+    actions: dict[str, int]
+    chances: tuple[float, ...]
+    frames: int
+    horizon: int
+    phases: range
+    prelude: tuple[tuple[str, int], ...] = ()
+    crop: tuple[int, int, int, int] = (0, 210, 0, 160)
+    factors: tuple[int, int] = (5, 4)
+
+    def state(self, ram: NDArray[np.uint8]) -> int:
+        """The true state: the figure's place."""
+        nearest = int(np.floor((int(ram[self.byte]) - self.first) / self.size + 0.5))
+        return min(max(nearest, 0), self.places - 1)
+
+    def moves(self) -> NDArray[np.int64]:
+        """Where each action leads from each place if nothing interferes, shape (places, |A|)."""
+        there = np.arange(self.places)[:, None] + np.array(list(self.actions.values()))
+        return np.clip(there, 0, self.places - 1)
 
 
-def seaquest(horizon: int = SEAQUEST.horizon, *, seed: int = 0) -> GymWorld:
-    """A submarine rises from the sea bed among fish; the true state is its depth. A fish's touch sinks it."""
-    return atari_world(SEAQUEST, horizon, seed=seed)
+# The chicken moves one pixel of the screen a frame, from the kerb (RAM 6) upwards, across ten lanes of traffic. A car
+# that hits it throws it back.
+FREEWAY = AtariGame(
+    game="Freeway",
+    byte=14,
+    first=6,
+    size=4,
+    places=43,
+    actions={"NOOP": 0, "UP": 1, "DOWN": -1},
+    chances=(0.25, 0.5, 0.25),
+    frames=4,
+    horizon=11,
+    phases=range(1000),
+)
+
+# The submarine moves one pixel a frame. It dives to the sea bed before the episode, and cannot reach the surface in ten
+# steps, where it would lose a life; a fish's touch sinks it. It moves up and down only, so that it never turns round.
+# The oxygen gauge, which shows how long it was under water, is cropped away, and so are score and lives.
+SEAQUEST = AtariGame(
+    game="Seaquest",
+    byte=97,
+    first=108,
+    size=-6,
+    places=17,
+    actions={"NOOP": 0, "UP": 1, "DOWN": -1},
+    chances=(0.25, 0.5, 0.25),
+    frames=6,
+    horizon=10,
+    phases=range(200, 1200, 4),
+    prelude=(("DOWN", 95),),
+    crop=(44, 160, 0, 160),
+    factors=(4, 4),
+)
 
 
-def atari_world(game: AtariGame, horizon: int | None = None, *, alpha: float = ALPHA, seed: int = 0) -> GymWorld:
-    """The world of one game; `seed` draws its two agents' habits."""
+def atari_world(game: AtariGame) -> GymWorld:
+    """The world of one game and its two agents."""
     require("ale_py", "studies")
-    H = game.horizon if horizon is None else horizon
-    agents = contrasting_habits(game.moves(), H, chances=game.chances, alpha=alpha, seed=seed)
-    return GymWorld(partial(atari_env, game), partial(_state, game), game.n_states, range(len(game.actions)), H, agents)
+    agents = contrasting_habits(game.moves(), game.horizon, chances=game.chances, alpha=ALPHA)
+    make, state = partial(atari_env, game), partial(_state, game)
+    return GymWorld(make, state, game.places, range(len(game.actions)), game.horizon, agents)
 
 
 def atari_env(game: AtariGame) -> Any:
@@ -56,6 +127,10 @@ def atari_env(game: AtariGame) -> Any:
         disable_env_checker=True,
     )
     return SmallImages(RandomPhase(env, game), game.factors, game.crop)
+
+
+def _state(game: AtariGame, env: Any) -> int:
+    return game.state(env.unwrapped.ale.getRAM())
 
 
 class RandomPhase(gymnasium.Wrapper):  # type: ignore[name-defined]
@@ -76,16 +151,17 @@ class RandomPhase(gymnasium.Wrapper):  # type: ignore[name-defined]
         self.action_space = gymnasium.spaces.Discrete(len(self.numbers))
         self.rng = np.random.default_rng()
         self.phases: list[Any] = []  # ALE's states after so many idle frames
-        self.starts: dict[int, Any] = {}  # and those from which an episode starts
+        self.starts: dict[int, Any] = {}  # and those from which an episode starts; None where the figure is not ready
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         if seed is not None:
             self.rng = np.random.default_rng(seed)
         if not self.phases:
             self.env.reset(seed=0)
-            self._keep_phases()
+            for frame in range(self.game.phases[-1] + 1):
+                if frame in self.game.phases:
+                    self.phases.append(self.ale.cloneState())
+                self._hold("NOOP", 1)
         self.ale.restoreState(self._start(int(self.rng.integers(len(self.phases)))))
         self._hold("NOOP", 1)  # restoring draws nothing: without this the screen is still the last episode's
         return self.ale.getScreenGrayscale(), {}
@@ -94,21 +170,14 @@ class RandomPhase(gymnasium.Wrapper):  # type: ignore[name-defined]
         x, reward, terminated, truncated, info = self.env.step(self.numbers[action])
         return x, float(reward), terminated, truncated, info
 
-    def _keep_phases(self) -> None:
-        for frame in range(self.game.phases[-1] + 1):
-            if frame in self.game.phases:
-                self.phases.append(self.ale.cloneState())
-            self._hold("NOOP", 1)
-
     def _start(self, phase: int) -> Any:
         """The start of this phase, or of the next one in which the figure is where it should be."""
         for i in range(len(self.phases)):
-            found = self._prepared((phase + i) % len(self.phases))
-            if found is not None:
+            if (found := self._prepared((phase + i) % len(self.phases))) is not None:
                 return found
         raise InvalidDataError(
             f"The figure of {self.game.game} must start in state 0 and obey its actions; it does so in no phase; check "
-            "the game's axes, actions, frames and prelude."
+            "the game's byte, actions, frames and prelude."
         )
 
     def _prepared(self, phase: int) -> Any:
@@ -135,7 +204,3 @@ class RandomPhase(gymnasium.Wrapper):  # type: ignore[name-defined]
     def _hold(self, name: str, frames: int) -> None:
         for _ in range(frames):
             self.ale.act(self.codes[name])
-
-
-def _state(game: AtariGame, env: Any) -> int:
-    return game.state(env.unwrapped.ale.getRAM())

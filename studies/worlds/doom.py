@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from craftrl.envs.gymworld import GymWorld
 from craftrl.envs.overlay import MovingFigures
-from craftrl.errors import InvalidParameterError, require
+from craftrl.errors import require
 from studies.worlds.habits import contrasting_habits
 from studies.worlds.images import SmallImages
 
@@ -26,30 +26,27 @@ gymnasium = require("gymnasium", "studies")
 
 __all__ = ["DoomTurning", "doom_env", "doom_world"]
 
+DIRECTIONS = 12
 TURNS = (-1, 0, 1)  # by how many directions each action turns the player, to the right
 WAIT = (10, 80)  # tics before an episode starts: a random number, at least the first and below the second
 ALPHA = 1.2
 CIRCLE = 2**16  # Doom's own unit of angles is this part of a full turn
 
 
-def doom_world(
-    horizon: int = 10, size: int = 12, n_walkers: int = 2, *, alpha: float = ALPHA, seed: int = 0
-) -> GymWorld:
-    """A player who turns on the spot among `size` directions, seen through the player's eyes, 30 x 40 RGB.
+def doom_world(horizon: int = 10, n_walkers: int = 2) -> GymWorld:
+    """A player who turns on the spot among 12 directions, seen through the player's eyes, 30 x 40 RGB.
 
-    `n_walkers` figures fly across the view. `seed` draws their looks and the agents' habits.
+    `n_walkers` figures fly across the view.
     """
-    if size < 3 or 360 % size:
-        raise InvalidParameterError(f"The directions must divide 360 degrees, at least 3 of them; {size} were given.")
     require("vizdoom", "studies")
-    moves = (np.arange(size)[:, None] + np.array(TURNS)) % size
-    agents = contrasting_habits(moves, horizon, alpha=alpha, seed=seed)
-    return GymWorld(partial(doom_env, size, n_walkers, seed), _state, size, (0, 1, 2), horizon, agents)
+    moves = (np.arange(DIRECTIONS)[:, None] + np.array(TURNS)) % DIRECTIONS
+    agents = contrasting_habits(moves, horizon, alpha=ALPHA)
+    return GymWorld(partial(doom_env, n_walkers), _state, DIRECTIONS, (0, 1, 2), horizon, agents)
 
 
-def doom_env(size: int = 12, n_walkers: int = 2, seed: int = 0) -> Any:
+def doom_env(n_walkers: int) -> Any:
     """The player's view as a Gymnasium environment: the screen of 120 x 160 pixels, averaged over 4 x 4 of them."""
-    return MovingFigures(SmallImages(DoomTurning(size), (4, 4)), n_walkers, sizes=(1.5, 3), seed=seed)
+    return MovingFigures(SmallImages(DoomTurning(), (4, 4)), n_walkers, sizes=(1.5, 3))
 
 
 class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
@@ -62,9 +59,8 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
 
     tics = 4
 
-    def __init__(self, size: int = 12) -> None:
+    def __init__(self) -> None:
         vizdoom = require("vizdoom", "studies")
-        self.size = size
         self.observation_space = gymnasium.spaces.Box(0, 255, (120, 160, 3), np.uint8)
         self.action_space = gymnasium.spaces.Discrete(len(TURNS))
         self.angle = vizdoom.GameVariable.ANGLE
@@ -79,11 +75,9 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
         folder = TemporaryDirectory(prefix="craftrl-doom-")
         with chdir(folder.name):  # Doom writes its settings where it starts, and again when it ends
             game.init()
-        self.end = finalize(self, _end, game, folder)
+        self.close = finalize(self, _end, game, folder)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         super().reset(seed=seed)
         self.game.set_seed(int(self.np_random.integers(2**31)))
         self.game.new_episode()
@@ -93,15 +87,11 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
     def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         self.game.make_action([self._degrees_to(self.direction() + TURNS[action])], 1)
         self.game.make_action([0], self.tics - 1)
-        over = self.game.is_episode_finished()
-        return self._screen(), 0.0, over, False, {}
+        return self._screen(), 0.0, self.game.is_episode_finished(), False, {}
 
     def direction(self) -> int:
         """0 at the start; one more for every turn to the right."""
-        return round(-self._angle() * self.size / CIRCLE) % self.size
-
-    def close(self) -> None:
-        self.end()
+        return round(-self._angle() * DIRECTIONS / CIRCLE) % DIRECTIONS
 
     def _angle(self) -> int:
         """In Doom's units, to the left."""
@@ -109,7 +99,7 @@ class DoomTurning(gymnasium.Env):  # type: ignore[name-defined]
 
     def _degrees_to(self, direction: int) -> float:
         """By how much to turn to the right."""
-        there = -round(direction % self.size * CIRCLE / self.size)
+        there = -round(direction % DIRECTIONS * CIRCLE / DIRECTIONS)
         units = (self._angle() - there + CIRCLE // 2) % CIRCLE - CIRCLE // 2
         return (units + 0.5) * 360 / CIRCLE if units else 0.0  # half a unit more, since Doom rounds down
 

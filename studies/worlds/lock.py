@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_number, check_room_in_memory, check_whole
 from craftrl.envs.agents import MarkovPolicy, contrasting_policies
-from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
+from craftrl.envs.exbmdp import ExBMDP, Ints
 
 __all__ = ["LockExBMDP", "TwoBits"]
 
 BAD = 2
+FLIP = np.float32(0.1)  # probability that a noise bit flips at a step
 
 
 @dataclass(frozen=True)
@@ -36,31 +36,21 @@ class TwoBits:
 class LockExBMDP(ExBMDP):
     """Two good states, 0 and 1, and a bad one, 2, at each step after the first.
 
-    In a good state one secret action leads on to a good state, each good state to another one, and every
-    other action to the bad state, which is absorbing. With deterministic moves from a single start that would keep
-    only one good state alive, so the start has two secret actions, one for each good state.
+    In a good state one secret action of four leads on to a good state, each good state to another one, and every other
+    action to the bad state, which is absorbing. With deterministic moves from a single start that would keep only one
+    good state alive, so the start has two secret actions, one for each good state.
 
-    The observation is two bits of latent state (trapped or not, which arm) among noise bits that start at random
-    and flip with probability `flip` at each step, all in an order of its own at each h. The hypothesis class
-    `encoders(h)` reads any two bits in any order: every encoder but two is made of noise at least in part, and
-    those that take one right bit and one of noise are the tempting ones.
+    The observation is two bits of latent state (trapped or not, which arm) among noise bits that start at random and
+    flip now and then, all in an order of its own at each h. The hypothesis class `encoders(h)` reads any two bits in
+    any order: every encoder but two is made of noise at least in part, and those that take one right bit and one of
+    noise are the tempting ones.
     """
 
     obs_dtype: np.dtype[Any] = np.dtype(np.uint8)
-    n_values = 3
+    n_values, n_actions = 3, 4
 
-    def __init__(
-        self, horizon: int = 10, n_features: int = 16, n_actions: int = 4, flip: float = 0.1, seed: int = 0
-    ) -> None:
-        check_whole("horizon", horizon, 2, MOST_STEPS)
-        check_whole("n_features", n_features, 3, 2**31 - 1)
-        check_whole("n_actions", n_actions, 3, 2**31 - 1)
-        check_number("flip", flip, "a number from 0 to 1", lambda share: 0 <= share <= 1)
-        check_seed(seed)
-        check_room_in_memory("The tables of all steps", 8 * horizon * (n_features + n_actions), "take fewer features")
-        self.H, self.M, self.n_actions = int(horizon), int(n_features), int(n_actions)
-        self.obs_shape = (self.M,)
-        self.flip = float(flip)
+    def __init__(self, horizon: int = 10, n_features: int = 16, seed: int = 0) -> None:
+        self.H, self.M, self.obs_shape = horizon, n_features, (n_features,)
         rng = np.random.default_rng(seed)
         self.permutation = np.stack([rng.permutation(self.M) for _ in range(self.H)])
         self._T = [_lock_step(self.n_actions, h, rng) for h in range(1, self.H)]
@@ -75,8 +65,7 @@ class LockExBMDP(ExBMDP):
         return rng.integers(0, 2, (n, self.M - 2), dtype=np.uint8)
 
     def step_noise(self, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-        flips = (rng.random(e_h.shape, dtype=np.float32) < np.float32(self.flip)).view(np.uint8)
-        return np.bitwise_xor(e_h, flips)
+        return np.bitwise_xor(e_h, (rng.random(e_h.shape, dtype=np.float32) < FLIP).view(np.uint8))
 
     def emit(self, s_h: Ints, e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[np.uint8]:
         code = np.stack([s_h == BAD, s_h == 1], axis=1).astype(np.uint8)
@@ -94,7 +83,7 @@ class LockExBMDP(ExBMDP):
         return int(place[0]), int(place[1])
 
     def encoders(self, h: int) -> list[TwoBits]:
-        """Phi_h for a FiniteOracle with n_values = 3: all ordered pairs of bits, M (M - 1) of them.
+        """Phi_h for a FiniteOracle: all ordered pairs of bits.
 
         `TwoBits(trap, arm)` is phi*_h; `TwoBits(arm, trap)` is the same encoder with other labels.
         """

@@ -9,30 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_whole
+from craftrl.core.encoders import ConstantEncoder
 from craftrl.envs.agents import MarkovPolicy, contrasting_policies
-from craftrl.envs.exbmdp import MOST_STEPS, ExBMDP, Ints, check_seed
+from craftrl.envs.exbmdp import ExBMDP, Ints
 from craftrl.envs.pixels import grid_moves
 
 __all__ = ["CellInMaze", "MultiMazeExBMDP"]
 
-FLOOR_PLAN = [
-    "....#....",
-    "....#....",
-    ".........",
-    "....#....",
-    "#.#####.#",
-    "....#....",
-    ".........",
-    "....#....",
-    "....#....",
-]
+FLOOR_PLAN = """\
+....#....
+....#....
+.........
+....#....
+#.#####.#
+....#....
+.........
+....#....
+....#....""".splitlines()
 SIDE = len(FLOOR_PLAN)
 CELLS = np.argwhere(np.array([list(row) for row in FLOOR_PLAN]) == ".")  # (68, 2): four rooms, four doors
 NEXT_CELL = grid_moves(CELLS)  # (68, 4): where each move leads
@@ -47,11 +45,6 @@ class CellInMaze:
     def __call__(self, x: NDArray[Any]) -> Ints:
         row, column = CELLS.T + SIDE * np.array(divmod(self.maze, 3))[:, None]
         return x[:, row, column].argmax(axis=1)
-
-
-def start_cell(x: NDArray[Any]) -> Ints:
-    """phi*_1: the agent starts in cell 0, wherever its maze is."""
-    return np.zeros(len(x), dtype=np.int64)
 
 
 class MultiMazeExBMDP(ExBMDP):
@@ -71,26 +64,16 @@ class MultiMazeExBMDP(ExBMDP):
     n_values = len(CELLS)
 
     def __init__(self, horizon: int = 8, seed: int = 0) -> None:
-        check_whole("horizon", horizon, 2, MOST_STEPS)
-        check_seed(seed)
-        self.H = int(horizon)
+        self.H = horizon
         self.order = np.random.default_rng(seed).permutation(9)  # the agent's maze, then the walkers'
-
-    @property
-    def mine(self) -> int:
-        """The number of the agent's maze, row by row."""
-        return int(self.order[0])
+        self.mine = int(self.order[0])
+        self._cells: list[Ints] = [np.zeros(1, dtype=np.int64)]
+        for _ in range(self.H - 1):
+            self._cells.append(np.unique(NEXT_CELL[self._cells[-1]]))
 
     def cells(self, h: int) -> Ints:
         """S*_h: the cells that the agent can stand in at h, ascending."""
         return self._cells[h - 1]
-
-    @cached_property
-    def _cells(self) -> list[Ints]:
-        cells: list[Ints] = [np.zeros(1, dtype=np.int64)]
-        for _ in range(self.H - 1):
-            cells.append(np.unique(NEXT_CELL[cells[-1]]))
-        return cells
 
     def n_states(self, h: int) -> int:
         return len(self.cells(h))
@@ -124,15 +107,8 @@ class MultiMazeExBMDP(ExBMDP):
         The start is known to be one state. Were all nine mazes allowed there, a walker's maze would always be
         chosen: 68 cells can only fit better than the agent's one, and what they fit is chance.
         """
-        return [start_cell] if h == 1 else [CellInMaze(maze) for maze in range(9)]
+        return [ConstantEncoder()] if h == 1 else [CellInMaze(maze) for maze in range(9)]
 
     def policies(self, alpha: float = 1.0) -> tuple[MarkovPolicy, MarkovPolicy]:
         """Two agents that walk the whole reachable part of the maze and differ by alpha in every cell."""
         return contrasting_policies(self, alpha)
-
-    def render(self, x_h: NDArray[Any]) -> NDArray[np.uint8]:
-        """Walls in grey, floor in white, one black dot in each maze."""
-        floor = np.zeros((SIDE, SIDE), dtype=bool)
-        floor[tuple(CELLS.T)] = True
-        grey = np.where(np.tile(floor, (3, 3)), 255, 128)
-        return np.repeat(np.where(x_h == 1, 0, grey).astype(np.uint8)[..., None], 3, axis=-1)

@@ -1,4 +1,4 @@
-"""Policies that are not Markov: they remember, change from episode to episode, or adapt to what they have seen.
+"""Agents of the studies: some stay where they are, some remember, change from episode to episode, or adapt.
 
 Paper: Section 2.4, Equation 1 (the noise-free policy property, which all of them have)
 """
@@ -10,16 +10,22 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.envs import Policy
+from craftrl.envs import MarkovPolicy, Policy
 
-__all__ = ["AdaptivePolicy", "HistoryPolicy", "SwitchingPolicy"]
+__all__ = ["AdaptivePolicy", "HistoryPolicy", "SwitchingPolicy", "staying"]
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
 
+def staying(H: int, first: float, stay: float) -> MarkovPolicy:
+    """In the toy world: to state 0 with probability `first`, from then on in the same state with probability `stay`."""
+    later = np.array([[stay, 1 - stay], [1 - stay, stay]])
+    return MarkovPolicy([np.array([[first, 1 - first]]), *[later] * (H - 2)])
+
+
 class HistoryPolicy(Policy):
-    """A non-Markovian policy: any function from latent histories (n, h) to probabilities (n, |A|)."""
+    """Any function from latent histories (n, h) to probabilities (n, |A|)."""
 
     def __init__(self, function: Callable[[Ints], Floats]) -> None:
         self.function = function
@@ -42,11 +48,7 @@ class SwitchingPolicy(Policy):
 
 
 class AdaptivePolicy(Policy):
-    """A collector that learns: before each batch of episodes, `choose(past)` names the policy to use.
-
-    `past` holds the latent states of all the agent's earlier episodes, shape (m, H), so that the collector
-    may, say, seek out what it has visited least. It sees no noise.
-    """
+    """Before each batch of episodes `choose(past)` names the policy to use; `past` (m, H) are all states before."""
 
     def __init__(self, choose: Callable[[Ints], Policy], batch: int) -> None:
         self.choose = choose

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from craftrl import CRAFT, FiniteOracle
+from craftrl import CRAFT
 from craftrl.core.encoders import encode_dataset
 from craftrl.envs import collect
 from craftrl.evaluation import accuracy_by_step, state_accuracies_by_step, state_summary
-from craftrl.paper import chance_accuracy, population_assumptions
+from craftrl.paper import chance_accuracy
 from craftrl.paper.sweep import Row, seed_of
+from studies.exact import class_of, true_bounds
 from studies.tables import grouped, markdown, mean, mean_text, percent
 from studies.worlds.graphs import match_to_truth, recovery, tables_of
 from studies.worlds.lock import LockExBMDP
@@ -32,12 +33,9 @@ def run_one(run: Run) -> dict[str, Any]:
     """
     world = WORLDS[run.world](run.horizon, seed=run.seed)
     policies = world.policies(run.alpha)
-    bounds = population_assumptions(world, policies)
-    alpha, eta, nu = bounds.alpha.value, bounds.eta.value, bounds.nu.value
+    bounds = true_bounds(world, policies)
     data = collect(world, policies, run.size, seed=_seed(run, run.size))
-    model = CRAFT(
-        FiniteOracle(world.encoders, world.n_values), alpha=alpha, eta=eta, nu=nu, coupling=run.coupling, relabel=False
-    ).fit(data.tau)
+    model = CRAFT(class_of(world), **bounds, coupling=run.coupling, relabel=False).fit(data.tau)
     fresh = collect(world, policies, HELD_OUT, seed=_seed(run, "held out"))
     encoded, read = (encode_dataset(model.encoders_, of.tau) for of in (data, fresh))
     by_encoders, by_labels = (
@@ -45,7 +43,7 @@ def run_one(run: Run) -> dict[str, Any]:
             tables_of(labels, data.tau.agent),
             world.reachable_pairs(),
             match_to_truth(labels, data.truth.states),
-            min_share=nu / 2,
+            min_share=bounds["nu"] / 2,
         )
         for labels in (encoded, model.labels_)
     )
@@ -61,8 +59,8 @@ def run_one(run: Run) -> dict[str, Any]:
         "label_graph_precision": by_labels[0],
         "label_graph_recall": by_labels[1],
         "assigned_at_end": model.trace_.steps[-1].assigned,
-        "eta": eta,
-        "nu": nu,
+        "eta": bounds["eta"],
+        "nu": bounds["nu"],
     }
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import argparse
 from dataclasses import dataclass
 from typing import Literal
 
 from studies.study import Study
 
-__all__ = ["COUPLINGS", "FULL_SEEDS", "HORIZON", "SEEDS", "SIZES", "STUDY", "Run", "sweep"]
-
-SIZES: Mapping[str, tuple[int, ...]] = {
+SIZES = {
     "lock": (500, 1000, 2000, 4000, 8000, 16_000),
     "multimaze": (5000, 10_000, 20_000, 40_000),
 }
-HORIZON: Mapping[str, int] = {"lock": 10, "multimaze": 8}
+HORIZON = {"lock": 10, "multimaze": 8}
 COUPLINGS: tuple[Literal["independent", "chain"], ...] = ("independent", "chain")
-SEEDS, FULL_SEEDS = 3, 10
 
 
 @dataclass(frozen=True)
@@ -31,23 +28,15 @@ class Run:
     alpha: float = 1.0
 
 
-def sweep(sizes: Mapping[str, Iterable[int]], n_seeds: int, horizon: Mapping[str, int]) -> list[Run]:
+def runs(args: argparse.Namespace) -> list[Run]:
     """Both couplings at all sizes of each world, seed by seed."""
     return [
-        Run(world, coupling, size, seed, horizon[world])
-        for seed in range(n_seeds)
-        for world in sizes
-        for size in sizes[world]
+        Run(world, coupling, size, seed, HORIZON[world])
+        for seed in range(args.seeds)
+        for world, sizes in SIZES.items()
+        for size in sizes
         for coupling in COUPLINGS
     ]
 
 
-STUDY = Study(
-    name="worlds",
-    summary="trajectories needed in the combination lock and the multi-maze",
-    module="studies.worlds.run",
-    runs=lambda args: sweep(SIZES, args.seeds, HORIZON),
-    seeds=SEEDS,
-    full_seeds=FULL_SEEDS,
-    examples=("--workers 2", "--full --workers 2 --out results/worlds-full"),
-)
+STUDY = Study("worlds", "trajectories needed in the combination lock and the multi-maze", runs, 3, 10)

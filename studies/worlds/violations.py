@@ -12,27 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_choice, check_number, check_whole
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs import Collection, ExBMDP, GroundTruth, MarkovPolicy, Policy, collect
-from craftrl.envs.collection import (
-    episodes_per_agent,
-    observe,
-    sample_latent_paths,
-    sample_noise_path,
-)
+from craftrl.envs.collection import episodes_per_agent, observe, sample_latent_paths, sample_noise_path
 from craftrl.envs.exbmdp import Ints
-from craftrl.errors import InvalidParameterError
 
 __all__ = [
-    *("VIOLATIONS", "Violation", "agree_at_steps", "agree_somewhere", "collect_agreeing", "collect_alike"),
-    *("collect_corrupted", "collect_held_noise", "collect_leaky", "collect_mislabelled", "collect_scattered"),
-    *("collect_slippery", "corrupt", "mislabel"),
+    *("VIOLATIONS", "agree_at_steps", "agree_somewhere", "changed", "collect_held_noise", "collect_leaky"),
+    *("collect_scattered", "collect_slippery", "corrupt", "mislabel"),
 ]
 
 Seed = int | np.random.SeedSequence
@@ -41,9 +33,8 @@ Numbers = int | Sequence[int]
 STREAM = 1_000_003  # the violation's child of the seed, far from those that `collect` spawns
 
 
-def stream(size: float, seed: Seed) -> np.random.Generator:
+def stream(seed: Seed) -> np.random.Generator:
     """The violation's own random numbers, apart from those of the collection with the same seed."""
-    check_number("size", size, "a number from 0 to 1: how much is broken", lambda share: 0 <= share <= 1)
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, STREAM)))
 
@@ -53,6 +44,17 @@ def changed(world: ExBMDP, **methods: Any) -> ExBMDP:
     other = copy(world)
     vars(other).update(methods)
     return other
+
+
+class _Otherwise(Policy):
+    """A policy with other probabilities."""
+
+    def __init__(self, policy: Policy, probabilities: Callable[[Ints, Ints], NDArray[np.floating]]) -> None:
+        self.batch, self.look_back = policy.batch, policy.look_back  # type: ignore[method-assign]
+        self.function = probabilities
+
+    def probabilities(self, history: Ints, episode: Ints) -> NDArray[np.floating]:
+        return self.function(history, episode)
 
 
 # -- states that move otherwise than the policies say ------------------------------------------------------------
@@ -65,7 +67,7 @@ def collect_slippery(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size
     no learner that sees no actions can tell it from another policy. The ground truth holds the states
     visited and the actions meant.
     """
-    rng = stream(size, seed)
+    rng = stream(seed)
 
     def step(s_h: Ints, a_h: Ints, h: int) -> Ints:
         slips = rng.random(len(a_h)) < size
@@ -74,20 +76,18 @@ def collect_slippery(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size
     return collect(changed(world, step=step), policies, n, seed)
 
 
-def collect_leaky(
-    world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed, factor: int = 0
-) -> Collection:
+def collect_leaky(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
     """Policies that leak noise: with probability `size`, an agent's action follows the noise and not its policy.
 
-    Agent k then takes action (e + k) mod |A|, e being entry `factor` of e_h: all agents watch the same noise, and
-    each responds in its own way, so that noise tells the agents apart. In the toy world entry 0 is e^1,
+    Agent k then takes action (e + k) mod |A|, e being the first entry of e_h: all agents watch the same noise, and
+    each responds in its own way, so that noise tells the agents apart. In the toy world that is e^1,
     the frozen factor that the paper made to mislead.
 
     Paper: Equation 1 (the noise-free policy property), which this breaks
     """
-    rng, counts = stream(size, seed), episodes_per_agent(n, len(policies))
+    rng, counts = stream(seed), episodes_per_agent(n, len(policies))
     noise_rng = np.random.default_rng(deepcopy(seed)).spawn(2)[1]  # that of `collect`, from which it draws again
-    e = np.stack([e_h.reshape(len(e_h), -1)[:, factor] for e_h in sample_noise_path(world, sum(counts), noise_rng)])
+    e = np.stack([e_h.reshape(len(e_h), -1)[:, 0] for e_h in sample_noise_path(world, sum(counts), noise_rng)])
     own = np.split(e.astype(np.int64), np.cumsum(counts)[:-1], axis=1)  # (H, n) of each agent
     by_noise = [np.eye(world.n_actions)[(mine + k) % world.n_actions] for k, mine in enumerate(own)]
 
@@ -109,11 +109,6 @@ def collect_scattered(world: ExBMDP, policies: Sequence[Policy], n: Numbers, siz
 
     Paper: Section 2.2 (s*_1 is constant), which this breaks
     """
-    if world.H < 3 or world.n_states(2) != world.n_states(3):
-        raise InvalidParameterError(
-            "A random start needs a world whose states of steps 2 and 3 are the same; this one has "
-            f"{' and then '.join(str(world.n_states(h)) for h in range(2, min(world.H, 3) + 1))}; take another world."
-        )
 
     def step(s_h: Ints, a_h: Ints, h: int) -> Ints:
         if h > 1:
@@ -135,21 +130,10 @@ def collect_scattered(world: ExBMDP, policies: Sequence[Policy], n: Numbers, siz
         elsewhere = rng.random(m) < size
         return np.where(elsewhere, rng.integers(1, world.n_states(2), size=m), 0)
 
-    rng, counts, other = stream(size, seed), episodes_per_agent(n, len(policies)), changed(world, step=step)
+    rng, counts, other = stream(seed), episodes_per_agent(n, len(policies)), changed(world, step=step)
     latent_rng, noise_rng = np.random.default_rng(seed).spawn(2)
     agents = zip(map(from_anywhere, policies), counts)
     return observe(other, [sample_latent_paths(other, p, m, latent_rng, starts(m)) for p, m in agents], noise_rng)
-
-
-class _Otherwise(Policy):
-    """A policy with other probabilities."""
-
-    def __init__(self, policy: Policy, probabilities: Callable[[Ints, Ints], NDArray[np.floating]]) -> None:
-        self.batch, self.look_back = policy.batch, policy.look_back  # type: ignore[method-assign]
-        self.function = probabilities
-
-    def probabilities(self, history: Ints, episode: Ints) -> NDArray[np.floating]:
-        return self.function(history, episode)
 
 
 # -- noise whose law is another one for another agent -------------------------------------------------------------
@@ -163,7 +147,7 @@ def collect_held_noise(world: ExBMDP, policies: Sequence[Policy], n: Numbers, si
 
     Paper: Equation 1 (the noise of both datasets has one law), which this breaks
     """
-    counts, own = episodes_per_agent(n, len(policies)), stream(size, seed)
+    counts, own = episodes_per_agent(n, len(policies)), stream(seed)
     others = np.arange(sum(counts)) >= counts[0]
 
     def step_noise(e_h: NDArray[Any], h: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -176,23 +160,9 @@ def collect_held_noise(world: ExBMDP, policies: Sequence[Policy], n: Numbers, si
 # -- agents that act alike where the paper asks them to differ -----------------------------------------------------
 
 
-def collect_agreeing(
-    world: ExBMDP, policies: Sequence[MarkovPolicy], n: Numbers, size: float, seed: Seed
-) -> Collection:
-    """Agents that act alike in a share `size` of all (h, s); see `agree_somewhere`."""
-    return collect(world, agree_somewhere(policies, size, seed), n, seed)
-
-
-def collect_alike(
-    world: ExBMDP, policies: Sequence[MarkovPolicy], n: Numbers, size: float, seed: Seed, like: int = 0
-) -> Collection:
-    """Agents that act alike in every state at a share `size` of the steps; see `agree_at_steps`."""
-    return collect(world, agree_at_steps(policies, size, seed, like), n, seed)
-
-
 def agree_somewhere(policies: Sequence[MarkovPolicy], size: float, seed: Seed) -> list[MarkovPolicy]:
     """The same agents, but in a random share `size` of all (h, s) every agent acts as agent 0 does."""
-    rng, shared = stream(size, seed), policies[0].tables
+    rng, shared = stream(seed), policies[0].tables
     alike = [rng.random(len(table))[:, None] < size for table in shared]
     return [MarkovPolicy([np.where(*tables) for tables in zip(alike, shared, mine.tables)]) for mine in policies]
 
@@ -203,8 +173,7 @@ def agree_at_steps(policies: Sequence[MarkovPolicy], size: float, seed: Seed, li
     It matters whose policy they share. If it carries the state over to the next step, the next state can still be told
     from the one before; if it forgets it, as acting at random does, nothing ties the two.
     """
-    check_whole("like", like, 0, len(policies) - 1, "agents are numbered from 0")
-    alike = stream(size, seed).random(len(policies[0].tables)) < size
+    alike = stream(seed).random(len(policies[0].tables)) < size
     return [
         MarkovPolicy([shared if same else own for same, shared, own in zip(alike, policies[like].tables, mine.tables)])
         for mine in policies
@@ -214,57 +183,41 @@ def agree_at_steps(policies: Sequence[MarkovPolicy], size: float, seed: Seed, li
 # -- recordings that went wrong ------------------------------------------------------------------------------------
 
 
-def collect_mislabelled(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
-    """A share `size` of the trajectories carries another agent's name; see `mislabel`."""
-    return mislabel(collect(world, policies, n, seed), size, seed)
-
-
-def collect_corrupted(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: float, seed: Seed) -> Collection:
-    """A share `size` of all observations belongs to other trajectories; see `corrupt`."""
-    return corrupt(collect(world, policies, n, seed), size, seed)
-
-
 def mislabel(collection: Collection, size: float, seed: Seed) -> Collection:
     """Give each trajectory, with probability `size`, to one of the other agents, drawn uniformly."""
-    rng, tau, truth = stream(size, seed), collection.tau, collection.truth
+    rng, tau, truth = stream(seed), collection.tau, collection.truth
     wrong = rng.random(tau.n) < size
     agent = np.where(wrong, (tau.agent + rng.integers(1, tau.K, size=tau.n)) % tau.K, tau.agent)
     order = np.argsort(agent, kind="stable")
     return Collection(tau.select(order, agent[order]), GroundTruth(truth.states[order], truth.actions[order]))
 
 
-def corrupt(collection: Collection, size: float, seed: Seed, how: Literal["swap", "noise"] = "swap") -> Collection:
-    """Replace each observation, with probability `size`, by one that says nothing of this trajectory.
+def corrupt(collection: Collection, size: float, seed: Seed) -> Collection:
+    """Replace each observation, with probability `size`, by that of a trajectory drawn at random at the same step.
 
-    "swap" takes the observation of a trajectory drawn at random, of any agent, at the same step: a glimpse of
-    another episode. "noise" draws every entry uniformly between the least and the greatest value in the data.
     The ground truth stays: it says where the agent really was.
     """
-    check_choice("how", how, ("swap", "noise"))
-    rng, tau = stream(size, seed), collection.tau
+    rng, tau = stream(seed), collection.tau
     clean = np.stack([tau.at(h) for h in range(1, tau.H + 1)])
-    x, low, high = clean.copy(), clean.min(), clean.max()
-    struck = rng.random((tau.H, tau.n)) < size
+    x, struck = clean.copy(), rng.random((tau.H, tau.n)) < size
     for h in range(tau.H):
         hit = np.flatnonzero(struck[h])
-        if how == "swap":
-            x[h, hit] = clean[h, rng.integers(tau.n, size=len(hit))]
-        elif clean.dtype.kind == "f":
-            x[h, hit] = rng.uniform(low, high, size=x[h, hit].shape)
-        else:
-            x[h, hit] = rng.integers(low, high, size=x[h, hit].shape, endpoint=True)
+        x[h, hit] = clean[h, rng.integers(tau.n, size=len(hit))]
     by_agent = [x[:, tau.agent_slice(k)].swapaxes(0, 1) for k in range(tau.K)]
     return Collection(TrajectoryDataset.from_arrays(by_agent, tau.lengths), collection.truth)
 
 
-Violation = Callable[[ExBMDP, Sequence[Any], Numbers, float, Seed], Collection]
-VIOLATIONS: dict[str, Violation] = {
+VIOLATIONS: dict[str, Callable[[Any, Any, Numbers, float, Seed], Collection]] = {
     "slips": collect_slippery,
     "leaks": collect_leaky,
-    "agreement": collect_agreeing,
-    "mislabelled": collect_mislabelled,
-    "corrupted": collect_corrupted,
+    "agreement": lambda world, agents, n, size, seed: collect(world, agree_somewhere(agents, size, seed), n, seed),
+    "mislabelled": lambda world, agents, n, size, seed: mislabel(collect(world, agents, n, seed), size, seed),
+    "corrupted": lambda world, agents, n, size, seed: corrupt(collect(world, agents, n, seed), size, seed),
     "starts": collect_scattered,
     "noise": collect_held_noise,
-    "alike": collect_alike,
+    "alike": lambda world, agents, n, size, seed: collect(world, agree_at_steps(agents, size, seed), n, seed),
+    # In the toy worlds agent 0 acts at random, which forgets the state, and agent 1 tends to repeat it.
+    "alike, sticky": lambda world, agents, n, size, seed: collect(
+        world, agree_at_steps(agents, size, seed, like=1), n, seed
+    ),
 }

@@ -28,7 +28,6 @@ class Toss:
 STUDY = Study(
     name="coins",
     summary="how often a coin shows heads",
-    module="studies.coins.run",
     runs=lambda args: [Toss(seed) for seed in range(args.seeds)],
     seeds=4,
 )

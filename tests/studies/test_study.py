@@ -1,10 +1,9 @@
 """The runner of studies, on the smallest study there is: resumed, the same for any number of workers, never mixed."""
 
 import argparse
-import json
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -14,7 +13,7 @@ import pytest
 from craftrl.errors import CraftError, InvalidParameterError
 from craftrl.paper.sweep import seed_of
 from studies import study
-from studies.study import Study, commit, run_sweep
+from studies.study import Study, commit, read_rows, run_sweep
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,13 @@ def run_one(toss):
 
 
 COINS = Study(
-    name="coins",
-    summary="how often a coin shows heads",
-    module="coins",
-    runs=lambda args: [Toss(args.bias, seed) for seed in range(args.seeds)],
-    seeds=3,
-    full_seeds=8,
-    full_adds=" and patience",
-    options=lambda parser: parser.add_argument("--bias", type=float, default=0.5),
-    examples=("--full --workers 2",),
+    "coins",
+    "how often a coin shows heads",
+    lambda args: [Toss(args.bias, seed) for seed in range(args.seeds)],
+    3,
+    8,
+    " and patience",
+    lambda parser: parser.add_argument("--bias", type=float, default=0.5),
 )
 
 
@@ -51,7 +48,7 @@ def coins(monkeypatch):
     module.run_one = run_one
     module.report = lambda rows: f"{sum(row['heads'] for row in rows)} heads in {len(rows)} tosses"
     module.draw = lambda rows, out: (out / "heads.png").write_bytes(b"\x89PNG")
-    monkeypatch.setitem(sys.modules, "coins", module)
+    monkeypatch.setitem(sys.modules, "studies.coins.run", module)
     return module
 
 
@@ -60,6 +57,10 @@ def reproduce(of, *argv):
     of.add_arguments(parser)
     of.main(parser.parse_args(["--quiet", *argv]))
     return parser.format_help()
+
+
+def sweep(tosses, run, out, **given):
+    return run_sweep("coins", tosses, run, out, progress=False, **given)
 
 
 def contents(folder):
@@ -82,11 +83,16 @@ def test_a_study_runs_reports_draws_and_says_where(coins, tmp_path, capsys):
     assert capsys.readouterr().out == f"3 heads in 3 tosses\n\n{written}\n"
     assert (tmp_path / "report.md").read_text() == "3 heads in 3 tosses\n"
     assert "(default: 3, 8 with --full)" in " ".join(text.split())
-    for told in ("8 seeds and patience", "--bias", "results/coins", "craftrl reproduce coins --full --workers 2\n"):
+    for told in (
+        "8 seeds and patience",
+        "--bias",
+        "results/coins",
+        "coins --full --workers 2 --out results/coins-full",
+    ):
         assert told in text
     reproduce(COINS, "--full", "--out", str(tmp_path / "all"))
     reproduce(COINS, "--full", "--seeds", "2", "--out", str(tmp_path / "two"))
-    assert [(tmp_path / name / "rows.jsonl").read_text().count("\n") for name in ("all", "two")] == [8, 2]
+    assert [len(read_rows(tmp_path / name / "rows.jsonl")) for name in ("all", "two")] == [8, 2]
 
 
 def test_the_report_is_there_where_pictures_cannot_be_drawn_and_a_study_may_have_none(coins, tmp_path, capsys):
@@ -98,21 +104,21 @@ def test_the_report_is_there_where_pictures_cannot_be_drawn_and_a_study_may_have
         reproduce(COINS, "--out", str(tmp_path / "one"))
     assert "heads in 3 tosses" in capsys.readouterr().out
     del coins.draw
-    reproduce(replace(COINS, options=None, full_seeds=None, runs=lambda args: TOSSES), "--out", str(tmp_path / "two"))
+    text = reproduce(Study("coins", "", lambda args: TOSSES, 3), "--out", str(tmp_path / "two"))
     assert sorted(contents(tmp_path / "two")) == ["report.md", "rows.jsonl"]
+    assert "full" not in text
 
 
 def test_every_row_names_the_commit_that_made_it(tmp_path, monkeypatch):
-    rows = run_sweep("coins", TOSSES[:2], run_one, tmp_path, progress=False)
+    rows = sweep(TOSSES[:2], run_one, tmp_path)
     assert re.fullmatch(r"[0-9a-f]{8}\+?", commit())
     assert {row["commit"] for row in rows} == {commit()}
     monkeypatch.setattr(study, "commit", lambda: "0123abcd")
-    more = run_sweep("coins", TOSSES[:3], run_one, tmp_path, progress=False)
-    assert [row["commit"] for row in more] == [commit(), commit(), "0123abcd"]
+    assert [row["commit"] for row in sweep(TOSSES[:3], run_one, tmp_path)] == [commit(), commit(), "0123abcd"]
     path = tmp_path / "rows.jsonl"
     path.write_text('{"seed": 0}\n{"seed": 1, "commit": "89abcdef"}\n')
     study.stamp(path)
-    assert [row["commit"] for row in study.read_rows(path)] == ["0123abcd", "89abcdef"]
+    assert [row["commit"] for row in read_rows(path)] == ["0123abcd", "89abcdef"]
     monkeypatch.undo()
     monkeypatch.setattr(study, "STUDIES", tmp_path)  # no clone
     assert commit() == ""
@@ -120,17 +126,16 @@ def test_every_row_names_the_commit_that_made_it(tmp_path, monkeypatch):
 
 def test_rows_come_as_asked_for_and_more_runs_are_added_to_those_that_are_there(tmp_path):
     ran = []
-    run_sweep("coins", TOSSES[:2], counted(ran), tmp_path, progress=False)
-    rows = run_sweep("coins", TOSSES[1:4], counted(ran), tmp_path, progress=False)
+    sweep(TOSSES[:2], counted(ran), tmp_path)
+    rows = sweep(TOSSES[1:4], counted(ran), tmp_path)
     assert ran == TOSSES[:4]
     assert [Toss(row["bias"], row["seed"]) for row in rows] == TOSSES[1:4]
-    before = contents(tmp_path)
-    kept = [json.loads(line) for line in before["rows.jsonl"].splitlines()]
+    before, kept = contents(tmp_path), read_rows(tmp_path / "rows.jsonl")
     assert [Toss(row["bias"], row["seed"]) for row in kept] == [
         *TOSSES[1:4],
         TOSSES[0],
     ]  # what was asked for last, first
-    assert run_sweep("coins", TOSSES[1:4], counted(ran), tmp_path, progress=False) == rows
+    assert sweep(TOSSES[1:4], counted(ran), tmp_path) == rows
     assert len(ran) == 4
     assert contents(tmp_path) == before
 
@@ -141,23 +146,29 @@ def test_any_number_of_workers_writes_the_same_files_and_each_keeps_to_one_threa
 
         return {**run_one(toss), "threads": [os.environ.get(f"{kind}_NUM_THREADS") for kind in ("OMP", "NUMBA")]}
 
-    run_sweep("coins", TOSSES[:2], run_one, tmp_path / "one", workers=1, progress=False)
-    rows = run_sweep("coins", TOSSES[:2], threads, tmp_path / "two", workers=2, progress=False)
+    sweep(TOSSES[:2], run_one, tmp_path / "one", workers=1)
+    rows = sweep(TOSSES[:2], threads, tmp_path / "two", workers=2)
     assert [row.pop("threads") for row in rows] == [["1", "1"]] * 2
-    assert [json.loads(line) for line in (tmp_path / "one" / "rows.jsonl").read_text().splitlines()] == rows
+    assert read_rows(tmp_path / "one" / "rows.jsonl") == rows
+
+
+def test_torch_keeps_to_one_thread_in_this_process_too(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(2)
+    assert sweep(TOSSES[:1], lambda toss: {"threads": torch.get_num_threads()}, tmp_path)[0]["threads"] == 1
 
 
 @pytest.mark.parametrize("killer", [KeyboardInterrupt, MemoryError])
 def test_a_killed_sweep_keeps_its_rows_and_goes_on(tmp_path, killer):
     ran = []
     with pytest.raises(killer):
-        run_sweep("coins", TOSSES, counted(ran, killer), tmp_path / "killed", progress=False)
+        sweep(TOSSES, counted(ran, killer), tmp_path / "killed")
     path = tmp_path / "killed" / "rows.jsonl"
-    assert len(path.read_text().splitlines()) == 3
+    assert len(read_rows(path)) == 3
     path.write_text(path.read_text()[:-20])  # the kill cut the last row short
-    run_sweep("coins", TOSSES, counted(ran), tmp_path / "killed", progress=False)
+    sweep(TOSSES, counted(ran), tmp_path / "killed")
     assert ran == [*TOSSES[:3], *TOSSES[2:]]
-    run_sweep("coins", TOSSES, run_one, tmp_path / "whole", progress=False)
+    sweep(TOSSES, run_one, tmp_path / "whole")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
@@ -174,7 +185,7 @@ def test_folders_of_others_are_refused_before_any_work(tmp_path):
         "file/results": r"must be writable; .*file/results is not \(Not a directory\)",
     }.items():
         with pytest.raises(InvalidParameterError, match=message):
-            run_sweep("coins", TOSSES, counted(ran), tmp_path / folder, progress=False)
+            sweep(TOSSES, counted(ran), tmp_path / folder)
     assert (contents(tmp_path), ran) == (before, [])
 
 
@@ -189,7 +200,7 @@ def test_a_full_disk_is_one_sentence_and_no_obstacle(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", full)
         with pytest.raises(CraftError, match="There must be room"):
-            run_sweep("coins", TOSSES, run_one, tmp_path / "new", progress=False)
-    assert len(run_sweep("coins", TOSSES, run_one, tmp_path / "new", progress=False)) == len(TOSSES)
+            sweep(TOSSES, run_one, tmp_path / "new")
+    assert len(sweep(TOSSES, run_one, tmp_path / "new")) == len(TOSSES)
     with pytest.raises(TypeError, match="object is no plain value"):
-        run_sweep("coins", [Toss(0, 9)], lambda toss: {"thing": object()}, tmp_path / "new", progress=False)
+        sweep([Toss(0, 9)], lambda toss: {"thing": object()}, tmp_path / "new")

@@ -1,4 +1,4 @@
-"""How rows become tables."""
+"""How rows become tables and curves."""
 
 import pytest
 
@@ -7,14 +7,11 @@ from studies.tables import draw_curves, half_of, mean_text, percent, pivot, unfo
 ROW = {"technique": "single", "walkers": 2, "state_worst": 0.25, "one_state": 0.125, "probe": 1.0, "found": None}
 
 
-def test_percent_keeps_apart_from_a_hundred_what_is_not_quite():
-    assert [percent(share) for share in (0.5, 0.9994, 0.9997, 0.99994, 1.0)] == [
-        "50.0",
-        "99.9",
-        "99.97",
-        "99.99",
-        "100.0",
-    ]
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.5, "50.0"), (0.9994, "99.9"), (0.9997, "99.97"), (0.99994, "99.99"), (1.0, "100.0")]
+)
+def test_percent_keeps_apart_from_a_hundred_what_is_not_quite(share, text):
+    assert percent(share) == text
 
 
 def test_half_an_interval_is_that_of_before_it_was_cut_and_few_seeds_have_none():

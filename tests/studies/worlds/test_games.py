@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from craftrl.envs import collect
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidDataError
 from craftrl.testing import check_gym_world
 from studies.games.data import world_of
 
 gymnasium = pytest.importorskip("gymnasium")
 pytestmark = pytest.mark.slow  # games are large packages, and slow to start
-UP, DOWN = 1, 2
+UP = 1
+PACKAGES = {"freeway": "ale_py", "seaquest": "ale_py", "minigrid": "minigrid", "doom": "vizdoom"}
 
 
 def actions_taken(env: Any, actions: list[int], seed: int) -> list[Any]:
@@ -27,22 +28,32 @@ def actions_taken(env: Any, actions: list[int], seed: int) -> list[Any]:
     return [x, *(env.step(action)[0] for action in actions)]
 
 
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_world_keeps_the_contract_and_its_package_is_named_where_it_is_missing(name: str) -> None:
+    package = PACKAGES[name]
+    pytest.importorskip(package)
+    check_gym_world(world_of(name))
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        f"try:\n    from studies.games.data import world_of\n    world_of({name!r})\n"
+        f"except ImportError as error:\n    assert {package!r} in str(error) and 'craftrl[studies]' in str(error)\n"
+        "else:\n    raise SystemExit('made without its package')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
+
+
+# -- Atari ---------------------------------------------------------------------------------------------------------
+
+
 @pytest.fixture(scope="module")
-def freeway() -> Any:
+def chicken() -> Any:
     pytest.importorskip("ale_py")
-    from studies.worlds.atari import freeway
-
-    return freeway()
-
-
-@pytest.fixture(scope="module")
-def chicken(freeway: Any) -> Any:
-    env = freeway.make()
+    env = world_of("freeway").make()
     yield env
     env.close()
 
 
-def test_the_image_shows_the_chicken_in_the_row_that_ram_says(freeway: Any, chicken: Any) -> None:
+def test_the_image_shows_the_chicken_in_the_row_that_ram_says(chicken: Any) -> None:
     """The same traffic with and without a walk: what differs are the two places of the chicken, in its column.
 
     On the screen the chicken is eight rows high, and where RAM says y it ends in row 200 - y. A pixel is five rows.
@@ -50,7 +61,7 @@ def test_the_image_shows_the_chicken_in_the_row_that_ram_says(freeway: Any, chic
     for steps in (3, 5):
         idle = actions_taken(chicken, [0] * steps, seed=3)[-1]
         walk = actions_taken(chicken, [UP] * steps, seed=3)[-1]
-        assert freeway.state(chicken) == steps
+        assert world_of("freeway").true_state(chicken) == steps
         rows, columns, _ = np.nonzero(idle != walk)
         there, back = ({row // 5 for row in range(193 - y, 201 - y)} for y in (6 + 4 * steps, 6))
         assert set(rows) == there | back
@@ -68,11 +79,11 @@ def test_restoring_leaves_nothing_of_the_last_episode_on_the_screen(chicken: Any
 @pytest.mark.parametrize(("name", "share"), [("freeway", 0.06), ("seaquest", 0.1)])
 def test_only_actions_and_collisions_move_the_figure(name: str, share: float) -> None:
     pytest.importorskip("ale_py")
-    from studies.worlds import atari, atari_games
+    from studies.worlds import atari
 
-    world = getattr(atari, name)(horizon=6)  # the collisions are rare, and rarer in short episodes
-    moves = getattr(atari_games, name.upper()).moves()
-    found = collect(world, world.policies(), 8, seed=0)
+    game = replace(getattr(atari, name.upper()), horizon=6)  # collisions are rare, and rarer in short episodes
+    world, moves = atari.atari_world(game), game.moves()
+    found = collect(world, world.agents, 8, seed=0)
     states, actions = found.truth.states, found.truth.actions
     assert (states[:, 0] == 0).all()
     assert (moves[states[:, :1], actions[:, :1]] == states[:, 1:2]).all()  # nothing is hit at once
@@ -83,14 +94,10 @@ def test_only_actions_and_collisions_move_the_figure(name: str, share: float) ->
 
 def test_fish_do_not_care_about_the_submarine() -> None:
     pytest.importorskip("ale_py")
-    from studies.worlds.atari import seaquest
-
-    env = seaquest().make()
-    fish = range(30, 34)  # their places, in RAM
-    seen = []
+    env, seen = world_of("seaquest").make(), []
     for action in (0, UP):
         actions_taken(env, [action] * 4, seed=1)
-        seen.append(env.unwrapped.ale.getRAM()[fish])
+        seen.append(env.unwrapped.ale.getRAM()[30:34])  # where the fish are
     env.close()
     assert (seen[0] == seen[1]).all()
     assert (seen[0] > 0).any()
@@ -98,78 +105,50 @@ def test_fish_do_not_care_about_the_submarine() -> None:
 
 def test_a_third_game_is_one_more_record() -> None:
     pytest.importorskip("ale_py")
-    from studies.worlds.atari import atari_world
-    from studies.worlds.atari_games import AtariGame, Axis
+    from studies.worlds.atari import FREEWAY, atari_world
 
-    cannon = AtariGame(  # in Space Invaders, RAM 28 according to AtariARI; it moves a pixel every other frame
-        game="SpaceInvaders",
-        axes=(Axis(byte=28, first=35, size=4, n=21),),
-        actions={"NOOP": (0,), "RIGHT": (1,), "LEFT": (-1,)},
-        chances=(0.2, 0.6, 0.2),
-        frames=8,
-        horizon=5,
-        phases=range(150, 160),
-    )
+    moves = {"NOOP": 0, "RIGHT": 1, "LEFT": -1}  # in Space Invaders the cannon moves a pixel every other frame
+    cannon = replace(FREEWAY, game="SpaceInvaders", byte=28, first=35, places=21, actions=moves, frames=8)
+    cannon = replace(cannon, chances=(0.2, 0.6, 0.2), horizon=5, phases=range(150, 160))
     world = atari_world(cannon)
-    states = collect(world, world.policies(), 5, seed=0).truth.states
+    states = collect(world, world.agents, 5, seed=0).truth.states
     assert (np.abs(np.diff(states)) <= 1).all()
     assert states.max() >= 2
     broken = atari_world(replace(cannon, frames=24))
     with pytest.raises(InvalidDataError, match="must start in state 0 and obey its actions"):
-        collect(broken, broken.policies(), 1, seed=0)
+        collect(broken, broken.agents, 1, seed=0)
 
 
-def test_two_axes_make_one_state() -> None:
-    from studies.worlds.atari_games import FREEWAY, Axis
+@pytest.mark.parametrize(("size", "byte", "place"), [(5, 14, 1), (5, 255, 3), (5, 0, 0), (-10, 4, 1), (-10, 5, 1)])
+def test_a_place_is_the_nearest_that_there_is(size: int, byte: int, place: int) -> None:
+    pytest.importorskip("ale_py")
+    from studies.worlds.atari import FREEWAY
 
-    game = replace(
-        FREEWAY,
-        axes=(Axis(byte=0, first=10, size=5, n=3), Axis(byte=1, first=100, size=-10, n=4)),
-        actions={"NOOP": (0, 0), "UP": (1, 0), "DOWN": (0, 1)},
-    )
-    assert game.n_states == 12
-    assert game.state(np.array([14, 79], np.uint8)) == 1 * 4 + 2
-    assert game.state(np.array([255, 255], np.uint8)) == 2 * 4 + 0
-    assert game.moves()[6].tolist() == [6, 10, 7]
-    assert game.moves()[11].tolist() == [11, 11, 11]
+    game = replace(FREEWAY, byte=1, first=10, size=size, places=4)
+    assert game.state(np.array([99, byte], np.uint8)) == place
+    assert game.moves().tolist() == [[0, 1, 0], [1, 2, 0], [2, 3, 1], [3, 3, 2]]
 
 
-@pytest.mark.parametrize("layout", ["MiniGrid-SimpleCrossingS9N1-v0", "MiniGrid-FourRooms-v0"])
-def test_a_minigrid_does_what_its_table_says(layout: str) -> None:
+# -- MiniGrid and ViZDoom ------------------------------------------------------------------------------------------
+
+
+def test_a_minigrid_does_what_its_table_says_and_shows_the_arrow_in_its_cell() -> None:
     pytest.importorskip("minigrid")
-    from studies.worlds.minigrid import _start_and_moves, minigrid_world
+    from studies.worlds.minigrid import minigrid_world, start_and_moves
 
-    world = minigrid_world(horizon=5, layout=layout, seed=2)
-    start, moves = _start_and_moves(world.make())
-    found = collect(world, world.policies(), 4, seed=0)
+    world = minigrid_world(horizon=6, n_walkers=0, seed=2)
+    start, moves = start_and_moves(world.make())
+    found = collect(world, world.agents, 8, seed=0)
     states = found.truth.states
     assert (states[:, 0] == start).all()
     assert (moves[states[:, :-1], found.truth.actions] == states[:, 1:]).all()
-    assert found.tau.obs_shape[0] == found.tau.obs_shape[1] == 6 * (9 if "S9" in layout else 19)
-
-
-def test_the_image_shows_the_arrow_in_its_cell() -> None:
-    pytest.importorskip("minigrid")
-    from studies.worlds.minigrid import minigrid_world
-
-    world = minigrid_world(horizon=6, n_walkers=0)
-    found = collect(world, world.policies(), 8, seed=0)
-    cell = found.truth.states // 4
+    assert found.tau.obs_shape == (54, 54, 3)
     for h in range(1, 7):
         red = (found.tau.at(h) == [255, 0, 0]).all(axis=-1)
-        for i, shown in enumerate(red):
+        for cell, shown in zip(states[:, h - 1] // 4, red):
             rows, columns = np.nonzero(shown)
-            assert len(rows) > 0
-            assert set(rows // 6) == {cell[i, h - 1] // 9}
-            assert set(columns // 6) == {cell[i, h - 1] % 9}
-
-
-def test_no_such_layout() -> None:
-    pytest.importorskip("minigrid")
-    from studies.worlds.minigrid import minigrid_world
-
-    with pytest.raises(InvalidParameterError, match="registered id of MiniGrid, such as MiniGrid-FourRooms-v0; 'maze'"):
-        minigrid_world(layout="maze")
+            assert set(rows // 6) == {cell // 9}
+            assert set(columns // 6) == {cell % 9}
 
 
 def test_the_player_turns_as_told_and_sees_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +157,7 @@ def test_the_player_turns_as_told_and_sees_it(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.chdir(tmp_path)
     world = doom_world(horizon=6, n_walkers=0)
-    found = collect(world, world.policies(), 10, seed=0)
+    found = collect(world, world.agents, 10, seed=0)
     states, actions = found.truth.states, found.truth.actions
     assert (states[:, 0] == 0).all()
     assert ((states[:, :-1] + actions - 1) % 12 == states[:, 1:]).all()
@@ -186,18 +165,16 @@ def test_the_player_turns_as_told_and_sees_it(tmp_path: Path, monkeypatch: pytes
     view = {k: x[s == k].mean(axis=0) for k in np.unique(s)}
     nearest = [min(view, key=lambda k: np.abs(image - view[k]).mean()) for image in x]
     assert (np.array(nearest) == s).mean() > 0.95
-    again = collect(world, world.policies(), 10, seed=0)
+    again = collect(world, world.agents, 10, seed=0)
     assert all((found.tau.at(h) == again.tau.at(h)).all() for h in range(1, 7))
     assert list(tmp_path.iterdir()) == []  # Doom leaves no settings behind
 
 
-@pytest.mark.parametrize("size", [8, 12])
-def test_what_is_seen_tells_the_direction_and_not_the_way_there(size: int) -> None:
+def test_what_is_seen_tells_the_direction_and_not_the_way_there() -> None:
     pytest.importorskip("vizdoom")
     from studies.worlds.doom import DoomTurning
 
-    env, rng = DoomTurning(size), np.random.default_rng(0)
-    different = 0
+    env, rng, different = DoomTurning(), np.random.default_rng(0), 0
     for seed in range(10):
         seen: dict[tuple[int, int], np.ndarray] = {}  # by direction and step: all else is the same in both episodes
         for _ in range(6):
@@ -208,30 +185,3 @@ def test_what_is_seen_tells_the_direction_and_not_the_way_there(size: int) -> No
                 different += int((first != screen).any())
     env.close()
     assert different == 0
-
-
-def test_directions_must_go_round() -> None:
-    pytest.importorskip("vizdoom")
-    from studies.worlds.doom import doom_world
-
-    with pytest.raises(InvalidParameterError, match="must divide 360 degrees, at least 3 of them; 7 were given"):
-        doom_world(size=7)
-
-
-@pytest.mark.parametrize(("world", "package"), [("freeway", "ale_py"), ("minigrid", "minigrid"), ("doom", "vizdoom")])
-def test_a_missing_package_is_named_with_its_extra(world: str, package: str) -> None:
-    code = (
-        f"import sys; sys.modules[{package!r}] = None\n"
-        f"try:\n    from studies.games.data import world_of\n    world_of({world!r})\n"
-        f"except ImportError as error:\n    assert {package!r} in str(error) and 'craftrl[studies]' in str(error)\n"
-        "else:\n    raise SystemExit('made without its package')"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
-
-
-@pytest.mark.parametrize(
-    ("name", "package"), [("freeway", "ale_py"), ("seaquest", "ale_py"), ("minigrid", "minigrid"), ("doom", "vizdoom")]
-)
-def test_the_world_keeps_the_contract(name: str, package: str) -> None:
-    pytest.importorskip(package)
-    check_gym_world(world_of(name))
