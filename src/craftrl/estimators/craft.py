@@ -215,35 +215,27 @@ class CRAFT(Learner):
                 "trajectories; join agents that act alike, or leave some out."
             )
         oracle, chosen = choose_oracle(self.oracle, tau)
+        ask = OracleCalls()
         with fit_bar_if(oracle.shows_progress(), tau.H):
             prepared = oracle.prepare(tau)
-            ask = OracleCalls()
             coupling, relabel, stationary, read = self._reading(oracle, prepared)
             starts, found = _starts(start, data, prepared, ask)
-            known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
-            counted, found_states, tests, one_start = isinstance(prepared, PreparedCounting), None, None, None
             if isinstance(prepared, PreparedCounting) and starts is not None:
                 prepared = prepared.from_any_start()
+            known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
             if isinstance(prepared, PreparedCounting) and stationary:
                 fitted = fit_stationary(prepared, known, ask)
-            elif not counted and (stationary or (isinstance(prepared, PreparedLearned) and not known)):
-                divided = self.partition or Partition()
-                fitted, found_states = fit_embedded(prepared, known, coupling, stationary, ask, divided)
+            elif isinstance(prepared, PreparedLearned) and (stationary or not known):
+                fitted = fit_embedded(prepared, known, coupling, stationary, ask, self.partition or Partition())
+            elif stationary:
+                raise InvalidParameterError(
+                    "stationary=True needs an oracle that can train one encoder for all steps; "
+                    f"{type(prepared).__name__} cannot; use stationary=False, or derive it from PreparedLearned."
+                )
             else:
                 fitted = fit_by_step(prepared, known, coupling, relabel, starts, ask)
-            result, trace = fitted.result, fitted.result.trace
-            if tested:
-                one = fitted.encoder is not None
-                if isinstance(prepared, PreparedCounting):
-                    tests = _state_tests(prepared, fitted, coupling)
-                    if starts is None and not one:  # else nothing rests on one start
-                        one_start = ask("start", one_start_test, prepared)
-                by_step = counted and coupling == "independent" and not one
-                partition = None if found_states is None else Evidence(found_states.evidence, fitted.taught)
-                trace = judged(trace, tau, result.labels, fitted.bounds.nu, tests, one_start, by_step, one, partition)
-                seen = camera_of(tau, result.labels) if isinstance(prepared, PreparedLearned) else None
-                if seen is not None:
-                    trace = replace(trace, findings=(*trace.findings, *seen.findings()))
+            result, states = fitted.result, fitted.states
+            trace = _judged(prepared, fitted, coupling, starts, ask) if tested else result.trace
         # Everything is learned: only now are earlier results replaced.
         for name in ("encoder_", "n_states_total_", "rounds_", "merges_", "windows_"):
             if hasattr(self, name):
@@ -257,14 +249,14 @@ class CRAFT(Learner):
         self.n_states_ = ByStep(result.n_states)
         if fitted.encoder is not None:
             self.encoder_, self.n_states_total_ = fitted.encoder, n_labels(fitted.codes)
-        if found_states is not None:
-            self.rounds_ = found_states.rounds
+        if states is not None:
+            self.rounds_ = states.rounds
             if fitted.encoder is not None:
-                self.merges_ = found_states.merges
+                self.merges_ = states.merges
+            # neither coupling nor relabelling has a part in a partition
+            read = tuple(choice for choice in read if choice.parameter == "stationary")
         self.f_ = result.f
         self.trace_ = replace(trace, oracle_use=ask.use)
-        if found_states is not None:  # neither coupling nor relabelling has a part in a partition
-            read = tuple(choice for choice in read if choice.parameter == "stationary")
         self.choices_ = (*chosen, *cut, *fitted.choices, *read, *found)
         warn(self.trace_.findings, stacklevel=3)
         return self
@@ -486,6 +478,23 @@ def _starts(
         )
     numbers = data.as_grouped(np.unique(given, return_inverse=True)[1].reshape(-1))
     return numbers if n_labels(numbers) > 1 else None, ()
+
+
+def _judged(
+    prepared: PreparedOracle, fitted: Fitted, coupling: Coupling, starts: Labels | None, ask: OracleCalls
+) -> Trace:
+    """The trace of a fit with tests of what was learned, and all that speaks against it."""
+    result, one_encoder = fitted.result, fitted.encoder is not None
+    tests, one_start, by_step = None, None, False
+    if isinstance(prepared, PreparedCounting):
+        tests, by_step = _state_tests(prepared, fitted, coupling), coupling == "independent" and not one_encoder
+        if starts is None and not one_encoder:  # else nothing rests on one start
+            one_start = ask("start", one_start_test, prepared)
+    evidence = None if fitted.states is None else Evidence(fitted.states.evidence, fitted.taught)
+    nu = fitted.bounds.nu
+    trace = judged(result.trace, prepared.tau, result.labels, nu, tests, one_start, by_step, one_encoder, evidence)
+    camera = camera_of(prepared.tau, result.labels) if isinstance(prepared, PreparedLearned) else None
+    return trace if camera is None else replace(trace, findings=(*trace.findings, *camera.findings()))
 
 
 def _state_tests(prepared: PreparedCounting, fitted: Fitted, coupling: Coupling) -> StateTests:

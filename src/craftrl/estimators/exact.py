@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from craftrl.estimators.bounds import BOUNDS, agents_evidence, chained_evidence,
 from craftrl.oracles.base import Choice
 from craftrl.oracles.finite import CONSTANT, PreparedCounting
 from craftrl.progress import tell
+
+if TYPE_CHECKING:
+    from craftrl.estimators.states import Found
 
 __all__ = ["Fitted", "chain_grid", "fit_by_step", "fit_stationary", "recorded"]
 
@@ -48,6 +52,7 @@ class Fitted:
     codes    int (n, H): what the encoders say of every trajectory, -1 where one is over
     encoder  the one for all steps, None where each step has its own
     taught   of what log-odds say, the share that the embedding explains in which states were found; None without one
+    states   how they were found in an embedding; None for those of Algorithm 2 and of finite classes
     """
 
     result: Result
@@ -56,6 +61,7 @@ class Fitted:
     codes: Labels
     encoder: Encoder | None = None
     taught: float | None = None
+    states: Found | None = None
 
 
 def fit_by_step(

@@ -16,18 +16,18 @@ import numpy as np
 from craftrl.arguments import check_flag
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, n_labels, renamed
-from craftrl.core.oracle import Coupling, OracleCalls, PreparedOracle
+from craftrl.core.oracle import Coupling, OracleCalls
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import from_first
-from craftrl.errors import InvalidDataError, InvalidParameterError
+from craftrl.errors import InvalidDataError
 from craftrl.estimators.bounds import settings
 from craftrl.estimators.exact import Fitted, recorded
 from craftrl.oracles.base import Choice
 from craftrl.oracles.learned import PreparedLearned
 
 if TYPE_CHECKING:
-    from craftrl.estimators.states import Found
+    pass
 
 __all__ = ["Partition", "fit_embedded"]
 
@@ -52,21 +52,16 @@ class Partition(Savable):
 
 
 def fit_embedded(
-    prepared: PreparedOracle,
+    prepared: PreparedLearned,
     known: Mapping[str, float],
     coupling: Coupling,
     stationary: bool,
     ask: OracleCalls,
     how: Partition,
-) -> tuple[Fitted, Found]:
+) -> Fitted:
     """States of all steps at once, and one encoder of them, or one for each step."""
     from craftrl.estimators.states import find_states  # compiles, which is dear to import
 
-    if not isinstance(prepared, PreparedLearned):
-        raise InvalidParameterError(
-            "stationary=True needs an oracle that can train one encoder for all steps; "
-            f"{type(prepared).__name__} cannot; use stationary=False, or derive it from PreparedLearned."
-        )
     tau = prepared.tau
     if not _differ(tau):  # else nothing is learned for minutes
         raise InvalidDataError(
@@ -101,7 +96,7 @@ def fit_embedded(
     why = f"the coarsest partition that is sufficient, closed and complete ({found.evidence:.0f} nats of evidence)."
     n_states = n_labels(labels) if stationary else sum(map(n_labels, labels.T))
     result, chosen = recorded(f, labels, bounds, fits, tau, stationary), (Choice("states", n_states, why),)
-    return Fitted(result, bounds, chosen, labels, fits[0].encoder if stationary else None, f.taught), found
+    return Fitted(result, bounds, chosen, labels, fits[0].encoder if stationary else None, f.taught, found)
 
 
 def _differ(tau: TrajectoryDataset) -> bool:
