@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -183,27 +183,29 @@ class CRAFT(Learner):
 
     def check_parameters(self) -> None:
         """Raise where a parameter means nothing; the oracle checks its own when it is prepared."""
-        for name in BOUNDS:
-            value = getattr(self, name)
-            if isinstance(value, str) and value != "auto":
-                raise InvalidParameterError(f"{name} must be a number or 'auto'; {shown(value)} was given.")
-            if not isinstance(value, str):
-                check_bound(name, value)
+        given = self._given()
+        for name in (name for name in BOUNDS if name in given):
+            if isinstance(given[name], str):
+                raise InvalidParameterError(f"{name} must be a number or 'auto'; {shown(given[name])} was given.")
+            check_bound(name, given[name])
         check_choice("coupling", self.coupling, ("auto", *COUPLINGS))
         check_kind("partition", self.partition, (Partition, type(None)), "a Partition or None")
-        if self.horizon is not None and not (isinstance(self.horizon, str) and self.horizon == "auto"):
-            check_whole("horizon", self.horizon, 2, advice="or 'auto', or None for all steps")
-        if self.window is not None and not (isinstance(self.window, str) and self.window == "auto"):
-            check_whole("window", self.window, 2, advice="or 'auto', or None for trajectories as they are")
-            if self.stationary is False:
-                raise InvalidParameterError(
-                    f"Windows need one encoder for all steps; window = {self.window} and stationary = False were "
-                    "given; leave one of them out."
-                )
+        for name, otherwise in (("horizon", "for all steps"), ("window", "for trajectories as they are")):
+            if given.get(name) is not None:
+                check_whole(name, given[name], 2, advice=f"or 'auto', or None {otherwise}")
+        if given.get("window") is not None and self.stationary is False:
+            raise InvalidParameterError(
+                f"Windows need one encoder for all steps; window = {self.window} and stationary = False were given; "
+                "leave one of them out."
+            )
         for name in ("relabel", "stationary"):
-            value = getattr(self, name)
-            if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
-                raise InvalidParameterError(f"{name} must be True, False or 'auto'; {shown(value)} was given.")
+            if not isinstance(given.get(name, True), (bool, np.bool_)):
+                raise InvalidParameterError(f"{name} must be True, False or 'auto'; {shown(given[name])} was given.")
+
+    def _given(self) -> dict[str, Any]:
+        """The parameters that are not left to the library."""
+        parameters = self.get_params(deep=False)
+        return {name: value for name, value in parameters.items() if not (isinstance(value, str) and value == "auto")}
 
     def _learn(self, data: Grouped, start: Start, tested: bool) -> Self:
         """`fit` on data in one form; `tested`: whether what was learned is tested, and warned of."""
@@ -222,7 +224,7 @@ class CRAFT(Learner):
             starts, found = _starts(start, data, prepared, ask)
             if isinstance(prepared, PreparedCounting) and starts is not None:
                 prepared = prepared.from_any_start()
-            known = {name: float(getattr(self, name)) for name in BOUNDS if getattr(self, name) != "auto"}
+            known = {name: float(value) for name, value in self._given().items() if name in BOUNDS}
             if isinstance(prepared, PreparedCounting) and stationary:
                 fitted = fit_stationary(prepared, known, ask)
             elif isinstance(prepared, PreparedLearned) and (stationary or not known):
@@ -280,14 +282,16 @@ class CRAFT(Learner):
     def _reading(self, oracle: Oracle, prepared: PreparedOracle) -> tuple[Coupling, bool, bool, tuple[Choice, ...]]:
         """How the oracle's answers are read: coupling, relabel and stationary as the user says, else as the oracle
         recommends for the data; and what was left to the library."""
-        advice = {choice.parameter: choice for choice in (*oracle.recommended(), one_encoder_for(oracle, prepared.tau))}
-        coupling = cast(Coupling, advice["coupling"].value)
+        given = self._given()
+        chosen = {choice.parameter: choice for choice in (*oracle.recommended(), one_encoder_for(oracle, prepared.tau))}
+        coupling = cast(Coupling, chosen["coupling"].value)
         if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(coupling)):
-            advice["coupling"] = Choice("coupling", *other)
-        asked = {name: choice for name, choice in advice.items() if getattr(self, name) == "auto"}
-        taken = {name: asked[name].value if name in asked else getattr(self, name) for name in advice}
-        coupling = cast(Coupling, taken["coupling"])
-        return coupling, bool(taken["relabel"]), bool(taken["stationary"]), tuple(asked.values())
+            chosen["coupling"] = Choice("coupling", *other)
+        coupling, relabel, stationary = (
+            given.get(name, chosen[name].value) for name in ("coupling", "relabel", "stationary")
+        )
+        left = tuple(choice for name, choice in chosen.items() if name not in given)
+        return coupling, bool(relabel), bool(stationary), left
 
     def log_odds(self, x: Trajectories) -> Floats:
         """f_h(x_h, x_{h+1}) of trajectories that may be new: how much likelier agent 0 is than each other agent.
