@@ -40,7 +40,9 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
     oracle, _ = choose_oracle("auto", tau)
     advice = {choice.parameter: choice.value for choice in (*oracle.recommended(), one_encoder_for(oracle, tau))}
     assert said.pop("oracle") == type(oracle).__name__
-    assert {said.pop(name) for name in ("alpha", "eta", "nu", "horizon", "window")} == {"from the data"}
+    assert {said.pop(name) for name in ("horizon", "window")} == {"from the data"}
+    bounds = "from the data" if kind == "bits" else "not needed"
+    assert {said.pop(name) for name in ("alpha", "eta", "nu")} == {bounds}
     assert said == {
         "coupling": f'"{advice["coupling"]}"',
         "relabel": str(advice["relabel"]),
