@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import breadth_first_order
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, is_whole, shown
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
@@ -378,17 +377,15 @@ def explore(
     steps: int | None = None,
     episodes: int | None = None,
     seed: int = 0,
-    every_action: bool = False,
 ) -> Exploration:
     """Ground moves by trying: each time go to the nearest state with something to try, and try it.
 
-    Every transition seen is added to `grounding`. It ends when nothing is left to try in any state that known moves
-    lead to from the start, or when the budget is used up.
+    Every transition seen is added to `grounding`. A state is done with once all moves that the videos show there are
+    grounded. It ends when nothing is left to try in any state that known moves lead to from the start, or when the
+    budget is used up.
 
     steps, episodes  the budget: actions in the environment, episodes; one of them or both
     seed             of the environment's episodes
-    every_action     whether to try every action in every state; else a state is done with once all moves that the
-                     videos show there are grounded
     """
     check_method("model", model, "encode", "a fitted model")
     check_kind("grounding", grounding, Grounding, "a Grounding")
@@ -398,14 +395,13 @@ def explore(
             check_whole(name, budget, 0)
     if steps is None and episodes is None:
         raise InvalidParameterError("explore must have a budget; none was given; pass steps=1000 or episodes=100.")
-    check_flag("every_action", every_action)
     reader, rng, begun, finished = _Reader(env, model, grounding), np.random.default_rng(seed), 0, False
     while not finished and (steps is None or reader.steps < steps) and (episodes is None or begun < episodes):
         reader.reset(int(rng.integers(MAX_SEED)))
         begun += 1
-        finished = not _ways_to_try(grounding, reader.believed[-1], every_action)
+        finished = not _ways_to_try(grounding, reader.believed[-1])
         while not (finished or reader.over or (steps is not None and reader.steps >= steps)):
-            action = _to_explore(grounding, reader.believed[-1], every_action)
+            action = _to_explore(grounding, reader.believed[-1])
             if action is None:
                 break
             reader.step(action, learn=True)
@@ -413,34 +409,32 @@ def explore(
     return Exploration(reader.steps, begun, tuple(grounding.missing()), finished)
 
 
-def _to_explore(grounding: Grounding, here: int, every_action: bool) -> int | None:
+def _to_explore(grounding: Grounding, here: int) -> int | None:
     """The next action: try here, or go on to the nearest state with something to try; None if there is none."""
     if here < 0:
         return 0
-    if _is_open(grounding, here, every_action):
+    if _is_open(grounding, here):
         tried = grounding.outcomes(here).tried
         return int(tried.argmin()) if grounding.slips else grounding.outcomes(here).next_trial
-    goals = _ways_to_try(grounding, here, every_action)
+    goals = _ways_to_try(grounding, here)
     return plan_path(grounding, here, goals).actions[0] if goals else None
 
 
-def _ways_to_try(grounding: Grounding, start: int, every_action: bool) -> list[int]:
+def _ways_to_try(grounding: Grounding, start: int) -> list[int]:
     """The states with something to try that known moves lead to."""
     if start < 0:
         return [0]
-    known, n = grounding.known_moves(), grounding.graph.n
-    graph = csr_array((np.ones(len(known.s)), (known.s, known.t)), shape=(n, n))
-    reached = np.flatnonzero(np.isfinite(dijkstra(graph, indices=start, unweighted=True)))
-    return [node for node in reached.tolist() if _is_open(grounding, node, every_action)]
+    known = grounding.known_moves()
+    ways = known.costing(known.chance, grounding.graph.n)
+    reached = breadth_first_order(ways, start, return_predecessors=False)
+    return [node for node in reached.tolist() if _is_open(grounding, node)]
 
 
-def _is_open(grounding: Grounding, node: int, every_action: bool) -> bool:
+def _is_open(grounding: Grounding, node: int) -> bool:
     """Whether something is left to try in a state."""
     here = grounding.outcomes(node)
     if grounding.graph.H is not None and grounding.graph.step(node) == grounding.graph.H:
         return False  # no action follows
-    if every_action and not here.tried.all():
-        return True
     if grounding.slips:
         return bool(here.n_videos and here.tried.min() < TRIES)
     return bool(here.left.any() and here.tried.min() < MOST_TRIES)

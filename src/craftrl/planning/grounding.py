@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from scipy.stats import binom
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, shown
@@ -43,6 +44,10 @@ class KnownMoves(NamedTuple):
     t: Ints
     action: Ints
     chance: Floats
+
+    def costing(self, cost: Floats, n: int) -> csr_array:
+        """These moves between n states as a graph, each at its cost (m,)."""
+        return csr_array((cost, (self.s, self.t)), shape=(n, n))
 
 
 @dataclass(frozen=True)

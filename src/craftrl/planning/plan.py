@@ -81,9 +81,8 @@ def plan_path(
     known, ends = grounding.known_moves(), sorted(goal)
     doubt = -np.log(np.minimum(known.chance, 1.0))
     cost = 1 + TIE * doubt if by == "shortest" else doubt + TIE
-    distance, before = dijkstra(
-        csr_array((cost, (known.s, known.t)), shape=(graph.n, graph.n)), indices=int(start), return_predecessors=True
-    )
+    ways = known.costing(cost, graph.n)
+    distance, before = dijkstra(ways, indices=int(start), return_predecessors=True)
     path = [ends[int(np.argmin(distance[ends]))]]
     if not np.isfinite(distance[path[0]]):
         raise _unreachable(graph, known, int(start), goal, horizon)
@@ -135,11 +134,9 @@ def _unreachable(
     graph: StateGraph, known: KnownMoves, start: int, goal: frozenset[int], horizon: int | None
 ) -> UnreachableGoal:
     """Whether the videos show no way, or which moves of one are not grounded; and how near a plan comes."""
-    shape = (graph.n, graph.n)
     s, t = np.concatenate([graph.edges, np.stack([known.s, known.t], axis=1)]).T
-    away = dijkstra(
-        csr_array((np.ones(len(s)), (t, s)), shape=shape), indices=sorted(goal), unweighted=True, min_only=True
-    )
+    back = csr_array((np.ones(len(s)), (t, s)), shape=(graph.n, graph.n))
+    away = dijkstra(back, indices=sorted(goal), unweighted=True, min_only=True)
     texts = [graph.text(node) for node in sorted(goal)]
     here, there = graph.text(start), " or ".join(texts[:NAMED]) + (" or others" if len(texts) > NAMED else "")
     most = np.inf if horizon is None else horizon
@@ -151,8 +148,7 @@ def _unreachable(
             "add videos that go there.",
             too_far=too_far,
         )
-    ways = csr_array((np.ones(len(known.s)), (known.s, known.t)), shape=shape)
-    reached = dijkstra(ways, indices=start, unweighted=True)
+    reached = dijkstra(known.costing(known.chance, graph.n), indices=start, unweighted=True)
     nearest = int(np.lexsort((reached, np.where(np.isfinite(reached) & (reached + away <= most), away, np.inf)))[0])
     made, node, missing = set(zip(known.s.tolist(), known.t.tolist())), nearest, []
     while away[node] > 0:  # along a shortest way
