@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.core.encoders import encode_dataset
-from craftrl.core.labels import Labels
+from craftrl.core.labels import Labels, crossed
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.diagnostics.mixtures import Mixture
 from craftrl.estimators.craft import CRAFT
 from craftrl.figures import heat_of, heated
-from craftrl.report.figures import png, to_bytes
+from craftrl.report.figures import LONGEST, png, to_bytes
 from craftrl.report.tables import Table
 
 __all__ = ["Picture", "Sample", "State", "entries", "portraits", "states_of"]
@@ -104,12 +104,13 @@ class Sample:
 
 def states_of(sample: Sample, shared: bool) -> list[State]:
     """Every state that was seen, in order, without pictures."""
-    agent, found = sample.tau.agent, []
+    found = []
     for h in [None] if shared else range(1, sample.tau.H + 1):
         codes = sample.codes if h is None else sample.codes[:, h - 1 : h]
-        there = np.array([(codes[agent == k] >= 0).sum() for k in range(sample.tau.K)])
-        for state in np.unique(codes[codes >= 0]).tolist():
-            own = np.array([(codes[agent == k] == state).sum() for k in range(sample.tau.K)])
+        visits = crossed(np.repeat(sample.tau.agent, codes.shape[1]), codes.ravel())  # (K, states)
+        there = visits.sum(axis=1)
+        for state in np.flatnonzero(visits.sum(axis=0)).tolist():
+            own = visits[:, state]
             by_agent = tuple((own / np.maximum(there, 1)).tolist())
             found.append(State(h, state, int(own.sum()), float(own.sum() / there.sum()), by_agent))
     return found
@@ -130,53 +131,42 @@ def portraits(
     model: CRAFT, sample: Sample, found: list[State], mixtures: Sequence[Mixture], names: Sequence[str]
 ) -> list[State]:
     """The most visited states with pictures; those that look like two with a row for each of the two groups."""
-    rows, columns = sample.tau.obs_shape[:2]
-    chosen = _commonest(
-        found, int(np.clip(MOST_PIXELS // (min(rows, 80) * min(columns, 80) * (EXAMPLES + 3)), 1, MOST_STATES))
-    )
+    rows, columns = (min(side, LONGEST) for side in sample.tau.obs_shape[:2])
+    chosen = _commonest(found, int(np.clip(MOST_PIXELS // (rows * columns * (EXAMPLES + 3)), 1, MOST_STATES)))
     seen = {state.name: sample.frames(state.h, state.state, FRAMES) for state in chosen}
-    low, high = 0.0, 255.0
+    lowest, highest = 0.0, 255.0
     if sample.tau.dtype != np.uint8:
-        low, high = (float(end([end(x) for x, _, _ in seen.values()])) for end in (np.min, np.max))
+        lowest, highest = (float(end([end(x) for x, _, _ in seen.values()])) for end in (np.min, np.max))
     deviation = {name: x.std(axis=0, dtype=np.float64).mean(axis=2, keepdims=True) for name, (x, _, _) in seen.items()}
     most = max((float(one.max()) for one in deviation.values()), default=1.0)
 
-    def examples(x: NDArray[Any], row: Ints, step: Ints, name: str, n: int = EXAMPLES) -> tuple[Picture, ...]:
-        whose = [f"{names[k]}, step {h}" for k, h in zip(sample.tau.agent[row[:n]].tolist(), step[:n].tolist())]
-        return tuple(
-            Picture(png(to_bytes(one, low, high)), where, f"a frame of {name}: {where}") for one, where in zip(x, whose)
-        )
+    def picture(x: NDArray[Any], label: str, alt: str, low: float = lowest, high: float = highest) -> Picture:
+        return Picture(png(to_bytes(x, low, high)), label, alt)
 
     out = []
     for state in chosen:
         (x, row, step), name = seen[state.name], state.name.lower()
-        mean = to_bytes(x.mean(axis=0, dtype=np.float64), low, high)
-        pictures = [Picture(png(mean), "mean", f"mean frame of {name}")]
+        mean = x.mean(axis=0, dtype=np.float64)
+        pictures = [picture(mean, "mean", f"mean frame of {name}")]
         heat = heat_of(model._encoder_at(state.h), x[:LOOKED_AT])
         if heat is not None:
             heat = heat.mean(axis=0)
-            heat /= max(heat.max(), 1e-12)
+            marked = heated(to_bytes(mean, lowest, highest), heat / max(heat.max(), 1e-12))
             alt = f"mean frame of {name}, darkened, with the pixels that decide on the state in orange"
-            pictures.append(Picture(png(heated(mean, heat)), "decides", alt))
+            pictures.append(picture(marked, "decides", alt, 0, 255))
         alt = f"where frames of {name} differ from one another: the brighter, the more; the state ignores it"
-        pictures.append(Picture(png(to_bytes(deviation[state.name], 0.0, most)), "ignored", alt))
+        pictures.append(picture(deviation[state.name], "ignored", alt, 0, most))
+        whose = [f"{names[k]}, step {h}" for k, h in zip(sample.tau.agent[row], step)]
+        examples = [picture(one, at, f"a frame of {name}: {at}") for one, at in zip(x[:EXAMPLES], whose)]
         groups = []
         for mixture in mixtures:
             if (mixture.h, mixture.state) == (state.h, state.state):
                 for share, part in zip(mixture.shares, mixture.frames):
-                    middle = Picture(
-                        png(to_bytes(part.mean(axis=0, dtype=np.float64), low, high)),
-                        "mean",
-                        f"mean frame of one half of {name}",
-                    )
-                    some = tuple(
-                        Picture(png(to_bytes(one, low, high)), "a frame", f"a frame of one half of {name}")
-                        for one in part[: EXAMPLES - 1]
-                    )
+                    half = f"one half of {name}"
+                    middle = picture(part.mean(axis=0, dtype=np.float64), "mean", f"mean frame of {half}")
+                    some = (picture(one, "a frame", f"a frame of {half}") for one in part[: EXAMPLES - 1])
                     groups.append((share, (middle, *some)))
-        out.append(
-            replace(state, pictures=tuple(pictures), examples=examples(x, row, step, name), groups=tuple(groups))
-        )
+        out.append(replace(state, pictures=tuple(pictures), examples=tuple(examples), groups=tuple(groups)))
     return out
 
 
