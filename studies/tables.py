@@ -1,4 +1,4 @@
-"""Rows to Markdown tables and to curves."""
+"""Rows to tables, to the text of their cells, and to curves. READMEs and reports are made of the same cells."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import Any
 
 from craftrl.figures import COLOURS, chance_line, picture
 from craftrl.paper.sweep import Row, estimate
+from studies.techniques import NAMES
 
-__all__ = ["draw_curves", "grouped", "half_of", "markdown", "mean", "mean_text", "percent", "pivot", "unfolded"]
-__all__ += ["video_table", "video_text"]
+__all__ = ["brief", "draw_curves", "grouped", "half_of", "least", "lines_of", "mean", "percent", "pick", "right"]
+__all__ += ["rival", "span", "table", "unfolded", "video", "video_report", "worst", "write"]
 
 Text = Callable[[Row], str]
+Cell = Callable[[Sequence[Row]], str]
+WORDS = NAMES | {"draft": "DRAFT"}
+
+
+def pick(rows: Sequence[Row], **only: Any) -> list[Row]:
+    """The rows that have these settings; a tuple gives several values."""
+    return [row for row in rows if all(row.get(k) in (v if isinstance(v, tuple) else (v,)) for k, v in only.items())]
 
 
 def grouped(rows: Sequence[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
@@ -32,13 +40,49 @@ def unfolded(rows: Sequence[Row], field: str, *measures: str) -> list[Row]:
     ]
 
 
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def lines_of(rows: Sequence[Row], lines: str, columns: str, cell: Cell) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """The values of the settings `columns`, and a line of Markdown for each of the settings `lines`.
+
+    Both come in the order of the rows, and ascending where they are whole numbers.
+    """
+
+    def keys(names: str) -> list[tuple[Any, ...]]:
+        found = list(grouped(rows, *names.split()))
+        return sorted(found) if all(type(value) is int for key in found for value in key) else found
+
+    cells = grouped(rows, *lines.split(), *columns.split())
+    at = {key: cell(mine) for key, mine in cells.items()}
+    heads = keys(columns)
+    return heads, [write(*line, *(at.get((*line, *column), "") for column in heads)) for line in keys(lines)]
+
+
+def table(rows: Sequence[Row], lines: str, columns: str, cell: Cell, measures: Sequence[str] = ()) -> str:
+    """The same with a head. A cell that holds several columns, divided by |, has a name for each in `measures`."""
+    names = columns.split()
+    heads, body = lines_of(rows, lines, columns, cell)
+    titles = [" ".join(v if isinstance(v, str) else f"{k} {v:,}" for k, v in zip(names, head)) for head in heads]
+    titles = [", ".join(filter(None, (title, measure))) for title in titles for measure in measures or [""]]
+    head = write(*lines.split(), *titles)
+    return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *body])
+
+
+def write(*cells: Any) -> str:
+    return f"| {' | '.join(f'{of:,}' if isinstance(of, int) else str(WORDS.get(of, of)) for of in cells)} |"
+
+
+# -- cells ---------------------------------------------------------------------------------------------------------
+
+
 def mean(rows: Sequence[Row], name: str) -> float:
     return sum(row[name] for row in rows) / len(rows)
 
 
-def half_of(values: Sequence[float], least: float = 0.0) -> float:
+def half_of(values: Sequence[float]) -> float:
     """Half the width of the 95% interval before it is cut to what is possible; 0 where seeds are too few for one."""
-    e = estimate(values, least)
+    e = estimate(values)
     return max(e.mean - e.interval[0], e.interval[1] - e.mean) if e.interval else 0.0
 
 
@@ -47,26 +91,69 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f}" if 0.9995 <= share < 0.99995 else f"{100 * share:.1f}"
 
 
-def mean_text(values: Sequence[float], least: float = 0.0) -> str:
-    """The mean in percent, and half of its 95% interval where that shows."""
-    text, half = percent(sum(values) / len(values)), 100 * half_of(values, least)
-    return f"{text} ± {half:.1f}" if half >= 0.05 else text
+def span(numbers: Sequence[float]) -> str:
+    return f"{min(numbers)} to {max(numbers)}" if min(numbers) < max(numbers) else str(min(numbers))
 
 
-def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *lines])
+def right(rows: Sequence[Row], measure: str = "accuracy") -> str:
+    """In percent with a 95% interval, or of fewer than five seeds with the least and the largest value."""
+    shares = [row[measure] for row in rows]
+    assert len({row["seed"] for row in rows}) == len(shares)
+    half, (low, high) = 100 * half_of(shares), (percent(of(shares)) for of in (min, max))
+    ends = f" ({low} to {high})" if len(shares) < 5 and low != high else ""
+    return percent(mean(rows, measure)) + (f"±{half:.1f}" if half >= 0.05 else ends)
 
 
-def pivot(rows: Sequence[Row], head: str, line: Text, column: Text, cell: Callable[[list[Row]], str]) -> str:
-    """A table of `cell`, the text of the rows of one line and one column; both in the order of the rows."""
-    cells: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        cells.setdefault((line(row), column(row)), []).append(row)
-    lines, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
-    return markdown(
-        [head, *columns],
-        [[name, *(cell(cells[name, c]) if (name, c) in cells else "-" for c in columns)] for name in lines],
-    )
+def worst(rows: Sequence[Row]) -> str:
+    """The same, and the accuracy in the worst state of a run, its mean over seeds."""
+    return f"{right(rows)} / {100 * mean(rows, 'state_worst'):.0f}"
+
+
+def least(rows: Sequence[Row]) -> str:
+    """The accuracy in the worst state of the worst seed."""
+    return f"{100 * min(row['state_worst'] for row in rows):.0f}"
+
+
+def video(rows: Sequence[Row]) -> str:
+    """States found / true, accuracy, the worst state of the worst seed, seeds, naming one state.
+
+    Accuracy is the share of held-out frames that are named right. CRAFT's states are matched with the true ones once,
+    for all frames.
+    """
+    states = f"{span([row['found'] for row in rows])} / {rows[0]['true']}"
+    shares = right(rows, "pooled"), least(rows)
+    return " | ".join([states, *shares, str(len(rows)), f"{100 * mean(rows, 'one_state'):.1f}"])
+
+
+VIDEO = ("found / true", "right, %", "worst state, %", "seeds", "one state, %")
+
+
+def brief(rows: Sequence[Row]) -> str:
+    return f"{right(rows, 'pooled')} / {least(rows)}, {span([row['found'] for row in rows])} of {rows[0]['true']}"
+
+
+def rival(rows: Sequence[Row]) -> str:
+    """A rival is given the number of states, and its states are matched with the true ones step by step."""
+    return f"{right(rows)} / {least(rows)}"
+
+
+def video_report(rows: Sequence[Row], world: str) -> str:
+    """CRAFT's runs, and those of its rivals, in each world, which these settings tell apart."""
+    craft, rivals = pick(rows, technique="craft"), [row for row in rows if row["technique"] != "craft"]
+    blocks = [table(craft, world, "", video, VIDEO)] if craft else []
+    if rivals:
+        blocks += [
+            "Accuracy / worst state, and what a linear probe reads, %.",
+            table(rivals, "technique", world, _probed),
+        ]
+    return "\n\n".join(blocks)
+
+
+def _probed(rows: Sequence[Row]) -> str:
+    return f"{rival(rows)}, {100 * mean(rows, 'probe'):.0f}"
+
+
+# -- curves --------------------------------------------------------------------------------------------------------
 
 
 def draw_curves(
@@ -111,37 +198,3 @@ def draw_curves(
             axes.set_ylabel(ylabel)
         handles = {text: handle for axes in axes_of for handle, text in zip(*axes.get_legend_handles_labels())}
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8)
-
-
-# -- tables of videos ----------------------------------------------------------------------------------------------
-
-
-def video_text(rows: Sequence[Row]) -> str:
-    """Accuracy, its interval, the worst state of the worst seed; then states found and true, or what a probe reads.
-
-    Accuracy is the share of held-out frames that are named right. CRAFT's states are matched with the true ones once,
-    for all frames. A rival's are of each step, so that they are matched at each step, and averaged over h = 2..H.
-    """
-    found = [row["found"] for row in rows if row.get("found") is not None]
-    values = [row["pooled" if found else "accuracy"] for row in rows]
-    text = percent(mean_of := sum(values) / len(values))
-    if len(rows) > 1:
-        low, high = estimate(values).interval or (min(values), max(values))
-        text = f"{percent(mean_of)} ({percent(low)} to {percent(high)})"
-    text += f" / {100 * min(row['state_worst'] for row in rows):.0f}"
-    if not found:
-        return f"{text}, probe {100 * mean(rows, 'probe'):.0f}"
-    of = " of ".join(" to ".join(map(str, sorted({min(n), max(n)}))) for n in (found, [row["true"] for row in rows]))
-    return f"{text}, {of} states" + (f", {len(rows)} seeds" if len(rows) > 1 else "")
-
-
-def video_table(rows: Sequence[Row], line: Text, column: Text) -> str:
-    """One line for each technique, one column for each world; the last line is what knowing nothing scores."""
-    nothing = [{**row, "nothing": True} for row in rows]
-    return pivot(
-        [*rows, *nothing],
-        "accuracy / worst state of the worst seed, %",
-        lambda r: "one state named at every step" if "nothing" in r else line(r),
-        column,
-        lambda of: f"{100 * mean(of, 'one_state'):.1f}" if "nothing" in of[0] else video_text(of),
-    )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from craftrl import CRAFT, NeuralOracle, Partition, Training
 from craftrl.paper.sweep import Row
-from studies.ablations.spec import CUTS, PARTS, Run
+from studies.ablations.spec import PARTS, Run
 from studies.pixels.run import data_of
 from studies.pixels.spec import Run as Pixels
 from studies.rivals import fit_craft, scores
-from studies.tables import grouped, markdown, mean, video_text
+from studies.tables import brief, mean, table
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def run_one(run: Run) -> dict[str, Any]:
 
 def model_of(run: Run) -> CRAFT:
     """CRAFT as it comes, but for one field of one of its settings objects."""
-    _, where, what = PARTS[run.part]
+    where, what = PARTS[run.part]
     changed: dict[str, dict[str, Any]] = {"oracle": {}, "training": {}, "partition": {}, where: what}
     training = Training(seed=run.seed, device=run.device, **changed["training"])
     return CRAFT(NeuralOracle(training=training, **changed["oracle"]), partition=Partition(**changed["partition"]))
@@ -29,14 +30,9 @@ def model_of(run: Run) -> CRAFT:
 
 def report(rows: list[Row]) -> str:
     """Accuracy and states, how far the log-odds are from those of the true states, and seconds."""
-    found, cuts = grouped(rows, "part", "cut"), [cut for cut in CUTS if any(row["cut"] == cut for row in rows)]
-    lines = []
-    for part, (name, *_) in PARTS.items():
-        line = [name]
-        for mine in (found.get((part, cut)) for cut in cuts):
-            apart = f"{mean(mine, 'loss') - mean(mine, 'table_loss'):.4f}" if mine else "-"
-            line += [video_text(mine), apart, f"{mean(mine, 'seconds'):.0f}"] if mine else ["-"] * 3
-        lines += [line] if any(cell != "-" for cell in line[1:]) else []
-    heads = {"whole": "whole trajectories, one start", "clips": "clips from anywhere"}
-    columns = [text for cut in cuts for text in (heads[cut], "nats above the true states' log-odds", "seconds")]
-    return markdown(["accuracy / worst state of the worst seed, %", *columns], lines)
+
+    def cell(mine: Sequence[Row]) -> str:
+        apart = mean(mine, "loss") - mean(mine, "table_loss")
+        return f"{brief(mine)} | {apart:.4f} | {mean(mine, 'seconds'):.0f}"
+
+    return table(rows, "part", "cut", cell, ("right / worst state, states", "nats above the true log-odds", "seconds"))

@@ -10,19 +10,19 @@ from craftrl.arguments import positive
 from craftrl.errors import require
 from studies.study import Study
 
-# What is changed: its name, the settings object that it belongs to, and the change. Defaults: embedding=8, gaps=(1,),
+# What is changed: the settings object that it belongs to, and the change. Defaults: embedding=8, gaps=(1,),
 # one network.
-PARTS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "default": ("as it comes", "oracle", {}),
-    "networks": ("log-odds of four networks, not one", "oracle", {"networks": 4}),
-    "calibrate": ("log-odds not calibrated", "training", {"calibrate": False}),
-    "noise": ("no noise on inputs in training", "training", {"noise": 0.0}),
-    "gaps-2": ("pairs 1 and 2 steps apart", "oracle", {"gaps": (1, 2)}),
-    "gaps-4": ("pairs 1, 2 and 4 steps apart", "oracle", {"gaps": (1, 2, 4)}),
-    "embedding-4": ("embedding of 4 numbers, not 8", "oracle", {"embedding": 4}),
-    "embedding-16": ("embedding of 16 numbers", "oracle", {"embedding": 16}),
-    "smooth": ("misread frames not corrected by moves", "partition", {"smooth": False}),
-    "drives": ("what is driven does not count", "partition", {"drives": False}),
+PARTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "default": ("oracle", {}),
+    "networks": ("oracle", {"networks": 4}),
+    "calibrate": ("training", {"calibrate": False}),
+    "noise": ("training", {"noise": 0.0}),
+    "gaps-2": ("oracle", {"gaps": (1, 2)}),
+    "gaps-4": ("oracle", {"gaps": (1, 2, 4)}),
+    "embedding-4": ("oracle", {"embedding": 4}),
+    "embedding-16": ("oracle", {"embedding": 16}),
+    "smooth": ("partition", {"smooth": False}),
+    "drives": ("partition", {"drives": False}),
 }
 CUTS = ("whole", "clips")
 

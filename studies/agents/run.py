@@ -17,10 +17,8 @@ from craftrl.paper.sweep import Row, seed_of
 from craftrl.paper.table1 import toy_chance
 from studies.agents.spec import KINDS, Run
 from studies.exact import true_bounds
-from studies.tables import draw_curves, mean, mean_text, percent, pivot
+from studies.tables import draw_curves, percent, table, worst
 from studies.worlds.turn_taking import turn_taking_policies
-
-FACTORS: dict[Any, str] = {1.0: "alpha", 0.5: "alpha/2", "auto": "chosen"}
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -61,19 +59,9 @@ def agents_of(kind: str, world: BitsExBMDP, n_agents: int) -> Sequence[MarkovPol
 
 
 def report(rows: list[Row]) -> str:
-    """One table for each kind of agents."""
-    rows = sorted(rows, key=lambda r: (list(FACTORS).index(r["factor"]), r["total"], r["n_agents"]))
-    blocks = []
-    for kind, title in KINDS.items():
-        table = pivot(
-            [row for row in rows if row["kind"] == kind],
-            "in all, coupling, bounds",
-            lambda r: f"{r['total']:,}, {r['coupling']}, {FACTORS[r['factor']]}",
-            lambda r: f"{r['n_agents']} agents",
-            lambda of: f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}",
-        )
-        blocks.append(f"**{title[0].upper()}{title[1:]}.** Accuracy / worst state (its mean over seeds), %.\n\n{table}")
-    return "\n\n".join([*blocks, f"A random feature scores {percent(toy_chance(rows))}%."])
+    """A line for each kind of agents, number of trajectories and way to fit."""
+    head = f"Accuracy / worst state (its mean over seeds), %. A random feature scores {percent(toy_chance(rows))}%."
+    return f"{head}\n\n{table(rows, 'kind total coupling factor', 'n_agents', worst)}"
 
 
 def draw(rows: list[Row], out: Path) -> None:

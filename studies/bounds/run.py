@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from craftrl.paper.sweep import Row, seed_of
 from craftrl.paper.table1 import toy_chance
 from studies.bounds.spec import AGENTS, COUPLINGS, GRID, Run
 from studies.exact import true_bounds
-from studies.tables import grouped, markdown, mean, mean_text, percent, pivot, unfolded
+from studies.tables import grouped, mean, percent, pick, right, table, unfolded, worst
 
 MEASURES = ("accuracy", "state_mean", "state_worst")
 
@@ -61,39 +62,25 @@ def grid_name(factors: tuple[float, ...]) -> str:
 
 
 def report(rows: list[Row]) -> str:
-    """True and chosen bounds beside the worst, median and best of the grid; then the whole grid of one setting."""
+    """True and chosen bounds beside the worst of the grid; then the whole grid."""
     cells = unfolded(unfolded(rows, "coupling", *MEASURES), "choice", *MEASURES)
-    lines = []
-    for (agents, size, coupling), mine in grouped(cells, "agents", "size", "coupling").items():
-        of = {choice: group for (choice,), group in grouped(mine, "choice").items()}
-        wrong = sorted(mean(group, "accuracy") for choice, group in of.items() if " x " in choice)
-        less = [a["accuracy"] - t["accuracy"] for a, t in zip(of["auto"], of["true"])]
-        lines.append(
-            [
-                f"{agents}, {size:,}, {coupling}",
-                *(mean_text([row["accuracy"] for row in of[choice]]) for choice in ("true", "auto")),
-                mean_text(less, -1.0),
-                ", ".join(percent(wrong[i]) for i in (0, len(wrong) // 2, -1)),
-                " / ".join(percent(mean(of[choice], "state_worst")) for choice in ("true", "auto")),
-            ]
-        )
-    head = ["agents, n, coupling", "true bounds", "chosen", "chosen less true", "off by 2: worst, median, best"]
-    summary = markdown([*head, "worst state (its mean over seeds): true / chosen"], lines)
+    names = {grid_name(factors): dict(zip(("alpha", "eta", "nu"), map("x {:g}".format, factors))) for factors in GRID}
+    grid = [{**row, **names[row["choice"]]} for row in cells if row["choice"] in names]
     chance = ", ".join(f"{percent(toy_chance(mine))} ({agents})" for (agents,), mine in grouped(rows, "agents").items())
-    names = {grid_name(factors): factors for factors in GRID}
-    grids = [
-        f"**Bounds off by a factor; paper's agents, independent, {size:,} per agent.**\n\n"
-        + pivot(
-            [
-                r
-                for r in cells
-                if (r["agents"], r["coupling"], r["size"]) == ("paper", "independent", size) and r["choice"] in names
-            ],
-            "alpha, eta",
-            lambda r: "x {:g}, x {:g}".format(*names[r["choice"]]),
-            lambda r: "nu x {2:g}".format(*names[r["choice"]]),
-            lambda of: mean_text([row["accuracy"] for row in of]),
-        )
-        for size in dict.fromkeys(row["size"] for row in rows)
-    ]
-    return "\n\n".join(["Accuracy, %.", summary, f"A random feature scores {chance}%.", *grids])
+    return "\n\n".join(
+        [
+            f"Accuracy / worst state (its mean over seeds), %. A random feature scores {chance}%.",
+            table(
+                cells, "agents size coupling", "", known_and_chosen, ("true bounds", "chosen", "off by two", "seeds")
+            ),
+            "Accuracy with bounds off by a factor, %.",
+            table(grid, "agents size coupling alpha eta", "nu", right),
+        ]
+    )
+
+
+def known_and_chosen(rows: Sequence[Row]) -> str:
+    """With true and with chosen bounds; the worst choice that is off by two; seeds."""
+    off = [mean(pick(rows, choice=of), "accuracy") for of in dict.fromkeys(r["choice"] for r in rows) if " x " in of]
+    true, auto = (pick(rows, choice=of) for of in ("true", "auto"))
+    return " | ".join([worst(true), worst(auto), percent(min(off)), str(len(true))])

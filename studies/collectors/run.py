@@ -21,7 +21,7 @@ from craftrl.paper import empirical_assumptions
 from craftrl.paper.sweep import Row, seed_of
 from studies.collectors.spec import Run
 from studies.exact import fitted_aloud
-from studies.tables import mean, mean_text, percent, pivot
+from studies.tables import mean, table, worst
 from studies.worlds.policies import AdaptivePolicy, HistoryPolicy, SwitchingPolicy
 
 Ints = NDArray[np.integer]
@@ -135,15 +135,6 @@ def _table(world: BitsExBMDP, h: int, rarer: int) -> Floats:
 
 def report(rows: list[Row]) -> str:
     """Every collector beside its Markov twin."""
-    rows = sorted(rows, key=lambda r: r["size"])
-    table = pivot(
-        rows,
-        "collector, n per agent",
-        lambda r: f"{r['kind']}, {r['size']:,}",
-        lambda r: f"{r['coupling']}{', Markov twin' if r['twin'] else ''}",
-        lambda of: (
-            f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}; "
-            f"{mean(of, 'warned'):.0%} warned"
-        ),
-    )
-    return f"Accuracy / worst state (its mean over seeds), %; share of the fits that warned.\n\n{table}"
+    rows = sorted(({**row, "who": "twin" if row["twin"] else "itself"} for row in rows), key=lambda r: r["size"])
+    cells = table(rows, "kind size", "coupling who", lambda of: f"{worst(of)}, {mean(of, 'warned'):.0%}")
+    return f"Accuracy / worst state (its mean over seeds), %; share of the fits that warned.\n\n{cells}"

@@ -28,7 +28,7 @@ from craftrl.paper.sweep import Row, seed_of
 from studies.efficiency.population import balanced_agents, sticky_agents
 from studies.efficiency.spec import EXCESS, FRESH, LEARNERS, OTHERS, WORLDS, Run
 from studies.exact import class_of, true_bounds
-from studies.tables import draw_curves, grouped, mean, mean_text, percent, pivot, unfolded
+from studies.tables import draw_curves, grouped, percent, pick, table, unfolded, worst
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.turn_taking import turn_taking_policies
 from studies.worlds.violations import collect_leaky
@@ -240,21 +240,13 @@ def _losses(p: NDArray[Any], q: NDArray[Any], tau: TrajectoryDataset, grid: Grid
 
 
 def report(rows: list[Row]) -> str:
-    """A table for each world: accuracy of every method against the number of trajectories."""
-    names = {**WORLDS, **{fresh: f"{WORLDS[old]}; fresh seeds" for fresh, old in FRESH.items()}, **OTHERS}
-    names |= {world: f"class of four values, balanced agents: {world}" for world in EXCESS}
-    blocks = []
+    """Accuracy of every method in every world against the number of trajectories."""
+    cells = unfolded(sorted(rows, key=lambda r: r["size"]), "method", "accuracy", "state_worst")
+    blocks = ["Accuracy / worst state of a run, %; means of both over seeds, accuracy with its 95% interval."]
     for (world,), mine in grouped(rows, "world").items():
-        table = pivot(
-            unfolded(sorted(mine, key=lambda r: r["size"]), "method", "accuracy", "state_worst"),
-            "trajectories per agent",
-            lambda r: r["method"],
-            lambda r: f"{r['size']:,}",
-            lambda of: f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}",
-        )
-        blocks.append(f"**{names[world]}.** One state or a random feature: {percent(chance(mine))}.\n\n{table}")
-    head = "Accuracy / worst state of a run, %; means of both over seeds, accuracy with its 95% interval."
-    return "\n\n".join([head, *blocks])
+        blocks.append(f"**{world}.** One state or a random feature: {percent(chance(mine))}.")
+        blocks.append(table(pick(cells, world=world), "method", "size", worst))
+    return "\n\n".join(blocks)
 
 
 def chance(rows: Sequence[Row]) -> float:

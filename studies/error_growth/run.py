@@ -21,7 +21,7 @@ from craftrl.paper import RecursiveDRAFT
 from craftrl.paper.sweep import Row, seed_of
 from studies.error_growth.spec import LEARNERS, SCENARIOS, Run
 from studies.exact import true_bounds
-from studies.tables import pivot
+from studies.tables import mean, table
 from studies.worlds.policies import staying
 from studies.worlds.violations import changed
 
@@ -123,14 +123,8 @@ def report(rows: list[Row]) -> str:
     H = rows[0]["horizon"]
     steps = sorted(h for h in {2, 3, *range(5, H, 5), H} if h <= H)
     at = [{**row, "h": h, "wrong": row["wrong"][h - 1]} for row in rows for h in steps]
-    table = pivot(
-        at,
-        "world, learner",
-        lambda r: f"{SCENARIOS[r['scenario']]}, {LEARNERS[r['learner']]}",
-        lambda r: f"h = {r['h']}",
-        lambda of: f"{100 * np.mean([r['wrong'] for r in of]):.2f}",
-    )
-    return f"Wrong labels, % of the trajectories, mean over seeds.\n\n{table}"
+    cells = table(at, "scenario learner", "h", lambda of: f"{100 * mean(of, 'wrong'):.2f}")
+    return f"Wrong labels, % of the trajectories, mean over seeds.\n\n{cells}"
 
 
 def draw(rows: list[Row], out: Path) -> None:

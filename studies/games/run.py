@@ -7,10 +7,9 @@ from typing import Any
 
 from craftrl.paper.sweep import Row
 from studies.games.data import read
-from studies.games.spec import WORLDS, Run
+from studies.games.spec import Run
 from studies.rivals import Data, cut, scored
-from studies.tables import video_table
-from studies.techniques import CUTS, NAMES
+from studies.tables import video_report
 
 
 def run_one(run: Run) -> dict[str, Any]:
@@ -26,10 +25,4 @@ def data_of(folder: str, world: str, n: int, how: str) -> Data:
 
 
 def report(rows: list[Row]) -> str:
-    """A column for each world, and for each way to cut its episodes."""
-    cuts, order = {row["cut"] for row in rows}, list(NAMES)
-    return video_table(
-        sorted(rows, key=lambda r: (order.index(r["technique"]), WORLDS.index(r["world"]), CUTS.index(r["cut"]))),
-        lambda r: NAMES[r["technique"]],
-        lambda r: f"{r['world']}, {r['cut']}" if len(cuts) > 1 else r["world"],
-    )
+    return video_report(rows, "world cut")

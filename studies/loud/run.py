@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from craftrl.paper.sweep import Row
 from studies.exact import fitted_aloud, true_bounds
 from studies.loud.cases import CLEAN, Case, draw_case
 from studies.loud.spec import Run
-from studies.tables import grouped, markdown
+from studies.tables import pick, table
 
 GOOD = 0.95  # of every state's observations read right
 GROUPS = ("wrong", "too few states", "right, broken", "right")
@@ -102,38 +103,30 @@ def group_of(row: Row) -> str:
 def report(rows: list[Row]) -> str:
     """Of the models of each group: how many `fit` warned of, and how many `diagnose` trusts, by what varies."""
     marked = [{**row, "group": group_of(row)} for row in rows]
-    blocks = []
-    for what in ("encoders", "kind", "bounds", "agents", "size", "violation"):
-        lines = [
-            [f"{worlds}, {value}{' agents' if what == 'agents' else ''}", *(_counted(mine, g) for g in GROUPS)]
-            for (worlds, value), mine in sorted(grouped(marked, "worlds", what).items())
-        ]
-        blocks.append(markdown([f"worlds, {what}", *GROUPS], lines))
-    balance = [
-        {**row, "balance": round(max(row["sizes"]) / min(row["sizes"]))}
-        for row in rows
-        if row["known_state"] is not None
+    marked.sort(key=lambda row: (row["worlds"], GROUPS.index(row["group"])))
+    blocks = [
+        table(marked, f"worlds {what}", "group", lambda of: warnings_and_trust(of).replace(" | ", ", "))
+        for what in ("encoders", "kind", "bounds", "agents", "size", "violation")
     ]
-    names = {
-        "worst_state": "chosen: read",
-        "worst_named": "and named",
-        "known_state": "known: read",
-        "known_named": "and named",
-    }
-    beside = [
-        [f"1:{ratio}", str(len(mine)), *(str(sum(row[name] >= GOOD for row in mine)) for name in names)]
-        for (ratio,), mine in sorted(grouped(balance, "balance").items())
-    ]
+    beside = [{**row, "balance": round(max(row["sizes"]) / min(row["sizes"]))} for row in pick(rows, violation=CLEAN)]
+    names = {"worst_state": "chosen: read", "worst_named": "and named", "known_state": "known: read"}
+    names |= {"known_named": "known: and named"}
+
+    def good(of: Sequence[Row]) -> str:
+        return " | ".join([str(len(of)), *(str(sum(row[name] >= GOOD for row in of)) for name in names)])
+
+    both = [row for row in beside if row["known_state"] is not None]
     return "\n\n".join(
         [
             "Models: in all, warned of by `fit`, trusted by `diagnose`.",
             *blocks,
-            "Unbroken worlds: models that read and name every state, with chosen and with known bounds.",
-            markdown(["trajectories of the agents", "models", *names.values()], beside),
+            "Unbroken worlds: models that read and name every state, with chosen and with known bounds, by how many "
+            "trajectories the agent with the most has for one of that with the least.",
+            table(both, "balance", "", good, ("models", *names.values())),
         ]
     )
 
 
-def _counted(rows: list[Row], group: str) -> str:
-    mine = [row for row in rows if row["group"] == group]
-    return f"{len(mine)}, {sum(row['warned'] for row in mine)}, {sum(row['verdict'] == 'trust' for row in mine)}"
+def warnings_and_trust(rows: Sequence[Row]) -> str:
+    """Models, those that `fit` warned of, those that `diagnose` trusts."""
+    return f"{len(rows)} | {sum(row['warned'] for row in rows)} | {len(pick(rows, verdict='trust'))}"

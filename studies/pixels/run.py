@@ -13,8 +13,8 @@ from craftrl.envs import PixelsExBMDP, collect
 from craftrl.paper.sweep import Row, seed_of
 from studies.pixels.spec import Run
 from studies.rivals import Data, cut, scored
-from studies.tables import draw_curves, video_table
-from studies.techniques import CUTS, NAMES
+from studies.tables import draw_curves, video_report
+from studies.techniques import NAMES
 
 HELD_OUT = 1000  # trajectories per agent that no technique is trained on
 
@@ -44,18 +44,7 @@ def _data(run: Run) -> Data:
 
 
 def report(rows: list[Row]) -> str:
-    """A column for each world of these rows."""
-    heads = {"size": "{0}x{0} cells", "walkers": "{} walkers", "n": "{:,} per agent", "cut": "{}"}
-    varied = [axis for axis in heads if len({row[axis] for row in rows}) > 1] or ["walkers"]
-    order = list(NAMES)
-    rows = sorted(
-        rows, key=lambda r: (order.index(r["technique"]), r["size"], r["walkers"], r["n"], CUTS.index(r["cut"]))
-    )
-    return video_table(
-        rows,
-        lambda r: NAMES[r["technique"]],
-        lambda r: ", ".join(heads[axis].format(r[axis]) for axis in varied),
-    )
+    return video_report(rows, "size walkers cut n")
 
 
 def draw(rows: list[Row], out: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from craftrl.paper.sweep import Row
 from studies.planning.spec import NAMES
-from studies.tables import draw_curves, grouped, markdown, mean, mean_text, pivot
+from studies.tables import draw_curves, grouped, mean, right, table
 
 __all__ = ["draw", "needed", "report"]
 
@@ -17,65 +18,54 @@ LEVEL = 0.95
 
 def report(rows: Sequence[Row]) -> str:
     """For each world one table for each source of labels; learners from rewards; latent actions."""
-    blocks = []
-    for (world, source), mine in grouped(_points(rows), "panel", "source").items():
-        labels = sorted({point["labels"] for point in mine})
-        lines = []
-        for (name,), of in grouped(mine, "name").items():
-            by_label = [[point["accuracy"] for point in of if point["labels"] == k] for k in labels]
-            enough = needed(labels, [sum(values) / len(values) for values in by_label])
-            lines.append([name, *map(mean_text, by_label), "never" if enough is None else str(enough)])
-        lines.append(["random actions", *[mean_text([point["chance"] for point in mine])] * len(labels), ""])
-        head = ["labels" if source == "offline" else "steps", *map(str, labels), "for 95%"]
-        blocks += [f"**{world}.** Goals reached, %.", markdown(head, lines)]
-    learned = [row for row in rows if "steps_needed" in row]
-    for (world, technique), mine in grouped(learned, "world", "technique").items():
-        steps = ", ".join(
-            f"more than {row['steps_tried'][-1]:,}" if row["steps_needed"] is None else f"{row['steps_needed']:,}"
-            for row in mine
-        )
-        away = ", ".join(str(row["goal_distance"]) for row in mine)
-        blocks.append(
-            f"{world}, {NAMES[technique]}: 95% after {steps} environment steps; the goal is {away} moves away."
-        )
-    curves = [row for row in rows if "learner" in row]  # of policies.py
-    if curves:
-        steps = pivot(
-            curves,
-            "environment steps to 95%, by seed",
-            lambda row: row["learner"],
-            lambda row: row["goal"],
-            lambda of: ", ".join("never" if row["steps_to_95"] is None else str(row["steps_to_95"]) for row in of),
-        )
-        blocks.append(steps)
-    named = [row for row in rows if "agreement" in row]
-    if named:
-        table = pivot(
-            named,
-            "transitions whose latent action is the true one, %",
-            lambda row: NAMES[row["technique"]],
-            lambda row: f"{row['world']}, {row['walkers']} walkers",
-            lambda of: mean_text([row["agreement"]["by_group"] for row in of]),
-        )
-        blocks += ["**Latent actions**, up to one relabelling in each group of states.", table]
+    points, blocks = _points(rows), []
+    for (panel,), mine in grouped(points, "panel").items():
+        luck = [{**point, "name": "random actions", "accuracy": point["chance"]} for point in mine]
+        once = {(point["seed"], point["labels"]): point for point in luck}
+        blocks += [f"**{panel}.** Goals reached, %.", table([*mine, *once.values()], "name", "labels", right)]
+    if points:
+        blocks += ["**Labels or steps from which on 95% are reached.**", table(points, "panel", "name", _enough)]
+    learned = [{**row, "technique": NAMES[row["technique"]]} for row in rows if "steps_needed" in row]
+    if learned:
+        blocks += [
+            "**Environment steps to 95%; moves to the goal.**",
+            table(learned, "technique world", "", _taken, [""]),
+        ]
+    if curves := [row for row in rows if "learner" in row]:  # of policies.py
+        cells = table(curves, "learner", "goal", lambda of: _listed([row["steps_to_95"] for row in of]))
+        blocks += ["**Environment steps to 95%, by seed.**", cells]
+    if named := [{**row, "accuracy": row["agreement"]["by_group"]} for row in rows if "agreement" in row]:
+        cells = table(named, "technique", "world size walkers", right)
+        blocks += [
+            "**Latent actions that are the true ones, %**, up to one relabelling in each group of states.",
+            cells,
+        ]
     return "\n\n".join(blocks)
+
+
+def _enough(points: Sequence[Row]) -> str:
+    by_label = {k: mean(of, "accuracy") for (k,), of in sorted(grouped(points, "labels").items())}
+    number = needed(list(by_label), list(by_label.values()))
+    return "never" if number is None else str(number)
+
+
+def _taken(rows: Sequence[Row]) -> str:
+    steps = [row["steps_needed"] or f"more than {row['steps_tried'][-1]:,}" for row in rows]
+    return f"{_listed(steps)}; {_listed([row['goal_distance'] for row in rows])}"
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(
+        "never" if value is None else f"{value:,}" if isinstance(value, int) else value for value in values
+    )
 
 
 def draw(rows: Sequence[Row], folder: Path) -> None:
     """Success against labels: a panel for each world and source, a curve for each technique."""
     points = sorted(_points(rows), key=lambda point: point["name"].startswith("CRAFT"))  # drawn last, on top
     chance = {panel: mean(of, "chance") for (panel,), of in grouped(points, "panel").items()}
-    path = folder / "planning.png"
-    draw_curves(
-        points,
-        path,
-        lambda p: p["panel"],
-        lambda p: p["name"],
-        "labels",
-        "labels or steps",
-        chance,
-        "goals reached (%)",
-    )
+    path, panel, name = folder / "planning.png", lambda p: p["panel"], lambda p: p["name"]
+    draw_curves(points, path, panel, name, "labels", "labels or steps", chance, "goals reached (%)")
 
 
 def needed(labels: Sequence[int], success: Sequence[float]) -> int | None:
@@ -90,7 +80,7 @@ def _points(rows: Sequence[Row]) -> list[Row]:
     return [
         {
             "panel": f"{row['world']}, {row['walkers']} walkers: {what}",
-            "source": source,
+            "seed": row["seed"],
             "name": NAMES[row["technique"]] + (", latent actions" if ending else ""),
             "labels": k,
             "accuracy": success,

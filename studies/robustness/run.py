@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ from craftrl.paper import chance_accuracy
 from craftrl.paper.sweep import Row, seed_of
 from studies.exact import class_of, fitted_aloud, true_bounds
 from studies.robustness.spec import CLEAN, LEARNERS, Run
-from studies.tables import draw_curves, grouped, markdown, mean, mean_text, percent, pivot
+from studies.tables import draw_curves, grouped, mean, percent, pick, table, worst
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.violations import VIOLATIONS
 
 World = BitsExBMDP | LockExBMDP
 HELD_OUT = 2000  # fresh trajectories per agent of the unbroken world, for the encoders' accuracy
 FEWEST = 10  # of them, observations of a state for it to count by itself
+NOTICED = (" models", ", warned", ", trusted")
 GOOD = 0.95  # a model is right if every state of every step is read right this often
 
 
@@ -143,54 +145,39 @@ def _accuracy(model: CRAFT, world: World, policies: Any, seed: Any) -> tuple[NDA
 
 def report(rows: list[Row]) -> str:
     """What violations cost each learner, who notices, and how the diagnostics' numbers follow accuracy."""
-    cost = pivot(
-        sorted(rows, key=lambda r: (r["violation"] != CLEAN, r["violation"], r["size"], r["n"])),
-        "world, violation, n per agent",
-        lambda r: f"{r['world']}, {r['violation']} {100 * r['size']:g}%, {r['n']:,}",
-        lambda r: str(r["learner"]),
-        lambda of: f"{mean_text([r['accuracy'] for r in of])} / {percent(mean(of, 'state_worst'))}",
-    )
-    default = [{**row, "right": row["state_worst"] >= GOOD} for row in rows if row["learner"] == "default"]
-    noticed = markdown(
-        ["world, violation", "wrong models", "warned", "trusted", "right models", "warned", "trusted"],
-        [
-            [", ".join(key), *(str(n) for right in (False, True) for n in _noticed(mine, right))]
-            for key, mine in grouped(default, "world", "violation").items()
-        ],
-    )
+    in_order = sorted(rows, key=lambda r: (r["violation"] != CLEAN, r["violation"], r["size"], r["n"]))
     judged = [row for row in rows if "score" in row]
     names = ("score", "stability", "explained_so_far", "least_p_value", "least_closure_p_value", "assigned")
-    worlds = [judged, *grouped(judged, "world").values()]
-    follows = markdown(
-        [
-            "number of the diagnosis",
-            *(f"{name} ({len(mine)})" for name, mine in zip(("all", *grouped(judged, "world")), worlds)),
-        ],
-        [[name, *(f"{_rank_correlation(mine, name):.2f}" for mine in worlds)] for name in names],
-    )
+    numbers = [
+        {**row, "world": world, "number": name, "value": row[name]}
+        for name in names
+        for row in judged
+        for world in ("all", row["world"])
+    ]
+    chance = ", ".join(f"{world} {percent(mean(mine, 'chance'))}" for (world,), mine in grouped(rows, "world").items())
+    default, follows = pick(rows, learner="default"), sorted(numbers, key=lambda row: row["world"] != "all")
     return "\n\n".join(
         [
-            f"Encoder accuracy / worst state (its mean over seeds), %. Chance: {', '.join(_chance(rows))}.",
-            cost,
+            f"Encoder accuracy / worst state (its mean over seeds), %. Chance: {chance}.",
+            table(in_order, "world violation size n", "learner", worst),
             f"Who notices: models of the default learner; right: every state read right in {GOOD:.0%}.",
-            noticed,
-            "Rank correlation with true accuracy, by world (models).",
-            follows,
+            table(
+                default, "world violation", "", _noticed, tuple(f"{w}{m}" for w in ("wrong", "right") for m in NOTICED)
+            ),
+            "Rank correlation with true accuracy, by world.",
+            table(follows, "number", "world", _rank_correlation),
         ]
     )
 
 
-def _chance(rows: list[Row]) -> list[str]:
-    return [f"{world} {percent(mean(mine, 'chance'))}" for (world,), mine in grouped(rows, "world").items()]
+def _noticed(rows: Sequence[Row]) -> str:
+    parts = [[row for row in rows if (row["state_worst"] >= GOOD) == right] for right in (False, True)]
+    counts = ((len(of), sum(row["warned"] for row in of), len(pick(of, verdict="trust"))) for of in parts)
+    return " | ".join(str(n) for of in counts for n in of)
 
 
-def _noticed(rows: list[Row], right: bool) -> tuple[int, int, int]:
-    mine = [row for row in rows if row["right"] == right]
-    return len(mine), sum(row["warned"] for row in mine), sum(row["verdict"] == "trust" for row in mine)
-
-
-def _rank_correlation(rows: list[Row], name: str) -> float:
-    return float(spearmanr([row[name] for row in rows], [row["accuracy"] for row in rows]).statistic)
+def _rank_correlation(rows: Sequence[Row]) -> str:
+    return f"{spearmanr([row['value'] for row in rows], [row['accuracy'] for row in rows]).statistic:.2f}"
 
 
 def draw(rows: list[Row], out: Path) -> None:

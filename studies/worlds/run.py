@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,14 @@ from craftrl.evaluation import accuracy_by_step, state_accuracies_by_step, state
 from craftrl.paper import chance_accuracy
 from craftrl.paper.sweep import Row, seed_of
 from studies.exact import class_of, true_bounds
-from studies.tables import grouped, markdown, mean, mean_text, percent
+from studies.tables import grouped, mean, percent, table, worst
 from studies.worlds.graphs import match_to_truth, recovery, tables_of
 from studies.worlds.lock import LockExBMDP
 from studies.worlds.multimaze import MultiMazeExBMDP
 from studies.worlds.spec import Run
 
 WORLDS = {"lock": LockExBMDP, "multimaze": MultiMazeExBMDP}
+RECOVERED = ("accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall")
 HELD_OUT = 2000  # fresh trajectories per agent, for the encoders' accuracy
 FEWEST = 10  # held-out observations of a state, of the 4000 at its step, for it to count by itself
 
@@ -69,24 +71,18 @@ def _seed(run: Run, part: int | str) -> Any:
 
 
 def report(rows: list[Row]) -> str:
-    """One line for each world, coupling and size; recovered: seeds with no error, all states and the true graph."""
-    measures = ("accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall")
-    lines = []
-    for key, mine in sorted(grouped(rows, "world", "coupling", "size").items()):
-        _, states, *graph = (mean(mine, name) for name in measures)
-        recovered = sum(all(row[name] == 1 for name in measures) for row in mine)
-        lines.append(
-            [
-                *map(str, key),
-                f"{mean_text([row['accuracy'] for row in mine])} / {percent(mean(mine, 'state_worst'))}",
-                f"{states:.0%}",
-                " / ".join(f"{share:.3f}" for share in graph),
-                f"{mean(mine, 'assigned_at_end'):.0%}",
-                f"{recovered} of {len(mine)}",
-            ]
-        )
-    right = "accuracy / worst state (its mean over seeds), %"
-    head = ["world", "coupling", "per agent", right, "steps with all states"]
+    """One line for each world, size and coupling."""
+
+    def cell(mine: Sequence[Row]) -> str:
+        graph = " / ".join(f"{mean(mine, name):.3f}" for name in RECOVERED[2:])
+        return f"{recovered(mine)} | {mean(mine, RECOVERED[1]):.0%} | {graph} | {mean(mine, 'assigned_at_end'):.0%}"
+
+    measures = ("accuracy / worst state (its mean over seeds), %", "recovered", "steps with all states")
+    cells = table(rows, "world size coupling", "", cell, (*measures, "graph: precision / recall", "with a state at H"))
     chance = ", ".join(f"{world} {percent(mean(mine, 'chance'))}" for (world,), mine in grouped(rows, "world").items())
-    table = markdown([*head, "graph: precision / recall", "with a state at H", "recovered"], lines)
-    return f"{table}\n\nOne state named at every step scores: {chance}."
+    return f"{cells}\n\nOne state named at every step scores: {chance}."
+
+
+def recovered(rows: Sequence[Row]) -> str:
+    """Accuracy, and how many runs have no held-out error, all numbers of states right and the true graph."""
+    return f"{worst(rows)} | {sum(all(row[name] == 1 for name in RECOVERED) for row in rows)} of {len(rows)}"

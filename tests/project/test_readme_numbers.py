@@ -15,13 +15,29 @@ from pathlib import Path
 import pytest
 
 from craftrl.paper.table1 import NAMES, PUBLISHED
-from studies.loud.run import GROUPS, group_of
+from studies.bounds.run import known_and_chosen
+from studies.loud.run import GROUPS, group_of, warnings_and_trust
 from studies.planning.report import needed
-from studies.tables import half_of, mean, percent, unfolded
+from studies.study import read_rows
+from studies.tables import (
+    brief,
+    least,
+    lines_of,
+    mean,
+    percent,
+    pick,
+    right,
+    rival,
+    span,
+    unfolded,
+    video,
+    worst,
+    write,
+)
 from studies.techniques import RIVALS
+from studies.worlds.run import recovered
 
 ROOT = Path(__file__).parents[2]
-WORDS = RIVALS | {"craft": "CRAFT", "draft": "DRAFT"}
 WITHOUT = ("studies/figures/README.md", "studies/table1-200-seeds/README.md")  # pictures; rows that table1 shows
 PAGES = [page.relative_to(ROOT).as_posix() for page in sorted((ROOT / "studies").glob("*/README.md"))]
 PAGES = ["README.md", "benchmarks/README.md", *(page for page in PAGES if page not in WITHOUT)]
@@ -30,91 +46,16 @@ GIVEN = {"true": "true alpha, eta, nu", "auto": "nothing"}
 
 def read(*names):
     """The rows of these files of studies."""
-    texts = [(ROOT / "studies" / f"{name}.jsonl").read_text() for name in names]
-    return [json.loads(line) for text in texts for line in text.splitlines()]
-
-
-def pick(rows, **only):
-    """The rows that have these settings; a tuple gives several values."""
-    return [row for row in rows if all(row.get(k) in (v if isinstance(v, tuple) else (v,)) for k, v in only.items())]
+    return [row for name in names for row in read_rows(ROOT / "studies" / f"{name}.jsonl")]
 
 
 def table(rows, lines, columns, cell, **only):
     """The numbers in the head; then a line for each value of the settings `lines`, a cell for each of `columns`."""
-    rows = pick(rows, **only)
-
-    def keys(names):
-        found = dict.fromkeys(tuple(row[name] for name in names.split()) for row in rows)
-        return sorted(found) if all(type(value) is int for key in found for value in key) else found
-
-    def at(line, column):
-        mine = [row for row in rows if tuple(row[name] for name in f"{lines} {columns}".split()) == (*line, *column)]
-        return cell(mine) if mine else ""
-
-    head = [value for column in keys(columns) for value in column if type(value) is int]
-    return [head, *(write(*line, *(at(line, column) for column in keys(columns))) for line in keys(lines))]
+    heads, body = lines_of(pick(rows, **only), lines, columns, cell)
+    return [[value for head in heads for value in head if type(value) is int], *body]
 
 
-def write(*cells):
-    return f"| {' | '.join(f'{of:,}' if isinstance(of, int) else str(WORDS.get(of, of)) for of in cells)} |"
-
-
-# -- cells ------------------------------------------------------------------------------------------------------------
-
-
-def span(numbers):
-    return f"{min(numbers)} to {max(numbers)}" if min(numbers) < max(numbers) else str(min(numbers))
-
-
-def right(rows, measure="accuracy"):
-    """In percent with a 95% interval, or of fewer than five seeds with the least and the largest value."""
-    shares = [row[measure] for row in rows]
-    assert len({row["seed"] for row in rows}) == len(shares)
-    half, (low, high) = 100 * half_of(shares), (percent(of(shares)) for of in (min, max))
-    ends = f" ({low} to {high})" if len(shares) < 5 and low != high else ""
-    return percent(mean(rows, measure)) + (f"±{half:.1f}" if half >= 0.05 else ends)
-
-
-def worst(rows):
-    """The same, and the accuracy in the worst state of a run, its mean over seeds."""
-    return f"{right(rows)} / {100 * mean(rows, 'state_worst'):.0f}"
-
-
-def least(rows):
-    """The accuracy in the worst state of the worst seed."""
-    return f"{100 * min(row['state_worst'] for row in rows):.0f}"
-
-
-def video(rows):
-    """States found / true, accuracy, the worst state of the worst seed, seeds, naming one state."""
-    states = f"{span([row['found'] for row in rows])} / {rows[0]['true']}"
-    return " | ".join(
-        [states, right(rows, "pooled"), least(rows), str(len(rows)), f"{100 * mean(rows, 'one_state'):.1f}"]
-    )
-
-
-def brief(rows):
-    found = span([row["found"] for row in rows])
-    return f"{right(rows, 'pooled')} / {least(rows)}, {found} of {rows[0]['true']}"
-
-
-def rival(rows):
-    """A rival is given the number of states, and its states are matched with the true ones step by step."""
-    assert len(rows) == 1
-    return f"{percent(rows[0]['accuracy'])} / {least(rows)}"
-
-
-def recovered(rows):
-    """Also how many runs have no held-out error, all numbers of states right and the true graph."""
-    whole = ("accuracy", "steps_with_right_state_count", "graph_precision", "graph_recall")
-    return f"{worst(rows)} | {sum(all(row[name] == 1 for name in whole) for row in rows)} of {len(rows)}"
-
-
-def bounds(rows):
-    """With true and with chosen bounds; the worst choice that is off by two; seeds."""
-    off = [mean(pick(rows, choice=of), "accuracy") for of in dict.fromkeys(r["choice"] for r in rows) if " x " in of]
-    true, auto = (pick(rows, choice=of) for of in ("true", "auto"))
-    return " | ".join([worst(true), worst(auto), percent(min(off)), str(len(true))])
+# -- cells that reports do not have -----------------------------------------------------------------------------------
 
 
 def growth(rows):
@@ -130,8 +71,9 @@ def verdicts(rows):
     return " | ".join([str(len(rows)), str(len(right_ones)), *accuracy])
 
 
-def warnings(rows):
-    return f"{len(rows)} | {sum(row['warned'] for row in rows)} | {len(pick(rows, verdict='trust'))}"
+def one_seed(rows):
+    assert len(rows) == 1
+    return rival(rows)
 
 
 def steps(rows):
@@ -266,7 +208,7 @@ def tables():
                 total=(600, 1200, 4800),
             )
         ],
-        "bounds": [table(choices, "agents size coupling", "", bounds)],
+        "bounds": [table(choices, "agents size coupling", "", known_and_chosen)],
         "worlds": [
             table(
                 read("worlds/rows"), "world size", "coupling", recovered, size=(1000, 4000, 5000, 10000, 16000, 20000)
@@ -278,14 +220,14 @@ def tables():
             table(judged, "learner verdict", "", verdicts),
         ],
         "collectors": [table(read("collectors/rows"), "kind", "size twin", right, coupling="markov")],
-        "loud": [table(fresh, "encoders group", "", warnings)],
+        "loud": [table(fresh, "encoders group", "", warnings_and_trust)],
         "pixels": [
             table(videos, "size walkers cut n", "", video, technique="craft"),
-            table(read("pixels/rows"), "technique", "walkers", rival, technique=rivals),
+            table(read("pixels/rows"), "technique", "walkers", one_seed, technique=rivals),
         ],
         "games": [
             table(games, "world cut", "", video, technique="craft"),
-            table(read("games/rows"), "technique", "world", rival, technique=rivals),
+            table(read("games/rows"), "technique", "world", one_seed, technique=rivals),
         ],
         "planning": [planning(), latent_actions()],
         "ablations": [table(read("ablations/rows"), "part", "cut", brief)],

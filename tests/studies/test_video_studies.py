@@ -60,7 +60,7 @@ def test_the_study_of_pixels(tmp_path, monkeypatch, capsys):
     assert craft["seconds_by_phase"].keys() >= {"log-odds", "embedding", "states", "encoding"}
     assert paired["loss"] == min(paired["loss_by_lr"].values()) == paired["loss_by_lr"][f"{paired['lr']:g}"]
     printed = capsys.readouterr().out
-    assert f"{craft['found']} of 4 states" in printed
+    assert f"| {craft['found']} / 4 | " in printed
     assert NAMES["paired"] in printed
 
 
@@ -107,7 +107,7 @@ def test_the_study_of_ablations(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("studies.ablations.run.Training", lambda **given: Training(epochs=2, **given))
     assert reproduce(tmp_path, "ablations --parts default --cuts clips --seeds 1")[0]["true"] == 4
     report = capsys.readouterr().out
-    assert "| as it comes | " in report
+    assert "| default | " in report
     assert "whole" not in report
 
 
@@ -118,7 +118,7 @@ def test_every_part_of_the_ablations_is_one_setting():
         return {**parameters, **network, **vars(network.pop("training")), **vars(parameters.pop("partition"))}
 
     plain = settings(CRAFT(NeuralOracle(training=Training(seed=1, device="cpu")), partition=Partition()))
-    for part, (_, _, what) in PARTS.items():
+    for part, (_, what) in PARTS.items():
         found = settings(model_of(Ablation(part, "clips", 1, device="cpu")))
         differ = {name for name in plain if found[name] != plain[name] and not hasattr(plain[name], "__dict__")}
         assert differ == set(what)
