@@ -101,7 +101,7 @@ BITS = [
     ("report model --diagnose 2 --out new.html", "--diagnose needs the data that the model was fitted to; give DATA"),
     ("theory assumptions", "Give either --world or --data"),
     ("theory sample-size --alpha 1 --eta 1/5", "needs --nu, --nu-prime, --horizon, --class-size too"),
-    ("render model data --trajectories 9999 --out new.gif", "A trajectory must be one of 0..2999"),
+    ("render model data --trajectories 9999 --out new.gif", "numbers from 0 to 2999, one at least; [9999]"),
     # environments
     (f"{GYM} cli.gridworld:continuous", "The environment must have discrete actions; its actions are Box("),
     (f"{GYM} Nowhere-v0", "Nowhere-v0 does not (NameNotFound"),

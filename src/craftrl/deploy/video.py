@@ -51,10 +51,10 @@ def render(
     check_kind("tau", tau, TrajectoryDataset, "a TrajectoryDataset")
     check_whole("fps", fps, 1, MOST_FRAMES)
     chosen = as_labels("trajectories", trajectories, 1)
-    flags = np.asarray(trajectories).dtype == bool  # they would be taken for 0 and 1
-    if flags or not len(chosen) or chosen.min() < 0 or chosen.max() >= tau.n:
+    given = np.asarray(trajectories)  # flags would be taken for 0 and 1
+    if given.dtype == bool or not len(chosen) or chosen.min() < 0 or chosen.max() >= tau.n:
         raise InvalidParameterError(
-            f"A trajectory must be one of 0..{tau.n - 1}, and one is needed; {shown(trajectories)} was given."
+            f"Trajectories must be numbers from 0 to {tau.n - 1}, one at least; {shown(given.tolist())} was given."
         )
     check_images(tau.obs_shape)
     write_video(path, rendered(model, tau, trajectories), fps)
