@@ -1,7 +1,6 @@
 """What a user may get wrong: one sentence each, and no foreign error."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from sklearn.tree import DecisionTreeClassifier
 import craftrl
 from craftrl import (
     CRAFT,
-    AssumptionWarning,
     ClassifierOracle,
     CoordinateOracle,
     CraftError,
@@ -58,14 +56,12 @@ def refused(kind, sentence, call, *given, **more):
         ({"alpha": 0}, "alpha must be a positive number; alpha = 0 was given"),
         ({"eta": 0.6}, r"eta must lie in \(0, 1/2\]; eta = 0.6 was given"),
         ({"nu": 1.5}, r"nu must lie in \(0, 1\]; nu = 1.5 was given"),
-        ({"alpha": None}, "alpha must be a positive number; alpha = None was given"),
         ({"alpha": 1e-6, "eta": 0.2}, "fewer than 32768 bins; alpha = 1e-06 and eta = 0.2 ask for 11090355; raise"),
-        ({"alpha": 1e-3, "eta": 1e-320}, "bins"),
         ({"nu": "automatic"}, "nu must be a number or 'auto'; 'automatic' was given"),
         ({"coupling": "loose"}, "coupling must be one of 'auto', 'independent', .*; 'loose' was given"),
         ({"relabel": 1}, "relabel must be True, False or 'auto'; 1 was given"),
         ({"horizon": 1}, "horizon must be an integer of at least 2; 1 was given; or 'auto', or None"),
-        ({"window": 2.5}, "window must be an integer"),
+        *(({"window": window}, "window must be") for window in (1, 2.5, "long", True)),
         ({"window": 10, "stationary": False}, "Windows need one encoder for all steps"),
         ({"partition": "smooth"}, "partition must be a Partition or None; 'smooth' was given"),
     ],
@@ -207,15 +203,6 @@ def test_steps_count_from_one_in_every_way_of_asking(model, data):
 def test_a_path_must_be_a_name(model, path):
     for call in (model.save, craftrl.load):
         refused(InvalidParameterError, "The model must be a path", call, path)
-
-
-def test_a_handful_of_trajectories_is_never_trusted():
-    x = np.random.default_rng(0).integers(0, 2, (2, 4, 20))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        found = CRAFT().fit(x, [0, 1]).diagnose(x, [0, 1])
-    assert found.verdict != "trust"
-    assert any("the fewest trajectories has 1:" in str(text) for text in found.warnings)
 
 
 def test_transform_takes_what_fit_takes(data):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidDataError, InvalidParameterError, load
+from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidDataError, load
 from craftrl.evaluation import accuracy
 from shipped import fitted, network, rows_of
 
@@ -88,9 +88,3 @@ def test_ordinary_data_stays_as_it_is():
     model = CRAFT().fit(x)
     assert model.labels_.shape == (400, 8)
     assert not any(choice.parameter == "window" for choice in model.choices_)
-
-
-@pytest.mark.parametrize("window", [1, 2.5, "long", True])
-def test_a_window_must_be_a_length(window):
-    with pytest.raises(InvalidParameterError, match="window must be"):
-        CRAFT(window=window).fit([[bits(60, (0.8, 0.3), k)] for k in (0, 1)])

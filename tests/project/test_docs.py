@@ -1,13 +1,18 @@
 """Docs and code agree: names resolve, links lead somewhere, citations of the paper are possible, lines are short."""
 
 import importlib
+import inspect
 import re
 import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import get_type_hints
 
+import lemmas
 import pytest
+
+import craftrl.paper
+from craftrl.paper import baselines
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -87,6 +92,13 @@ def test_symbols_and_lines_of_algorithm_2_name_real_code():
     for name in re.findall(r"\[`([a-z]\w*\.[\w.]+)`\]\(\.\./src", text):
         resolve(f"craftrl.{name}")
     assert len(re.findall(r"^\|.*`craftrl\.[\w.]+`", text, flags=re.M)) > 20  # rows of symbols
+
+
+def test_the_page_of_the_theory_has_every_public_name_and_every_lemma():
+    text = (ROOT / "docs/theory.md").read_text()
+    of_lemmas = [name for name, of in inspect.getmembers(lemmas, inspect.isfunction) if of.__module__ == "lemmas"]
+    public = set(craftrl.paper.__all__) - set(baselines.__all__)
+    assert [name for name in (*public, *of_lemmas) if not re.search(rf"`{name}[`(]", text)] == []
 
 
 def test_citations_of_the_paper_are_possible_and_every_line_of_algorithm_2_is_cited():
