@@ -1,50 +1,44 @@
 """`diagnose`: what each check must see, what it must not cry about, and what is made of it."""
 
 import math
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from craftrl import (
-    CRAFT,
-    AssumptionWarning,
-    ClassifierOracle,
-    CoordinateOracle,
-    FiniteOracle,
-    InvalidDataError,
-    InvalidParameterError,
-    NotFittedError,
-    TrajectoryDataset,
-)
+from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.diagnostics import Diagnosis, Finding
 from craftrl.diagnostics.stability import Stability
 from craftrl.diagnostics.tests import StateTests
 from craftrl.envs import BitsExBMDP, collect
+from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.evaluation import accuracy_by_step
+from shipped import fitted
 from studies.worlds.violations import collect_leaky
 
 WORLD = BitsExBMDP(6, 16, seed=3)
 BOUNDS = {"alpha": math.log(3), "eta": 0.2, "nu": 5 / 32}
 
 
-def sample(n=1500, seed=0):
-    return collect(WORLD, WORLD.paper_policies(), n, seed)
+def sample(n=1500, seed=0, world=WORLD):
+    return collect(world, world.paper_policies(), n, seed).tau
 
 
-def fitted(tau, coupling="chain", **changes):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        return CRAFT(CoordinateOracle(n_threads=1), **{**BOUNDS, **changes}, coupling=coupling, relabel=False).fit(tau)
+def chained(tau, oracle=None, **changes):
+    how = {**BOUNDS, "coupling": "chain", "relabel": False, **changes}
+    return fitted(CRAFT(oracle or CoordinateOracle(n_threads=1), **how), tau)
+
+
+def kinds(found):
+    return [finding.kind for finding in found.warnings]
 
 
 # -- the whole ----------------------------------------------------------------------------------------------------
 
 
 def test_a_good_model_is_trusted():
-    tau = sample().tau
-    found = fitted(tau).diagnose(tau, n_resamples=4)
+    tau = sample()
+    found = chained(tau).diagnose(tau, n_resamples=4)
     assert found.verdict == "trust"
     assert found.score > 0.97
     assert found.trusted_until == tau.H
@@ -52,28 +46,14 @@ def test_a_good_model_is_trusted():
     assert (found.assigned == 1).all()
 
 
-def test_little_data_is_unstable_and_not_trusted():
-    tau = sample(60).tau
-    found = fitted(tau).diagnose(tau, n_resamples=4)
+def test_little_data_is_unstable_and_not_trusted_and_diagnosing_leaves_the_model_alone():
+    tau = sample(60)
+    model = chained(tau)
+    before, labels = dict(vars(model)), model.labels_.copy()
+    found, again = (model.diagnose(tau, n_resamples=4, seed=7) for _ in range(2))
     assert found.verdict == "do not trust"
     assert found.stable[1:].mean() < 0.8
-    assert "unstable" in [finding.kind for finding in found.warnings]
-
-
-def test_leaky_policies_are_stable_but_leave_agent_information():
-    tau = collect_leaky(WORLD, WORLD.paper_policies(), 1500, 0.2, 0).tau
-    found = fitted(tau).diagnose(tau, n_resamples=4)
-    assert found.stable.mean() > 0.9
-    assert found.tests.p_residual.min() < 1e-6
-    assert found.verdict != "trust"
-    assert "agents told by more" in [finding.kind for finding in found.warnings]
-
-
-def test_it_prints_a_table_and_its_warnings_and_leaves_the_model_alone():
-    tau = sample(60).tau
-    model = fitted(tau, "independent", alpha="auto")
-    before, labels = dict(vars(model)), model.labels_.copy()
-    found, again = (model.diagnose(tau, n_resamples=2, seed=7) for _ in range(2))
+    assert "unstable" in kinds(found)
     text = str(found)
     assert text == str(again)
     assert text.startswith("do not trust: score")
@@ -83,9 +63,18 @@ def test_it_prints_a_table_and_its_warnings_and_leaves_the_model_alone():
     assert np.array_equal(model.labels_, labels)
 
 
+def test_leaky_policies_are_stable_but_leave_agent_information():
+    tau = collect_leaky(WORLD, WORLD.paper_policies(), 1500, 0.2, 0).tau
+    found = chained(tau).diagnose(tau, n_resamples=4)
+    assert found.stable.mean() > 0.9
+    assert found.tests.p_residual.min() < 1e-6
+    assert found.verdict != "trust"
+    assert "agents told by more" in kinds(found)
+
+
 def test_without_refits_and_probes_nothing_was_checked():
-    tau = sample(200).tau
-    model = fitted(tau)
+    tau = sample(200)
+    model = chained(tau)
     model.oracle_ = ClassifierOracle(None)  # as if its class were not a finite one
     found = model.diagnose(tau, n_resamples=0)
     assert found.stability is found.tests is None
@@ -97,8 +86,7 @@ def test_without_refits_and_probes_nothing_was_checked():
 def test_probes_alone_give_no_trust():
     """A wrong model that explains the data it was found from: nothing but other data can speak against it."""
     world = BitsExBMDP(4, 10)
-    agents = world.paper_policies()
-    data = collect(world, agents, 100, seed=1)
+    data = collect(world, world.paper_policies(), 100, seed=1)
     model = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain").fit(data.tau)
     assert accuracy_by_step(model.transform(data.tau), data.truth.states).min() < 0.9
     found = model.diagnose(data.tau, n_resamples=0)
@@ -113,26 +101,27 @@ def test_three_agents_and_unequal_lengths():
     tau = collect(world, [world.persistence_policy(p) for p in (0.5, 0.75, 0.9)], 1500, 0).tau
     by_agent = [tau.rows(np.flatnonzero(tau.agent == k)) for k in range(tau.K)]
     short = TrajectoryDataset.from_arrays(by_agent, np.where(np.arange(tau.n) % 5 == 0, 3, 5))
-    found = fitted(short, eta=0.1).diagnose(short, n_resamples=2)
+    found = chained(short, eta=0.1).diagnose(short, n_resamples=2)
     assert found.verdict == "trust"
     assert (found.assigned > 0.99).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"n_resamples": -1}, InvalidParameterError, "n_resamples must be an integer from 0 to 10000"),
-        ({"model": CRAFT(CoordinateOracle(), **BOUNDS)}, NotFittedError, "CRAFT must be fitted first"),
-        ({"probe": "bits"}, InvalidParameterError, "needs a finite class"),
-        ({"x": sample(30, 1).tau}, InvalidDataError, "must be that which the model was fitted to"),
-    ],
-)
-def test_bad_input(change, error, message):
-    tau = sample(100).tau
-    given = {"model": fitted(tau), "x": tau, **change}
-    model = given.pop("model")
-    with pytest.raises(error, match=message):
-        model.diagnose(**given)
+def test_what_cannot_be_diagnosed_is_refused():
+    tau = sample(100)
+    model = chained(tau)
+    for ask, error, message in (
+        (lambda: model.diagnose(tau, n_resamples=-1), InvalidParameterError, "must be an integer from 0 to 10000"),
+        (lambda: model.diagnose(tau, n_resamples=2**63), InvalidParameterError, "n_resamples must be an integer"),
+        *(
+            (lambda seed=seed: model.diagnose(tau, seed=seed), InvalidParameterError, "seed")
+            for seed in (-1, None, 0.5)
+        ),
+        (lambda: CRAFT(**BOUNDS).diagnose(tau), NotFittedError, "CRAFT must be fitted first"),
+        (lambda: model.diagnose(tau, probe="bits"), InvalidParameterError, "needs a finite class"),
+        (lambda: model.diagnose(sample(30)), InvalidDataError, "must be that which the model was fitted to"),
+    ):
+        with pytest.raises(error, match=message):
+            ask()
 
 
 # -- trust --------------------------------------------------------------------------------------------------------
@@ -168,21 +157,18 @@ def test_no_state_no_trust_and_a_warning_is_never_trusted():
 
 def test_probes_of_another_class_may_be_given():
     """A model whose class has no encoder of the state from h = 4 on, tested by one that has."""
-    tau = sample(2000).tau
+    tau = sample(2000)
     blind = FiniteOracle(lambda h: [lambda x: 0 * x[:, 0]] if h > 3 else [lambda x: WORLD.phi_star(x, h)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        model = CRAFT(blind, **BOUNDS).fit(tau)
+    model = fitted(CRAFT(blind, **BOUNDS), tau)
     found = model.diagnose(tau, n_resamples=0, probe=FiniteOracle(lambda h: [lambda x: WORLD.phi_star(x, h)]))
     assert found.tests.p_residual[2] < 1e-6
     assert found.explained[3] < 0.4
-    assert "agents told by more" in [finding.kind for finding in found.warnings]
+    assert "agents told by more" in kinds(found)
 
 
 def test_a_refit_that_finds_no_state_agrees_with_nothing():
-    world = BitsExBMDP(15, 64, seed=0)
-    tau = collect(world, world.paper_policies(), 50, 0).tau
-    found = fitted(tau, "independent", nu=0.8).diagnose(tau, n_resamples=3).stability
+    tau = sample(50, world=BitsExBMDP(15, 64, seed=0))
+    found = chained(tau, coupling="independent", nu=0.8).diagnose(tau, n_resamples=3).stability
     lost = found.n_states == 0
     assert lost.any()
     assert not lost.all()
@@ -194,10 +180,10 @@ def test_states_of_all_steps_keep_their_numbers_at_steps_that_show_some_of_them(
     """A corridor of four places, from the second one: after one step people are in the first or the third."""
     rng = np.random.default_rng(0)
     place = np.ones((800, 4), dtype=int)
-    right = np.repeat([0.3, 0.7], 400)
+    agent, right = np.repeat([0, 1], 400), np.repeat([0.3, 0.7], 400)
     for h in range(1, 4):
         place[:, h] = np.clip(place[:, h - 1] + np.where(rng.random(800) < right, 1, -1), 0, 3)
     x = np.stack([rng.integers(4, size=place.shape), place], axis=-1)
-    model = CRAFT(CoordinateOracle(4), stationary=True).fit(x, np.repeat([0, 1], 400))
+    model = CRAFT(CoordinateOracle(4), stationary=True).fit(x, agent)
     assert max(model.labels_[:, 1]) >= model.n_states_[2]
-    assert model.diagnose(x, np.repeat([0, 1], 400), n_resamples=2).verdict == "trust"
+    assert model.diagnose(x, agent, n_resamples=2).verdict == "trust"

@@ -151,10 +151,6 @@ def test_trajectories_unlike_those_fitted_are_refused(model, data):
     for nothing in ([], [None, None]):
         refused(InvalidDataError, ".", model.transform, nothing)
     assert model.encode(x[:0, 0], 3).shape == (0,)
-    refused(InvalidDataError, "must be that which the model was fitted to", model.diagnose, x[100:200], agent[100:200])
-    refused(InvalidParameterError, "n_resamples must be an integer", model.diagnose, x, agent, n_resamples=2**63)
-    for seed in (-1, "a", None, 0.5):
-        refused(InvalidParameterError, "seed", model.diagnose, x, agent, seed=seed)
     refused(NotFittedError, r"CRAFT must be fitted first; call fit\(x, agent\)", CRAFT().encode, x[:, 1], 2)
 
 
