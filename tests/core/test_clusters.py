@@ -1,4 +1,4 @@
-"""Clusters: the paper's scan for two agents, connected components for more."""
+"""Clusters: the paper's scan for two agents, connected components for more; and which of them are one state."""
 
 from itertools import product
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from craftrl import CRAFT
 from craftrl.core import losses
-from craftrl.core.clusters import cluster_pairs, scan
+from craftrl.core.clusters import cluster_pairs, merge_clusters, scan
 from craftrl.core.grid import Grid
 from craftrl.core.losses import FIXED_POINT, best_bins
 from craftrl.envs import BitsExBMDP, collect
@@ -150,3 +150,35 @@ def test_trajectories_that_are_over_do_not_count():
     assert list(model.n_states_) == [1, 2, 2, 2, 2, 2, 2, 2]
     assert model.trace_[5].threshold == pytest.approx(5 * 0.15 / 64 * 600)
     assert min(step.assigned for step in model.trace_) > 0.75
+
+
+# -- merging, Lines 12-15 and 22-45 -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("predecessors", "shown", "state_of", "asked"),
+    [
+        ([0, 0, 1, 1], "abbc", [0, 1, 1, 2], [(2, (0,)), (2, (1,)), (3, (0,))]),  # at last state 1 is taken
+        ([0, 0], "aa", [0, 1], []),  # successors of one predecessor differ
+        ([0, 1, 2], "aaa", [0, 0, 0], [(1, (0,)), (2, (0, 1))]),  # a state grows with every cluster that joins it
+        ([], "", [], []),
+    ],
+)
+def test_clusters_that_look_alike_are_one_state_unless_they_have_one_predecessor(predecessors, shown, state_of, asked):
+    """`shown` is the state that each cluster shows."""
+    questions = []
+
+    def separation(new, state):
+        questions.append((new, tuple(state)))
+        return float(shown[new] == shown[state[0]])
+
+    found, comparisons = merge_clusters(predecessors, separation)
+    assert found.tolist() == state_of
+    assert questions == asked
+    merged = [shown[new] == shown[state[0]] for new, state in asked]
+    assert [(c.cluster, c.merged) for c in comparisons] == [(new, one) for (new, _), one in zip(asked, merged)]
+    assert all(c.state == state_of[state[0]] for c, (_, state) in zip(comparisons, asked))
+
+
+def test_a_loss_of_one_half_separates():
+    assert merge_clusters([0, 1], lambda new, state: 0.5)[0].tolist() == [0, 1]

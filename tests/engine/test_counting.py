@@ -1,7 +1,5 @@
 """The engine against counting on one's fingers: pairs, groups, values, losses; whatever the tiles and threads."""
 
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -199,17 +197,6 @@ def test_coordinates_out_of_range_are_refused_and_whole_floats_pass(dtype):
         CoordinateOracle().prepare(tau)
     assert CoordinateOracle(4).prepare(tau).values(1, 2).tolist() == [3] * 140
     assert FiniteOracle([lambda x: x[:, 0] / 3.0]).prepare(tau).values(1, 0).sum() == 140
-
-
-# -- what need not be loaded, or compiled, is not ---------------------------------------------------------------------
-
-
-def test_heavy_packages_wait_until_there_is_something_to_count_or_to_read():
-    code = "import craftrl, sys; craftrl.CRAFT, craftrl.CoordinateOracle; import craftrl.engine.counting; "
-    code += "import craftrl.data.store; from craftrl.cli import main; "
-    code += "print([m for m in ('numba', 'h5py', 'torch') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_machine_code_is_kept_on_disk():

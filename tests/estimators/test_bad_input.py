@@ -17,7 +17,6 @@ from craftrl import (
     InvalidParameterError,
     NeuralOracle,
     NotFittedError,
-    TrajectoryDataset,
 )
 from craftrl.estimators.base import Learner
 
@@ -145,7 +144,7 @@ def test_observations_unlike_those_fitted_are_refused(model, x, message):
 
 
 def test_trajectories_unlike_those_fitted_are_refused(model, data):
-    x, agent = data
+    x, _ = data
     refused(InvalidDataError, "at most 3 steps, as those fitted; longer", model.transform, np.tile(x, (1, 2, 1)))
     refused(InvalidDataError, "must have shape", model.transform, x[:, :0])
     for nothing in ([], [None, None]):
@@ -166,17 +165,6 @@ def test_bytes_and_floats_are_not_mixed_up_by_a_network():
     assert as_fitted(scaled, "uint8") is scaled
     refused(InvalidDataError, "must be uint8, .*; float64 from 0 to 255 was", as_fitted, pixels.astype(float), "uint8")
     refused(InvalidDataError, "must be float32, .*; uint8 from 0 to 255", as_fitted, pixels, "float32")
-
-
-def test_selections_are_numbers_of_trajectories_or_one_flag_for_each(data):
-    tau = TrajectoryDataset.from_arrays([data[0][:150], data[0][150:]])
-    flags = np.zeros(tau.n, dtype=bool)
-    flags[[3, 170, 171]] = True
-    chosen = tau.select(flags)
-    assert np.array_equal(chosen.at(2), tau.at(2)[[3, 170, 171]])
-    assert chosen.agent.tolist() == [0, 1, 1]
-    for bad in ([-1, 170], [0, tau.n], [0.5, 170], [], flags[:5], [[0], [170]]):
-        refused(CraftError, "index must", tau.select, bad)
 
 
 # -- steps, paths, and what is no mistake -----------------------------------------------------------------------------

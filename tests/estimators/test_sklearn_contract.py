@@ -18,13 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
 
-from craftrl import (
-    CRAFT,
-    ClassifierOracle,
-    CoordinateOracle,
-    InvalidParameterError,
-    NotFittedError,
-)
+from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, NotFittedError
 from craftrl.paper import baselines
 from shipped import BOUNDS, ORACLES, fitted, rows_of, tree
 
@@ -60,12 +54,9 @@ def test_scikit_learns_own_checks(name):
 def test_check_is_fitted_knows_before_from_after():
     with pytest.raises(NotFittedError):
         CRAFT().transform(np.zeros((2, 2, 2)))
-    check_is_fitted(fitted(CRAFT(**BOUNDS), *rows_of("bits")))
-
-
-def test_trajectories_may_be_given_by_name():
     x, agent = rows_of("bits")
-    model = fitted(CRAFT(**BOUNDS), x=x, agent=agent)
+    model = fitted(CRAFT(**BOUNDS), x=x, agent=agent)  # by name
+    check_is_fitted(model)
     assert np.array_equal(model.transform(x=x), model.transform(x))
 
 
@@ -97,16 +88,3 @@ def test_fits_run_in_other_processes_and_come_back_by_pickle():
         assert np.array_equal(fitted(here, x, agent).transform(x), there.transform(x))
         assert list(map(str, here.choices_)) == list(map(str, there.choices_))
     assert np.array_equal(pickle.loads(pickle.dumps(models[0])).labels_, elsewhere[0].labels_)
-
-
-def test_a_classifier_that_is_given_stays_unfitted():
-    classifier = tree()
-    model = fitted(CRAFT(classifier, **BOUNDS), *rows_of("features"))
-    assert model.oracle is model.oracle_.classifier is classifier
-    assert not hasattr(classifier, "tree_")
-
-
-def test_a_wrong_parameter_shows_at_fit_and_not_before():
-    model = CRAFT(alpha=-1.0).set_params(eta="large")
-    with pytest.raises(InvalidParameterError, match="alpha must be a positive number"):
-        model.fit(*rows_of("bits"))

@@ -59,9 +59,7 @@ def test_one_start_raises_no_alarm_with_coordinates_although_mimics_abound():
     found = [start_test(*bits(300, [0, 0], seed)[:2]) for seed in range(100)]
     assert sum(test.agents_differ for test in found) <= 2
     assert not any(test.several for test in found)
-
-
-def test_what_x_1_adds_must_matter_and_not_only_be_significant():
+    # What x_1 adds must matter, and not only be significant.
     assert not StartTest(p_first=0.5, p_beyond=1e-9, added=0.001, told=0.1).several
     assert StartTest(p_first=0.5, p_beyond=1e-9, added=0.05, told=0.1).several
 
