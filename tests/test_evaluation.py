@@ -27,38 +27,26 @@ def test_names_of_states_do_not_matter(states, names):
     assert accuracy([names[s] for s in states], states) == 1
 
 
-def test_each_label_stands_for_one_state():
-    assert accuracy([0, 0, 0, 0], [0, 0, 1, 2]) == 0.5
-    assert accuracy([0, 1, 2, 3], [0, 0, 0, 0]) == 0.25
+@pytest.mark.parametrize(
+    ("labels", "states", "right"),
+    [
+        ([0, 0, 0, 0], [0, 0, 1, 2], 0.5),  # each label stands for one state
+        ([0, 1, 2, 3], [0, 0, 0, 0], 0.25),
+        ([0, 0, -1, -1], [0, 0, 0, 0], 0.5),  # unassigned is wrong
+        ([-1, -1], [0, 1], 0),
+    ],
+)
+def test_accuracy(labels, states, right):
+    assert accuracy(labels, states) == right
 
 
-def test_unassigned_is_wrong():
-    assert accuracy([0, 0, -1, -1], [0, 0, 0, 0]) == 0.5
-    assert accuracy([-1, -1], [0, 1]) == 0
-
-
-def test_confusion_and_matching():
+def test_confusion_matching_and_a_relabelling_of_its_own_for_every_step():
     table = confusion([0, 0, 1, 1, -1], [2, 2, 0, 1, 0])
     assert table.tolist() == [[0, 0, 2], [1, 1, 0]]
     assert best_matching(table)[0] == 2
-
-
-def test_every_step_has_its_own_relabelling():
     assert accuracy_by_step([[0, 1], [1, 0]], [[0, 0], [1, 1]]).tolist() == [1, 1]
-
-
-def test_one_true_state_per_label():
     with pytest.raises(InvalidDataError, match="one true state per label; 2 and 3 were given"):
         accuracy([0, 1], [0, 1, 1])
-
-
-def test_population_accuracy_is_what_many_samples_show():
-    world = BitsExBMDP(horizon=5, n_features=6, seed=4)
-    model = SingleObservation(CoordinateOracle()).fit(collect(world, world.paper_policies(), 50, seed=4).tau)
-    expected = population_accuracy(lambda h: [model.encoders_[h]], world)
-    many = collect(world, world.paper_policies(), 20_000, seed=5)
-    seen = [accuracy(model.encode(many.tau.at(h), h), many.truth.states[:, h - 1]) for h in range(1, 6)]
-    assert seen == pytest.approx(expected, abs=0.02)
 
 
 def test_single_states_are_judged_under_the_relabelling_that_is_best_for_all():
@@ -75,20 +63,22 @@ def test_the_summary_weighs_states_and_steps_alike_and_leaves_out_the_first_step
     unseen = [np.array([0.0]), np.array([]), np.array([0.5, 1.0])]
     assert state_summary(unseen) == {"state_mean": 0.75, "state_worst": 0.5}
     assert all(np.isnan(value) for value in state_summary(unseen[:2]).values())
-
-
-def test_the_summary_is_of_shares():
     with pytest.raises(InvalidDataError, match=r"accuracies from 0 to 1; \[\[1\], \[2, 3\]\] was given"):
         state_summary([[1], [2, 3]])
 
 
 @pytest.mark.parametrize("entangled", [True, False])
-def test_population_accuracy_of_single_states_is_what_many_samples_show(entangled):
+def test_population_values_are_what_many_samples_show(entangled):
     world = BitsExBMDP(horizon=5, n_features=6, seed=4, entangled=entangled)
     model = SingleObservation(CoordinateOracle()).fit(collect(world, world.paper_policies(), 50, seed=4).tau)
-    expected = population_state_accuracies(lambda h: [model.encoders_[h]], world)
+
+    def encoders(h):
+        return [model.encoders_[h]]
+
     many = collect(world, world.paper_policies(), 20_000, seed=5)
-    seen = state_accuracies_by_step(model.transform(many.tau), many.truth.states)
+    labels, states = model.transform(many.tau), many.truth.states
+    assert accuracy_by_step(labels, states) == pytest.approx(population_accuracy(encoders, world), abs=0.02)
+    seen, expected = state_accuracies_by_step(labels, states), population_state_accuracies(encoders, world)
     assert state_summary(seen) == pytest.approx(state_summary(expected), abs=0.03)
     assert [len(of_states) for of_states in seen] == [len(of_states) for of_states in expected] == [1, 2, 2, 2, 2]
 
@@ -103,27 +93,18 @@ def test_two_encoders_of_a_step_are_averaged_state_by_state():
 
 
 def test_population_accuracy_of_what_it_cannot_judge_is_refused():
-    world = BitsExBMDP(horizon=3, n_features=4)
-    for encoders, told in (
-        (3, "encoders must be a function"),
-        (lambda h: None, r"encoders\(h\) must list the encoders of step 1; it gave None"),
-        (lambda h: [len], "needs coordinate encoders; that at h = 2 is"),
+    bits = BitsExBMDP(horizon=3, n_features=4)
+    for encoders, world, told in (
+        (3, bits, "encoders must be a function"),
+        (lambda h: None, bits, r"encoders\(h\) must list the encoders of step 1; it gave None"),
+        (lambda h: [len], bits, "needs coordinate encoders; that at h = 2 is"),
+        (lambda h: [len], "bits", "world must know how accurate its coordinates are"),
     ):
         with pytest.raises(CraftError, match=told):
             population_accuracy(encoders, world)
-    with pytest.raises(CraftError, match="world must know how accurate its coordinates are"):
-        population_accuracy(lambda h: [len], "bits")
 
 
 # -- visits ------------------------------------------------------------------------------------------------------
-
-
-def literal_visits(agent, s_h, s_next, shape):
-    """|D_k(s_h, s_{h+1})|, one trajectory at a time."""
-    counts = np.zeros(shape)
-    for k, s, t in zip(agent, s_h, s_next):
-        counts[k, s, t] += s >= 0 and t >= 0
-    return counts
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 50))
@@ -132,27 +113,24 @@ def test_visits_are_those_of_a_loop(seed, n):
     shape = tuple(int(size) for size in rng.integers(1, 5, size=3))
     agent = rng.integers(shape[0], size=n)
     s_h, s_next = (rng.integers(-1, size, size=n) for size in shape[1:])
+    literal = np.zeros(shape)  # |D_k(s_h, s_{h+1})|, one trajectory at a time
+    for k, s, t in zip(agent, s_h, s_next):
+        literal[k, s, t] += s >= 0 and t >= 0
     counts = count_visits(agent, s_h, s_next, sizes=shape)
     assert counts.dtype.kind == "i"
-    np.testing.assert_array_equal(counts, literal_visits(agent, s_h, s_next, shape))
+    np.testing.assert_array_equal(counts, literal)
 
 
-def test_without_sizes_the_table_ends_at_the_largest_label():
+def test_without_sizes_the_table_ends_at_the_largest_label_and_small_types_do_not_overflow():
     assert count_visits([0, 0, 1], [2, -1, 0]).tolist() == [[0, 0, 1], [1, 0, 0]]
     assert count_visits([-1, -1]).shape == (0,)
     assert count_visits([2, 0, 2]).tolist() == [1, 0, 2]
-
-
-def test_labels_of_small_types_do_not_overflow():
     s = np.full(3, 100, dtype=np.int8)
     assert count_visits(s, s, s)[100, 100, 100] == 3
 
 
-def test_a_label_beyond_its_size_is_refused():
+def test_labels_that_cannot_be_counted_are_refused():
     with pytest.raises(InvalidDataError, match=r"one more than the largest label at least, \[2, 3\]; \(2, 2\) given"):
         count_visits([0, 1], [0, 2], sizes=(2, 2))
-
-
-def test_labels_that_cannot_be_counted():
     with pytest.raises(InvalidDataError, match="must count from 0 without large gaps"):
         count_visits([0, 2**40], [0, 2**40])
