@@ -1,12 +1,11 @@
 """CRAFT as its users see it: what it learns, and what it records."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
 
-from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, FiniteOracle, InvalidParameterError, TrajectoryDataset
+from craftrl import CRAFT, CoordinateOracle, InvalidParameterError
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import accuracy_by_step, encoder_accuracy
 from craftrl.progress import watched_by
@@ -80,33 +79,6 @@ def test_a_fit_can_be_watched_and_does_not_change_by_it(toy, fitted):
     assert np.array_equal(fitted.labels_, watched.labels_)
 
 
-def test_too_little_data_is_a_result_and_one_warning():
-    world = BitsExBMDP(horizon=10, n_features=32, seed=0)
-    tau = collect(world, world.paper_policies(), 20, seed=0).tau
-    with pytest.warns(AssumptionWarning, match="too many states at h = ") as caught:
-        model = CRAFT.paper(CoordinateOracle(), **BOUNDS).fit(tau)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    assert any("coupling='markov'" in str(finding) for finding in model.trace_.findings)
-    assert "too many states" in model.trace_.outcomes()
-    assert model.encode(tau.at(5), 5).shape == (40,)
-
-
-@pytest.mark.parametrize(("n_agents", "first"), [(2, 4), (3, 3)])
-def test_no_state_stays_no_state(n_agents, first):
-    """So few trajectories in so many bins that none of them is heavy; with three agents bins lie in a plane."""
-    rng = np.random.default_rng(0)
-    tables = rng.integers(6, size=(4, 36))
-    tau = TrajectoryDataset.from_arrays([rng.integers(36, size=(40, 5)) for _ in range(n_agents)])
-    oracle = FiniteOracle([lambda x, table=table: table[x] for table in tables], n_values=6)
-    with pytest.warns(AssumptionWarning, match=f"no state at h = {first}-5"):
-        model = CRAFT.paper(oracle, alpha=0.2, eta=0.01, nu=1.0).fit(tau)
-    assert list(model.n_states_)[first - 1 :] == [0] * (6 - first)
-    assert [model.trace_[h].outcome for h in range(first - 1, 5)] == ["no state"] * (6 - first)
-    assert (model.labels_[:, first - 1 :] == -1).all()
-    assert model.encoders_[5].index == 0
-
-
 def test_relabelling_reads_labels_off_the_encoders():
     """Also where an encoder has a value that stands for no state."""
     world = BitsExBMDP(horizon=6, n_features=12, seed=0)
@@ -118,18 +90,6 @@ def test_relabelling_reads_labels_off_the_encoders():
         assert np.array_equal(model.labels_[:, h - 1], np.where(code < model.n_states_[h], code, -1))
 
 
-def test_labels_last_to_the_end_of_long_trajectories_unless_relabelling_is_turned_off():
-    """By default; without it, a trajectory that falls between the clusters of one step has no state from then on."""
-    world = BitsExBMDP(150, 3, seed=0)
-    tau = collect(world, world.paper_policies(), 400, seed=0).tau
-    model = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain").fit(tau)
-    assert (model.labels_ >= 0).mean() > 0.99
-    assert all(model.n_states_[h] == 2 for h in range(2, 151))
-    with pytest.warns(AssumptionWarning, match=r"At h = \d+-150 trajectories have no state, .* relabel=True"):
-        lost = CRAFT(alpha=1.0, eta=0.2, nu=0.1, coupling="chain", relabel=False).fit(tau)
-    assert (lost.labels_[:, -1] >= 0).mean() < 0.5
-
-
 def test_three_agents_see_what_two_cannot():
     world = BitsExBMDP(horizon=6, n_features=8, seed=0)
     stay = world.persistence_policy
@@ -138,7 +98,6 @@ def test_three_agents_see_what_two_cannot():
     model = CRAFT.paper(CoordinateOracle(), **bounds).fit(collect(world, policies, 4000, seed=0).tau)
     assert [model.encoders_[h].feature for h in range(2, 7)] == [world.controllable_feature(h) for h in range(2, 7)]
     assert model.trace_[2].spectra.ndim == 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AssumptionWarning)
-        blind = CRAFT.paper(CoordinateOracle(), **bounds).fit(collect(world, policies[:2], 4000, seed=0).tau)
+    blind = CRAFT.paper(CoordinateOracle(), **bounds)
+    fitted_quietly(blind, collect(world, policies[:2], 4000, seed=0).tau)
     assert max(blind.n_states_) == 1
