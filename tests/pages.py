@@ -16,10 +16,9 @@ import io
 import re
 import shlex
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 from craftrl import AssumptionWarning
 from craftrl.cli import main
@@ -28,8 +27,7 @@ FENCE = re.compile(r"(?P<skip><!-- not run: [^\n]*-->\n)?^```(?P<kind>\w*)\n(?P<
 SIGNATURE = re.compile(r"\.\.\.[,)]")  # with dots it is a signature, not a programme
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """kind   the language after the fence
     code   what is between the fences
     shown  what the block of text right below shows; None where there is none
@@ -54,26 +52,25 @@ def blocks(text: str) -> list[Block]:
     return out
 
 
-def run_python(page: Path) -> None:
-    """Every block of Python; where the page shows what it prints, that is compared."""
+def run(page: Path, whole: bool = False) -> None:
+    """Every block of Python; where the page shows what it prints, that is compared. Of a page that is run as a whole,
+    as tutorials are, the commands as well; and it has to show everything that is printed."""
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(page.read_text()):
-        if block.kind == "python" and not SIGNATURE.search(block.code):
-            printed = _execute(page, block, namespace)
-            if block.shown is not None:
-                check(f"{page.name}, line {block.line}", block.shown, printed)
-
-
-def run_tutorial(page: Path) -> None:
-    """Every block of Python and every command; each prints just what the page shows, and nothing else."""
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    with _shown_warnings():
+    with warnings.catch_warnings():
+        if whole:
+            warnings.simplefilter("always", AssumptionWarning)
+            warnings.showwarning = lambda message, kind, *place, **more: print(f"{kind.__name__}: {message}")
         for block in blocks(page.read_text()):
-            if block.kind == "python":
-                check(f"{page.name}, line {block.line}", block.shown or "", _execute(page, block, namespace))
-            elif block.kind == "console":
+            where = f"{page.name}, line {block.line}"
+            if block.kind == "python" and (whole or not SIGNATURE.search(block.code)):
+                code = "\n" * (block.line - 1) + block.code  # so that a traceback names the line of the page
+                with redirect_stdout(io.StringIO()) as out:
+                    exec(compile(code, str(page), "exec"), namespace)
+                if whole or block.shown is not None:
+                    check(where, block.shown or "", out.getvalue())
+            elif block.kind == "console" and whole:
                 for command, shown in commands(block.code):
-                    check(f"{page.name}: {command}", shown, run_command(command))
+                    check(f"{where}: {command}", shown, run_command(command))
 
 
 def commands(code: str) -> list[tuple[str, str]]:
@@ -98,24 +95,3 @@ def check(where: str, shown: str, printed: str) -> None:
     if not checker.check_output(shown, printed, doctest.ELLIPSIS):
         example = doctest.Example("", shown)
         raise AssertionError(f"{where}\n{checker.output_difference(example, printed, doctest.ELLIPSIS)}")
-
-
-def _execute(page: Path, block: Block, namespace: dict[str, object]) -> str:
-    """What a block of Python prints."""
-    code = "\n" * (block.line - 1) + block.code  # so that a traceback names the line of the page
-    with redirect_stdout(io.StringIO()) as out:
-        exec(compile(code, str(page), "exec"), namespace)
-    return out.getvalue()
-
-
-@contextmanager
-def _shown_warnings() -> Iterator[None]:
-    """What the library warns of is printed, without the place in the code; other warnings are what they were."""
-
-    def show(message: object, category: type, *place: object, **more: object) -> None:
-        print(f"{category.__name__}: {message}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", AssumptionWarning)
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
-from functools import partial
 
 import numpy as np
 import pytest
@@ -302,38 +301,71 @@ def cut_weights(content, tensors):
     tensors.update({name: np.ascontiguousarray(a[:-1]) for name, a in tensors.items() if a.ndim == 2})
 
 
-in_encoder = partial(in_object, "CoordinateEncoder")
-learned = partial(put, "learned")
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         (put("model", "Guess"), "there is no Learner 'Guess'"),
-        (put("model", ["CRAFT"]), "there is no Learner"),
-        (put("objects", None), "TypeError"),
-        (put("learned", {}), "encoders_"),
         (put("parameters", "speed", 3), "unexpected keyword argument 'speed'"),
-        (learned("__class__", 3), "a model learns nothing called '__class__'"),
-        (learned("transform", 3), "a model learns nothing called 'transform'"),
-        (learned("labels_", {"pickle": "x"}), "there is no value 'pickle'"),
-        (learned("labels_", {"array": "b9"}), "b9"),
-        (learned("labels_", {"object": 999}), "index out of range"),
+        (put("learned", "__class__", 3), "a model learns nothing called '__class__'"),
+        (put("learned", "transform", 3), "a model learns nothing called 'transform'"),
+        (put("learned", "labels_", {"pickle": "x"}), "there is no value 'pickle'"),
         (far_labels, "labels_ must name states below 2"),
-        (in_encoder("kind", "os.system"), "there is no Savable 'os.system'"),
-        (in_encoder("kind", "CRAFT"), "there is no Savable 'CRAFT'"),
-        (in_encoder("parts", "feature", 6), "out of bounds"),
-        (in_encoder("parts", "colour", 1), "unexpected keyword argument 'colour'"),
-        (in_encoder("parts", "state_of", {"object": 0}), "CoordinateEncoder|recursion|object"),
-        (learned("obs_shape_", {"tuple": [-6]}), "obs_shape_ must be positive integers"),
-        (learned("obs_shape_", {"tuple": [10**9, 10**9]}), "obs_shape_ must be positive integers"),
-        (learned("encoders_", {"by_step": []}), "encoders_ must hold one encoder for each"),
-        (learned("encoders_", {"by_step": [1, 2, 3, 4]}), "encoders_ must hold one encoder for each"),
+        (in_object("CoordinateEncoder", "kind", "os.system"), "there is no Savable 'os.system'"),
+        (in_object("CoordinateEncoder", "kind", "CRAFT"), "there is no Savable 'CRAFT'"),
+        (in_object("CoordinateEncoder", "parts", "feature", 6), "out of bounds"),
+        (in_object("CoordinateEncoder", "parts", "colour", 1), "unexpected keyword argument 'colour'"),
+        (put("learned", "obs_shape_", {"tuple": [10**9, 10**9]}), "obs_shape_ must be positive integers"),
+        (put("learned", "encoders_", {"by_step": [1, 2, 3, 4]}), "encoders_ must hold one encoder for each"),
     ],
 )
 def test_content_that_save_never_writes_is_refused(model, change, reason):
     reseal(model, change)
     refused(model, f"{ALTERED} .*({reason})")
+
+
+ODD = (
+    None,
+    True,
+    -1,
+    10**9,
+    1e300,
+    "x",
+    "__class__",
+    [],
+    {},
+    {"array": "0"},
+    {"object": 0},
+    {"tuple": []},
+    {"pickle": 1},
+)
+
+
+def places(value, path=()):
+    """The keys to everything in a JSON."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(each for key, part in inside for each in places(part, (*path, key)))]
+
+
+@pytest.mark.parametrize(
+    ("name", "stationary"), [("coordinates", False), ("coordinates", True), ("network of vectors", True)]
+)
+def test_whatever_is_changed_in_a_file_it_is_refused_or_works(name, stationary, tmp_path):
+    kind, make = ORACLES[name]
+    (x, agent), file, rng = rows_of(kind), tmp_path / "model", np.random.default_rng(0)
+    fitted(CRAFT(make(), **BOUNDS, stationary=stationary), x, agent).save(file)
+    whole, found, n_refused = file.read_bytes(), [], 0
+    reseal(file, lambda content, tensors: found.extend(places(content)[1:]))
+    found.remove(("sha256",))
+    for _ in range(200):
+        file.write_bytes(whole)
+        reseal(file, put(*found[rng.integers(len(found))], ODD[rng.integers(len(ODD))]))
+        try:
+            states = craftrl.load(file).transform(x)
+        except CraftError:
+            n_refused += 1
+        else:
+            assert (states.dtype, states.shape) == (np.int64, x.shape[:2])
+    assert 50 < n_refused < 200
 
 
 def test_models_of_a_newer_version_and_weights_of_another_shape_are_refused(model, saved, tmp_path):

@@ -32,7 +32,7 @@ from craftrl.data.files import check_new, check_writable, written_whole
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.sklearn_bytes import estimator_of, in_bytes
-from craftrl.oracles.base import Oracle
+from craftrl.oracles.base import Choice, Oracle
 
 __all__ = ["FORMAT_VERSION", "check_model_path", "load", "save_model"]
 
@@ -253,8 +253,14 @@ def _check(model: Learner, try_it: bool) -> None:
     encoders, shape = model.encoders_, model.obs_shape_
     if not (isinstance(encoders, ByStep) and len(encoders) >= 2 and all(isinstance(e, Savable) for e in encoders)):
         raise ValueError("encoders_ must hold one encoder for each of two steps or more")
+    if getattr(model, "encoder_", encoders[1]) is not encoders[1]:
+        raise ValueError("encoder_ must be the encoder of every step")
     if not (all(isinstance(n, int) and n > 0 for n in shape) and math.prod(shape) <= MOST_ENTRIES):
         raise ValueError(f"obs_shape_ must be positive integers, and is {shape}")
+    np.dtype({**getattr(model, "data_", {})}.get("dtype", "uint8"))
+    choices = getattr(model, "choices_", ())
+    if not all(isinstance(choice, Choice) and isinstance(choice.parameter, str) for choice in tuple(choices)):
+        raise ValueError("choices_ must say which parameter each of them is of")
     if hasattr(model, "labels_"):
         labels, top = model.labels_, max([*model.n_states_, getattr(model, "n_states_total_", 0)])
         in_range = labels.dtype.kind == "i" and labels.min(initial=0) >= -1 and labels.max(initial=-1) < top
