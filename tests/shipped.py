@@ -1,5 +1,6 @@
 """Every kind of oracle that is shipped, each with data that it can learn from: tiny, and trained for one epoch."""
 
+import copy
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +11,7 @@ from feature_world import feature_data
 from sklearn.linear_model import RidgeClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from craftrl import AssumptionWarning, ClassifierOracle, CoordinateOracle, FiniteOracle, NeuralOracle, Training
+from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, FiniteOracle, NeuralOracle, Training
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.1}
@@ -79,6 +80,24 @@ def fitted(model, *given, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumptionWarning)
         return model.fit(*given, **more)
+
+
+@cache
+def model_of_images(stationary):
+    """A model of images, with one encoder for all steps or one for each; no test may change it."""
+    return fitted(CRAFT(network(), **BOUNDS, stationary=stationary), *rows_of("images"))
+
+
+@cache
+def model_with_five_states():
+    """The same with an encoder that names five states, whatever they mean."""
+    from craftrl.oracles.network.encoder import NetworkEncoder
+
+    model = copy.copy(model_of_images(stationary=True))
+    torch.manual_seed(0)
+    trunk = model.encoder_.trunk
+    model.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))
+    return model
 
 
 # name: (kind of data, oracle)

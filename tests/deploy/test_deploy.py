@@ -2,7 +2,6 @@
 
 import copy
 import csv
-from functools import cache
 
 import av
 import gymnasium
@@ -23,7 +22,7 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.figures import WARM
 from craftrl.oracles.network.encoder import NetworkEncoder
-from shipped import BOUNDS, data, fitted, network, random_head, rows_of
+from shipped import data, model_of_images, model_with_five_states, random_head
 
 WORLD = BitsExBMDP(horizon=4, n_features=6, seed=0)
 TAU = data("images").tau
@@ -34,20 +33,10 @@ def bits():
     return CRAFT().fit(collect(WORLD, WORLD.paper_policies(), 500, seed=0).tau)
 
 
-@cache
-def network_model(stationary):
-    return fitted(CRAFT(network(), **BOUNDS, stationary=stationary), *rows_of("images"))
-
-
 @pytest.fixture(scope="module")
 def video():
-    """A model of images with five states, whatever they mean."""
-    model = copy.copy(network_model(stationary=True))
-    torch.manual_seed(0)
-    trunk = model.encoder_.trunk
-    model.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))
-    assert len(np.unique(model.encode(frames_of(40)))) > 1
-    return model
+    assert len(np.unique(model_with_five_states().encode(frames_of(40)))) > 1
+    return model_with_five_states()
 
 
 def frames_of(n=5):
@@ -108,7 +97,7 @@ def test_training_a_module_leaves_the_model_alone(video):
 
 
 def test_a_module_of_each_step():
-    steps = network_model(stationary=False)
+    steps = model_of_images(stationary=False)
     x = frames_of()
     assert np.array_equal(StateModule(steps, h=2)(torch.from_numpy(x)).argmax(dim=1).numpy(), steps.encode(x, 2))
 
@@ -166,7 +155,7 @@ def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
 
 def test_frames_have_one_size_where_only_some_encoders_are_networks(tmp_path):
     """At h = 1 there is one state, and no network to say what decides: its picture is dark."""
-    model = network_model(stationary=False)
+    model = model_of_images(stationary=False)
     frames = list(rendered(model, TAU, [0]))
     assert len({frame.shape for frame in frames}) == 1
     rows, half = 256, frames[0].shape[1] // 2

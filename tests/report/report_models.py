@@ -1,7 +1,6 @@
 """Small models to report on, each with its data, fitted once for all tests of the report; and pages, read back."""
 
 import base64
-import copy
 import io
 import json
 import re
@@ -9,14 +8,12 @@ from functools import cache
 from html import unescape
 
 import numpy as np
-import torch
 from PIL import Image
 
 from craftrl import CRAFT
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.oracles.network.encoder import NetworkEncoder
 from craftrl.report import write_report
-from shipped import BOUNDS, data, fitted, network, random_head, rows_of
+from shipped import data, fitted, model_with_five_states
 
 WORLD = BitsExBMDP(horizon=5, n_features=8, seed=0)
 
@@ -42,14 +39,9 @@ def three_agents():
     return fitted(CRAFT(alpha=0.5, eta=0.1, nu=0.05), x[order], names[order]), x[order], names[order]
 
 
-@cache
 def images():
-    """A model of images with one encoder that names five states, whatever they mean."""
-    model = copy.copy(fitted(CRAFT(network(), **BOUNDS, stationary=True), *rows_of("images")))
-    torch.manual_seed(0)
-    trunk = model.encoder_.trunk
-    model.encoder_ = NetworkEncoder(trunk, random_head(trunk.dim), torch.device("cpu"))
-    return model, data("images").tau
+    """A model of images with one encoder that names five states, and its data."""
+    return model_with_five_states(), data("images").tau
 
 
 class Page:

@@ -3,7 +3,6 @@
 import copy
 import csv
 import errno
-import os
 import re
 from dataclasses import replace
 from functools import cache
@@ -16,8 +15,16 @@ from report_models import Page, bits, images, three_agents
 import craftrl.report.contents as contents_module
 import craftrl.report.states as states_module
 from cli.gridworld import ExactModel, videos
-from craftrl import CRAFT, CoordinateOracle, InvalidDataError, InvalidParameterError, NotFittedError, TrajectoryDataset
-from craftrl.cli import main
+from command_line import craftrl
+from craftrl import (
+    CRAFT,
+    CoordinateOracle,
+    CraftError,
+    InvalidDataError,
+    InvalidParameterError,
+    NotFittedError,
+    TrajectoryDataset,
+)
 from craftrl.diagnostics import Diagnosis
 from craftrl.diagnostics.findings import of_checks
 from craftrl.diagnostics.mixtures import Mixture
@@ -119,12 +126,6 @@ def test_what_fit_warned_of_is_said_without_data(tmp_path):
     given = Page(tmp_path, model, x, agent)
     assert given.numbers["verdict"]["level"] == "do not trust"
     assert "refits" not in given.text.partition("What this rests on")[0]  # they would not help
-
-
-def test_where_nothing_says_whether_other_data_agrees_refits_are_the_next_thing_to_do(tmp_path):
-    page = Page(tmp_path, *bits())
-    assert page.numbers["verdict"]["level"] == "check"
-    assert page.numbers["verdict"]["to_do"][0].startswith("Let refits say whether other data gives the same states")
 
 
 def test_a_move_is_named_where_hardly_anybody_makes_it(page):
@@ -323,10 +324,6 @@ def test_every_kind_of_oracle_can_be_reported_on(name, tmp_path):
     assert len(page.rows("steps")) == data(kind).tau.H
 
 
-def test_the_same_model_and_data_say_the_same(tmp_path):
-    assert Page(tmp_path, *images()).html == Page(tmp_path, *images()).html
-
-
 # -- two states in one ---------------------------------------------------------------------------------------------
 
 
@@ -341,10 +338,15 @@ class Reader:
 
 
 @cache
+def of_walks():
+    tau, _ = videos()
+    return fitted(CRAFT(network(), **BOUNDS, stationary=True), tau), tau
+
+
 def reading(*fused):
     """A model of walks on nine cells whose encoder reads them, and its data."""
-    tau, _ = videos()
-    model = copy.copy(fitted(CRAFT(network(), **BOUNDS, stationary=True), tau))
+    fit, tau = of_walks()
+    model = copy.copy(fit)
     model.encoder_ = Reader(*fused)
     model.encoders_, model.n_states_total_ = ByStep([model.encoder_] * tau.H), 9
     model.labels_ = model.transform(tau)
@@ -387,85 +389,65 @@ def test_a_fitted_model_shows_itself_in_a_notebook():
     assert "<td>0</td>" in stationary._repr_html_()
 
 
-# -- bad input, and the command ------------------------------------------------------------------------------------
+# -- the file --------------------------------------------------------------------------------------------------------
 
 
-def test_other_data_is_refused(tmp_path):
+def test_a_page_needs_nothing_beside_it_and_says_no_paths(tmp_path):
+    """Its name is the model's; where refits were left out, they are the next thing to do."""
     model, tau = bits()
+    model.save(tmp_path / "model")
+    tau.save(tmp_path / "data")
+    out = craftrl("report model data --diagnose 0 --out page.html", cwd=tmp_path)
+    assert out == "Written to page.html\n"
+    page = Page(tmp_path, model, tau, title="model")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page.html  # the same model and data say the same
+    assert page.html.startswith("<!DOCTYPE html>")
+    assert "Report on model" in page.text
+    assert len(page.html) < 300_000
+    assert not re.search(r'(src|href)="(?!data:|#)', page.html)
+    assert str(tmp_path) not in page.html
+    assert page.numbers["verdict"]["level"] == "check"
+    assert page.numbers["verdict"]["to_do"][0].startswith("Let refits say whether other data gives the same states")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "model", "page.html"]
+
+
+def other(tau):
+    """One bit is another one."""
     x = tau.rows(np.arange(tau.n)).copy()
     x[0, 0] ^= 1
-    other = TrajectoryDataset.from_arrays([x[tau.agent_slice(k)] for k in range(tau.K)])
-    with pytest.raises(InvalidDataError, match=r"must be that which the model was fitted to .*fingerprint"):
-        write_report(model, tmp_path / "a.html", other)
-    with pytest.raises(InvalidDataError, match="1000 trajectories of 5 steps"):
-        write_report(model, tmp_path / "a.html", tau.select(np.arange(10, 990)))
-    with pytest.raises(InvalidParameterError, match="model must be a fitted CRAFT model; SingleObservation"):
-        write_report(SingleObservation(CoordinateOracle()), tmp_path / "a.html")
-    with pytest.raises(NotFittedError):
-        write_report(CRAFT(), tmp_path / "a.html")
-    assert not list(tmp_path.iterdir())
+    return TrajectoryDataset.from_arrays([x[tau.agent_slice(k)] for k in range(tau.K)])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("report")
-    model, tau = bits()
-    model.save(place / "model")
-    tau.save(place / "data")
-    return place
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda to: write_report(bits()[0], to, other(bits()[1])),
+            "must be that which the model was fitted to .*fing",
+        ),
+        (lambda to: write_report(bits()[0], to, bits()[1].select(np.arange(10, 990))), "1000 trajectories of 5 steps"),
+        (
+            lambda to: write_report(SingleObservation(CoordinateOracle()), to),
+            "model must be a fitted CRAFT model; Sin",
+        ),
+        (lambda to: write_report(CRAFT(), to), "must be fitted first"),
+        (lambda to: write_report(bits()[0], to.with_suffix(".pdf")), "must be named NAME.html; .*a.pdf was given"),
+        (lambda to: (to.write_text("mine"), write_report(bits()[0], to)), "overwrite=True"),
+    ],
+)
+def test_a_refusal_leaves_nothing(tmp_path, call, sentence):
+    with pytest.raises((InvalidDataError, InvalidParameterError, NotFittedError), match=sentence):
+        call(tmp_path / "a.html")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"] * ("overwrite" in sentence)
 
 
-def complaint(capsys, *argv):
-    capsys.readouterr()
-    assert main(["report", *map(str, argv)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert len(err.splitlines()) == 1
-    return err
-
-
-def test_the_command_writes_one_page(folder, tmp_path, capsys):
-    out = tmp_path / "report.html"
-    arguments = ["report", str(folder / "model"), str(folder / "data"), "--diagnose", "1", "--out", str(out)]
-    assert main(arguments) == 0
-    assert capsys.readouterr().out == f"Written to {out}\n"
-    text = out.read_text(encoding="utf-8")
-    assert text.startswith("<!DOCTYPE html>")
-    assert "Report on model" in text
-    assert len(text) < 300_000
-    assert not re.search(r'(src|href)="(?!data:|#)', text)
-    assert os.fspath(folder) not in text
-    assert os.listdir(tmp_path) == ["report.html"]
-    assert main([*arguments[:2], "--out", str(out), "--force"]) == 0
-    assert "made without the data" in out.read_text(encoding="utf-8")
-
-
-def test_complaints(folder, tmp_path, capsys):
-    model, given, out = folder / "model", folder / "data", tmp_path / "report.html"
-    assert "NAME.html" in complaint(capsys, model, "--out", tmp_path / "report.pdf")
-    assert "nothing" in complaint(capsys, tmp_path / "nothing", "--out", out)
-    assert "nothing" in complaint(capsys, model, tmp_path / "nothing", "--out", out)
-    assert "--diagnose needs the data" in complaint(capsys, model, "--diagnose", "2", "--out", out)
-    _, tau = bits()
-    tau.select(np.arange(1, tau.n)).save(tmp_path / "other")
-    assert "other data was given" in complaint(capsys, model, tmp_path / "other", "--out", out)
-    out.write_text("mine")
-    assert "is there already" in complaint(capsys, model, given, "--out", out)
-    with pytest.raises(InvalidParameterError, match="overwrite=True"):
-        write_report(bits()[0], out)
-    assert out.read_text() == "mine"
-    assert sorted(os.listdir(tmp_path)) == ["other", "report.html"]
-
-
-def test_a_full_disk_leaves_the_old_report(folder, tmp_path, capsys, monkeypatch):
-    out = tmp_path / "report.html"
-    out.write_text("mine")
-
+def test_a_full_disk_leaves_the_old_report(tmp_path, monkeypatch):
     def full(path, text, **_):
         path.write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    (tmp_path / "a.html").write_text("mine")
     monkeypatch.setattr(Path, "write_text", full)
-    assert "There must be room for the report" in complaint(capsys, folder / "model", "--out", out, "--force")
-    assert out.read_bytes() == b"mine"
-    assert os.listdir(tmp_path) == ["report.html"]
+    with pytest.raises(CraftError, match="There must be room for the report"):
+        write_report(bits()[0], tmp_path / "a.html", overwrite=True)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"mine"]
