@@ -59,6 +59,7 @@ def test_fit_warns_once_no_state_is_claimed_in_silence_and_the_command_line_says
     out = capsys.readouterr().out
     assert "Verdict: do not trust." in out
     assert sentence in out
+    assert "nan" not in out
 
 
 def test_frames_of_one_colour_are_refused(tmp_path, monkeypatch, capsys):

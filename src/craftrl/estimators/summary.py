@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from craftrl.core.encoders import ValueEncoder
 from craftrl.core.labels import tally
 from craftrl.estimators.choices import describe
@@ -19,8 +21,8 @@ def summary(model: CRAFT) -> str:
     """Choices, one line per step, and findings; see `CRAFT.summary`.
 
     The line of a step has h, how many states, which entry or function is the state (for finite classes), who has a
-    state, the loss of the log-odds that lead to h beside that of chance, what happened. Steps of windows mean nothing:
-    lines are then of states, with how many frames are in each.
+    state, the loss of the log-odds that lead to h beside that of chance ("-" where no pair was held out), what
+    happened. Steps of windows mean nothing: lines are then of states, with how many frames are in each.
     """
     lines = [f"Chosen: {sentence}" for sentence in describe(model.choices_)]
     lines += [""] * bool(lines) + [*(_by_state(model) if hasattr(model, "windows_") else _by_step(model))]
@@ -40,9 +42,8 @@ def _by_step(model: CRAFT) -> Iterator[str]:
         assigned, loss, chance, outcome = 1.0, "-", "-", "ok"
         if h > 1:
             step = model.trace_[h - 1]
-            assigned, loss, outcome = step.assigned, f"{step.f_loss:.4f}", str(step.outcome)
-            chance = "-" if step.chance is None else f"{step.chance:.4f}"
-            outcome += ", log-odds at chance" * (h - 1 in at_chance)
+            loss, chance = ("-" if x is None or np.isnan(x) else f"{x:.4f}" for x in (step.f_loss, step.chance))
+            assigned, outcome = step.assigned, str(step.outcome) + ", log-odds at chance" * (h - 1 in at_chance)
         yield f"{h:4d}  {model.n_states_[h]:6d}  {index:>7}  {assigned:8.1%}  {loss:>6}  {chance:>6}  {outcome}"
 
 
