@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from craftrl import CRAFT, ClassifierOracle, CoordinateOracle, NeuralOracle
 from craftrl.cli.fit import fit
 from craftrl.data.inputs import as_dataset
-from craftrl.estimators.choices import choose_oracle, one_encoder_for
+from craftrl.estimators.choices import choose_oracle, recommended
 
 PAGE = (Path(__file__).parents[2] / "docs/settings.md").read_text()
 TABLE = [
@@ -38,7 +38,7 @@ def test_what_is_taken_for_each_kind_of_data(column, kind):
     said = {row[0]: row[column] for row in TABLE}
     tau = as_dataset(DATA[kind], np.repeat([0, 1], 4)).tau
     oracle, _ = choose_oracle("auto", tau)
-    advice = {choice.parameter: choice.value for choice in (*oracle.recommended(), one_encoder_for(oracle, tau))}
+    advice = {name: choice.value for name, choice in recommended(oracle, tau).items()}
     assert said.pop("oracle") == type(oracle).__name__
     assert {said.pop(name) for name in ("horizon", "window")} == {"from the data"}
     bounds = "from the data" if kind == "bits" else "not needed"

@@ -194,7 +194,7 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
     from craftrl.arguments import is_url
     from craftrl.data.ranks import from_first, here
     from craftrl.data.windows import longer_than_many
-    from craftrl.estimators.choices import choose_oracle, one_encoder_for
+    from craftrl.estimators.choices import choose_oracle, recommended
     from craftrl.oracles.finite import CountingOracle
 
     _, world = here()
@@ -223,7 +223,9 @@ def _choose(model: CRAFT, tau: TrajectoryDataset, training: Mapping[str, Any], r
         where = ", on the GPU" if device == "cuda" else f", on the {device.upper()}"
         where += f" of each of {world} ranks" if world > 1 else ""
     windows = model.window is not None and (model.window != "auto" or longer_than_many(tau))
-    stationary = model.stationary if model.stationary != "auto" else windows or one_encoder_for(oracle, tau).value
+    stationary = (
+        model.stationary if model.stationary != "auto" else windows or recommended(oracle, tau)["stationary"].value
+    )
     encoders = "one encoder for all steps" if stationary else "an encoder for each step"
     names = "" if tau.names == tuple(range(tau.K)) else f" ({', '.join(map(str, tau.names))})"
     counts, shape = " + ".join(map(str, tau.counts)), " x ".join(map(str, tau.obs_shape))

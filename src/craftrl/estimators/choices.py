@@ -17,7 +17,7 @@ from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.classifier import ClassifierOracle
 from craftrl.oracles.finite import CoordinateOracle
 
-__all__ = ["ORACLES", "choose_oracle", "describe", "one_encoder_for"]
+__all__ = ["ORACLES", "choose_oracle", "describe", "recommended"]
 
 ORACLES = ("auto", "coordinates", "classifier", "network")
 MOST_VALUES = 16  # integers with more values than this are measurements, not candidates for states
@@ -70,8 +70,14 @@ def choose_oracle(given: object, tau: TrajectoryDataset) -> tuple[Oracle, tuple[
     return oracle, (Choice("oracle", oracle, why),)
 
 
-def one_encoder_for(oracle: Oracle, tau: TrajectoryDataset) -> Choice:
-    """Whether one encoder serves all steps, unless the user says."""
+def recommended(oracle: Oracle, tau: TrajectoryDataset) -> dict[str, Choice]:
+    """How the oracle's answers are read, unless the user says: coupling, relabel and stationary."""
+    why = "states read off each new encoder keep the trajectories that fall between clusters."
+    choices = oracle.coupling, Choice("relabel", True, why), _one_encoder_for(oracle, tau)
+    return {choice.parameter: choice for choice in choices}
+
+
+def _one_encoder_for(oracle: Oracle, tau: TrajectoryDataset) -> Choice:
     if not tau.aligned:
         return Choice("stationary", True, "windows are cut from anywhere, so that no step is like another.")
     if oracle.shares_over_time:

@@ -32,7 +32,7 @@ from craftrl.diagnostics.tests import StateTests, run_tests
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner, Trajectories
 from craftrl.estimators.bounds import BOUNDS
-from craftrl.estimators.choices import choose_oracle, one_encoder_for
+from craftrl.estimators.choices import choose_oracle, recommended
 from craftrl.estimators.exact import Fitted, chain_grid, fit_by_step, fit_stationary
 from craftrl.estimators.learned import Partition, fit_embedded
 from craftrl.oracles.base import Choice, Oracle
@@ -283,7 +283,7 @@ class CRAFT(Learner):
         """How the oracle's answers are read: coupling, relabel and stationary as the user says, else as the oracle
         recommends for the data; and what was left to the library."""
         given = self._given()
-        chosen = {choice.parameter: choice for choice in (*oracle.recommended(), one_encoder_for(oracle, prepared.tau))}
+        chosen = recommended(oracle, prepared.tau)
         coupling = cast(Coupling, chosen["coupling"].value)
         if isinstance(prepared, PreparedCounting) and (other := prepared.affordable(coupling)):
             chosen["coupling"] = Choice("coupling", *other)

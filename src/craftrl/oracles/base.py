@@ -31,8 +31,6 @@ __all__ = [
     "check_data",
 ]
 
-RELABEL = "states read off each new encoder keep the trajectories that fall between clusters."
-
 
 @dataclass(frozen=True)
 class Choice(Savable):
@@ -55,20 +53,18 @@ class Oracle(BaseEstimator, Savable, ABC):
     """A hypothesis class with its training oracles.
 
     Parameters are stored as given and checked by `prepare`.
+
+    coupling          what to take where the user says "auto", and why
+    shares_over_time  whether one encoder can be trained for all steps (`PreparedLearned.fit_encoder`)
     """
 
-    shares_over_time: bool = False  # whether one encoder can be trained for all steps (`PreparedLearned.fit_encoder`)
+    shares_over_time: bool = False
+
+    coupling = Choice("coupling", "independent", "the paper's, which asks nothing more of an oracle.")
 
     @abstractmethod
     def prepare(self, tau: TrajectoryDataset) -> PreparedOracle:
         """Pose the three training problems on this dataset; checks the parameters, and that the class fits the data."""
-
-    def recommended(self) -> tuple[Choice, ...]:
-        """What to take for `coupling` and `relabel` where the user says "auto", and why."""
-        return (
-            Choice("coupling", "independent", "the paper's, which asks nothing more of an oracle."),
-            Choice("relabel", True, RELABEL),
-        )
 
     def refits(self) -> int:
         """How many refits on resampled data `diagnose` makes unless told."""

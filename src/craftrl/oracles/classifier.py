@@ -25,10 +25,9 @@ from craftrl.core.labels import Labels
 from craftrl.core.saved import Savable
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Choice, Coupling, EncoderFit, LogOdds, Oracle, check_data
+from craftrl.oracles.base import Coupling, EncoderFit, LogOdds, Oracle, check_data
 from craftrl.oracles.cross_fitting import Clone, Clones, calibrated_by_others, few_threads
 from craftrl.oracles.learned import (
-    SCATTERED,
     PreparedLearned,
     calibration,
     check_independent,
@@ -95,9 +94,6 @@ class ClassifierOracle(Oracle):
                 f"HistGradientBoostingClassifier(); {shown(self.classifier)} was given."
             )
         return PreparedClassifier(self, tau)
-
-    def recommended(self) -> tuple[Choice, ...]:
-        return SCATTERED
 
     def refits(self) -> int:
         return 3

@@ -34,7 +34,7 @@ from craftrl.engine.counting import Counter, count_groups
 from craftrl.engine.packing import Part, Parts, View, Words, pack_coordinates, pack_functions
 from craftrl.engine.threads import usable_threads
 from craftrl.errors import InvalidDataError, InvalidParameterError
-from craftrl.oracles.base import RELABEL, Choice, Oracle, check_data
+from craftrl.oracles.base import Choice, Oracle, check_data
 from craftrl.oracles.couplings import MarkovChain, chain_views, obstacle, shortest_path
 
 __all__ = ["CONSTANT", "CoordinateOracle", "CountingOracle", "FiniteOracle", "PreparedCounting", "check_counting"]
@@ -54,6 +54,9 @@ class CountingOracle(Oracle):
     same_at_all_steps  whether Phi_h is the same for every h, so that one encoder can serve all steps
     """
 
+    coupling = Choice(
+        "coupling", "markov", "the class is finite, and codes that form a Markov chain need the least data."
+    )
     n_values: int
     n_threads: int | None
     ray: str | None
@@ -73,13 +76,6 @@ class CountingOracle(Oracle):
 
     def prepare(self, tau: TrajectoryDataset) -> PreparedCounting:
         return PreparedCounting(self, tau)
-
-    def recommended(self) -> tuple[Choice, ...]:
-        why = "the class is finite, and codes that form a Markov chain need the least data."
-        return (
-            Choice("coupling", "markov", why),
-            Choice("relabel", True, RELABEL),
-        )
 
     def saved(self) -> dict[str, Any]:
         """Without the cluster: who loads a model says where it counts."""

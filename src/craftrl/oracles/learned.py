@@ -24,18 +24,12 @@ from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels
 from craftrl.core.oracle import Coupling, EncoderFit, PreparedOracle, Separation
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import RELABEL, Choice
 
-__all__ = ["SCATTERED", "PreparedLearned", "calibration", "check_independent", "stratified_folds", "to_bins"]
+__all__ = ["PreparedLearned", "calibration", "check_independent", "stratified_folds", "to_bins"]
 
 ENOUGH = 500  # observations of either set that are looked at to tell two sets apart
 NEIGHBOURS = 5  # that say which set an observation is of
 DRAWN = 1e-3  # weight of the squared offsets of a calibration
-# What is recommended for any oracle whose log-odds are learned, and so scatter about their true values.
-SCATTERED = (
-    Choice("coupling", "independent", "classifiers and networks have no list of encoders to choose a chain from."),
-    Choice("relabel", True, RELABEL),
-)
 
 
 class PreparedLearned(PreparedOracle):

@@ -13,14 +13,13 @@ from craftrl.core.grid import Grid
 from craftrl.core.oracle import Coupling, EncoderFit, LogOdds, PreparedOracle
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Oracle
+from craftrl.oracles.base import Choice, Oracle
 from craftrl.oracles.learned import PreparedLearned
 from craftrl.testing.claims import MOST, about, check_array, check_parameters, content, must, pickled
 
 __all__ = ["check_oracle"]
 
 COARSE, FINE = Grid.from_bounds(1.0, 0.2), Grid.from_bounds(0.5, 0.05)
-LEGAL = {"coupling": get_args(Coupling), "relabel": (False, True)}
 
 
 def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
@@ -38,18 +37,16 @@ def check_oracle(oracle: Oracle, tau: TrajectoryDataset) -> None:
     before = content(oracle)
     must(isinstance(oracle, Oracle), f"{type(oracle).__name__} must be a subclass of craftrl.oracles.Oracle.")
     with about("The description of an oracle"):
-        choices = {choice.parameter: choice for choice in oracle.recommended()}
-        must(choices.keys() == LEGAL.keys(), f"recommended must choose {sorted(LEGAL)}; it chooses {sorted(choices)}.")
-        for name, choice in choices.items():
-            legal = choice.value in LEGAL[name] and choice.why.strip()
-            must(legal, f"recommended must choose a {name} among {LEGAL[name]} and say why; it says {str(choice)!r}.")
+        chosen, couplings = oracle.coupling, get_args(Coupling)
+        legal = isinstance(chosen, Choice) and chosen.value in couplings and chosen.why.strip()
+        must(legal, f"coupling must be a Choice among {couplings} that says why; it is {str(chosen)!r}.")
     with about("Separations"):
         _check_separation(oracle, tau)
     # The same, every third trajectory without its last observation; and the same of three agents.
     x = np.stack([tau.at(h) for h in range(1, tau.H + 1)], axis=1)
     short = [row[: max(length - (i % 3 == 0), 1)] for i, (row, length) in enumerate(zip(x, tau.lengths))]
     shortened = TrajectoryDataset.from_episodes([short[tau.agent_slice(k)] for k in range(tau.K)])
-    coupling = cast(Coupling, choices["coupling"].value)
+    coupling = cast(Coupling, chosen.value)
     for some in (tau, shortened, tau.select(np.arange(tau.n), np.arange(tau.n) % 3)):
         with about("A prepared oracle"):
             prepared = oracle.prepare(some)

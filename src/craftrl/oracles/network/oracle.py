@@ -19,8 +19,8 @@ from craftrl.core.grid import Grid
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.ranks import is_first_rank
 from craftrl.errors import InvalidParameterError
-from craftrl.oracles.base import Choice, Coupling, Encoder, EncoderFit, LogOdds, Oracle, check_data
-from craftrl.oracles.learned import SCATTERED, PreparedLearned, check_independent, to_bins
+from craftrl.oracles.base import Coupling, Encoder, EncoderFit, LogOdds, Oracle, check_data
+from craftrl.oracles.learned import PreparedLearned, check_independent, to_bins
 from craftrl.oracles.network.encoder import NetworkEncoder, fit_head
 from craftrl.oracles.network.frames import Frames
 from craftrl.oracles.network.log_odds import NetworkLogOdds, PairFit, fit_pairs
@@ -78,9 +78,6 @@ class NeuralOracle(Oracle):
         self.check()
         check_ranks(tau, self.training or Training(), self.dim, self.embedding, self.networks, self.gaps, self.trunk)
         return PreparedNetwork(self, tau)
-
-    def recommended(self) -> tuple[Choice, ...]:
-        return SCATTERED
 
     def refits(self) -> int:
         return 0  # each would train all networks again
