@@ -64,7 +64,7 @@ BITS = [
     ("encode model data --out new.txt", "The table must be named NAME.parquet or NAME.csv or NAME.npz; new.txt was"),
     ("encode model data --out there.csv", "there.csv is there already; choose another name, or replace it with --for"),
     ("actions model data --out there.csv", "there.csv is there already; choose another name, or replace it with"),
-    ("report model data --out there.csv", "A report must be named NAME.html; there.csv was given"),
+    ("report model data --out there.csv", "The report must be named NAME.html or NAME.htm; there.csv was given"),
     ("report model data --out s3://bucket/new.html", "on a disk of this machine"),
     ("reproduce table1 --seeds 1 --out ../made0", "holds other files"),
     ("reproduce agents --out ..", "The results folder must be a path that ends in a name"),

@@ -226,7 +226,7 @@ def test_episodes_longer_than_those_fitted_are_refused(bits):
         (lambda bits, video, to: render(bits, data("bits").tau, to / "s.gif", [0]), "needs images"),
         (
             lambda bits, video, to: StateObservation(ExBMDPEnv(BitsExBMDP(horizon=4, n_features=8)), bits),
-            r"shape \(6,\); its have shape \(8,\)",
+            r"shape \(6,\); uint8 of shape \(8,\)",
         ),
     ],
 )

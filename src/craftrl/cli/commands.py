@@ -265,10 +265,8 @@ def render(
     import numpy as np
 
     from craftrl import TrajectoryDataset, load
-    from craftrl.deploy.video import check_video
-    from craftrl.deploy.video import render as draw
+    from craftrl.deploy import render as draw
 
-    check_video(out, force)
     tau = TrajectoryDataset.open(data)
     chosen = trajectories or np.unique(tau.agent, return_index=True)[1].tolist()
     draw(load(model), tau, out, chosen, fps, overwrite=force)
@@ -333,9 +331,7 @@ def export(
     """
     from craftrl import load
     from craftrl.deploy import export_onnx
-    from craftrl.deploy.networks import check_onnx
 
-    check_onnx(out, force)
     export_onnx(load(model), out, h, overwrite=force)
     print(f"Written to {out}")
 
@@ -362,9 +358,8 @@ def report(
     """
     from craftrl import load
     from craftrl.progress import doing
-    from craftrl.report import check_report, write_report
+    from craftrl.report import write_report
 
-    check_report(out, force)
     if diagnose is not None and data is None:
         raise InvalidParameterError("--diagnose needs the data that the model was fitted to; give DATA too.")
     title = PurePath(model).name.encode(errors="backslashreplace").decode()  # a name may be no text

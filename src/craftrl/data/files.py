@@ -93,11 +93,14 @@ def plain_os_errors(path: str | os.PathLike[str], what: str = "file") -> Iterato
         ) from error
 
 
-def check_new(path: str | os.PathLike[str], what: str, replace: bool) -> None:
-    """Raise, before any work is done, where a file lies already that nobody asked to replace.
+def check_new(path: str | os.PathLike[str], what: str, replace: bool, suffixes: tuple[str, ...] = ()) -> None:
+    """Raise, before any work is done, where a file lies already that nobody asked to replace, or where the name ends in
+    none of the suffixes.
 
     A link is never replaced: what it points to may be anything, and was not named.
     """
+    if suffixes:
+        check_suffix(path, what, suffixes)
     check_flag("overwrite", replace)
     where = check_target(f"The {what}", path)
     if where.is_symlink():

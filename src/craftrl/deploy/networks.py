@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_flag, check_kind, check_target, shown
-from craftrl.data.files import check_new, check_suffix, written_whole
+from craftrl.data.files import check_new, written_whole
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn  # noqa: E402
 from craftrl.oracles.network.encoder import NetworkEncoder  # noqa: E402
 from craftrl.oracles.network.frames import to_input  # noqa: E402
 
-__all__ = ["StateModule", "check_onnx", "export_onnx"]
+__all__ = ["StateModule", "export_onnx"]
 
 INPUT, OUTPUT = "observations", "log_probabilities"
 CHECKED = 8  # observations on which the file is compared with the model
@@ -84,7 +84,7 @@ def export_onnx(
     overwrite  whether a file that is there already is replaced
     """
     require("onnx", "onnx")
-    check_onnx(path, overwrite)
+    check_new(path, "ONNX file", overwrite, (".onnx",))
     check_flag("check", check)
     module = StateModule(model, h).cpu()
     fitted = "uint8" if getattr(model, "data_", {}).get("dtype", "uint8") == "uint8" else "float32"
@@ -100,12 +100,6 @@ def export_onnx(
         _export(module, torch.from_numpy(x), temporary)
         if check:
             _compare(temporary, module, x, check_target("The ONNX file", path))
-
-
-def check_onnx(path: str | os.PathLike[str], overwrite: bool) -> None:
-    """Whether such a file may be written there; asked before the work is done."""
-    check_suffix(path, "ONNX file", (".onnx",))
-    check_new(path, "ONNX file", overwrite)
 
 
 def _export(module: StateModule, x: Any, path: Path) -> None:

@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_kind, shown
-from craftrl.data.files import check_new, check_suffix, written_whole
+from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels, plain_array
 from craftrl.errors import InvalidDataError, require
 from craftrl.planning.graph import StateGraph
 from craftrl.planning.latent import LatentActions
 
 __all__ = ["check_table", "latent_action_columns", "write_states", "write_table"]
-
-FORMATS = (".parquet", ".csv", ".npz")
 
 
 def write_states(
@@ -78,10 +76,9 @@ def write_table(
 
 def check_table(path: str | os.PathLike[str], overwrite: bool) -> None:
     """Whether a table may be written there; asked before the work is done."""
-    check_suffix(path, "table", FORMATS)
+    check_new(path, "table", overwrite, (".parquet", ".csv", ".npz"))
     if Path(path).suffix.lower() == ".parquet":
         require("pyarrow", "tables")
-    check_new(path, "table", overwrite)
 
 
 def latent_action_columns(states: Any, agent: Any, moves: StateGraph, latent: LatentActions) -> dict[str, NDArray[Any]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_method, check_target, check_whole, shown
 from craftrl.data.dataset import TrajectoryDataset
-from craftrl.data.files import check_new, check_suffix, written_whole
+from craftrl.data.files import check_new, written_whole
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.estimators.base import Learner
@@ -62,10 +62,9 @@ def render(
 
 def check_video(path: str | os.PathLike[str], overwrite: bool) -> None:
     """Whether a video may be written there; asked before the work is done."""
-    check_suffix(path, "video", (".mp4", ".mkv", ".gif"))
+    check_new(path, "video", overwrite, (".mp4", ".mkv", ".gif"))
     require("av", "video")
     require("PIL", "video")
-    check_new(path, "video", overwrite)
 
 
 def check_images(shape: tuple[int, ...], advice: str = "write their states with craftrl encode") -> None:

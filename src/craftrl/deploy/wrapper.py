@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from craftrl.arguments import check_flag, check_kind
 from craftrl.errors import InvalidDataError, require
 from craftrl.estimators.base import Learner
+from craftrl.planning.graph import check_same_observations
 
 gymnasium = require("gymnasium", "envs")
 
@@ -30,16 +31,13 @@ class StateObservation(gymnasium.Wrapper):  # type: ignore[name-defined]
         check_flag("keep", keep)
         super().__init__(env)
         model._check_fitted()
-        if env.observation_space.shape != model.obs_shape_:
-            raise InvalidDataError(
-                f"The environment must show what the model was fitted to, observations of shape {model.obs_shape_}; "
-                f"its have shape {env.observation_space.shape}; wrap it as the data was recorded."
-            )
+        space = env.observation_space
+        check_same_observations("The environment", model, space.shape, space.dtype)
         self.model = model
         self.keep = keep
         self.h = 0
         states = gymnasium.spaces.Discrete(_number_of_states(model))
-        both = {"state": states, "observation": env.observation_space}
+        both = {"state": states, "observation": space}
         self.observation_space = gymnasium.spaces.Dict(both) if keep else states
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

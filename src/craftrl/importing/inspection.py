@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from craftrl.arguments import check_flag
 from craftrl.data import TrajectoryDataset, read_actions
-from craftrl.data.files import check_new, check_suffix, written_whole
+from craftrl.data.files import check_new, written_whole
 from craftrl.data.windows import LENGTH, longer_than_many
 from craftrl.errors import require
 
@@ -53,8 +53,7 @@ def inspect(
     """
     check_flag("overwrite", overwrite)
     if sheet is not None:
-        check_suffix(sheet, "contact sheet", (".png",))
-        check_new(sheet, "contact sheet", overwrite)
+        check_new(sheet, "contact sheet", overwrite, (".png",))
     tau = TrajectoryDataset.open(path)
     names, about = [str(name) for name in tau.names], tau.notes.get("agents", {})
     kind = {1: "feature vectors", 3: "images"}.get(len(tau.obs_shape), "arrays")

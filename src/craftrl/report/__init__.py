@@ -17,7 +17,7 @@ from craftrl.report.schematic import draw_schematic
 if TYPE_CHECKING:
     from craftrl.estimators.craft import CRAFT
 
-__all__ = ["check_report", "draw_schematic", "write_report"]
+__all__ = ["draw_schematic", "write_report"]
 
 COLUMNS = {
     "states": "how many were found",
@@ -53,27 +53,16 @@ def write_report(
     overwrite    whether a file that is there already is replaced
     """
     from craftrl.arguments import check_kind
-    from craftrl.data.files import written_whole
+    from craftrl.data.files import check_new, written_whole
     from craftrl.estimators.craft import CRAFT
     from craftrl.report.contents import contents
 
-    check_report(path, overwrite)
+    check_new(path, "report", overwrite, (".html", ".htm"))
     check_kind("model", model, CRAFT, "a fitted CRAFT model")
     check_kind("title", title, str, "a text")
     text = _page(contents(model, x, agent, title=title, n_resamples=n_resamples))
     with written_whole(path, "report") as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def check_report(path: str | os.PathLike[str], overwrite: bool) -> None:
-    """Whether a report may be written there; asked before the work is done."""
-    from craftrl.arguments import check_target
-    from craftrl.data.files import check_new
-    from craftrl.errors import InvalidParameterError
-
-    if check_target("The report", path).suffix.lower() not in (".html", ".htm"):
-        raise InvalidParameterError(f"A report must be named NAME.html; {os.fspath(path)} was given; choose that name.")
-    check_new(path, "report", overwrite)
 
 
 def _page(said: dict[str, Any]) -> str:
