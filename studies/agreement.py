@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from craftrl.core.relabelling import best_matching
-from craftrl.data.labels import as_labels
 from craftrl.evaluation import count_visits
 from craftrl.planning import LatentActions
 
@@ -23,8 +22,7 @@ class Agreement:
 
     by_group  up to one relabelling in each group of states whose names are said to agree
     overall   up to one relabelling for all states
-    by_state  up to one relabelling in each state: what names within states are worth. More than by_group where
-              names were said to agree and do not
+    by_state  up to one relabelling in each state. More than by_group where names were said to agree and do not
     ceiling   the most that any function of state and successor could reach: a move that two actions make is
               right for one of them at best
     clear     as by_group, of those transitions alone whose move one latent action makes (`CLEAR`), so that bumps, which
@@ -47,10 +45,8 @@ def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: A
 
     Transitions that have no latent action count as wrong.
     """
-    start, end, action = (
-        as_labels(name, x).ravel() for name, x in (("s", s), ("t", t), ("true_actions", true_actions))
-    )
-    start, end, action = start[action >= 0], end[action >= 0], action[action >= 0]
+    known = np.asarray(true_actions) >= 0
+    start, end, action = (np.asarray(x)[known] for x in (s, t, true_actions))
     code = latent.of_moves(start, end)
     inside = (start >= 0) & (start < latent.n_states)
     group = np.where(inside, latent.consistent[np.where(inside, start, 0)], -1)
@@ -70,7 +66,6 @@ def agreement(latent: LatentActions, s: ArrayLike, t: ArrayLike, true_actions: A
 
 def accuracy_by_group(codes: ArrayLike, truth: ArrayLike, group: ArrayLike) -> float:
     """Share of codes (m,) that are right under the best one-to-one relabelling of each group (m,); -1 is wrong."""
-    code, true, g = as_labels("codes", codes, 1), as_labels("truth", truth, 1), as_labels("group", group, 1)
-    tables = count_visits(g, code, true)
+    tables = count_visits(group, codes, truth)
     hits = sum(int(table[r, c]) for table in tables for r, c in best_matching(table).items())
-    return hits / max(len(true), 1)
+    return hits / max(np.size(truth), 1)

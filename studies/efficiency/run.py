@@ -84,9 +84,8 @@ def _of_samples(labels: NDArray[np.integer], states: NDArray[np.integer]) -> Sco
 
 def _of_features(features: Sequence[int], world: BitsExBMDP) -> Scores:
     """Of encoders that read these features at steps 2..H; the first is constant and always right."""
-    return population_summary(
-        lambda h: [ConstantEncoder() if h == 1 else CoordinateEncoder(features[h - 2], np.arange(2))], world
-    )
+    encoders = [ConstantEncoder(), *(CoordinateEncoder(feature, np.arange(2)) for feature in features)]
+    return population_summary(lambda h: [encoders[h - 1]], world)
 
 
 def _in_bits(run: Run, world: BitsExBMDP, agents: Sequence[MarkovPolicy]) -> dict[str, Scores]:
@@ -104,11 +103,7 @@ def _in_bits(run: Run, world: BitsExBMDP, agents: Sequence[MarkovPolicy]) -> dic
             scores[f"{options['coupling']}, raw"] = _of_features([f.j for f in model.trace_.models], world)
     losses = PairLosses(tau, Grid.from_bounds(bounds["alpha"], bounds["eta"]))
     truth = [world.controllable_feature(h) for h in range(2, world.H + 1)]
-    chosen = {
-        "genie": losses.genie(truth),
-        "hub": losses.hub(),
-        "conditional, raw": losses.conditional_chain(),
-    }
+    chosen = {"genie": losses.genie(truth), "hub": losses.hub(), "conditional, raw": losses.conditional_chain()}
     return scores | {name: _of_features(features, world) for name, features in chosen.items()}
 
 
@@ -196,25 +191,19 @@ class PairLosses:
 
         `truth` are the true features of steps 2..H. No chain can know its neighbours better.
         """
-        found = []
-        for k, (before, loss) in enumerate(zip([0, *truth[:-1]], self.losses)):
-            after = self.losses[k + 1][:, truth[k + 1]] if k + 1 < len(self.losses) else 0
-            found.append(int(np.argmin(loss[before] + after)))
-        return found
+        after = [*(loss[:, feature] for loss, feature in zip(self.losses[1:], truth[1:])), 0]
+        return [int(np.argmin(loss[f] + rest)) for loss, f, rest in zip(self.losses, [0, *truth], after)]
 
     def hub(self) -> list[int]:
         """At each step the feature that agrees most with all others, up to relabelling; agents are not looked at."""
-        found = []
-        for bits in self.bits:
-            agree = bits.T @ bits + (1 - bits).T @ (1 - bits)
-            found.append(int(np.argmax(np.maximum(agree, len(bits) - agree).sum(axis=1))))
-        return found
+        agree = [bits.T @ bits + (1 - bits).T @ (1 - bits) for bits in self.bits]
+        return [int(np.argmax(np.maximum(a, len(bits) - a).sum(axis=1))) for a, bits in zip(agree, self.bits)]
 
     def conditional_chain(self) -> list[int]:
         """The shortest chain when each pair is charged only for what phi_{h+1} adds to phi_h.
 
         That is the loss of the pair less the loss of phi_h alone: I(agent; phi_{h+1} | phi_h) in place of
-        I(agent; phi_h, phi_{h+1}). Inconsistent: see `studies.efficiency.population`.
+        I(agent; phi_h, phi_{h+1}). Inconsistent, as a test shows with infinite data.
         """
         charged = [self.losses[0], *(loss - less[:, None] for loss, less in zip(self.losses[1:], self.alone))]
         to_go = [np.zeros(charged[-1].shape[1], dtype=np.int64)]

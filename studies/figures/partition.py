@@ -30,18 +30,6 @@ SIDE, WALKERS, HORIZON, N = 3, 2, 6, 500
 CELLS = 100  # of the embedding, of which the tree is built
 MOST = 16  # states, up to which the score is drawn
 SHOWN = (3, 6, 9, 12)  # numbers of states of which the embedding is drawn
-SHADES: tuple[str, ...] = (
-    "#0072B2",
-    "#56B4E9",
-    "#8AD1C2",
-    "#009E73",
-    "#B5A300",
-    "#E69F00",
-    "#D55E00",
-    "#CC79A7",
-    "#6B4C9A",
-)
-SHADES += ("#332288", "#999933", "#882255", "#44AA99", "#AA4499", "#777777", "#000000")
 
 
 def cut_and_score(z: NDArray[np.float64], agent: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -84,11 +72,9 @@ def _draw_embedding(
     axes: Axes, plane: NDArray[np.float64], states: NDArray[np.int64], finest: NDArray[np.int64]
 ) -> None:
     """Embeddings in the plane of their two main axes, each state in the colour of the commonest of its finest parts."""
-    for state in np.unique(states):
-        mine = plane[states == state]
-        some = mine[:: max(1, len(mine) // 150)]
-        shade = SHADES[np.bincount(finest[states == state]).argmax()]
-        axes.scatter(some[:, 0], some[:, 1], s=3, color=shade, lw=0)
+    commonest = np.array([np.bincount(finest[states == state]).argmax() for state in range(states.max() + 1)])
+    some = slice(None, None, max(1, len(plane) // 2400))
+    axes.scatter(*plane[some].T, s=3, c=commonest[states[some]], cmap="tab20", vmin=0, vmax=19, lw=0)
     axes.set(xticks=[], yticks=[])
 
 

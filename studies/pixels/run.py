@@ -1,10 +1,9 @@
-"""One run of the pixel study: render, fit, and score on held-out trajectories; and table and picture of all runs."""
+"""One run of the pixel study: render, fit, and score on held-out trajectories; and the tables of all runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from craftrl.envs import PixelsExBMDP, collect
 from craftrl.paper.sweep import Row, seed_of
 from studies.pixels.spec import Run
 from studies.rivals import Data, cut, scored
-from studies.tables import draw_curves, video_report
-from studies.techniques import NAMES
+from studies.tables import video_report
 
 HELD_OUT = 1000  # trajectories per agent that no technique is trained on
 
@@ -45,17 +43,3 @@ def _data(run: Run) -> Data:
 
 def report(rows: list[Row]) -> str:
     return video_report(rows, "size walkers cut n")
-
-
-def draw(rows: list[Row], out: Path) -> None:
-    """Accuracy against figures that nobody controls."""
-    accuracy = [{**row, "accuracy": row["pooled" if row.get("found") is not None else "accuracy"]} for row in rows]
-    draw_curves(
-        accuracy,
-        out / "pixels.png",
-        lambda r: f"{r['size']}x{r['size']} cells, {r['n']:,} per agent",
-        lambda r: NAMES[r["technique"]],
-        "walkers",
-        "walkers",
-        {},
-    )

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from craftrl.paper.sweep import Row
+from examples.goals import steps_to
 from studies.planning.spec import NAMES
 from studies.tables import draw_curves, grouped, mean, right, table
 
-__all__ = ["draw", "needed", "report"]
+__all__ = ["LEVEL", "draw", "report"]
 
 SOURCES = {"offline": "random labels", "online": "explored steps"}  # transitions of the videos; chosen by `explore`
-LEVEL = 0.95
+LEVEL = 0.95  # success from which on goals count as reached
 
 
 def report(rows: Sequence[Row]) -> str:
@@ -44,9 +45,8 @@ def report(rows: Sequence[Row]) -> str:
 
 
 def _enough(points: Sequence[Row]) -> str:
-    by_label = {k: mean(of, "accuracy") for (k,), of in sorted(grouped(points, "labels").items())}
-    number = needed(list(by_label), list(by_label.values()))
-    return "never" if number is None else str(number)
+    curve = [(k, mean(of, "accuracy")) for (k,), of in sorted(grouped(points, "labels").items())]
+    return _listed([steps_to(LEVEL, curve)])
 
 
 def _taken(rows: Sequence[Row]) -> str:
@@ -66,13 +66,6 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
     chance = {panel: mean(of, "chance") for (panel,), of in grouped(points, "panel").items()}
     path, panel, name = folder / "planning.png", lambda p: p["panel"], lambda p: p["name"]
     draw_curves(points, path, panel, name, "labels", "labels or steps", chance, "goals reached (%)")
-
-
-def needed(labels: Sequence[int], success: Sequence[float]) -> int | None:
-    """The number of labels from which on success is 95% or more; None if it never is."""
-    below = [i for i, share in enumerate(success) if share < LEVEL]
-    start = below[-1] + 1 if below else 0
-    return labels[start] if start < len(labels) else None
 
 
 def _points(rows: Sequence[Row]) -> list[Row]:

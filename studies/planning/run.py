@@ -14,14 +14,13 @@ from craftrl.planning import Grounding, LatentActions, StateGraph, find_latent_a
 from studies.agreement import accuracy_by_group, agreement
 from studies.planning.arenas import Arena, arena_of
 from studies.planning.encoders import TRUE, accuracy_of, fitted, training_of
-from studies.planning.report import draw, report
+from studies.planning.report import LEVEL, draw, report
 from studies.planning.spec import ENCODERS, Run
 from studies.planning.trials import curves, moves_of, random_success
 
 __all__ = ["draw", "report", "run_one"]
 
 WITH_LATENT = ("craft", "true")  # whose latent actions are tried as well
-LEVEL = 0.95  # success from which on a goal counts as learned by PPO and Q-learning
 
 
 def run_one(run: Run) -> dict[str, Any]:

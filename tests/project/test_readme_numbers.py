@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from craftrl.paper.table1 import NAMES, PUBLISHED
+from examples.goals import steps_to
 from studies.bounds.run import known_and_chosen
 from studies.loud.run import GROUPS, group_of, warnings_and_trust
-from studies.planning.report import needed
+from studies.planning.report import LEVEL
 from studies.study import read_rows
 from studies.tables import (
     brief,
@@ -81,7 +82,7 @@ def steps(rows):
     if rows[0]["who"] == "found / true":
         return f"{span([row['n_states'] for row in rows])} / {rows[0]['n_states_true']}"
     curves = [row["online_latent" if "latent" in row["who"] else "online"] for row in rows]
-    number = needed(rows[0]["labels"], [sum(at) / len(at) for at in zip(*curves)])
+    number = steps_to(LEVEL, list(zip(rows[0]["labels"], [sum(at) / len(at) for at in zip(*curves)])))
     return str(number) if number is not None else "never: " + ", ".join(f"{100 * curve[-1]:.0f}%" for curve in curves)
 
 

@@ -19,7 +19,7 @@ from examples.goals import ReachState, steps_to
 from studies.planning import opponents, policies, trials
 from studies.planning.arenas import arena_of
 from studies.planning.encoders import TRUE, accuracy_of
-from studies.planning.report import needed, report
+from studies.planning.report import report
 from studies.planning.run import run_one
 from studies.planning.spec import DEFAULT, EXACT, SMALL
 from studies.study import STUDIES, read_rows
@@ -157,8 +157,6 @@ def test_tables_say_what_95_percent_takes():
         "| PPO from pixels, one goal | pixels | 4,000, more than 6,500; 3, 3 |",
     ):
         assert line in text.splitlines()
-    for success, number in (((0.2, 0.96, 0.9, 0.97), 5), ((0.95, 1, 1, 1), 0), ((1, 1, 1, 0), None)):
-        assert needed((0, 1, 2, 5), success) == number
 
 
 def test_worlds_and_techniques_of_the_default():

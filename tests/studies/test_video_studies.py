@@ -51,7 +51,7 @@ def test_the_study_of_pixels(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(pixels.PRESETS, "tiny", tiny)
     monkeypatch.setattr("studies.rivals.training_of", lambda *run: Training(epochs=2, device="cpu"))
     craft, paired = reproduce(tmp_path, "pixels --preset tiny --techniques craft paired --rates 0.001 0.003")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["pixels.png", "report.md", "rows.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.md", "rows.jsonl"]
     for row in (craft, paired):
         assert 0 <= row["accuracy"] <= 1
         assert 0.25 < row["probe"] <= 1
