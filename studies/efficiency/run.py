@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl import CRAFT, CoordinateOracle, FiniteOracle, TrajectoryDataset
-from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, encode_dataset
+from craftrl.core.encoders import ConstantEncoder, CoordinateEncoder, Encoder, encode_dataset
 from craftrl.core.grid import Grid
 from craftrl.core.losses import best_bins
 from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
@@ -84,7 +84,7 @@ def _of_samples(labels: NDArray[np.integer], states: NDArray[np.integer]) -> Sco
 
 def _of_features(features: Sequence[int], world: BitsExBMDP) -> Scores:
     """Of encoders that read these features at steps 2..H; the first is constant and always right."""
-    encoders = [ConstantEncoder(), *(CoordinateEncoder(feature, np.arange(2)) for feature in features)]
+    encoders: list[Encoder] = [ConstantEncoder(), *(CoordinateEncoder(feature, np.arange(2)) for feature in features)]
     return population_summary(lambda h: [encoders[h - 1]], world)
 
 

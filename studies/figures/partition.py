@@ -74,7 +74,8 @@ def _draw_embedding(
     """Embeddings in the plane of their two main axes, each state in the colour of the commonest of its finest parts."""
     commonest = np.array([np.bincount(finest[states == state]).argmax() for state in range(states.max() + 1)])
     some = slice(None, None, max(1, len(plane) // 2400))
-    axes.scatter(*plane[some].T, s=3, c=commonest[states[some]], cmap="tab20", vmin=0, vmax=19, lw=0)
+    x, y = plane[some].T
+    axes.scatter(x, y, s=3, c=commonest[states[some]], cmap="tab20", vmin=0, vmax=19, lw=0)
     axes.set(xticks=[], yticks=[])
 
 
