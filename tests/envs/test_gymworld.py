@@ -1,12 +1,10 @@
 """Any Gymnasium environment as a world: what is seen, what is true, and the same for any number of workers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -15,7 +13,6 @@ from craftrl.envs import GymWorld, collect, record
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from studies.worlds.policies import AdaptivePolicy, HistoryPolicy
 
-gymnasium = pytest.importorskip("gymnasium")
 MOVES = np.clip(np.arange(5)[:, None] + np.array([-1, 0, 1]), 0, 4)
 
 
@@ -24,27 +21,27 @@ class Line(gymnasium.Env):
 
     observation_space = gymnasium.spaces.Box(0, 255, (2, 5), np.uint8)
     action_space = gymnasium.spaces.Discrete(3)
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: ClassVar[dict[str, list[str]]] = {"render_modes": []}
 
-    def __init__(self, end: int | None = None, random_start: bool = False) -> None:
+    def __init__(self, end=None, random_start=False):
         self.end, self.random_start = end, random_start
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.place = int(self.np_random.integers(5)) if self.random_start else 2
         return self._see(), {}
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action):
         self.place = int(MOVES[self.place, action])
         return self._see(), 0.0, self.place == self.end, False, {}
 
-    def _see(self) -> Any:
+    def _see(self):
         x = np.zeros((2, 5), np.uint8)
         x[0, self.place], x[1] = 255, self.np_random.integers(256)
         return x
 
 
-def place(env: Any) -> int:
+def place(env):
     return env.unwrapped.place
 
 
@@ -52,7 +49,7 @@ WORLD = GymWorld(Line, place, 5, (0, 1, 2), 4)
 WORLD = replace(WORLD, agents=WORLD.policies(alpha=1.0, seed=0))
 
 
-def test_what_is_seen_is_what_is_true() -> None:
+def test_what_is_seen_is_what_is_true():
     found = collect(WORLD, WORLD.policies(), [30, 20], seed=1)
     x = np.stack([found.tau.at(h) for h in range(1, 5)], axis=1)
     states, actions = found.truth.states, found.truth.actions
@@ -62,7 +59,7 @@ def test_what_is_seen_is_what_is_true() -> None:
     assert (MOVES[states[:, :-1], actions] == states[:, 1:]).all()
 
 
-def test_the_result_depends_on_the_seed_and_not_on_the_workers() -> None:
+def test_the_result_depends_on_the_seed_and_not_on_the_workers():
     one, two = (collect(WORLD, WORLD.policies(), 40, seed=3, workers=w) for w in (1, 2))
     other = collect(WORLD, WORLD.policies(), 40, seed=4)
     for h in range(1, 5):
@@ -72,7 +69,7 @@ def test_the_result_depends_on_the_seed_and_not_on_the_workers() -> None:
     assert (one.truth.actions != other.truth.actions).any()
 
 
-def test_what_moves_by_itself_does_not_know_the_policies() -> None:
+def test_what_moves_by_itself_does_not_know_the_policies():
     """The same seed gives the same lamp to agents of another kind, who act otherwise."""
     left = HistoryPolicy(lambda history: np.tile([1.0, 0.0, 0.0], (len(history), 1)))
     first, second = collect(WORLD, WORLD.policies(), 20, seed=5), collect(WORLD, [left, left], 20, seed=5)
@@ -80,14 +77,14 @@ def test_what_moves_by_itself_does_not_know_the_policies() -> None:
     assert all((first.tau.at(h)[:, 1] == second.tau.at(h)[:, 1]).all() for h in range(1, 5))
 
 
-def test_agents_act_with_the_chances_of_their_tables() -> None:
+def test_agents_act_with_the_chances_of_their_tables():
     found = collect(WORLD, WORLD.policies(), 1000, seed=6)
     for k, policy in enumerate(WORLD.policies()):
         first = found.truth.actions[found.tau.agent == k, 0]
         assert np.allclose(np.bincount(first, minlength=3) / 1000, policy.pi(1)[2], atol=0.06)
 
 
-def test_episodes_may_end_early(tmp_path: Path) -> None:
+def test_episodes_may_end_early(tmp_path):
     world = GymWorld(partial(Line, end=1), place, 5, (0, 1, 2), 4)
     record(world, WORLD.policies(), 60, tmp_path / "x", seed=0)
     tau = TrajectoryDataset.open(tmp_path / "x")
@@ -99,18 +96,18 @@ def test_episodes_may_end_early(tmp_path: Path) -> None:
     assert ((states >= 0).sum(axis=1) == tau.lengths).all()
 
 
-def test_a_bar_for_those_who_wait(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_for_those_who_wait(capsys):
     collect(WORLD, WORLD.policies(), 3, seed=0, progress=True)
     assert "6/6" in capsys.readouterr().err
 
 
-def test_several_starts_are_warned_of() -> None:
+def test_several_starts_are_warned_of():
     world = GymWorld(partial(Line, random_start=True), place, 5, (0, 1, 2), 4)
     with pytest.warns(AssumptionWarning, match="one true state, as CRAFT assumes; these start in 5"):
         collect(world, WORLD.policies(), 40, seed=0)
 
 
-def test_an_environment_is_enough_and_its_states_may_be_unknown(tmp_path: Path) -> None:
+def test_an_environment_is_enough_and_its_states_may_be_unknown(tmp_path):
     world = GymWorld(Line, H=4)
     assert list(world.actions) == [0, 1, 2]
     found = record(world, world.policies(), 30, tmp_path / "x", seed=0)
@@ -122,7 +119,7 @@ def test_an_environment_is_enough_and_its_states_may_be_unknown(tmp_path: Path) 
     assert np.bincount(first.ravel(), minlength=3).argmax() == world.policies()[0].pi(1).argmax()
 
 
-def test_agents_act_in_an_environment_of_numbered_actions_and_H_observations() -> None:
+def test_agents_act_in_an_environment_of_numbered_actions_and_H_observations():
     env = GymWorld(Line, place, 5, (2, 0), 4).environment()
     env.reset(seed=0)
     assert env.action_space.n == 2
@@ -137,14 +134,14 @@ class FromOne(Line):
     action_space = gymnasium.spaces.Discrete(3, start=1)
     closed = 0
 
-    def step(self, action: int) -> Any:
+    def step(self, action):
         return super().step(action - 1)
 
-    def close(self) -> None:
+    def close(self):
         FromOne.closed += 1
 
 
-def test_actions_may_begin_at_another_number_and_environments_are_closed() -> None:
+def test_actions_may_begin_at_another_number_and_environments_are_closed():
     world = GymWorld(FromOne, place, 5, H=4)
     assert list(world.actions) == [1, 2, 3]
     collect(world, WORLD.policies(), 2, seed=0)
@@ -154,11 +151,11 @@ def test_actions_may_begin_at_another_number_and_environments_are_closed() -> No
 class Faulty(Line):
     """A line on which something is wrong."""
 
-    def __init__(self, fault: str = "") -> None:
+    def __init__(self, fault=""):
         super().__init__()
         self.fault = fault
 
-    def step(self, action: int) -> Any:
+    def step(self, action):
         if self.fault == "raises":
             raise KeyError("lost")
         x, *rest = super().step(action)
@@ -174,26 +171,35 @@ class Faulty(Line):
     ],
 )
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_environment_that_fails_gets_a_sentence(fault: str, sentence: str, workers: int) -> None:
+def test_an_environment_that_fails_gets_a_sentence(fault, sentence, workers):
     with pytest.raises(InvalidDataError, match=sentence):
         collect(GymWorld(partial(Faulty, fault), place, 5, (0, 1, 2), 4), WORLD.policies(), 2, workers=workers)
 
 
-def continuous() -> Any:
+class Named(gymnasium.ObservationWrapper):
+    observation_space = gymnasium.spaces.Dict({"image": Line.observation_space})
+
+
+ADAPTIVE = AdaptivePolicy(lambda past: WORLD.agents[0], batch=2)
+
+
+@pytest.mark.parametrize(
+    ("world", "policies", "more", "sentence"),
+    [
+        (GymWorld(Line, lambda env: 7, 5, (0, 1, 2), 4), None, {}, r"integer in 0\.\.4; 7 was read"),
+        (GymWorld(lambda: Named(Line()), place, 5, (0, 1, 2), 4), None, {}, "must be arrays of one shape"),
+        (GymWorld(Line, place, 5, (0, 1), 4), None, {}, r"shape \(1, 2\); MarkovPolicy gave float64 of shape \(1, 3\)"),
+        (WORLD, [ADAPTIVE, ADAPTIVE], {}, "one with a batch was given"),
+        (WORLD, None, {"workers": 0}, "workers must be an integer from 1 to 1024; 0 was given"),
+    ],
+)
+def test_what_cannot_be_collected_is_refused(world, policies, more, sentence):
+    with pytest.raises((InvalidDataError, InvalidParameterError), match=sentence):
+        collect(world, policies or WORLD.policies(), 2, **more)
+
+
+def continuous():
     return gymnasium.wrappers.TransformAction(Line(), int, gymnasium.spaces.Box(0, 1, (1,)))
-
-
-def test_what_cannot_be_collected_is_refused() -> None:
-    wrong = GymWorld(Line, lambda env: 7, 5, (0, 1, 2), 4)
-    with pytest.raises(InvalidDataError, match=r"integer in 0\.\.4; 7 was read"):
-        collect(wrong, WORLD.policies(), 2)
-    adaptive = AdaptivePolicy(lambda past: WORLD.agents[0], batch=2)
-    with pytest.raises(InvalidParameterError, match="one with a batch was given"):
-        collect(WORLD, [adaptive, adaptive], 2)
-    with pytest.raises(InvalidParameterError, match="workers must be an integer from 1 to 1024; 0 was given"):
-        collect(WORLD, WORLD.policies(), 2, workers=0)
-    with pytest.raises(InvalidParameterError, match=r"shape \(1, 2\); MarkovPolicy gave float64 of shape \(1, 3\)"):
-        collect(GymWorld(Line, place, 5, (0, 1), 4), WORLD.policies(), 20, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -208,14 +214,6 @@ def test_what_cannot_be_collected_is_refused() -> None:
         ({"agents": [3]}, "agents must be a list of Markov policies"),
     ],
 )
-def test_what_makes_no_world_is_refused(given: dict[str, Any], sentence: str) -> None:
+def test_what_makes_no_world_is_refused(given, sentence):
     with pytest.raises(InvalidParameterError, match=sentence):
         GymWorld(**{"make": Line, **given})
-
-
-def test_observations_that_are_no_arrays_are_refused() -> None:
-    class Named(gymnasium.ObservationWrapper):
-        observation_space = gymnasium.spaces.Dict({"image": Line.observation_space})
-
-    with pytest.raises(InvalidDataError, match="must be arrays of one shape"):
-        collect(GymWorld(lambda: Named(Line()), place, 5, (0, 1, 2), 4), WORLD.policies(), 2)

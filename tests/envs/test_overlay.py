@@ -1,15 +1,12 @@
 """Distractors and small images: wrappers for any Gymnasium environment of images."""
 
-from __future__ import annotations
-
-from typing import Any
-
+import gymnasium
 import numpy as np
 import pytest
 
+from craftrl.envs.overlay import MovingFigures
 from craftrl.errors import InvalidParameterError
-
-gymnasium = pytest.importorskip("gymnasium")
+from studies.worlds.images import SmallImages, area_average
 
 
 class Dark(gymnasium.Env):
@@ -17,27 +14,25 @@ class Dark(gymnasium.Env):
 
     action_space = gymnasium.spaces.Discrete(3)
 
-    def __init__(self, shape: tuple[int, ...] = (30, 20, 3), dtype: Any = np.uint8) -> None:
+    def __init__(self, shape=(30, 20, 3), dtype=np.uint8):
         self.observation_space = gymnasium.spaces.Box(0, 255, shape, dtype)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         return np.zeros(self.observation_space.shape, np.uint8), {}
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action):
         return np.full(self.observation_space.shape, action, np.uint8), 0.0, False, False, {}
 
 
-def masks(env: Any, actions: list[int], seed: int) -> Any:
+def masks(env, actions, seed):
     """Where the figures are, from reset on."""
     images = [env.reset(seed=seed)[0], *(env.step(a)[0] for a in actions)]
     return np.stack([(x > 10).reshape(30, 20, -1).any(axis=-1) for x in images])
 
 
 @pytest.mark.parametrize("shape", [(30, 20), (30, 20, 1), (30, 20, 3)])
-def test_figures_move_by_themselves(shape: tuple[int, ...]) -> None:
-    from craftrl.envs.overlay import MovingFigures
-
+def test_figures_move_by_themselves(shape):
     env = MovingFigures(Dark(shape), 3, seed=1)
     seen = masks(env, [0] * 8, seed=4)
     assert (seen == masks(env, [2, 1] * 4, seed=4)).all(), "the actions move them"
@@ -48,36 +43,20 @@ def test_figures_move_by_themselves(shape: tuple[int, ...]) -> None:
     assert overlap > (seen & masks(env, [0] * 8, seed=5)).sum() / seen.sum()  # correlated over time
 
 
-def test_figures_without_turns_bounce() -> None:
-    from craftrl.envs.overlay import MovingFigures
-
-    env = MovingFigures(Dark(), 5, turn=0.0, speeds=(3, 6), seed=0)
-    env.reset(seed=0)
-    for _ in range(60):
-        before = np.abs(env.direction)
-        env.step(0)
-        assert (env.place >= 0).all()
-        assert (env.place <= env.borders).all()
-        assert np.allclose(np.abs(env.direction), before)
-
-
 @pytest.mark.parametrize(("turn", "least", "most"), [(0.0, 0, 0), (0.5, 15, 45), (1.0, 60, 60)])
-def test_figures_turn_as_often_as_they_should(turn: float, least: int, most: int) -> None:
-    from craftrl.envs.overlay import MovingFigures
+def test_figures_bounce_and_turn_as_often_as_they_should(turn, least, most):
+    for env in (MovingFigures(Dark((300, 200)), 1, turn=turn, speeds=(1, 1)), MovingFigures(Dark(), 5, turn=0.0)):
+        env.reset(seed=0)
+        turns = 0
+        for _ in range(60):
+            before = np.abs(env.direction)
+            env.step(0)
+            turns += not np.allclose(np.abs(env.direction), before)
+            assert ((env.place >= 0) & (env.place <= env.borders)).all()
+        assert least <= turns <= most or (turns == 0 and env.turn == 0)
 
-    env = MovingFigures(Dark((300, 200)), 1, turn=turn, speeds=(1, 1), seed=0)
-    env.reset(seed=0)
-    turns = 0
-    for _ in range(60):
-        before = env.direction
-        env.step(0)
-        turns += not np.allclose(np.abs(env.direction), np.abs(before))
-    assert least <= turns <= most
 
-
-def test_an_episode_after_the_seeded_one_differs() -> None:
-    from craftrl.envs.overlay import MovingFigures
-
+def test_an_episode_after_the_seeded_one_differs():
     env = MovingFigures(Dark(), 2)
     env.reset(seed=0)
     second = env.reset()[0]
@@ -86,18 +65,16 @@ def test_an_episode_after_the_seeded_one_differs() -> None:
     assert (env.reset(seed=0)[0] != second).any()
 
 
-def test_what_is_under_a_figure_shows_through() -> None:
-    from craftrl.envs.overlay import MovingFigures
-
+def test_what_is_under_a_figure_shows_through():
     class Lit(Dark):
         """The same with one row alight."""
 
-        def reset(self, **given: Any) -> Any:
+        def reset(self, **given):
             x, info = super().reset(**given)
             x[15] = 200
             return x, info
 
-    def lit_row(opacity: float) -> Any:
+    def lit_row(opacity):
         images = [MovingFigures(world(), 60, opacity=opacity, seed=0).reset(seed=0)[0] for world in (Dark, Lit)]
         return images[1][15].astype(int) - images[0][15]
 
@@ -105,22 +82,21 @@ def test_what_is_under_a_figure_shows_through() -> None:
     assert (lit_row(1.0) == 0).any()
 
 
-def test_figures_need_images_and_sense() -> None:
-    from craftrl.envs.overlay import MovingFigures
+@pytest.mark.parametrize(
+    ("env", "given", "sentence"),
+    [
+        (Dark((30, 20), np.float32), {}, "draws on images of dtype uint8"),
+        (Dark((30,)), {}, "draws on images of dtype uint8"),
+        (Dark(), {"turn": 2}, "turn = 2"),
+        (Dark(), {"opacity": 0.0}, "opacity = 0"),
+    ],
+)
+def test_figures_need_images_and_sense(env, given, sentence):
+    with pytest.raises(InvalidParameterError, match=sentence):
+        MovingFigures(env, **given)
 
-    with pytest.raises(InvalidParameterError, match="draws on images of dtype uint8"):
-        MovingFigures(Dark((30, 20), np.float32))
-    with pytest.raises(InvalidParameterError, match="draws on images of dtype uint8"):
-        MovingFigures(Dark((30,)))
-    with pytest.raises(InvalidParameterError, match="turn = 2"):
-        MovingFigures(Dark(), turn=2)
-    with pytest.raises(InvalidParameterError, match="opacity = 0"):
-        MovingFigures(Dark(), opacity=0.0)
 
-
-def test_small_images_are_means_over_blocks() -> None:
-    from studies.worlds.images import SmallImages, area_average
-
+def test_small_images_are_means_over_blocks():
     image = np.arange(24, dtype=np.uint8).reshape(4, 6, 1)
     assert area_average(image, (2, 3))[..., 0].tolist() == [[4, 7], [16, 19]]
     env = SmallImages(Dark((30, 20)), (5, 4), crop=(10, 30, 0, 20))
