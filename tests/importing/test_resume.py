@@ -1,11 +1,5 @@
 """An import that was stopped, by whatever means, goes on; what is in the dataset is not read again."""
 
-import resource
-import signal
-import subprocess
-import sys
-import time
-
 import numpy as np
 import pytest
 
@@ -118,19 +112,6 @@ def test_other_options_start_over(agents, decoded):
     assert_same(stored("data"), [[x[:, :8, :8] for x in agent] for agent in given])
 
 
-def test_a_disk_that_fills_up(agents):
-    """Nothing half-written is read, and the same call goes on."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3500, before[1]))
-    try:
-        with pytest.raises(CraftError, match=r"There must be room for the dataset"):
-            import_data(["ann", "ben"], "data")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    import_data(["ann", "ben"], "data")
-    assert_same(stored("data"), agents[1])
-
-
 def test_episodes_from_python_start_over(agents):
     """Nobody knows whether a generator gives the same again."""
 
@@ -168,37 +149,3 @@ def test_a_table_of_several_agents_goes_on(tmp_path, monkeypatch):
     import_data([path], tmp_path / "data")
     assert contents(tmp_path / "data") == contents(tmp_path / "alone")
     assert np.array_equal(stored(tmp_path / "data")[0][0].astype(np.float32), given[0])
-
-
-KILLED = """
-import sys
-from craftrl.data import store
-from craftrl.importing import import_data, reading
-
-store.FILE_BYTES, reading.PART_BYTES = int(sys.argv[1]), 20_000
-print("begins", flush=True)
-import_data(["ann", "ben"], sys.argv[2], resize=12)
-"""
-
-
-@pytest.mark.slow
-def test_killed_at_twenty_random_moments(agents):
-    """Killed again and again, the same call ends with the same bytes as one that was left alone."""
-    folder, _ = agents
-    for k, agent in enumerate(("ann", "ben")):
-        write_videos(folder / agent, episodes(k, lengths=(200, 90, 60)))
-    began = time.monotonic()
-    subprocess.run([sys.executable, "-c", KILLED, str(SMALL), "alone"], check=True, stdout=subprocess.DEVNULL)
-    whole, rng, kills = time.monotonic() - began, np.random.default_rng(0), 0
-    while kills < 20:
-        process = subprocess.Popen([sys.executable, "-c", KILLED, str(SMALL), "data"], stdout=subprocess.PIPE)
-        process.stdout.readline()
-        time.sleep(rng.uniform(0, whole / 4))
-        process.kill()
-        kills += process.wait() == -signal.SIGKILL
-        process.stdout.close()
-        if (folder / "data/dataset.json").exists():
-            for path in (folder / "data").iterdir():
-                path.unlink()
-    subprocess.run([sys.executable, "-c", KILLED, str(SMALL), "data"], check=True, stdout=subprocess.DEVNULL)
-    assert contents(folder / "data") == contents(folder / "alone")
