@@ -261,15 +261,14 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("n", [30, pytest.param(70, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
-def test_craft_takes_any_classifier_and_its_model_is_saved(kind, n, tmp_path):
-    tau = feature_data(n).tau
+def test_craft_takes_any_classifier_and_its_model_is_saved(kind, tmp_path):
+    tau = feature_data(30).tau
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = CRAFT(ClassifierOracle(kind, folds=2, repeats=2), **BOUNDS).fit(tau)
+        model = CRAFT(ClassifierOracle(kind, folds=2, repeats=1), **BOUNDS).fit(tau)
     states, f = model.transform(tau), model.log_odds(tau)
-    assert states.shape == (2 * n, 4)
+    assert states.shape == (60, 4)
     assert ((states >= 0) & (states < model.n_states_total_)).all()
     assert np.isfinite(f).all()
     model.save(tmp_path / "model")
@@ -362,17 +361,14 @@ def test_probabilities_that_are_no_numbers_say_nothing():
         (ClassifierOracle(TREE, repeats=0), "repeats must be an integer from 1"),
         (ClassifierOracle(TREE, seed=-1), "seed must be an integer from 0"),
         (ClassifierOracle(TREE, calibrate=1), "calibrate must be True or False"),
+        *(((TREE, name), f"'independent' for ClassifierOracle; '{name}' was") for name in ("chain", "markov")),
     ],
 )
 def test_what_cannot_be_an_oracle_is_refused(oracle, message):
+    """An oracle, or one with a coupling."""
+    classifier, coupling = oracle if isinstance(oracle, tuple) else (oracle, "auto")
     with pytest.raises(InvalidParameterError, match=message):
-        CRAFT(oracle, **BOUNDS).fit(feature_data(50).tau)
-
-
-@pytest.mark.parametrize("coupling", ["chain", "markov"])
-def test_a_coupling_that_would_change_nothing_is_refused(coupling, data):
-    with pytest.raises(InvalidParameterError, match=f"'independent' for ClassifierOracle; '{coupling}' was"):
-        CRAFT(ClassifierOracle(TREE), **BOUNDS, coupling=coupling).fit(data.tau)
+        CRAFT(classifier, **BOUNDS, coupling=coupling).fit(feature_data(50).tau)
 
 
 def test_little_data_has_one_thread_for_itself_and_much_data_all_of_them():
