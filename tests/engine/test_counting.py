@@ -28,7 +28,7 @@ def random_bits(*shapes, high=2):
     return TrajectoryDataset.from_arrays([rng.integers(0, high, shape, dtype=np.uint8) for shape in shapes])
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(K=st.integers(2, 4), **problems)
 def test_counts_agree_with_the_literal_ones(seed, K, N_s, unequal):
     problem = random_problem(seed, K, N_s, unequal=unequal)

@@ -22,7 +22,7 @@ from craftrl.estimators.bounds import agents_evidence, chained_evidence, setting
 from craftrl.estimators.choices import choose_oracle, describe
 from craftrl.evaluation import accuracy_by_step, population_accuracy
 from craftrl.oracles.base import Choice
-from shipped import BOUNDS, fitted, network, rows_of, tree
+from shipped import BOUNDS, fitted, rows_of, tree
 from studies.worlds.lock import LockExBMDP
 
 RNG = np.random.default_rng(0)
@@ -118,13 +118,12 @@ def test_choices_are_those_that_were_left_to_the_library_and_read_as_sentences()
     assert describe(made) == ["a = 0.1235, c = scan: because.", "b = True: therefore."]
 
 
-@pytest.mark.parametrize(("kind", "oracle"), [("images", network), ("features", tree)])
-def test_one_encoder_serves_all_steps_of_what_is_trained_unless_told_otherwise(kind, oracle):
-    model = fitted(CRAFT(oracle(), **BOUNDS), *rows_of(kind))
+def test_one_encoder_serves_all_steps_of_what_is_trained_unless_told_otherwise():
+    model = fitted(CRAFT(tree(), **BOUNDS), *rows_of("features"))
     assert hasattr(model, "encoder_")
     assert [choice.parameter for choice in model.choices_] == ["states", "stationary"]
     assert "nats of evidence" in model.choices_[0].why
-    by_step = fitted(CRAFT(oracle(), stationary=False), *rows_of(kind))
+    by_step = fitted(CRAFT(tree(), stationary=False), *rows_of("features"))
     assert not hasattr(by_step, "encoder_")
     assert by_step.rounds_
     assert by_step.choices_[0].value == sum(by_step.n_states_)

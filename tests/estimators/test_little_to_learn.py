@@ -1,6 +1,7 @@
 """Videos from which nothing, or little, can be learned: one sentence says so, in Python and on the command line."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,10 +74,16 @@ def test_frames_of_one_colour_are_refused(tmp_path, monkeypatch, capsys):
     assert "Observations must differ" in capsys.readouterr().err
 
 
-def test_agents_that_differ_are_learned_and_trusted(monkeypatch):
+def test_agents_that_differ_are_learned_and_trusted_unless_the_embedding_holds_little(monkeypatch):
     tau = videos(200)
+    monkeypatch.setattr(findings, "LEAST_TAUGHT", 1.0)  # what the embedding holds is never enough
     model, told = fitted(tau)
-    assert told == ""
+    (finding,) = (one for one in model.trace_.findings if one.severity == "warning")
+    assert told == str(finding)
+    assert "the embedding explains" in told
+    assert "NeuralOracle(embedding=16)" in told
+    assert model.diagnose(tau).verdict == "check"
+    model.trace_ = replace(model.trace_, findings=())
     assert model.n_states_total_ == CELLS
     found = model.diagnose(tau)
     assert found.verdict == "trust", str(found)
@@ -84,7 +91,3 @@ def test_agents_that_differ_are_learned_and_trusted(monkeypatch):
     fused = model.states_at(2).diagnose(tau)
     assert fused.verdict == "do not trust"
     assert any(str(finding).startswith("State ") for finding in fused.warnings)
-    monkeypatch.setattr(findings, "LEAST_TAUGHT", 1.0)  # what the embedding holds is never enough
-    told = fitted(tau)[1]
-    assert "the embedding explains" in told
-    assert "NeuralOracle(embedding=16)" in told

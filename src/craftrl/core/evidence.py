@@ -15,7 +15,10 @@ from scipy.special import entr, gammaincc, gammaln, stdtr
 
 from craftrl.arrays import Floats, Ints
 
-__all__ = ["CONTRADICTED", "LEVEL", "above_chance", "chance_loss", "dependence", "held_out_p_value", "shares_loss"]
+__all__ = [
+    *("CONTRADICTED", "LEVEL", "above_chance", "chance_loss", "dependence", "held_out_p_value", "log_evidence"),
+    *("log_gamma_tail", "paired_p_value", "shares_loss"),
+]
 
 LEVEL = 0.01  # of the steps that are called better than chance, at most so large a share is not
 CONTRADICTED = 1e-3  # how likely a test may be to fail by chance, over all steps of one model together
@@ -73,6 +76,13 @@ def dependence(counts: Ints, stratum: Ints) -> tuple[Floats, Floats]:
     log_p = np.where(some, log_gamma_tail(mean / scale, statistic / scale), 0.0)
     total = counts.sum(axis=(0, 2), dtype=np.int64)
     return log_p, (statistic - mean) / (2 * np.maximum(total, 1))
+
+
+def log_evidence(counts: Ints | Floats, prior: Floats) -> Floats:
+    """ln of the probability of labels that occur so often, counts (..., C), where their chances have a Dirichlet prior
+    that weighs as much as so many counts of each, (..., C)."""
+    of_all = gammaln(prior.sum(axis=-1)) - gammaln(counts.sum(axis=-1) + prior.sum(axis=-1))
+    return np.asarray(of_all + (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1))
 
 
 def log_gamma_tail(shape: Floats, x: Floats) -> Floats:

@@ -27,7 +27,7 @@ from craftrl.core.labels import Labels, n_labels
 from craftrl.data.dataset import Ints, TrajectoryDataset
 from craftrl.diagnostics.camera import described
 
-__all__ = ["Mixture", "mixtures"]
+__all__ = ["Mixture", "mixtures", "two_means"]
 
 LOOKED_AT, BYTES = 1500, 2**26  # observations of a state, of whole trajectories, and what they may take
 SPELLS = 3  # of time, in each of which moves may be others
@@ -97,7 +97,8 @@ def mixtures(
         neighbours = after[row, step], before[row, step]
         cuts = [(_halves(z, sought, fold), fold) for sought in neighbours]
         if embed is not None:  # which knows nothing of the neighbours
-            cuts.append((_two_means(np.asarray(embed(x), dtype=np.float64)), 0 * fold))
+            z = np.asarray(embed(x), dtype=np.float64)
+            cuts.append((two_means(z, z), 0 * fold))
         spell = step * SPELLS // tau.H if tau.aligned else 0 * step
         chance = np.log(CONTRADICTED / (len(cuts) * len(neighbours) * len(states)))
         told, half = 0.0, None
@@ -116,12 +117,13 @@ def mixtures(
     return tuple(found)
 
 
-def _two_means(z: Floats) -> Ints:
-    """The groups (m,) of least variance of embeddings z (m, d)."""
+def two_means(learned: Floats, asked: Floats) -> Ints:
+    """Which of two groups embeddings (m, d) are in: the groups of least variance of those learned from."""
     from sklearn.cluster import KMeans  # dear to import
 
-    apart = len(np.unique(z, axis=0)) > 1
-    return np.asarray(KMeans(2, n_init=3, random_state=0).fit_predict(z) if apart else np.zeros(len(z), dtype=int))
+    if len(np.unique(learned, axis=0)) < 2:
+        return np.zeros(len(asked), dtype=np.int64)
+    return np.asarray(KMeans(2, n_init=3, random_state=0).fit(learned).predict(asked))
 
 
 def _driven(half: Ints, row: Ints, step: Ints, codes: Labels) -> float:

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import bdtrc, gammaln, log_softmax
+from scipy.special import bdtrc, log_softmax
 
 from craftrl.arrays import Floats, Ints, Observations
-from craftrl.core.evidence import CONTRADICTED, paired_p_value
+from craftrl.core.evidence import CONTRADICTED, log_evidence, paired_p_value
 from craftrl.core.labels import Labels, n_labels
 from craftrl.core.oracle import CheckablePairFunction
 from craftrl.data.dataset import TrajectoryDataset
+from craftrl.diagnostics.mixtures import two_means
 
 __all__ = ["Sufficiency", "sufficiency"]
 
@@ -162,8 +163,7 @@ def sufficiency(
     joined = _joined(code, one)
     half = np.zeros_like(code)
     for s in np.unique(joined[there]):
-        normal, offset = _cut(z[(joined == s) & ~new[:, None]])
-        half[joined == s] = z[joined == s] @ normal > offset
+        half[joined == s] = two_means(z[(joined == s) & ~new[:, None]], z[joined == s])
     closed, p_value = _Moves(joined, agent, tau.K, tau.aligned, new).closed(half)
     doubtful = {s for pair in one for s in pair}
     read, misread = _readable(z, code, labels[rows], new)
@@ -216,13 +216,7 @@ def _sufficient(
     pooled /= pooled.sum(axis=1, keepdims=True)
     weight = BY_STEP[-1]
     if tau.aligned:
-
-        def evidence(weight: float) -> float:
-            total = counts.sum(axis=2)
-            of_cells = gammaln(counts + weight * pooled + 1e-9) - gammaln(weight * pooled + 1e-9)
-            return float(of_cells.sum() - (gammaln(total + weight) - gammaln(weight)).sum())
-
-        weight = max(BY_STEP, key=evidence)
+        weight = max(BY_STEP, key=lambda weight: log_evidence(counts, weight * pooled + 1e-9).sum())
     table = counts + weight * pooled
     table /= table.sum(axis=2, keepdims=True)
     i, h = np.nonzero((pair[unseen] >= 0) & np.isfinite(log_odds).all(axis=2))
@@ -325,16 +319,6 @@ def _gain(target: Labels, coarse: Labels, fine: Labels, learn: NDArray[np.bool_]
     by_coarse = (hits + BASE * shares) / (total + BASE)
     hits, total = counted(fine)
     return np.log((hits + PRIOR * by_coarse) / (total + PRIOR)) - np.log(by_coarse)
-
-
-def _cut(z: Floats) -> tuple[Floats, float]:
-    """The plane, its normal (d,) and offset, that parts embeddings (m, d) by two means."""
-    from sklearn.cluster import KMeans  # dear to import
-
-    if len(np.unique(z, axis=0)) < 2:
-        return np.zeros(z.shape[1]), np.inf
-    a, b = KMeans(2, n_init=3, random_state=0).fit(z).cluster_centers_
-    return b - a, float((b - a) @ (a + b) / 2)
 
 
 def _readable(z: Floats, code: Labels, labels: Labels, new: NDArray[np.bool_]) -> tuple[float, tuple[int, float]]:

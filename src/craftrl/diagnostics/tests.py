@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from craftrl.arrays import Bools, Floats, Ints
 from craftrl.core.encoders import named_states
-from craftrl.core.evidence import dependence
+from craftrl.core.evidence import dependence, log_evidence
 from craftrl.core.grid import Grid
 from craftrl.core.labels import Labels, crossed, n_labels, paired, renamed, tally
 
@@ -172,15 +172,11 @@ def _split(h: int, codes: list[Labels], prepared: PreparedCounting) -> float:
 def _two_or_one(counts: Ints) -> Floats:
     """ln of the Bayes factor (S, S) that two rows of counts (S, C) follow two laws, against one (Jeffreys' prior)."""
     counts = counts[:, counts.any(axis=0)]
-    both = _evidence(counts)
-    return np.asarray(both[:, None] + both - _evidence(counts[:, None] + counts))
-
-
-def _evidence(counts: Ints) -> Floats:
-    """ln of the probability of counts (..., C) under a Dirichlet prior of half a count for each."""
-    prior = 0.5 * counts.shape[-1]
-    total = gammaln(prior) - gammaln(counts.sum(axis=-1) + prior) if counts.shape[-1] else 0.0
-    return np.asarray(total + (gammaln(counts + 0.5) - gammaln(0.5)).sum(axis=-1))
+    if not counts.size:
+        return np.zeros((len(counts), len(counts)))
+    prior = np.full(counts.shape[1], 0.5)
+    both = log_evidence(counts, prior)
+    return np.asarray(both[:, None] + both - log_evidence(counts[:, None] + counts, prior))
 
 
 def _doubt(path: Sequence[int], prepared: PreparedCounting, grid: Grid) -> tuple[Floats, float]:

@@ -16,10 +16,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import gammaln
 
 from craftrl.arrays import Floats, Ints
 from craftrl.core.craft import Bounds
+from craftrl.core.evidence import log_evidence
 from craftrl.core.labels import Labels, crossed
 from craftrl.data.dataset import TrajectoryDataset
 
@@ -54,9 +54,7 @@ def agents_evidence(counts: Ints, tau: TrajectoryDataset) -> Floats:
     """Minus the log-probability in nats of the agents in each pair of states: counts (..., K) to (...)."""
     pairs = np.maximum(np.bincount(tau.agent, tau.lengths - 1), 1)  # of each agent, those that are over left out
     prior = PRIOR_VISITS * tau.K * pairs / pairs.sum()
-    visits = counts.sum(axis=-1)
-    total = gammaln(visits + prior.sum()) - gammaln(prior.sum())
-    return np.asarray(total - (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1))
+    return -log_evidence(counts, prior)
 
 
 def chained_evidence(codes: Iterable[Labels], tau: TrajectoryDataset) -> float:
