@@ -71,15 +71,3 @@ def test_three_agents_keep_the_contract():
     agent = np.array(["left", "right", "neither"])[np.arange(len(x)) % 3]
     for learner in (CRAFT(**PAPER), PairedObservation(CoordinateOracle())):
         check_learner(learner, x, agent)
-
-
-@pytest.mark.parametrize("name", ["coordinates", "functions"])
-def test_exact_oracles_tell_states_apart_and_learn_their_labels(name):
-    tau, s = data("bits").tau, data("bits").truth.states[:, 2]
-    prepared = ORACLES[name][1]().prepare(tau)
-    separation = prepared.separation(3, 2 * s + np.arange(tau.n) % 2, 4)
-    assert separation(0, [1]) > 0.5
-    assert separation(0, [2, 3]) < 0.5
-    fit = prepared.encode(3, np.where(np.arange(tau.n) % 5 == 0, -1, s), 2)
-    assert (fit.encoder(tau.at(3)) == s).mean() > 0.99
-    assert fit.loss < 0.02

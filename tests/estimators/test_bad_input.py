@@ -17,7 +17,9 @@ from craftrl import (
     InvalidParameterError,
     NeuralOracle,
     NotFittedError,
+    TrajectoryDataset,
 )
+from craftrl.core.encoders import encode_dataset
 from craftrl.estimators.base import Learner
 
 KNOWN = {"alpha": 0.5, "eta": 0.1, "nu": 0.05}
@@ -150,6 +152,8 @@ def test_trajectories_unlike_those_fitted_are_refused(model, data):
     for nothing in ([], [None, None]):
         refused(InvalidDataError, ".", model.transform, nothing)
     assert model.encode(x[:0, 0], 3).shape == (0,)
+    short = TrajectoryDataset.from_arrays([x[:150, :2], x[150:, :2]])
+    refused(InvalidDataError, "same number of steps; 3 and 2 were given", encode_dataset, model.encoders_, short)
     refused(NotFittedError, r"CRAFT must be fitted first; call fit\(x, agent\)", CRAFT().encode, x[:, 1], 2)
 
 
