@@ -90,8 +90,8 @@ def in_pixels():
 def in_long_images():
     """With a corner that is bright in one of two states."""
     rng = np.random.default_rng(0)
-    x = rng.integers(0, 60, size=(1000, 60, 14, 13, 1)).astype(np.uint8)
-    stays = rng.random((1000, 60)) < np.repeat([0.2, 0.8], 500)[:, None]
+    x = rng.integers(0, 60, size=(600, 60, 14, 13, 1)).astype(np.uint8)
+    stays = rng.random((600, 60)) < np.repeat([0.2, 0.8], 300)[:, None]
     x[:, :, :4, :4, 0] += (120 * ((~stays).cumsum(axis=1) % 2)).astype(np.uint8)[..., None, None]
     return np.split(x, 2)
 
