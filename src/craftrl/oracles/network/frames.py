@@ -73,7 +73,7 @@ class Frames:
         All trunks of a fit see the same sample of observations, so that they prepare frames in the same way.
         """
         tau = self.tau
-        if self._prepared is not None or self.device.type != "cpu" or self.training.augment or not trunk.prepares:
+        if self._prepared is not None or self.device.type != "cpu" or self.training.augment or not len(trunk.prepare):
             return
         kept = None
         for rows in np.array_split(np.arange(tau.n), max(1, tau.n // self.at_once)):

@@ -33,7 +33,6 @@ from craftrl.oracles.network.trunks import GROUPS, FlatMap, SavableModule, Trunk
 
 __all__ = ["Embedding", "NetworkLogOdds", "PairFit", "PairNetwork", "fit_pairs"]
 
-JOINED = 2  # a map that joins two has the width of one, divided by this
 HIDDEN = 128  # units of the layers that make the embedding and read it
 DROPOUT = 0.2  # share of what is joined that a minibatch does without: few videos are soon learned by heart
 READOUTS = 3  # linear readouts that the steps mix, beside the one that all have in common
@@ -61,7 +60,7 @@ class PairNetwork(SavableModule):
         self.arguments = {"steps": steps, "n_agents": n_agents, "gaps": list(gaps), "embedding": embedding}
         self.trunk, self.n_agents, self.gaps, self.steps = trunk, n_agents, tuple(gaps), steps
         self.join = _join_maps(trunk.map_shape[0]) if trunk.map_shape else _join_vectors(trunk.dim)
-        size = trunk.dim * (2 // JOINED if trunk.map_shape else 2)
+        size = trunk.dim if trunk.map_shape else 2 * trunk.dim
         self.readouts = nn.Linear(size, (1 + READOUTS) * n_agents, bias=False)
         self.mixture = nn.Parameter(0.3 * torch.randn(len(gaps), steps, READOUTS))
         self.offset = nn.Parameter(torch.zeros(len(gaps), steps, n_agents))
@@ -124,10 +123,10 @@ class Embedding(SavableModule):
 def _join_maps(width: int) -> nn.Sequential:
     """Three maps of this width to one of the same width, looking one place far."""
     return nn.Sequential(
-        nn.Conv2d(3 * width, width // JOINED, 1),
-        nn.GroupNorm(GROUPS if width // JOINED % GROUPS == 0 else 1, width // JOINED),
+        nn.Conv2d(3 * width, width // 2, 1),
+        nn.GroupNorm(GROUPS if width // 2 % GROUPS == 0 else 1, width // 2),
         nn.SiLU(),
-        nn.Conv2d(width // JOINED, 2 * width // JOINED, 3, padding=1),
+        nn.Conv2d(width // 2, width, 3, padding=1),
         nn.SiLU(),
         nn.Dropout(DROPOUT),
         FlatMap(),

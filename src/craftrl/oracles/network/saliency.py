@@ -27,8 +27,7 @@ def deciding(encoder: NetworkEncoder, x: NDArray[Any]) -> NDArray[np.float64]:
     images (n, rows, columns, channels) this is (n, rows, columns), the largest value of each image being 1. All get the
     same noise, so that what is found in one depends on no other.
     """
-    found = getattr(encoder.trunk, "standardise", None)
-    scale = found if isinstance(found, Standardise) else None
+    scale = next((part for part in encoder.trunk.prepare if isinstance(part, Standardise)), None)
     deviation = torch.tensor(UNKNOWN) if scale is None else scale.scale.cpu()
     seen, generator = to_input(as_tensor(x)), torch.Generator().manual_seed(0)
     gradient = torch.zeros(seen.shape)

@@ -146,7 +146,7 @@ class Whiten(nn.Module):
         return functional.conv2d(x, self.kernel, padding=WINDOW // 2)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._white(x) / self.scale
+        return (self._white(x) / self.scale).contiguous(memory_format=torch.channels_last)
 
 
 class FlatMap(nn.Module):
@@ -168,22 +168,23 @@ class Trunk(SavableModule):
 
     dim        number of features
     map_shape  (channels, rows, columns) if the features are a map, flattened (`FlatMap`); else None
-    prepares   whether `prepare` does anything
     noise      deviation of the noise that is added to what is prepared, while training
+    prepare    what is done to inputs before anything that is trained
     """
 
     dim: int
     map_shape: tuple[int, int, int] | None = None
-    prepares = True
     noise = 0.0
+    prepare: nn.Sequential
     layers: nn.Module
 
+    @torch.no_grad()
     def fit_input(self, x: Tensor) -> None:
         """Learn the scale of the inputs (n, *input), before any training."""
-
-    def prepare(self, x: Tensor) -> Tensor:
-        """What is done to inputs before anything that is trained."""
-        return x
+        parts: list[Any] = [*self.prepare]
+        for part in parts:
+            part.fit(x)
+            x = part(x)
 
     def features(self, prepared: Tensor) -> Tensor:
         """Features (n, dim) of inputs that are prepared."""
@@ -215,8 +216,7 @@ class MapTrunk(Trunk):
         self.arguments = {"image": list(image), "width": width, "vector": vector}
         self.noise = IMAGE_NOISE
         rows, columns, channels = image
-        self.standardise = Standardise((channels, rows, columns))
-        self.whiten = Whiten((channels, rows, columns))
+        self.prepare = nn.Sequential(Standardise((channels, rows, columns)), Whiten((channels, rows, columns)))
         shorter = min(rows, columns)
         stride = 4 if shorter >= 24 else 3 if shorter >= 15 else 2 if shorter >= 8 else 1
         layers: list[nn.Module] = []
@@ -234,14 +234,6 @@ class MapTrunk(Trunk):
             self.dim = vector
         self.layers = nn.Sequential(*layers)
 
-    def fit_input(self, x: Tensor) -> None:
-        self.standardise.fit(x)
-        with torch.no_grad():
-            self.whiten.fit(self.standardise(x))
-
-    def prepare(self, x: Tensor) -> Tensor:
-        return self.whiten(self.standardise(x)).contiguous(memory_format=torch.channels_last)
-
 
 class VectorTrunk(Trunk):
     """Three layers with dropout, for feature vectors; what comes out are soft codes.
@@ -258,18 +250,12 @@ class VectorTrunk(Trunk):
             raise InvalidParameterError(f"dim must be at least 2 for feature vectors; {dim} was given.")
         self.arguments = {"n_features": n_features, "dim": dim}
         self.noise = VECTOR_NOISE
-        self.decorrelate = Decorrelate(n_features)
+        self.prepare = nn.Sequential(Decorrelate(n_features))
         layers: list[nn.Module] = []
         for n_in in [n_features] + [dim] * (VECTOR_LAYERS - 1):
             layers += [nn.Linear(n_in, dim), nn.Dropout(DROPOUT), nn.SiLU()]
         self.layers = nn.Sequential(*layers[:-1])
         self.dim = dim
-
-    def fit_input(self, x: Tensor) -> None:
-        self.decorrelate.fit(x)
-
-    def prepare(self, x: Tensor) -> Tensor:
-        return self.decorrelate(x)
 
     def features(self, prepared: Tensor) -> Tensor:
         codes = super().features(prepared).tensor_split(max(1, self.dim // LETTERS), dim=1)
@@ -279,11 +265,10 @@ class VectorTrunk(Trunk):
 class OwnTrunk(Trunk):
     """A trunk of the user's own: no file holds its code, so that a saved model is loaded with it."""
 
-    prepares = False
-
     def __init__(self, module: nn.Module, output: tuple[int, ...]) -> None:
         super().__init__()
         self.arguments = {"output": list(output)}
+        self.prepare = nn.Sequential()
         self.module = module
         self.dim = int(np.prod(output))
         self.map_shape = (output[0], output[1], output[2]) if len(output) == 3 else None
@@ -340,15 +325,14 @@ def _output_shape(trunk: nn.Module, obs_shape: tuple[int, ...]) -> tuple[int, ..
     try:
         with torch.no_grad():
             made = trunk(torch.zeros(2, *shape))
-        floats = isinstance(made, Tensor) and made.is_floating_point()
-        got = tuple(made.shape) if floats else ()
-        kind = made.dtype if isinstance(made, Tensor) else type(made).__name__
-        problem = f"it returned shape {got}" if floats else f"it returned {kind}, not a tensor of floats"
+        problem = f"it returned {type(made).__name__}, not a tensor"
+        if isinstance(made, Tensor):
+            if made.is_floating_point() and made.ndim in (2, 4) and len(made) == 2 and made.numel():
+                return tuple(made.shape[1:])
+            problem = f"it returned shape {tuple(made.shape)} of {made.dtype}"
     except RuntimeError as error:
-        got, problem = (), str(error).splitlines()[0]
-    if len(got) not in (2, 4) or got[0] != 2 or 0 in got:
-        raise InvalidParameterError(
-            f"A trunk must turn a batch of shape {(2, *shape)} into vectors (2, dim) or maps (2, channels, rows, "
-            f"columns); {problem}; check its first layer's channels and its last layer."
-        )
-    return got[1:]
+        problem = str(error).splitlines()[0]
+    raise InvalidParameterError(
+        f"A trunk must turn a batch of shape {(2, *shape)} into vectors (2, dim) or maps (2, channels, rows, "
+        f"columns) of floats; {problem}; check its first layer's channels and its last layer."
+    )
