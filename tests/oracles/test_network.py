@@ -312,6 +312,11 @@ def test_a_trunk_of_ones_own_is_copied_trained_and_given_again_to_load(maps, tmp
     assert np.allclose(again.log_odds(tau), model.log_odds(tau), atol=1e-5)
 
 
+def test_a_trunk_may_return_maps_of_one_channel():
+    found = prepared(videos(10).tau, TRAINING.but(epochs=1), trunk=torch.nn.Conv2d(3, 1, 6, 6)).pairs()
+    assert np.isfinite(found.logits).all()
+
+
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 

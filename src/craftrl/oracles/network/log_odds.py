@@ -122,11 +122,12 @@ class Embedding(SavableModule):
 
 def _join_maps(width: int) -> nn.Sequential:
     """Three maps of this width to one of the same width, looking one place far."""
+    half = max(1, width // 2)
     return nn.Sequential(
-        nn.Conv2d(3 * width, width // 2, 1),
-        nn.GroupNorm(GROUPS if width // 2 % GROUPS == 0 else 1, width // 2),
+        nn.Conv2d(3 * width, half, 1),
+        nn.GroupNorm(GROUPS if half % GROUPS == 0 else 1, half),
         nn.SiLU(),
-        nn.Conv2d(width // 2, width, 3, padding=1),
+        nn.Conv2d(half, width, 3, padding=1),
         nn.SiLU(),
         nn.Dropout(DROPOUT),
         FlatMap(),
