@@ -1,7 +1,7 @@
 """Videos of plans: the graph looks as the frames do, and what stands out is where it should be."""
 
 import dataclasses
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from PIL import Image, ImageColor
 from cli.gridworld import CENTRE, ExactModel, Grid, videos
 from craftrl.deploy import write_plan
 from craftrl.deploy.plan_video import BLUE, GREEN, ORANGE, RED, GraphPicture, Moment, plan_frames, portraits
+from craftrl.envs.pixels import floor_plan
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning import Grounding, Planner, StateGraph, explore
 
@@ -50,6 +51,16 @@ def test_the_graph_lies_as_the_frames_do(played):
         x, y = where(marked, BLUE)
         assert abs((x - 170) / 85 - (cell % 3 - 1)) < 0.35
         assert abs((y - 144) / 85 - (cell // 3 - 1)) < 0.35
+
+
+def test_four_rooms_are_drawn_side_by_side_and_not_folded_over_one_another():
+    moves = floor_plan(7, "rooms").moves
+    pairs = np.stack([np.repeat(np.arange(len(moves)), 4), moves.ravel()], axis=1)
+    graph = StateGraph.from_states(pairs, np.zeros(len(pairs), int), shared=True)
+    places = GraphPicture(graph, 340, 340).at
+    apart = {pair: np.linalg.norm(places[pair[0]] - places[pair[1]]) for pair in combinations(places, 2)}
+    lines = [apart[min(s, t), max(s, t)] for s, t in graph.edges.tolist() if s != t]
+    assert min(apart.values()) > 0.6 * np.mean(lines)
 
 
 def test_states_of_single_steps_lie_from_left_to_right():

@@ -321,7 +321,8 @@ class GraphPicture:
                 how_shown = {"aspect": "auto", "interpolation": "nearest", "zorder": 4}
                 own.append(self.axes.imshow(pictures[node], extent=extent, **how_shown))
             if half >= ROOM_FOR_NUMBER:  # beside the corner of a picture, where no line passes
-                at = (x - half - 4, y - half - 2) if shown_here else (x, y)
+                beside = x - half - max(4, half / 3)  # outside of the frames that may be around it
+                at = (beside, y - half - 2) if shown_here else (x, y)
                 how = {"ha": "right", "va": "top"} if shown_here else {"ha": "center", "va": "center"}
                 own.append(self.axes.text(*at, str(graph.name(node)[1]), fontsize=size, color=TEXT, zorder=5, **how))
             drawn[node] = own
@@ -347,11 +348,16 @@ def _layout(graph: StateGraph, nodes: NDArray[np.int64], portraits: NDArray[Any]
         places = networkx.multipartite_layout(drawn, subset_key="h")
         rows = np.array([places[node] for node in nodes.tolist()])
         return rows / np.maximum(np.ptp(rows, axis=0) / max(1, len(graph.sizes) - 1), 1e-9)
-    ways = dict(networkx.all_pairs_shortest_path_length(drawn))
-    longest = max((d for own in ways.values() for d in own.values()), default=0)
-    distances = {s: {t: own.get(t, longest + 2) for t in ways} for s, own in ways.items()}  # parts lie apart
-    places = networkx.kamada_kawai_layout(drawn, dist=distances)
-    x = np.array([places[node] for node in nodes.tolist()]).reshape(-1, 2)
+    far = np.asarray(networkx.floyd_warshall_numpy(drawn))
+    far = np.where(np.isfinite(far), far, far.max(where=np.isfinite(far), initial=0) + 2)  # parts lie apart
+    # Classical scaling is where to begin: from a circle, four rooms would end up folded over one another.
+    inner = far**2 - (far**2).mean(axis=0)
+    value, vector = np.linalg.eigh(np.pad(inner.mean(axis=1, keepdims=True) - inner, (0, 1)))
+    begin = (vector * np.sqrt(np.maximum(value, 0)))[:-1, -2:]
+    named = nodes.tolist()
+    distances = {s: dict(zip(named, own)) for s, own in zip(named, far.tolist())}
+    places = networkx.kamada_kawai_layout(drawn, dist=distances, pos=dict(zip(named, begin)))
+    x = np.array([places[node] for node in named]).reshape(-1, 2)
     lines = np.searchsorted(nodes, np.array(drawn.edges, dtype=np.int64).reshape(-1, 2))
     along = (x[lines[:, 1]] - x[lines[:, 0]]) @ np.array([1, 1j])
     angle = np.angle((along**4).sum()) / 4 if len(along) else 0.0  # lines point right, left, up or down

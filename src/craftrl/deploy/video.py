@@ -95,7 +95,8 @@ def rendered(model: Learner, tau: TrajectoryDataset, trajectories: Sequence[int]
                 where = f"{tau.source[i]}, frame {tau.start[i] + (h - 1) * tau.notes['reading']['stride']}"
             panels = [in_colour(x[k])]
             panels += [heated(panels[0], heat[k], power=0.5)] * explained
-            text = f"state {state[k]}   {tau.names[tau.agent[i]]}, {where}"
+            name = tau.names[tau.agent[i]]
+            text = f"state {state[k]}   {name if isinstance(name, str) else f'agent {name}'}, {where}"
             line = [(text, COLOURS[state[k] % len(COLOURS)])]
             yield on_paper([enlarged(panel, SIDE) for panel in panels], line, "black")
 
