@@ -104,7 +104,7 @@ def check_method(name: str, value: Any, method: str, what: str) -> None:
 
 
 def natural(text: str, least: int = 0) -> int:
-    """A whole number of at least 0 on the command line of a study."""
+    """A whole number of at least 0 on a command line."""
     if not re.fullmatch("[0-9]{1,18}", text) or int(text) < least:
         what = f"a whole number of at least {least}, below 10**18"
         raise argparse.ArgumentTypeError(f"must be {what}; {text!r} was given")

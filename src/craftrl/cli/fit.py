@@ -130,12 +130,11 @@ def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: Trajector
     Raises, before any work is done, where nothing may be written.
     """
     from craftrl import load
-    from craftrl.arguments import is_url
     from craftrl.data import urls
     from craftrl.estimators.saving import check_model_path
 
     check_model_path(out, True)
-    if force or not (urls.exists(out) if is_url(out) else Path(out).exists()):
+    if force or not urls.exists(out):
         return None
     found = load(out)
     mine, its = ({name: _as_saved(value) for name, value in of.get_params(deep=False).items()} for of in (model, found))

@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import CoercionError, Parameter, Token
 
-from craftrl.arguments import shown
+from craftrl.arguments import natural, shown
 from craftrl.errors import CraftError, InvalidParameterError, require
 
 if TYPE_CHECKING:
@@ -80,11 +81,13 @@ def _whole(least: int, kind: Any, tokens: Sequence[Token]) -> int:
 
 
 def _wholes(least: int, kind: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    found = []
     for token in tokens:
-        if not re.fullmatch("[0-9]{1,18}", token.value) or int(token.value) < least:
-            wrong = f"must be a whole number of at least {least}, below 10**18; {token.value!r} was given"
-            raise CoercionError(msg=wrong, token=token)
-    return tuple(int(token.value) for token in tokens)
+        try:
+            found.append(natural(token.value, least))
+        except ArgumentTypeError as error:
+            raise CoercionError(msg=str(error), token=token) from error
+    return tuple(found)
 
 
 def _number(kind: Any, tokens: Sequence[Token]) -> float | str:

@@ -331,7 +331,7 @@ class StoredFrames(Frames):
     in_memory = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = str(urls.check_url("The dataset", path) if is_url(path) else check_source("The dataset", path))
+        self.path = str(urls.source("The dataset", path))
         self.index = _read_index(self.path)
         self.obs_shape = tuple(self.index["obs_shape"])
         self.dtype = np.dtype(self.index["dtype"])
@@ -412,8 +412,7 @@ class StoredFrames(Frames):
 
 def is_dataset(path: str | os.PathLike[str]) -> bool:
     """Whether a dataset lies there that is complete."""
-    index = f"{os.fspath(path)}/{INDEX}"
-    return urls.exists(index) if is_url(path) else Path(index).is_file()
+    return urls.exists(f"{os.fspath(path)}/{INDEX}")
 
 
 def open_dataset(path: str | os.PathLike[str]) -> TrajectoryDataset:
@@ -470,8 +469,7 @@ def _beside(frames: StoredFrames, kind: str) -> list[list[NDArray[Any]]]:
 def _read_index(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The index of a dataset, if it is complete."""
     if is_dataset(path):
-        index = f"{os.fspath(path)}/{INDEX}"
-        return _unsealed(path, urls.read_bytes(index) if is_url(path) else Path(index).read_bytes())
+        return _unsealed(path, urls.read_bytes(f"{os.fspath(path)}/{INDEX}"))
     state = "nothing is there"
     if not is_url(path) and (where := check_source("The dataset", path)).exists():
         unfinished = (where / UNFINISHED).is_file()

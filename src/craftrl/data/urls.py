@@ -1,4 +1,4 @@
-"""Datasets and models at URLs, such as s3://bucket/name, through fsspec.
+"""Where datasets and models lie: on a disk, as paths, or at URLs such as s3://bucket/name, through fsspec.
 
 Whole files are put and fetched; trying again is left to the library of the store. What is fetched lies in a cache on
 this machine's disk: the folder CRAFTRL_CACHE, or `craftrl` in XDG_CACHE_HOME or ~/.cache.
@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from craftrl.arguments import shown
-from craftrl.data.files import written_whole
+from craftrl.arguments import check_source, check_target, is_url, shown
+from craftrl.data.files import check_writable, written_whole
 from craftrl.errors import CraftError, InvalidParameterError, MissingDependencyError, RemoteError, require
 
-__all__ = ["cached", "check_url", "check_writable_url", "exists", "get", "put", "read_bytes", "write_bytes"]
+__all__ = ["Place", "cached", "check_place_writable", "check_url", "exists", "get", "put", "read_bytes", "source"]
+__all__ += ["target", "write_bytes"]
+
+Place = Path | str  # a path on a disk, or a URL
 
 # Stores without folders, where an object appears whole; elsewhere files get a temporary name first.
 WHOLE_OBJECTS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "memory")
@@ -37,15 +40,27 @@ def check_url(name: str, value: Any) -> str:
     return f"{scheme}://{path}"
 
 
+def source(name: str, value: Any) -> Place:
+    """A place that something can be read from, checked."""
+    return check_url(name, value) if is_url(value) else check_source(name, value)
+
+
+def target(name: str, value: Any) -> Place:
+    """A place that something can be written to, checked."""
+    return check_url(name, value) if is_url(value) else check_target(name, value)
+
+
 def cached(name: str) -> Path:
     """The folder of the cache for what has this name."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftrl"
     return Path(os.environ.get("CRAFTRL_CACHE") or home) / hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
-def exists(url: str) -> bool:
+def exists(where: Place) -> bool:
     """Whether a file is there."""
-    with _asked(url, "found") as (fs, path):
+    if not is_url(where):
+        return Path(where).is_file()
+    with _asked(str(where), "found") as (fs, path):
         fs.invalidate_cache()
         try:
             return bool(fs.info(path)["type"] == "file")
@@ -53,9 +68,11 @@ def exists(url: str) -> bool:
             return False
 
 
-def read_bytes(url: str) -> bytes:
+def read_bytes(where: Place) -> bytes:
     """All of a file; FileNotFoundError where there is none."""
-    with _asked(url, "read") as (fs, path):
+    if not is_url(where):
+        return Path(where).read_bytes()
+    with _asked(str(where), "read") as (fs, path):
         return bytes(fs.cat_file(path))
 
 
@@ -71,16 +88,23 @@ def put(local: Path, url: str) -> None:
         fs.put_file(str(local), path)
 
 
-def write_bytes(url: str, data: bytes) -> None:
-    """Put these bytes at a URL, whole or not at all; what was there is replaced."""
-    with _placed(url) as (fs, path):
+def write_bytes(where: Place, data: bytes, what: str) -> None:
+    """Put these bytes at a place, whole or not at all; what was there is replaced."""
+    if isinstance(where, Path):
+        with written_whole(where, what) as temporary:
+            temporary.write_bytes(data)
+        return
+    with _placed(where) as (fs, path):
         fs.pipe_file(path, data)
 
 
-def check_writable_url(url: str) -> None:
+def check_place_writable(where: Place) -> None:
     """Raise where nothing can be put beside this name."""
-    probe = f"{url.rpartition('/')[0]}/.craftrl-{secrets.token_hex(4)}"
-    write_bytes(probe, b"")
+    if isinstance(where, Path):
+        check_writable(where.parent)
+        return
+    probe = f"{where.rpartition('/')[0]}/.craftrl-{secrets.token_hex(4)}"
+    write_bytes(probe, b"", "probe")
     with _asked(probe, "removed") as (fs, path):
         fs.rm_file(path)
 

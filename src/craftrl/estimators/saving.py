@@ -25,10 +25,10 @@ from safetensors.numpy import save as tensor_bytes
 from sklearn.base import BaseEstimator
 
 from craftrl._version import __version__
-from craftrl.arguments import check_flag, check_source, check_target, is_url, shown
+from craftrl.arguments import check_flag, shown
 from craftrl.core.saved import Savable
 from craftrl.data import urls
-from craftrl.data.files import check_new, check_writable, written_whole
+from craftrl.data.files import check_new
 from craftrl.errors import CraftError, InvalidDataError, InvalidParameterError
 from craftrl.estimators.base import ByStep, Learner
 from craftrl.estimators.sklearn_bytes import estimator_of, in_bytes
@@ -68,11 +68,7 @@ def save_model(model: Learner, path: str | os.PathLike[str], overwrite: bool = F
     }
     data = tensor_bytes(writer.tensors, {METADATA: json.dumps(content)})
     data = data.replace(NO_CHECKSUM.encode(), hashlib.sha256(data).hexdigest().encode(), 1)
-    if isinstance(where, str):
-        urls.write_bytes(where, data)
-        return
-    with written_whole(where, "model") as temporary:
-        temporary.write_bytes(data)
+    urls.write_bytes(where, data, "model")
 
 
 def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted: Sequence[str] = ()) -> Any:
@@ -86,7 +82,7 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
         raise InvalidParameterError(f"oracle must be the oracle that was fitted, or None; {shown(oracle)} was given.")
     if not (isinstance(trusted, (list, tuple, set)) and all(isinstance(name, str) for name in trusted)):
         raise InvalidParameterError(f"trusted must be a list of names of types; {shown(trusted)} was given.")
-    where = os.fspath(path) if is_url(path) else check_source("The model", path)
+    where = urls.source("The model", path)
     data, content = _read(where)
     if content.get("format_version") != FORMAT_VERSION:
         raise InvalidDataError(
@@ -110,13 +106,13 @@ def load(path: str | os.PathLike[str], *, oracle: Oracle | None = None, trusted:
     return model
 
 
-def check_model_path(path: str | os.PathLike[str], overwrite: bool) -> Path | str:
+def check_model_path(path: str | os.PathLike[str], overwrite: bool) -> urls.Place:
     """Where a model is to be put; raises, before any work is done, where it cannot be. Only a model is replaced."""
-    where = urls.check_url("The model", path) if is_url(path) else check_target("The model", path)
+    where = urls.target("The model", path)
     check_flag("overwrite", overwrite)
     if isinstance(where, Path):
         check_new(where, "model", replace=True)  # neither a link nor a folder
-    if urls.exists(where) if isinstance(where, str) else where.exists():
+    if urls.exists(where):
         try:
             _read(where)
         except InvalidDataError as error:
@@ -126,19 +122,16 @@ def check_model_path(path: str | os.PathLike[str], overwrite: bool) -> Path | st
                 f"The model must be a new file; {where} is there already; choose another name, or replace it with "
                 "--force (overwrite=True)."
             )
-    if isinstance(where, str):
-        urls.check_writable_url(where)
-    else:
-        check_writable(where.parent)
+    urls.check_place_writable(where)
     return where
 
 
-def _read(where: Path | str) -> tuple[bytes, dict[str, Any]]:
+def _read(where: urls.Place) -> tuple[bytes, dict[str, Any]]:
     """All bytes of a file, and the JSON of the model in it, before its checksum was looked at."""
     try:
         if isinstance(where, Path) and where.is_dir():
             raise IsADirectoryError
-        data = urls.read_bytes(where) if isinstance(where, str) else where.read_bytes()
+        data = urls.read_bytes(where)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return data, dict(json.loads(header["__metadata__"][METADATA]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from craftrl.arguments import check_kind, check_source, check_target, check_whole, is_url
+from craftrl.arguments import check_kind, check_source, check_target, check_whole
 from craftrl.data import urls
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import UNREADABLE, sealed_text, unsealed, write_text
@@ -120,8 +120,7 @@ def _whole(values: NDArray[Any]) -> Ints:
 
 def model_fingerprint(path: str | os.PathLike[str]) -> str:
     """What tells a saved model from others: a checksum of its file."""
-    data = urls.read_bytes(os.fspath(path)) if is_url(path) else check_source("The model", path).read_bytes()
-    return hashlib.sha256(data).hexdigest()[:16]
+    return hashlib.sha256(urls.read_bytes(urls.source("The model", path))).hexdigest()[:16]
 
 
 def save_grounding(path: str | os.PathLike[str], grounding: Grounding, model: str) -> None:
