@@ -31,17 +31,19 @@ def fit(
     store: Annotated[str | None, opt("where recordings go; by default beside the model: model.data")] = None,
     oracle: Annotated[Oracle, opt("what learns: one entry of x, boosted trees on features, or a network")] = "auto",
     values: Annotated[Positive | None, opt("coordinates: how many values an entry has")] = None,
-    alpha: Annotated[Bound, opt("least difference of the agents' log-odds of two successors")] = "auto",
-    eta: Annotated[Bound, opt("least share of one agent in the visits to a pair of states")] = "auto",
-    nu: Annotated[Bound, opt("least share of trajectories that visit a pair of states")] = "auto",
-    coupling: Annotated[Coupling, opt("independent is the paper's; markov needs the least data")] = "auto",
+    alpha: Annotated[Bound, opt("coordinates: least difference of the agents' log-odds of two successors")] = "auto",
+    eta: Annotated[Bound, opt("coordinates: least share of one agent in the visits to a pair of states")] = "auto",
+    nu: Annotated[Bound, opt("coordinates: least share of trajectories that visit a pair of states")] = "auto",
+    coupling: Annotated[Coupling, opt("coordinates: independent is the paper's; markov needs the least data")] = "auto",
     relabel: Annotated[
-        bool | None, opt("read states off new encoders; by default yes", negative="--no-relabel")
+        bool | None, opt("coordinates: read states off new encoders; by default yes", negative="--no-relabel")
     ] = None,
     stationary: Annotated[
-        bool | None, opt("one encoder for all steps; by default if x are images", negative="--no-stationary")
+        bool | None, opt("one encoder for all steps; by default unless coordinates learn", negative="--no-stationary")
     ] = None,
-    find_start: Annotated[bool, opt("trajectories begin in several states, as clips do: find them")] = False,
+    find_start: Annotated[
+        bool, opt("coordinates: trajectories begin in several states, as clips do: find them")
+    ] = False,
     horizon: Annotated[Positive | None, opt("steps to learn from; by default those that enough reach")] = None,
     window: Annotated[
         Count | None, opt("long recordings: frames of a window; 0 for none; by default where recordings are few")
@@ -50,7 +52,9 @@ def fit(
     epochs: Annotated[Positive | None, opt("network: passes over the data at most")] = None,
     seed: Annotated[Count | None, opt("network: of weights and minibatches")] = None,
     diagnose: Annotated[Count | None, opt("print all that speaks for and against the result, from N refits")] = None,
-    ray: Annotated[str | None, opt("count on the Ray cluster at HOST:PORT, auto (this machine's) or local")] = None,
+    ray: Annotated[
+        str | None, opt("coordinates: count on the Ray cluster at HOST:PORT, auto (this machine's) or local")
+    ] = None,
     recordings: Recordings = Recordings(),
 ) -> None:
     """Learn encoders of the controllable state from trajectories.
