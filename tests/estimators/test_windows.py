@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidDataError, load
+from craftrl.estimators.verdict import verdict
 from craftrl.evaluation import accuracy
 from shipped import fitted, network, rows_of
 
@@ -48,6 +49,8 @@ def test_what_follows_takes_the_recordings(recordings, model, tmp_path):
     assert np.array_equal(model.windows_[:, 2], [20] * 180)
     found = model.diagnose(recordings, n_resamples=1)
     assert len(found.n_states) == 20
+    given = "It was given 180 windows of recordings of 2 agents."
+    assert verdict(model).found == f"CRAFT found {model.n_states_total_} states. {given}"
     text = model.summary()
     assert "state  frames   share" in text
     assert sum(int(line.split()[1]) for line in text.splitlines() if line.endswith("%")) == 3600

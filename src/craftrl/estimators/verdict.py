@@ -79,6 +79,9 @@ def verdict(model: CRAFT, diagnosis: Diagnosis | None = None) -> Verdict:
 
 def _found(model: CRAFT) -> str:
     n, H = model.sizes_fitted()
+    if hasattr(model, "windows_"):  # their steps mean nothing
+        given = f"{n:,} windows of recordings of {len(model.agents_)} agents"
+        return f"CRAFT found {_states(model.n_states_total_)}. It was given {given}."
     runs = [(count, [h for h, _ in steps]) for count, steps in groupby(enumerate(model.n_states_, 1), lambda at: at[1])]
     if len(runs) <= 4:
         each = ", ".join(f"{_states(k)} at {_at(steps)}" for k, steps in runs)
