@@ -11,8 +11,6 @@ from craftrl.core.relabelling import best_matching
 from craftrl.evaluation import count_visits
 from craftrl.planning import LatentActions
 
-__all__ = ["Agreement", "accuracy_by_group", "agreement"]
-
 CLEAR = 0.9  # how likely one latent action must be for a move to be clearly its
 
 

@@ -11,8 +11,6 @@ from craftrl.errors import AssumptionWarning
 from craftrl.paper import population_assumptions
 from craftrl.paper.sweep import Row
 
-__all__ = ["class_of", "fitted_aloud", "true_bounds"]
-
 
 def true_bounds(world: Any, agents: Any) -> dict[str, Any]:
     """alpha, eta and nu of these agents in this world, with infinite data."""

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from craftrl.arrays import Ints
 from craftrl.core.evidence import chance_loss
 from craftrl.oracles.network.log_odds import PairNetwork
 from craftrl.oracles.network.trunks import Standardise, Trunk
 
-__all__ = ["CLASSES", "LatentAction", "Objective", "Shapes"]
-
-Ints = NDArray[np.integer]
 TEMPERATURE = 0.1  # of the contrastive loss
 MAX_GAP = 5  # furthest step that the multi-step inverse looks ahead
 LATENTS, CODES, CODE_DIM = 8, 64, 16  # a latent action: so many codes, each one of 64 vectors of this size

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from craftrl import CRAFT
+from craftrl.arrays import Ints
 from craftrl.core.evidence import chance_loss
 from craftrl.data import TrajectoryDataset
 from craftrl.envs.collection import Collection, GroundTruth
@@ -31,9 +32,6 @@ from craftrl.oracles.network.settings import TrainingError
 from studies.objectives import CLASSES
 from studies.trained import Rival, features_of, train_rival
 
-__all__ = ["Data", "Fitted", "best_rate", "cut", "fit_craft", "fit_rival", "scored", "scores"]
-
-Ints = NDArray[np.integer]
 Features = Callable[[NDArray[Any]], NDArray[Any]]
 SAMPLE = 10_000  # trajectories that k-means looks at
 PROBED = 20_000  # frames whose true states the linear probe learns from
@@ -81,14 +79,12 @@ def cut(whole: Collection, how: str, seed: int) -> Collection:
         if tau.H <= CLIP:
             raise InvalidParameterError(
                 f"Clips of {CLIP} steps need longer trajectories; these have {tau.H} steps; in the study of pixels "
-                "--preset long has 12."
+                "--preset long has 10."
             )
-        first = rng.integers(0, tau.H - CLIP + 1, size=tau.n)
-        frames = tau.rows(rows)[rows[:, None], first[:, None] + np.arange(CLIP)]
-        states = truth.states[rows[:, None], first[:, None] + np.arange(CLIP)]
-        actions = truth.actions[rows[:, None], first[:, None] + np.arange(CLIP - 1)]
-        arrays = np.split(frames, np.cumsum(tau.counts)[:-1])
-        return Collection(TrajectoryDataset.from_arrays(arrays), GroundTruth(states, actions))
+        steps = rng.integers(0, tau.H - CLIP + 1, size=tau.n)[:, None] + np.arange(CLIP)
+        cut_truth = GroundTruth(truth.states[rows[:, None], steps], truth.actions[rows[:, None], steps[:, :-1]])
+        arrays = np.split(tau.rows(rows)[rows[:, None], steps], np.cumsum(tau.counts)[:-1])
+        return Collection(TrajectoryDataset.from_arrays(arrays), cut_truth)
     if how == "unequal":
         lengths = rng.integers(SHORTEST, tau.H + 1, size=tau.n)
         arrays = np.split(tau.rows(rows), np.cumsum(tau.counts)[:-1])

@@ -34,8 +34,6 @@ from craftrl.data.files import check_writable, plain_os_errors, plain_value, wri
 from craftrl.errors import AssumptionWarning, InvalidParameterError
 from craftrl.progress import progress_bar
 
-__all__ = ["STUDIES", "Row", "Study", "commit", "read_rows", "reports", "run_sweep"]
-
 Row = dict[str, Any]
 STUDIES = Path(__file__).parent
 

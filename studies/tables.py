@@ -10,9 +10,6 @@ from craftrl.figures import COLOURS, chance_line, picture
 from craftrl.paper.sweep import Row, estimate
 from studies.techniques import NAMES
 
-__all__ = ["brief", "draw_curves", "grouped", "half_of", "least", "lines_of", "mean", "percent", "pick", "right"]
-__all__ += ["rival", "span", "table", "unfolded", "video", "video_report", "worst", "write"]
-
 Text = Callable[[Row], str]
 Cell = Callable[[Sequence[Row]], str]
 WORDS = NAMES | {"draft": "DRAFT"}

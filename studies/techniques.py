@@ -6,8 +6,6 @@ import argparse
 
 from craftrl.errors import InvalidParameterError, require
 
-__all__ = ["CUTS", "NAMES", "RIVALS", "add_techniques", "techniques_of"]
-
 RIVALS = {
     "ac-state": "AC-State, with actions",
     "paired": "agent classifier, two frames",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
+from craftrl.arrays import Floats, Ints
 from craftrl.data import TrajectoryDataset
 from craftrl.oracles.network.encoder import inputs_of
 from craftrl.oracles.network.frames import Frames
@@ -20,10 +21,6 @@ from craftrl.oracles.network.training import minibatch_size, train
 from craftrl.oracles.network.trunks import Trunk, new_trunk
 from studies.objectives import CLASSES, LatentAction, Objective, Shapes
 
-__all__ = ["NearestCentre", "Rival", "features_of", "train_rival"]
-
-Ints = NDArray[np.integer]
-Floats = NDArray[np.floating]
 NOISE = 0.7  # in the inputs of images: more hurts those who must predict them
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from craftrl import CRAFT, CoordinateOracle
+from craftrl.arrays import Floats, Ints
 from craftrl.envs import BitsExBMDP, MarkovPolicy, Policy, collect
 from craftrl.envs.collection import sample_latent_paths
 from craftrl.evaluation import count_visits, population_accuracy, population_state_accuracies, state_summary
@@ -24,8 +24,6 @@ from studies.exact import fitted_aloud
 from studies.tables import mean, table, worst
 from studies.worlds.policies import AdaptivePolicy, HistoryPolicy, SwitchingPolicy
 
-Ints = NDArray[np.integer]
-Floats = NDArray[np.float64]
 EPISODES = 40_000  # from which a twin's tables are counted
 BATCH = 50  # episodes between two changes of the adaptive collector
 

@@ -7,8 +7,6 @@ import numpy as np
 from craftrl.envs import BitsExBMDP, MarkovPolicy
 from studies.worlds.policies import staying
 
-__all__ = ["balanced_agents", "sticky_agents"]
-
 
 def balanced_agents(world: BitsExBMDP) -> tuple[MarkovPolicy, MarkovPolicy]:
     """Agents that visit both states equally often from h = 3 on, whoever they are, and differ by ln 2 or more.

@@ -25,7 +25,6 @@ from studies.worlds.lock import LockExBMDP
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_composition", "draw_recursion", "run_for_spectrum"]
 
 STATES = (ORANGE, BLUE)  # colours of states 0 and 1, or s_2 and s_2'
 WIDTH, HEIGHT = 1.75, 0.6  # of a box of trajectories

@@ -24,7 +24,6 @@ from craftrl.figures import BLUE, GREY, INK, ORANGE, RED, picture
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["cut_and_score", "draw_partition"]
 
 SIDE, WALKERS, HORIZON, N = 3, 2, 6, 500
 CELLS = 100  # of the embedding, of which the tree is built

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from craftrl.arguments import check_target, natural, positive
 
-__all__ = ["STUDY", "Figures"]
-
 EXAMPLES = """\
 examples:
   craftrl reproduce figures --out results/figures

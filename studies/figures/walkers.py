@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-__all__ = ["draw_walkers"]
 
 SIDE, WALKERS, HORIZON, N = 4, 4, 10, 1000
 STEPS = (2, 3, 4, 5, 6)

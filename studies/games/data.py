@@ -20,8 +20,6 @@ from craftrl.envs import Collection, GroundTruth, GymWorld, record
 from craftrl.errors import InvalidDataError
 from studies.games.spec import WORLDS
 
-__all__ = ["HELD_OUT", "collect_missing", "read", "world_of"]
-
 EPISODES, HELD_OUT = 7000, 1000  # of each agent: all, and the last of them, which no technique is trained on
 
 

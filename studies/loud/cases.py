@@ -18,8 +18,6 @@ from craftrl.envs.agents import MarkovPolicy
 from studies.loud.world import TabularExBMDP, random_agents
 from studies.worlds.violations import VIOLATIONS
 
-__all__ = ["CLEAN", "Case", "draw_case"]
-
 CLEAN = "none"
 KINDS = ("random", "ring", "chorus", "bits")
 SHARE_BROKEN = 0.5  # of the cases with something broken

@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy, tilted
 from craftrl.envs.exbmdp import ExBMDP
 from craftrl.errors import InvalidParameterError
-
-__all__ = ["TabularExBMDP", "random_agents"]
-
-Ints = NDArray[np.integer]
 
 
 class TabularExBMDP(ExBMDP):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.data.inputs import as_dataset
 from craftrl.envs import GymWorld, PixelsExBMDP, collect
 from craftrl.envs.collection import Collection, GroundTruth
@@ -27,9 +28,7 @@ from studies.worlds.multimaze import MultiMazeExBMDP
 
 gymnasium = require("gymnasium", "envs")
 
-__all__ = ["Arena", "Goals", "Watched", "arena_of"]
 
-Ints = NDArray[np.integer]
 HELD_OUT = 1000  # videos of each agent that no technique is fitted to
 MAX_SEED = 2**31
 

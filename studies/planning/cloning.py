@@ -20,8 +20,6 @@ from craftrl.oracles.network.trunks import new_trunk
 from studies.planning.arenas import Arena, Goals
 from studies.planning.trials import drawn_labels
 
-__all__ = ["Cloned", "cloning_success"]
-
 FEATURES, UNITS = 128, 128
 UPDATES, BATCH, LR, WEIGHT_DECAY = 300, 32, 1e-3, 1e-3
 DRAWS = 2  # sets of labels in a cell: fewer than the planner's, since each takes a training

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from craftrl import CRAFT, FiniteOracle
+from craftrl.arrays import Ints
 from craftrl.core.encoders import Encoder
 from craftrl.evaluation import accuracy
 from craftrl.oracles.network import NeuralOracle, Training
@@ -23,9 +24,6 @@ from studies.rivals import best_rate
 from studies.techniques import RIVALS
 from studies.trained import Rival
 
-__all__ = ["TRUE", "OneEncoder", "accuracy_of", "fitted", "training_of"]
-
-Ints = NDArray[np.integer]
 SAMPLE = 20_000  # frames that k-means looks at
 
 

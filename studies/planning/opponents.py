@@ -18,8 +18,6 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor, nn
 
-__all__ = ["Curve", "Evaluations", "learn"]
-
 EPISODES = 100  # of an evaluation
 LEVEL, STAYS = 0.95, 5  # training ends once so many evaluations in a row are at this level
 MakeEnv = Callable[[], Any]

@@ -22,8 +22,6 @@ from examples.q_learning import TabularQ, learned_states
 from studies.planning.opponents import Curve, learn
 from studies.study import run_sweep
 
-__all__ = ["Run", "q_table", "run_one"]
-
 # The far corner, where walls stop whoever goes too far, and a cell in the middle, where nothing does.
 GOALS = {"3x3, corner": (6, 3, 2, (2, 2)), "4x4, corner": (10, 4, 4, (3, 3)), "4x4, middle": (10, 4, 4, (2, 2))}
 LEARNERS: dict[str, tuple[str, int, int]] = {  # kind, environment steps at most, and between two evaluations

@@ -11,8 +11,6 @@ from examples.goals import steps_to
 from studies.planning.spec import NAMES
 from studies.tables import draw_curves, grouped, mean, right, table
 
-__all__ = ["LEVEL", "draw", "report"]
-
 SOURCES = {"offline": "random labels", "online": "explored steps"}  # transitions of the videos; chosen by `explore`
 LEVEL = 0.95  # success from which on goals count as reached
 

@@ -20,8 +20,6 @@ from craftrl.core.encoders import encode_dataset
 from craftrl.planning import Grounding, Planner, StateGraph, explore
 from studies.planning.arenas import Arena, Goals, Watched
 
-__all__ = ["Scores", "curves", "drawn_labels", "moves_of", "random_success", "score"]
-
 Scores = dict[str, list[float]]  # by name, one value for each number of labels
 DRAWS = 5  # sets of labels in a cell
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from craftrl import CRAFT
+from craftrl.arrays import Ints
 from craftrl.core.encoders import encode_dataset
 from craftrl.diagnostics import Diagnosis
 from craftrl.envs import BitsExBMDP, collect
-from craftrl.envs.exbmdp import Ints
 from craftrl.evaluation import (
     accuracy_by_step,
     population_accuracy,

@@ -24,7 +24,6 @@ from studies.worlds.images import SmallImages
 
 gymnasium = require("gymnasium", "studies")
 
-__all__ = ["FREEWAY", "SEAQUEST", "AtariGame", "RandomPhase", "atari_world"]
 
 ALPHA = 1.4  # how different the agents are: of three moves, the extremes differ by twice as much in log-odds
 

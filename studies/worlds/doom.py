@@ -24,7 +24,6 @@ from studies.worlds.images import SmallImages
 
 gymnasium = require("gymnasium", "studies")
 
-__all__ = ["DoomTurning", "doom_env", "doom_world"]
 
 DIRECTIONS = 12
 TURNS = (-1, 0, 1)  # by how many directions each action turns the player, to the right

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.core.relabelling import best_matching
 from craftrl.evaluation import confusion
 from craftrl.planning import StateGraph
-
-__all__ = ["match_to_truth", "recovery", "tables_of"]
-
-Ints = NDArray[np.integer]
 
 
 def tables_of(labels: Ints, agent: Ints) -> list[Ints]:

@@ -6,15 +6,11 @@ Paper: Section 2.5 (policy diversity)
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from craftrl.arrays import Floats, Ints
 from craftrl.envs.agents import DRAWS, MarkovPolicy, check_contrast, tilted
 from craftrl.errors import InvalidParameterError
-
-__all__ = ["contrasting_habits"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 
 
 def contrasting_habits(

@@ -11,8 +11,6 @@ from craftrl.errors import InvalidParameterError, require
 
 gymnasium = require("gymnasium", "studies")
 
-__all__ = ["SmallImages", "area_average"]
-
 
 def area_average(image: NDArray[np.uint8], factors: tuple[int, int]) -> NDArray[np.uint8]:
     """Every block of factors[0] rows and factors[1] columns of an image (rows, columns, channels) becomes its mean."""

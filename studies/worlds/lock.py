@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.envs.agents import MarkovPolicy, contrasting_policies
-from craftrl.envs.exbmdp import ExBMDP, Ints
-
-__all__ = ["LockExBMDP", "TwoBits"]
+from craftrl.envs.exbmdp import ExBMDP
 
 BAD = 2
 FLIP = np.float32(0.1)  # probability that a noise bit flips at a step

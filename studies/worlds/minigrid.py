@@ -15,7 +15,6 @@ from studies.worlds.habits import contrasting_habits
 
 gymnasium = require("gymnasium", "studies")
 
-__all__ = ["FixedLayout", "minigrid_env", "minigrid_world", "start_and_moves"]
 
 LAYOUT = "MiniGrid-SimpleCrossingS9N1-v0"
 PIXELS = 6  # of each cell's side

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.core.encoders import ConstantEncoder
 from craftrl.envs.agents import MarkovPolicy, contrasting_policies
-from craftrl.envs.exbmdp import ExBMDP, Ints
+from craftrl.envs.exbmdp import ExBMDP
 from craftrl.envs.pixels import grid_moves
-
-__all__ = ["CellInMaze", "MultiMazeExBMDP"]
 
 FLOOR_PLAN = """\
 ....#....

@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.envs import MarkovPolicy, Policy
-
-__all__ = ["AdaptivePolicy", "HistoryPolicy", "SwitchingPolicy", "staying"]
-
-Ints = NDArray[np.integer]
-Floats = NDArray[np.floating]
+from craftrl.envs.agents import Floats
 
 
 def staying(H: int, first: float, stay: float) -> MarkovPolicy:

@@ -12,8 +12,6 @@ import numpy as np
 from craftrl.envs.agents import MarkovPolicy, successor_ranks, tilted
 from craftrl.envs.exbmdp import ExBMDP
 
-__all__ = ["turn_taking_policies"]
-
 
 def turn_taking_policies(world: ExBMDP, n_agents: int = 3, alpha: float = math.log(3)) -> tuple[MarkovPolicy, ...]:
     """Agent k departs from uniform play only at steps h with h mod 3 = k mod 3, and there by alpha.

@@ -17,15 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.envs import Collection, ExBMDP, GroundTruth, MarkovPolicy, Policy, collect
 from craftrl.envs.collection import episodes_per_agent, observe, sample_latent_paths, sample_noise_path
-from craftrl.envs.exbmdp import Ints
-
-__all__ = [
-    *("VIOLATIONS", "agree_at_steps", "agree_somewhere", "changed", "collect_held_noise", "collect_leaky"),
-    *("collect_scattered", "collect_slippery", "corrupt", "mislabel"),
-]
 
 Seed = int | np.random.SeedSequence
 Numbers = int | Sequence[int]
