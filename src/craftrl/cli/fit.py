@@ -124,8 +124,8 @@ def fit(
     if diagnose is not None:
         print(f"{diagnosis}\n")
     print(f"Verdict: {said.level}. {said.found}\n{said.why}")
-    for text in diagnosis.findings:
-        print(in_options(f"{text.severity.capitalize()}: {text}"))
+    for finding in sorted(diagnosis.findings, key=lambda finding: finding.severity != "warning"):
+        print(in_options(f"{finding.severity.capitalize()}: {finding}"))
 
 
 def _there(out: str, force: bool, model: CRAFT, find_start: bool, tau: TrajectoryDataset | None = None) -> CRAFT | None:
