@@ -56,7 +56,7 @@ NOISE = [episodes(k, lengths=(4,) * 40) for k in (0, 1)]
         ([NOISE[0], [*NOISE[0][:20], *NOISE[1][:20]]], "0 and 1 share episodes: 20 of the first 40 are the same"),
         ([SMALL, SMALL.copy()], "0 and 1 share episodes"),
         ([np.ones((40, 3, 4, 4, 1), np.uint8)] * 2, "All observations are the same"),
-        ([episodes(0, (4,), (3,) * 210), episodes(1, (4,), (3,) * 20)], "Few episodes: 1 20."),
+        ([episodes(0, (4,), (3,) * 210), episodes(1, (4,), (3,) * 20)], "Few episodes: 1 has 20."),
     ],
 )
 def test_episodes_that_are_the_same_or_few(tmp_path, agents, begin):
@@ -121,7 +121,7 @@ def test_the_text(tmp_path):
     assert "2 agents, 4 episodes of up to 9 steps; images of shape (16, 16, 3), uint8" in text
     assert "  ann           2         8     8.5        9  video" in text
     assert "actions, which no learner reads: none" in text
-    assert "warning: Few episodes: ann 2, ben 2." in text
+    assert "warning: Few episodes: ann has 2, ben has 2." in text
     assert "warning: Lossy compression (ann: none; ben: h264 yuv420p)" in text
     assert "The agents were compressed differently" in text
     agents = {name: zip(episodes(k, (4,), (3,) * 210), np.zeros((210, 3))) for k, name in enumerate(("ann", "ben"))}

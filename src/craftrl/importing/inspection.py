@@ -115,7 +115,7 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
             )
     n_windows = np.bincount(tau.agent, np.maximum(1, tau.lengths // LENGTH)).astype(int)
     counts = n_windows if longer_than_many(tau) else tau.counts
-    few = [f"{name} {n}" for name, n in zip(names, counts) if n < FEW]
+    few = [f"{name} has {n}" for name, n in zip(names, counts) if n < FEW]
     if few:
         what = f"windows of {LENGTH} frames" if counts is n_windows else "episodes"
         yield (
