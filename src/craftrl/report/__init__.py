@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_schematic", "write_report"]
 
-COLUMNS = {
-    "states": "how many were found",
-    "reads entry": "the entry of the observation that the encoder reads, or the number of its function",
-    "assigned": "share of the trajectories that have a state",
-    "loss": "of the log-odds that lead to the step, in nats; less than chance is better",
-    "chance": "the loss of knowing only how often each agent occurs",
-    "p-value": "how likely so small a loss is by chance",
-    "encoder loss": "how much of the states found the encoder does not read",
-    "same count": "share of the refits that find as many states",
-    "stable": "how far the refits' states agree with the model's",
-    "explained": "of what observations tell of the agents, the share that the states hold",
-    "trust": "stable times explained, the least so far; for networks times what their states hold of what was asked",
-}
-
 
 def write_report(
     model: CRAFT,
@@ -79,7 +65,7 @@ def _page(said: dict[str, Any]) -> str:
     tables = {name: {"columns": table.columns, "rows": table.rows} for name, table in said["tables"].items()}
     plain = {name: said[name] for name in ("title", "made_by", "theorem", "agents", "choices", "facts")}
     held = {**plain, "verdict": vars(said["verdict"]), "tables": tables}
-    given = {**said, "numbers": held, "columns": COLUMNS, "style": style, "style_hash": style_hash}
+    given = {**said, "numbers": held, "style": style, "style_hash": style_hash}
     return page.get_template("report.html.j2").render(given) + "\n"
 
 

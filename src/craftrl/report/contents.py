@@ -83,6 +83,7 @@ def contents(
         "spectra": {step.h: _drawn_spectra(model, step, kept[step.h], pairs) for step in model.trace_},
         "scan": any(step.threshold > 0 for step in model.trace_),  # the paper's, for which there is a heavy line
         "tables": {table.name: table for table in tables},
+        "columns": COLUMNS,
         "choices": describe(model.choices_),
         "facts": dict(_facts(model, names)),
         "notes": list(_notes(model, sample, len(found) - len(pictured) if pictured else 0, kept, tables)),
@@ -201,10 +202,19 @@ def _over_time(codes: Labels, S: int, shared: bool) -> dict[str, Any]:
 
 # -- what fit did -------------------------------------------------------------------------------------------------
 
-STEPS = (
-    *("h", "states", "reads entry", "assigned", "loss", "chance", "p-value", "encoder loss"),
-    *("same count", "stable", "explained", "trust", "outcome"),
-)
+COLUMNS = {  # of the table of steps
+    "states": "how many were found",
+    "reads entry": "the entry of the observation that the encoder reads, or the number of its function",
+    "assigned": "share of the trajectories that have a state",
+    "loss": "of the log-odds that lead to the step, in nats; less than chance is better",
+    "chance": "the loss of knowing only how often each agent occurs",
+    "p-value": "how likely so small a loss is by chance",
+    "encoder loss": "how much of the states found the encoder does not read",
+    "same count": "share of the refits that find as many states",
+    "stable": "how far the refits' states agree with the model's",
+    "explained": "of what observations tell of the agents, the share that the states hold",
+    "trust": "stable times explained, the least so far; for networks times what their states hold of what was asked",
+}
 
 
 def _steps(model: CRAFT, found: Diagnosis | None) -> Table:
@@ -225,7 +235,8 @@ def _steps(model: CRAFT, found: Diagnosis | None) -> Table:
         encoder = model.encoders_[h]
         reads = int(encoder.index) if isinstance(encoder, ValueEncoder) else None
         rows.append((h, int(model.n_states_[h]), reads, *learned, *checked, outcome))
-    return Table("steps", "What was found at each step, and what the checks say of it.", STEPS, tuple(rows))
+    names = ("h", *COLUMNS, "outcome")
+    return Table("steps", "What was found at each step, and what the checks say of it.", names, tuple(rows))
 
 
 def _assumptions(model: CRAFT, sample: Sample | None) -> Table:

@@ -16,7 +16,6 @@ from craftrl.figures import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, pi
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["MOST_STATES", "draw_schematic"]
 
@@ -42,50 +41,35 @@ def draw_schematic(trace: Trace, path: str | os.PathLike[str], h: int = 2, subti
             f"The schematic shows two agents and at most {MOST_STATES} states a step; h = {h} has spectra of shape "
             f"{step.spectra.shape} and {step.n_states} states; choose another h."
         )
-    rows = len(step.spectra)
+    rows, bottom, top = len(step.spectra), 0.13, 0.82
+    height, guesses = (top - bottom) / rows, "log-odds of agent A against B"
     with picture(path, 11, 1.2 + 1.15 * rows) as figure:
         figure.set_layout_engine("none")
-        bottom, top = 0.13, 0.82
-        height = (top - bottom) / rows
         left = figure.add_axes((0.055, bottom + 0.1 * (top - bottom), 0.235, 0.72 * (top - bottom)))
         _spectrum(left, trace, before, 0, NOW, names=[_name(h, c.state) for c in before.clusters])
-        left.set_xlabel(_value_label(h - 1))
-        left.set_ylabel("pairs of observations")
+        left.set(xlabel=f"$f_{{{h - 1}}}$: {guesses}", ylabel="pairs of observations")
         for s in range(rows):
             axes = figure.add_axes((0.375, top - (s + 1) * height + 0.03, 0.255, height - 0.05))
-            _ghost(axes, trace, step)
+            together = step.spectra.sum(axis=0)  # behind: what could not be read apart
+            axes.bar(trace.grid.values, together, width=trace.grid.xi, color=GREY, alpha=0.25, lw=0)
             _spectrum(axes, trace, step, s, NEXT)
-            axes.set_ylim(0, 1.1 * step.spectra.sum(axis=0).max())
+            axes.set_ylim(0, 1.1 * together.max())
             axes.set_ylabel(f"from {_name(h, s)}", color=NOW[s])
-            if s == rows - 1:
-                axes.set_xlabel(_value_label(h))
-            else:
+            if s < rows - 1:
                 axes.set_xticklabels([])
-        right = figure.add_axes((0.66, bottom, 0.33, top - bottom))
-        _merges(right, step, rows)
-        _headings(figure, h, subtitle)
-
-
-def _headings(figure: Figure, h: int, subtitle: str) -> None:
-    x, x_next = f"x_{{{h}}}", f"x_{{{h + 1}}}"
-    columns = {
-        0.03: (
-            "1  Whose pair is it?",
-            f"$f_{{{h - 1}}}$ guesses the agent from $(x_{{{h - 1}}}, {x})$;\nits values cluster: one state each",
-        ),
-        0.36: (
-            "2  The same, state by state",
-            f"the values of $f_{{{h}}}$ overlap (grey), but not\namong pairs $({x}, {x_next})$ that start in one state",
-        ),
-        0.69: (
-            "3  Which are the same?",
-            f"if no classifier $g$ tells the observations ${x_next}$\nof two clusters apart, they are one state",
-        ),
-    }
-    for left, (title, text) in columns.items():
-        figure.text(left, 0.985, title, fontsize=11, weight="bold", va="top")
-        figure.text(left, 0.925, text, fontsize=8.5, va="top", linespacing=1.3)
-    if subtitle:
+        axes.set_xlabel(f"$f_{{{h}}}$: {guesses}")
+        _merges(figure.add_axes((0.66, bottom, 0.33, top - bottom)), step, rows)
+        x_before, x, x_next = (f"x_{{{step}}}" for step in (h - 1, h, h + 1))
+        guess = f"$f_{{{h - 1}}}$ guesses the agent from $({x_before}, {x})$;\nits values cluster: one state each"
+        overlap = f"the values of $f_{{{h}}}$ overlap (grey), but not\namong pairs $({x}, {x_next})$"
+        same = f"if no classifier $g$ tells the observations ${x_next}$\nof two clusters apart, they are one state"
+        for at, title, text in (
+            (0.03, "1  Whose pair is it?", guess),
+            (0.36, "2  The same, state by state", f"{overlap} that start in one state"),
+            (0.69, "3  Which are the same?", same),
+        ):
+            figure.text(at, 0.985, title, fontsize=11, weight="bold", va="top")
+            figure.text(at, 0.925, text, fontsize=8.5, va="top", linespacing=1.3)
         figure.text(0.99, 0.012, subtitle, fontsize=7.5, color=GREY, ha="right")
 
 
@@ -113,18 +97,15 @@ def _spectrum(
     axes.tick_params(labelsize=8)
 
 
-def _ghost(axes: Axes, trace: Trace, step: StepTrace) -> None:
-    """All predecessors together, behind: what could not be read apart."""
-    axes.bar(trace.grid.values, step.spectra.sum(axis=0), width=trace.grid.xi, color=GREY, alpha=0.25, lw=0)
-
-
 def _merges(axes: Axes, step: StepTrace, rows: int) -> None:
     """Clusters on the left, beside their panels; states on the right; between them the answers of Line 25."""
     axes.set(xlim=(0, 1), ylim=(rows, 0))
     axes.axis("off")
-    y_cluster = _cluster_heights(step, rows)
-    states = range(step.n_states)
-    y_state = {s: (s + 0.5) * rows / step.n_states for s in states}
+    y_state = [(s + 0.5) * rows / step.n_states for s in range(step.n_states)]
+    y_cluster: dict[int, float] = {}
+    for s in range(rows):  # over the height of its panel, ordered by state: fewer lines cross
+        mine = sorted((i for i, c in enumerate(step.clusters) if c.s_pred == s), key=lambda i: step.clusters[i].state)
+        y_cluster |= {i: s + (place + 1) / (len(mine) + 1) for place, i in enumerate(mine)}
     for i, cluster in enumerate(step.clusters):
         colour = NEXT[cluster.state]
         axes.plot([0.1, 0.78], [y_cluster[i], y_state[cluster.state]], color=colour, lw=2)
@@ -137,29 +118,14 @@ def _merges(axes: Axes, step: StepTrace, rows: int) -> None:
         text = f" {test.loss:.2f} {'merge' if test.merged else 'apart'} "
         x, y = 0.1 + at * 0.68, y0 + at * (y1 - y0)
         axes.text(x, y, text, fontsize=7.5, ha=sides[0], va=sides[1], color=INK if test.merged else GREY)
-    for s in states:
+    for s, y in enumerate(y_state):
         size = sum(cluster.size for cluster in step.clusters if cluster.state == s)
-        axes.plot(0.78, y_state[s], "o", color=NEXT[s], ms=22, mec="white", mew=2)
-        axes.text(0.78, y_state[s], _name(step.h + 1, s), color="white", ha="center", va="center", fontsize=11)
-        axes.text(0.85, y_state[s], f"{size:,}\ntrajectories", fontsize=8, va="center")
-    axes.text(0.1, rows + 0.08, "clusters", fontsize=8, ha="center", va="top", color=GREY)
-    axes.text(0.44, rows + 0.08, "loss of $g$ (chance: 1)", fontsize=8, ha="center", va="top", color=GREY)
-    axes.text(0.78, rows + 0.08, f"states at {step.h + 1}", fontsize=8, ha="center", va="top", color=GREY)
-
-
-def _cluster_heights(step: StepTrace, rows: int) -> list[float]:
-    """Each predecessor's clusters spread over the height of its panel, ordered by state: fewer lines cross."""
-    heights = []
-    for i, cluster in enumerate(step.clusters):
-        mine = [j for j, c in enumerate(step.clusters) if c.s_pred == cluster.s_pred]
-        mine.sort(key=lambda j: step.clusters[j].state)
-        heights.append(cluster.s_pred + (mine.index(i) + 1) / (len(mine) + 1))
-    return heights
+        axes.plot(0.78, y, "o", color=NEXT[s], ms=22, mec="white", mew=2)
+        axes.text(0.78, y, _name(step.h + 1, s), color="white", ha="center", va="center", fontsize=11)
+        axes.text(0.85, y, f"{size:,}\ntrajectories", fontsize=8, va="center")
+    for x, text in ((0.1, "clusters"), (0.44, "loss of $g$ (chance: 1)"), (0.78, f"states at {step.h + 1}")):
+        axes.text(x, rows + 0.08, text, fontsize=8, ha="center", va="top", color=GREY)
 
 
 def _name(h: int, s: int) -> str:
     return f"$s_{{{h}}}{chr(39) * s}$"
-
-
-def _value_label(h: int) -> str:
-    return f"$f_{{{h}}}$: log-odds of agent A against B"
