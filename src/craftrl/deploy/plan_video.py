@@ -18,7 +18,6 @@ from craftrl.errors import InvalidDataError, InvalidParameterError, require
 from craftrl.figures import BLUE, GREEN, ORANGE
 from craftrl.planning.acting import Episode
 from craftrl.planning.graph import StateGraph
-from craftrl.planning.plan import Plan
 
 __all__ = ["GraphPicture", "Moment", "plan_frames", "portraits", "write_plan"]
 
@@ -33,6 +32,7 @@ STAY = 1.5  # steps that the last picture of an episode stays
 MOST = 8  # states of a plan that the line names
 SAMPLE = 500  # trajectories that portraits are made from
 DOTS = 100  # pixels of an inch, for matplotlib
+POINT = 72 / DOTS  # of a pixel
 
 
 @dataclass(frozen=True)
@@ -166,24 +166,19 @@ def _moments(episode: Episode, goal: frozenset[int] | None) -> Iterator[Moment]:
 
     A plan is followed as long as it leads where one is; then the next one begins, or something is tried first.
     """
-    coming, done = list(episode.plans), 0
-    plan: Plan | None = None
-    trail: list[int] = []
+    coming, ahead, trail = list(episode.plans), tuple[int, ...](), tuple[int, ...]()
+    aim = goal if goal is not None else episode.plans[-1].goal if episode.plans else frozenset[int]()
     for k, (read, x) in enumerate(zip(episode.nodes, episode.observations)):
         node = (episode.believed or episode.nodes)[k]
         node = node if node >= 0 else trail[-1] if trail else -1
-        trail += [node] if node >= 0 else []
+        trail += (node,) if node >= 0 else ()
         action = episode.actions[k] if k < len(episode.actions) else None
-        ahead: tuple[int, ...] = plan.nodes[done:] if plan is not None else ()
         wanted = ahead[0] if ahead and k + 1 in episode.surprises else None
         if ahead[:1] != (node,) or (len(ahead) == 1 and action is not None):
-            plan, done = None, 0
-            if coming and coming[0].nodes[0] == node and coming[0].actions[:1] == (action,):
-                plan = coming.pop(0)
-            ahead = plan.nodes if plan is not None else ()
-        aim = goal if goal is not None else episode.plans[-1].goal if episode.plans else frozenset()
-        yield Moment(x, node, read, tuple(ahead), frozenset(aim), action, tuple(trail), wanted)
-        done += 1
+            begins = coming and coming[0].nodes[0] == node and coming[0].actions[:1] == (action,)
+            ahead = coming.pop(0).nodes if begins else ()
+        yield Moment(x, node, read, ahead, frozenset(aim), action, trail, wanted)
+        ahead = ahead[1:]
 
 
 def _text(
@@ -232,6 +227,7 @@ class GraphPicture:
         needed: Sequence[int] = (),
     ) -> None:
         figure = require("matplotlib.figure", "plots").Figure(figsize=(width / DOTS, height / DOTS), dpi=DOTS)
+        self.lines, self.patches = require("matplotlib.lines", "plots"), require("matplotlib.patches", "plots")
         self.canvas = require("matplotlib.backends.backend_agg", "plots").FigureCanvasAgg(figure)
         self.axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
         self.axes.axis("off")
@@ -248,7 +244,10 @@ class GraphPicture:
                 self.axes.add_artist(self._line((s, t), colour, 1.6))
                 if graph.shared and (t, s) not in there:
                     self.axes.add_artist(self._arrow(s, t, colour, 8))
-        self.drawn_nodes = self._nodes(graph, nodes, portraits)
+        seen = [] if portraits is None else [n for n in nodes.tolist() if np.isfinite(portraits[n]).all()]
+        pictures = dict(zip(seen, _paled(portraits[seen]))) if portraits is not None and seen else {}
+        numbers = {node: str(graph.name(node)[1]) for node in nodes.tolist()}
+        self.drawn_nodes = {node: self._node(node, number, pictures.get(node)) for node, number in numbers.items()}
         self.canvas.draw()
         self.base = self.canvas.copy_from_bbox(figure.bbox)
 
@@ -279,53 +278,38 @@ class GraphPicture:
             artist.remove()
 
     def _line(self, nodes: Sequence[int], colour: str, width: float) -> Any:
-        from matplotlib.lines import Line2D
-
         points = np.array([self.at[node] for node in nodes]).reshape(-1, 2)
-        return Line2D(*points.T, color=colour, linewidth=width * 72 / DOTS)
+        return self.lines.Line2D(*points.T, color=colour, linewidth=width * POINT)
 
     def _arrow(self, s: int, t: int, colour: str, size: float) -> Any:
         """A head on the line from s to t, its tip where the node begins."""
-        from matplotlib.patches import FancyArrowPatch
-
         way = self.at[t] - self.at[s]
         tip = self.at[t] - way * (self.half + 3) / max(np.abs(way).max(), 1e-9)  # where the node's square begins
         head = tip - 0.1 * (way / max(np.linalg.norm(way), 1e-9))
-        return FancyArrowPatch(head, tip, arrowstyle="-|>", mutation_scale=size, color=colour, shrinkA=0, shrinkB=0)
+        look = {"arrowstyle": "-|>", "mutation_scale": size, "color": colour, "shrinkA": 0, "shrinkB": 0}
+        return self.patches.FancyArrowPatch(head, tip, **look)
 
     def _ring(self, at: Floats, colour: str, width: float, outside: float) -> Any:
         """A frame around a node, so many pixels outside of it."""
-        from matplotlib.patches import Rectangle
+        return self._square(at, outside, fill=False, edgecolor=colour, linewidth=width * POINT)
 
+    def _square(self, at: Floats, outside: float = 0, **look: Any) -> Any:
         side = self.half + outside
-        x, y = at - side
-        return Rectangle((x, y), 2 * side, 2 * side, fill=False, edgecolor=colour, linewidth=width * 72 / DOTS)
+        return self.patches.Rectangle(at - side, 2 * side, 2 * side, **look)
 
-    def _nodes(
-        self, graph: StateGraph, nodes: NDArray[np.int64], portraits: NDArray[Any] | None
-    ) -> dict[int, list[Any]]:
-        """What each node is drawn with: its picture where there is room, and its number."""
-        from matplotlib.patches import Rectangle
-
-        drawn: dict[int, list[Any]] = {}
-        known = [] if portraits is None else [n for n in nodes.tolist() if np.isfinite(portraits[n]).all()]
-        pictures = dict(zip(known, _paled(portraits[known]))) if portraits is not None and known else {}
-        size = min(12.0, 1.1 * self.half) * 72 / DOTS
-        for node in nodes.tolist():
-            (x, y), half = self.at[node], self.half
-            box = Rectangle((x - half, y - half), 2 * half, 2 * half, facecolor="#f4f4f4", edgecolor=DIM, zorder=3)
-            own = [self.axes.add_artist(box)]
-            shown_here = node in pictures and half >= ROOM_FOR_PICTURE
-            if shown_here:
-                extent = (x - half, x + half, y + half, y - half)
-                how_shown = {"aspect": "auto", "interpolation": "nearest", "zorder": 4}
-                own.append(self.axes.imshow(pictures[node], extent=extent, **how_shown))
-            if half >= ROOM_FOR_NUMBER:  # beside the corner of a picture, where no line passes
-                beside = x - half - max(4, half / 3)  # outside of the frames that may be around it
-                at = (beside, y - half - 2) if shown_here else (x, y)
-                how = {"ha": "right", "va": "top"} if shown_here else {"ha": "center", "va": "center"}
-                own.append(self.axes.text(*at, str(graph.name(node)[1]), fontsize=size, color=TEXT, zorder=5, **how))
-            drawn[node] = own
+    def _node(self, node: int, number: str, picture: Bytes | None) -> list[Any]:
+        """What a node is drawn with: its picture where there is room, and its number."""
+        (x, y), half = self.at[node], self.half
+        drawn = [self.axes.add_artist(self._square(self.at[node], facecolor="#f4f4f4", edgecolor=DIM, zorder=3))]
+        at, where = (x, y), {"ha": "center", "va": "center"}
+        if picture is not None and half >= ROOM_FOR_PICTURE:
+            extent = (x - half, x + half, y + half, y - half)
+            drawn.append(self.axes.imshow(picture, extent=extent, aspect="auto", interpolation="nearest", zorder=4))
+            # beside the corner, where no line passes, and outside of the frames that may be around it
+            at, where = (x - half - max(4, half / 3), y - half - 2), {"ha": "right", "va": "top"}
+        if half >= ROOM_FOR_NUMBER:
+            size = min(12.0, 1.1 * half) * POINT
+            drawn.append(self.axes.text(*at, number, fontsize=size, color=TEXT, zorder=5, **where))
         return drawn
 
 
