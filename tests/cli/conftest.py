@@ -1,7 +1,6 @@
 """Small collections and models of them, made once; no test changes them."""
 
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -40,12 +39,12 @@ def walks(tmp_path_factory):
     with DatasetWriter(folder / "data") as writer:
         for i, own in enumerate(actions):
             writer.append(int(tau.agent[i]), tau.episode(i), actions=own)
-    save, pair = partial(np.savez, x=np.zeros((1, 2, 6, 6, 3), np.uint8)), frame(4, np.random.default_rng(0))
+    black = np.zeros((1, 2, 6, 6, 3), np.uint8)
     for name, labels in {"none": [-1], "large": [4], "half": [0.5]}.items():
-        save(folder / f"{name}.npz", actions=labels)
+        np.savez(folder / f"{name}.npz", x=black, actions=labels)
     np.savez(folder / "short.npz", actions=np.zeros((3, 7), int))
-    ways = [[pair, frame(then, np.random.default_rng(0))] for then in [5, 7] * 10]
-    np.savez(folder / "contradicting.npz", x=ways, actions=[0] * 20)
+    centre, right, down = (frame(cell, np.random.default_rng(0)) for cell in (4, 5, 7))
+    np.savez(folder / "contradicting.npz", x=[[centre, right], [centre, down]] * 10, actions=[0] * 20)
     np.save(folder / "small.npy", np.zeros((2, 2, 3), np.uint8))
     (folder / "notes.txt").write_text("notes")
     (folder / "model").write_text("{}")
