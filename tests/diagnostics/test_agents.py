@@ -7,6 +7,7 @@ from craftrl.diagnostics import compare_agents
 from craftrl.diagnostics.agents import as_points, least_visible
 from craftrl.envs import BitsExBMDP, PixelsExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError
+from small_worlds import to_the_right, walked
 from studies.worlds.policies import SwitchingPolicy
 
 
@@ -18,9 +19,7 @@ def bits(stay, n, seed=0, horizon=8, features=16):
 def walk(n, right, seed, cells=3, steps=3, noise=0.1):
     """A walk on cells in a row beside a distraction, as feature vectors or as whole numbers."""
     rng = np.random.default_rng(seed)
-    cell = np.full((n, steps), cells // 2)
-    for h in range(1, steps):
-        cell[:, h] = np.clip(cell[:, h - 1] + np.where(rng.random(n) < right, 1, -1), 0, cells - 1)
+    cell, _ = walked(n, to_the_right(right, cells=cells), steps, cells // 2, seed)
     x = np.stack([cell, rng.integers(3, size=cell.shape)], axis=-1)
     return x + noise * rng.normal(size=x.shape) if noise else x
 

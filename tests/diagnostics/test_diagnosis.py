@@ -14,6 +14,7 @@ from craftrl.envs import BitsExBMDP, collect
 from craftrl.errors import InvalidDataError, InvalidParameterError, NotFittedError
 from craftrl.evaluation import accuracy_by_step
 from shipped import fitted
+from small_worlds import to_the_right, walked
 from studies.worlds.violations import collect_leaky
 
 WORLD = BitsExBMDP(6, 16, seed=3)
@@ -178,12 +179,8 @@ def test_a_refit_that_finds_no_state_agrees_with_nothing():
 
 def test_states_of_all_steps_keep_their_numbers_at_steps_that_show_some_of_them():
     """A corridor of four places, from the second one: after one step people are in the first or the third."""
-    rng = np.random.default_rng(0)
-    place = np.ones((800, 4), dtype=int)
-    agent, right = np.repeat([0, 1], 400), np.repeat([0.3, 0.7], 400)
-    for h in range(1, 4):
-        place[:, h] = np.clip(place[:, h - 1] + np.where(rng.random(800) < right, 1, -1), 0, 3)
-    x = np.stack([rng.integers(4, size=place.shape), place], axis=-1)
+    place, agent = walked(400, to_the_right(0.3, 0.7, cells=4), 4, start=1)
+    x = np.stack([np.random.default_rng(0).integers(4, size=place.shape), place], axis=-1)
     model = CRAFT(CoordinateOracle(4), stationary=True).fit(x, agent)
     assert max(model.labels_[:, 1]) >= model.n_states_[2]
     assert model.diagnose(x, agent, n_resamples=2).verdict == "trust"

@@ -7,6 +7,7 @@ from craftrl import TrajectoryDataset
 from craftrl.diagnostics.findings import of_checks
 from craftrl.diagnostics.mixtures import mixtures
 from craftrl.envs import PixelsExBMDP, collect
+from small_worlds import to_the_right, walked
 
 
 def world(seed=0, size=3, walkers=2, n=200):
@@ -75,10 +76,8 @@ def test_a_state_that_an_embedding_tells_apart_needs_fewer_trajectories():
 
 def test_a_state_that_differs_by_what_comes_between_alone_is_two():
     """Places on a ring of six, modulo three: agents and moves are the same, but what is hidden is driven."""
-    rng = np.random.default_rng(0)
-    turn = np.where(rng.random((1200, 5)) < np.repeat([0.3, 0.7], 600)[:, None], 1, -1)
-    ring = np.cumsum(turn, axis=1) % 6
-    x = np.stack([ring, rng.normal(size=ring.shape)], axis=-1)
+    ring, _ = walked(600, to_the_right(0.3, 0.7, cells=6, ring=True), 6)
+    x = np.stack([ring, np.random.default_rng(0).normal(size=ring.shape)], axis=-1)
     tau = TrajectoryDataset.from_arrays([x[:600], x[600:]])
     assert named(tau, ring % 3, embed=lambda x: x) == [(None, s) for s in range(3)]
     assert named(tau, ring, embed=lambda x: x) == []

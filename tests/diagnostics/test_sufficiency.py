@@ -9,6 +9,7 @@ from craftrl import TrajectoryDataset
 from craftrl.core.oracle import CheckablePairFunction
 from craftrl.diagnostics.findings import of_checks
 from craftrl.diagnostics.sufficiency import sufficiency
+from small_worlds import to_the_right, walked
 
 CELLS, H, N = 4, 5, 600
 RIGHT = np.array([0.3, 0.7])  # how often each agent steps to the right
@@ -16,16 +17,10 @@ RIGHT = np.array([0.3, 0.7])  # how often each agent steps to the right
 
 def exact(first, habits=(RIGHT,) * (H - 1)):
     """Log-odds (H-1, CELLS, CELLS) of agents that begin in cells with chances `first` and go right as `habits` say."""
-    visits, found = [first, first], []
+    visits, found = np.stack([first, first]), []
     for right in habits:
-        pairs = []
-        for k in (0, 1):
-            move = np.zeros((CELLS, CELLS))
-            for s in range(CELLS):
-                move[s, min(s + 1, CELLS - 1)] += right[k]
-                move[s, max(s - 1, 0)] += 1 - right[k]
-            pairs.append(visits[k][:, None] * move)
-            visits[k] = pairs[k].sum(axis=0)
+        pairs = visits[..., None] * to_the_right(*right, cells=CELLS)
+        visits = pairs.sum(axis=1)
         found.append(np.log((pairs[0] + 1e-12) / (pairs[1] + 1e-12)))
     return np.array(found)
 
@@ -54,12 +49,10 @@ ONE_START, ANYWHERE = exact(np.eye(CELLS)[1]), exact(np.full(CELLS, 1 / CELLS))
 def walks(seed=0, one_start=True):
     """Cells (2N, H) that two agents walk, a walker's cells, and observations with both and some grain."""
     rng = np.random.default_rng(seed)
-    cell, walker = np.ones((2 * N, H), dtype=int), rng.integers(CELLS, size=(2 * N, H))
-    if not one_start:
-        cell[:, 0] = rng.integers(CELLS, size=2 * N)
+    start = np.eye(CELLS)[1] if one_start else np.full(CELLS, 1 / CELLS)
+    cell, _ = walked(N, to_the_right(*RIGHT, cells=CELLS), H, start, seed)
+    walker = rng.integers(CELLS, size=(2 * N, H))
     for h in range(1, H):
-        move = np.where(rng.random(2 * N) < np.repeat(RIGHT, N), 1, -1)
-        cell[:, h] = np.clip(cell[:, h - 1] + move, 0, CELLS - 1)
         stays = rng.random(2 * N) < 0.8
         walker[stays, h] = walker[stays, h - 1]
     x = np.stack([cell, walker, rng.normal(size=cell.shape)], axis=-1)
@@ -148,15 +141,10 @@ def test_few_held_out_trajectories_are_said_to_be_few():
 
 def test_habits_that_change_with_time_are_no_fault():
     """Agents that swap their habits half-way: a table of all steps together would know nothing of them."""
-    rng = np.random.default_rng(0)
-    cell = np.ones((2 * N, H), dtype=int)
-    late = np.arange(H) > 2
-    for h in range(1, H):
-        likes = np.repeat(RIGHT[::-1] if late[h] else RIGHT, N)
-        cell[:, h] = np.clip(cell[:, h - 1] + np.where(rng.random(2 * N) < likes, 1, -1), 0, CELLS - 1)
-    x = np.stack([cell, 0 * cell, rng.normal(size=cell.shape)], axis=-1)
-
-    table = exact(np.eye(CELLS)[1], [RIGHT, RIGHT, RIGHT[::-1], RIGHT[::-1]])
+    habits = [RIGHT, RIGHT, RIGHT[::-1], RIGHT[::-1]]
+    cell, _ = walked(N, [to_the_right(*right, cells=CELLS) for right in habits], H, start=1)
+    x = np.stack([cell, 0 * cell, np.random.default_rng(0).normal(size=cell.shape)], axis=-1)
+    table = exact(np.eye(CELLS)[1], habits)
     found = check(cell, f=replace(F, table=table), tau=TrajectoryDataset.from_arrays([x[:N], x[N:]]))
     assert found.share > 0.85
     assert kinds(found) == []

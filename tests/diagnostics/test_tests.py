@@ -7,6 +7,7 @@ from craftrl import CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.core.encoders import named_states
 from craftrl.diagnostics.tests import run_tests
 from craftrl.envs import BitsExBMDP, collect
+from small_worlds import walked
 
 
 def checked(codes, tau, n_values=2, n_states=None):
@@ -20,14 +21,9 @@ def two_agents(x):
 
 def three_states(seed, n=400, noise_values=3):
     """Three states on a line, whose moves depend on the state; one coordinate shows it, the others are noise."""
-    rng = np.random.default_rng(seed)
-    agent = np.repeat([0, 1], n)
-    stay = np.array([[0.8, 0.5, 0.3], [0.5, 0.3, 0.7]])
-    s = np.zeros((2 * n, 4), dtype=np.int64)
-    for h in range(1, 4):
-        moves = rng.random(2 * n) > stay[agent, s[:, h - 1]]
-        s[:, h] = (s[:, h - 1] + moves * rng.integers(1, 3, 2 * n)) % 3
-    noise = rng.integers(noise_values, size=(2 * n, 4, 3))
+    stay = np.array([[0.8, 0.5, 0.3], [0.5, 0.3, 0.7]])[..., None]
+    s, _ = walked(n, np.where(np.eye(3, dtype=bool), stay, (1 - stay) / 2), 4, seed=seed)
+    noise = np.random.default_rng(seed).integers(noise_values, size=(2 * n, 4, 3))
     return two_agents(np.concatenate([s[..., None], noise], axis=2)), s
 
 
@@ -49,12 +45,7 @@ def test_right_states_of_unbalanced_agents_pass(sizes):
     """Many rare cells, of which the rarer agent shows some once: Pearson's statistic is no chi-square there."""
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        tables = rng.dirichlet(np.full(5, 0.4), size=(2, 5))
-        agent = np.repeat([0, 1], sizes)
-        s = np.zeros((len(agent), 4), dtype=np.int64)
-        for h in range(1, 4):
-            at = tables[agent, s[:, h - 1]].cumsum(axis=1)
-            s[:, h] = (rng.random(len(agent))[:, None] > at).sum(axis=1).clip(0, 4)
+        s, agent = walked(sizes, rng.dirichlet(np.full(5, 0.4), size=(2, 5)), 4, seed=seed)
         noise = rng.choice(5, p=[0.6, 0.3, 0.09, 0.009, 0.001], size=(*s.shape, 6))
         x = np.concatenate([s[..., None], noise], axis=2)
         found = checked(s, TrajectoryDataset.from_arrays([x[agent == k] for k in (0, 1)]), 5, [1, 5, 5, 5])

@@ -21,6 +21,7 @@ from craftrl import (
 )
 from craftrl.core.encoders import encode_dataset
 from craftrl.estimators.base import Learner
+from small_worlds import flips, walked
 
 KNOWN = {"alpha": 0.5, "eta": 0.1, "nu": 0.05}
 TREE = DecisionTreeClassifier()
@@ -29,11 +30,8 @@ TREE = DecisionTreeClassifier()
 @pytest.fixture(scope="module")
 def data():
     """Two agents that move one of three bits differently."""
-    rng = np.random.default_rng(0)
-    agent = np.repeat([0, 1], 150)
-    x = rng.integers(0, 2, size=(300, 3, 3))
-    moves = rng.random((300, 2)) < np.where(agent, 0.8, 0.2)[:, None]
-    x[:, :, 1] = np.concatenate([np.zeros((300, 1)), np.cumsum(moves, axis=1) % 2], axis=1)
+    x = np.random.default_rng(0).integers(0, 2, size=(300, 3, 3))
+    x[:, :, 1], agent = walked(150, flips(0.2, 0.8), 3)
     return x, agent
 
 

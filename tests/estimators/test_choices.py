@@ -23,6 +23,7 @@ from craftrl.estimators.choices import choose_oracle, describe
 from craftrl.evaluation import accuracy_by_step, population_accuracy
 from craftrl.oracles.base import Choice
 from shipped import BOUNDS, fitted, rows_of, tree
+from small_worlds import flips, walked
 from studies.worlds.lock import LockExBMDP
 
 RNG = np.random.default_rng(0)
@@ -183,45 +184,37 @@ def test_later_settings_are_tried_where_one_finds_too_many_states():
 def two_bits(seed, n, weak, H=8, n_noise=6):
     """Two controlled bits of which the agents treat the second almost alike, and sticky noise bits; and the states."""
     rng = np.random.default_rng(seed)
-    base = rng.uniform(0.3, 0.7, (2, 2, 2))
-    differ = np.stack([rng.uniform(0.15, 0.3, (2, 2)), weak * rng.uniform(0.3, 1, (2, 2))], axis=-1)
-    differ *= rng.choice([-1, 1], differ.shape) / 2
-    arrays, states = [], []
-    for sign in (1, -1):
-        s, noise = np.zeros((n, 2), dtype=int), rng.integers(0, 2, (n, n_noise))
-        x, truth = [], []
-        for _ in range(H):
-            x.append(np.concatenate([s, noise], axis=1))
-            truth.append(2 * s[:, 0] + s[:, 1])
-            p = (base + sign * differ)[s[:, 0], s[:, 1]]
-            s = (rng.random((n, 2)) < p).astype(int)
-            noise = np.where(rng.random(noise.shape) < 0.8, noise, rng.integers(0, 2, noise.shape))
-        arrays.append(np.stack(x, axis=1))
-        states.append(np.stack(truth, axis=1))
-    return TrajectoryDataset.from_arrays(arrays), np.concatenate(states)
+    base, signs = rng.uniform(0.3, 0.7, (4, 2)), rng.choice([-1, 1], (4, 2))
+    differ = signs * np.stack([rng.uniform(0.15, 0.3, 4), weak * rng.uniform(0.3, 1, 4)], axis=-1) / 2
+    p, bits = np.stack([base + differ, base - differ])[:, :, None], np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    s, _ = walked(n, np.where(bits, p, 1 - p).prod(axis=-1), H, seed=seed)
+    noise = rng.integers(0, 2, (2 * n, H, n_noise))
+    for h in range(1, H):
+        noise[:, h] = np.where(rng.random((2 * n, n_noise)) < 0.8, noise[:, h - 1], noise[:, h])
+    return TrajectoryDataset.from_arrays(np.split(np.concatenate([bits[s], noise], axis=2), 2)), s
 
 
 @pytest.mark.parametrize("stationary", [False, True])
-@pytest.mark.parametrize("seed", range(2))
-def test_a_weak_second_factor_is_not_fused_away(seed, stationary):
-    """The class has single bits, and two of them together."""
-    tau, states = two_bits(seed, 1000, weak=0.1)
+def test_a_weak_second_factor_is_not_fused_away(stationary):
+    """The class has single bits, and two of them together; step by step one fit in ten takes another pair."""
     functions = [lambda x, i=i: x[:, i] for i in range(8)]
     functions += [lambda x, i=i, j=j: 2 * x[:, i] + x[:, j] for i, j in combinations(range(8), 2)]
-    model = fitted(CRAFT(FiniteOracle(functions, 4), stationary=stationary), tau)
-    assert accuracy_by_step(model.transform(tau), states).min() == 1
+    right = 0
+    for seed in range(6):
+        tau, states = two_bits(seed, 1000, weak=0.1)
+        model = fitted(CRAFT(FiniteOracle(functions, 4), stationary=stationary), tau)
+        right += accuracy_by_step(model.transform(tau), states).min() == 1
+    assert right >= 5 + stationary
 
 
 def test_one_encoder_for_all_steps_begins_in_one_state():
     """The state XOR a coin that was tossed once tells the agents apart as well as the state, but begins in two."""
     for seed in range(6):
-        rng = np.random.default_rng(seed)
-        moves = rng.random((600, 5)) < np.repeat([0.5, 0.25], 300)[:, None]
-        state = np.concatenate([np.zeros((600, 1), dtype=int), moves.cumsum(axis=1) % 2], axis=1)
-        x = np.stack([state ^ rng.integers(2, size=(600, 1)), state], axis=2)
-        assert CRAFT(CoordinateOracle(), stationary=True).fit(x, np.repeat([0, 1], 300)).encoder_.index == 1
+        state, agent = walked(300, flips(0.5, 0.25), 6, seed=seed)
+        x = np.stack([state ^ np.random.default_rng(seed).integers(2, size=(600, 1)), state], axis=2)
+        assert CRAFT(CoordinateOracle(), stationary=True).fit(x, agent).encoder_.index == 1
     with pytest.raises(InvalidParameterError, match="stationary=True needs one class of encoders for all steps"):
-        CRAFT(FiniteOracle(lambda h: [lambda x: x[:, 0]]), stationary=True).fit(x, np.repeat([0, 1], 300))
+        CRAFT(FiniteOracle(lambda h: [lambda x: x[:, 0]]), stationary=True).fit(x, agent)
 
 
 # -- the score --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import craftrl
 from craftrl import CRAFT, AssumptionWarning, ClassifierOracle, CoordinateOracle, FiniteOracle, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
 from shipped import fitted
+from small_worlds import flips, to_the_right, walked
 from studies.worlds.policies import HistoryPolicy
 
 WORLD = BitsExBMDP(6, 12, seed=0)
@@ -73,9 +74,8 @@ def noise():
 
 def alike_from_the_middle_on():
     """From h = 4 on the agents do the same, and from h = 5 on nothing of what differed is left: two of six steps."""
-    rng, agent = np.random.default_rng(1), np.repeat([0, 1], 1000)
-    moves = np.where(np.arange(6) < 3, np.where(agent == 0, 0.2, 0.7)[:, None], 0.5)
-    s = np.concatenate([np.zeros((2000, 1)), rng.random((2000, 6)) < moves], axis=1).astype(int)
+    rng = np.random.default_rng(1)
+    s, agent = walked(1000, [flips((a, 1 - a), (b, 1 - b)) for a, b in [(0.2, 0.7)] * 3 + [(0.5, 0.5)] * 3], 7, seed=1)
     x = np.concatenate([s[..., None], rng.integers(2, size=(2000, 7, 7))], axis=2)
     return two_agents(x, agent), CRAFT(alpha=1.0, eta=0.1, nu=0.1)
 
@@ -114,13 +114,10 @@ def class_without_the_state():
 
 def fused():
     """Three states, of which the last two are told apart by nobody's moves at h = 1: too large an alpha fuses them."""
-    rng, agent = RNG(), np.repeat([0, 1], 3000)
-    first = np.array([[0.6, 0.2, 0.2], [0.2, 0.45, 0.35]])
-    s = np.zeros((6000, 4), dtype=np.int64)
-    s[:, 1] = [rng.choice(3, p=first[a]) for a in agent]
-    for h in (2, 3):
-        s[:, h] = (s[:, h - 1] + 1 + (rng.random(6000) < np.where(agent == 0, 0.8, 0.3))) % 3
-    x = np.concatenate([s[..., None], rng.integers(3, size=(6000, 4, 5))], axis=2)
+    first = np.array([[[0.6, 0.2, 0.2]] * 3, [[0.2, 0.45, 0.35]] * 3])
+    later = to_the_right(0.2, 0.7, cells=3, ring=True)
+    s, agent = walked(3000, [first, later, later], 4)
+    x = np.concatenate([s[..., None], RNG().integers(3, size=(6000, 4, 5))], axis=2)
     return two_agents(x, agent), CRAFT(CoordinateOracle(3), alpha=1.0, eta=0.15, nu=0.1)
 
 

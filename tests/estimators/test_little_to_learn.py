@@ -9,21 +9,19 @@ import pytest
 from craftrl import CRAFT, AssumptionWarning, InvalidDataError, NeuralOracle, Training, TrajectoryDataset
 from craftrl.cli import main
 from craftrl.diagnostics import findings
+from small_worlds import to_the_right, walked
 
 CELLS, H = 4, 6
 ALIKE, DIFFERENT = (0.5, 0.5), (0.2, 0.8)
 
 
-def videos(n, to_the_right=DIFFERENT):
+def videos(n, right=DIFFERENT):
     """Of each agent n videos of a figure that walks on four cells as its agent likes."""
-    rng = np.random.default_rng(0)
-    agent, cell = np.repeat([0, 1], n), np.ones(2 * n, dtype=int)
-    x = rng.integers(0, 8, size=(2 * n, H, 12, 12, 3)).astype(np.uint8)
-    for h in range(H):
-        for i, c in enumerate(cell):
-            x[i, h, 3:6, 3 * c : 3 * c + 3] += np.array([220, 60, 60], np.uint8)
-        cell = np.clip(cell + np.where(rng.random(2 * n) < np.array(to_the_right)[agent], 1, -1), 0, CELLS - 1)
-    return TrajectoryDataset.from_arrays([x[agent == 0], x[agent == 1]])
+    cell, _ = walked(n, to_the_right(*right, cells=CELLS), H, start=1)
+    x = np.random.default_rng(0).integers(0, 8, size=(2 * n, H, 12, 12, 3)).astype(np.uint8)
+    figure = np.repeat(cell[..., None] == np.arange(CELLS), 3, axis=-1)
+    x[:, :, 3:6] += figure[:, :, None, :, None] * np.array([220, 60, 60], np.uint8)
+    return TrajectoryDataset.from_arrays(np.split(x, 2))
 
 
 def fitted(tau):

@@ -14,6 +14,7 @@ from craftrl.envs import BitsExBMDP
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.evaluation import accuracy_by_step
 from craftrl.oracles.starts import one_start_test
+from small_worlds import flips, walked
 
 BOUNDS = {"alpha": 1.0, "eta": 0.1, "nu": 0.05}
 # Pr(next cell | cell) of two agents on four cells in a ring: ahead, back or stay, in an order of each cell's own.
@@ -23,32 +24,24 @@ HABITS = np.array([[0.6, 0.3, 0.1], [0.3, 0.1, 0.6], [0.1, 0.6, 0.3], [0.3, 0.6,
 def bits(n, start, seed=0, H=4):
     """The paper's world, its features and its agents, but s_1 = 1 with probability start[k]; and the states."""
     world, rng = BitsExBMDP(horizon=H, n_features=16, seed=seed), np.random.default_rng(seed)
-    s = np.empty((2 * n, H), dtype=np.int64)
-    s[:, 0] = rng.random(2 * n) < np.repeat(start, n)
-    for h in range(1, H):
-        s[:, h] = s[:, h - 1] ^ (rng.random(2 * n) > np.repeat([0.5, 0.75], n))
+    s, agent = walked(n, flips(0.5, 0.25), H, seed=seed)
+    s ^= rng.random((2 * n, 1)) < np.repeat(start, n)[:, None]  # who begins in the other state goes through the others
     e, x = world.sample_noise(len(s), rng), []
     for h in range(1, H + 1):
         x.append(world.emit(s[:, h - 1], e, h, rng))
         e = world.step_noise(e, h, rng)
-    return np.stack(x, axis=1), np.repeat([0, 1], n), s
+    return np.stack(x, axis=1), agent, s
 
 
 def ring(n, n_starts, seed=0, H=4, noise=0.1):
     """Four cells in a ring as one-hot features, beside those of a walker that nobody controls; and the cells."""
-    rng = np.random.default_rng(seed)
-    paths = []
-    for p in (HABITS, HABITS[:, ::-1]):
-        s = np.empty((n, H), dtype=np.int64)
-        s[:, 0] = rng.integers(n_starts, size=n)
-        for h in range(1, H):
-            move = (p[s[:, h - 1]].cumsum(axis=1) < rng.random((n, 1))).sum(axis=1) - 1
-            s[:, h] = (s[:, h - 1] + move) % 4
-        paths.append(s)
-    s = np.concatenate(paths)
+    rng, here = np.random.default_rng(seed), np.arange(4)[:, None]
+    chances = np.zeros((2, 4, 4))
+    chances[:, here, (here + [-1, 0, 1]) % 4] = HABITS, HABITS[:, ::-1]
+    s, agent = walked(n, chances, H, np.full(n_starts, 1 / n_starts), seed)
     walker = (rng.integers(4, size=(2 * n, 1)) + rng.integers(-1, 2, size=s.shape).cumsum(axis=1)) % 4
     x = np.concatenate([np.eye(4)[s], np.eye(4)[walker]], axis=-1)
-    return x + rng.normal(0, noise, x.shape), np.repeat([0, 1], n), s
+    return x + rng.normal(0, noise, x.shape), agent, s
 
 
 def start_test(x, agent):

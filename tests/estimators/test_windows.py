@@ -7,15 +7,13 @@ from craftrl import CRAFT, AssumptionWarning, CoordinateOracle, InvalidDataError
 from craftrl.estimators.verdict import verdict
 from craftrl.evaluation import accuracy
 from shipped import fitted, network, rows_of
+from small_worlds import flips, walked
 
 
-def bits(n, flips, seed):
+def bits(n, chances, seed):
     """Entry 2 is the state, which an agent flips more or less often; the others are coins."""
-    rng = np.random.default_rng(seed)
-    x = rng.integers(0, 2, (n, 5))
-    x[0, 2] = 0
-    for t in range(1, n):
-        x[t, 2] = x[t - 1, 2] ^ (rng.random() < flips[x[t - 1, 2]])
+    x = np.random.default_rng(seed).integers(0, 2, (n, 5))
+    x[:, 2] = walked(1, flips(chances), n, seed=seed)[0]
     return x
 
 
