@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from craftrl import CoordinateOracle, CraftError, InvalidDataError
-from craftrl.core.relabelling import best_matching
+from craftrl.core.relabelling import best_matching, first_best_matching
 from craftrl.envs import BitsExBMDP, collect
 from craftrl.evaluation import (
     accuracy,
@@ -47,6 +47,15 @@ def test_confusion_matching_and_a_relabelling_of_its_own_for_every_step():
     assert accuracy_by_step([[0, 1], [1, 0]], [[0, 0], [1, 1]]).tolist() == [1, 1]
     with pytest.raises(InvalidDataError, match="one true state per label; 2 and 3 were given"):
         accuracy([0, 1], [0, 1, 1])
+
+
+def test_many_labels_are_matched_too_and_none_match_nothing():
+    names = np.random.default_rng(0).permutation(30)
+    table = np.zeros((30, 30), dtype=np.int64)
+    table[np.arange(30), names] = 5
+    assert best_matching(table) == {r: int(c) for r, c in enumerate(names)}
+    assert first_best_matching(np.stack([np.zeros((30, 30)), table]))[0] == 1
+    assert best_matching(np.zeros((0, 3))) == {}
 
 
 def test_single_states_are_judged_under_the_relabelling_that_is_best_for_all():
