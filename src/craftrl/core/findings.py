@@ -21,8 +21,8 @@ Severity = Literal["warning", "note"]
 _CONTRADICTED = "More trajectories, smaller bounds, or agents that differ more may help."
 _GUESSES = "The data is too small, or the bounds alpha, eta, nu do not hold on it; the encoders there are guesses."
 _CAMERA = (
-    "Record all agents alike, with the same light, colours and place of the camera, or standardise each recording by "
-    "itself: import_data(..., standardise='recording')."
+    "Standardise each recording by itself, if that was not done: import_data(..., standardise='recording'). Where it "
+    "does not help, record all agents alike, with the same light, colours and place of the camera."
 )
 
 # For each kind what was found, and what to do next ("" where there is nothing to do). Each names its steps as {at}, or
