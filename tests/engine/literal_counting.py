@@ -1,4 +1,4 @@
-"""Counting as one would on paper: one trajectory, one pair of encoders at a time. The engine must agree exactly."""
+"""Counting over one-hot values, every entry of every table held at once. The engine must agree exactly."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ class Problem:
     def functions(self, h):
         return [lambda x, table=table: table[x[:, 0]] for table in self.classes[h - 1]]
 
-    def value(self, h, i, t):
-        return int(self.classes[h - 1][i][self.tau.episode(int(t))[h - 1, 0]])
+    def values(self, h):
+        """(|Phi_h|, n): the value of every encoder on every trajectory, -1 where it is over."""
+        read = np.array(self.classes[h - 1])[:, self.tau.at(h)[:, 0]]
+        return np.where(self.tau.present(h), read, -1)
 
 
 def random_problem(seed: int, K: int = 2, N_s: int = 2, H: int = 3, unequal: bool = False, scale: int = 60) -> Problem:
@@ -39,36 +41,23 @@ def random_problem(seed: int, K: int = 2, N_s: int = 2, H: int = 3, unequal: boo
     return Problem(TrajectoryDataset.from_episodes(agents), classes, N_s)
 
 
+def one_hot(labels: np.ndarray, n: int) -> np.ndarray:
+    return (labels[..., None] == np.arange(n)).astype(np.int64)
+
+
 def count_pairs(problem: Problem, h: int) -> np.ndarray:
-    """(I, J, N_s, N_s, K), by counting on one's fingers."""
-    tau, N_s = problem.tau, problem.N_s
-    I, J = len(problem.classes[h - 1]), len(problem.classes[h])
-    counts = np.zeros((I, J, N_s, N_s, tau.K), dtype=np.int64)
-    for t in np.flatnonzero(tau.present(h + 1)):
-        for i in range(I):
-            for j in range(J):
-                counts[i, j, problem.value(h, i, t), problem.value(h + 1, j, t), tau.agent[t]] += 1
-    return counts
+    """(I, J, N_s, N_s, K)."""
+    here, after = (one_hot(problem.values(step), problem.N_s) for step in (h, h + 1))
+    return np.einsum("inu,jnv,nk->ijuvk", here, after, one_hot(problem.tau.agent, problem.tau.K))
 
 
 def count_groups(problem: Problem, h: int, group: np.ndarray, n_groups: int) -> np.ndarray:
     """(n_groups, |Phi_h|, N_s)."""
-    counts = np.zeros((n_groups, len(problem.classes[h - 1]), problem.N_s), dtype=np.int64)
-    for t in np.flatnonzero(problem.tau.present(h) & (group >= 0)):
-        for i in range(counts.shape[1]):
-            counts[group[t], i, problem.value(h, i, t)] += 1
-    return counts
+    return np.einsum("inv,ng->giv", one_hot(problem.values(h), problem.N_s), one_hot(group, n_groups))
 
 
-def least_loss(a: int, b: int, grid: Grid) -> int:
-    """The least fixed-point loss of a cell over the whole grid, in Python's own integers."""
+def least_losses(counts: np.ndarray, grid: Grid) -> np.ndarray:
+    """The least fixed-point losses over the whole grid of cells (..., 2), in Python's own integers."""
     table = [round(float(np.logaddexp(0, c)) * FIXED_POINT) for c in grid.values]
-    return min(a * table[len(table) - 1 - j] + b * table[j] for j in range(len(table)))
-
-
-def losses_of_pairs(counts: np.ndarray, grid: Grid) -> np.ndarray:
-    """(I, J) for two agents: the sum of the cells' least losses."""
-    out = np.zeros(counts.shape[:2], dtype=np.int64)
-    for i, j, u, v in np.ndindex(counts.shape[:4]):
-        out[i, j] += least_loss(int(counts[i, j, u, v, 0]), int(counts[i, j, u, v, 1]), grid)
-    return out
+    losses = [counts[..., 0].astype(object) * a + counts[..., 1].astype(object) * b for a, b in zip(table[::-1], table)]
+    return np.minimum.reduce(losses)
