@@ -44,11 +44,11 @@ def changed(world: ExBMDP, **methods: Any) -> ExBMDP:
 class _Otherwise(Policy):
     """A policy with other probabilities."""
 
-    def __init__(self, policy: Policy, probabilities: Callable[[Ints, Ints], NDArray[np.floating]]) -> None:
+    def __init__(self, policy: Policy, probabilities: Callable[[Ints, Ints], NDArray[np.float64]]) -> None:
         self.batch, self.look_back = policy.batch, policy.look_back  # type: ignore[method-assign]
         self.function = probabilities
 
-    def probabilities(self, history: Ints, episode: Ints) -> NDArray[np.floating]:
+    def probabilities(self, history: Ints, episode: Ints) -> NDArray[np.float64]:
         return self.function(history, episode)
 
 
@@ -87,7 +87,7 @@ def collect_leaky(world: ExBMDP, policies: Sequence[Policy], n: Numbers, size: f
     by_noise = [np.eye(world.n_actions)[(mine + k) % world.n_actions] for k, mine in enumerate(own)]
 
     def leak(k: int, policy: Policy) -> Policy:
-        def probabilities(history: Ints, episode: Ints) -> NDArray[np.floating]:
+        def probabilities(history: Ints, episode: Ints) -> NDArray[np.float64]:
             p, e_h = policy.probabilities(history, episode), by_noise[k][history.shape[1] - 1, episode]
             return np.where(rng.random((len(p), 1)) < size, e_h, p)
 
@@ -113,7 +113,7 @@ def collect_scattered(world: ExBMDP, policies: Sequence[Policy], n: Numbers, siz
     def from_anywhere(policy: Policy) -> Policy:
         """It knows what to do at h = 1 in states other than 0: what it would do there at h = 2."""
 
-        def probabilities(history: Ints, episode: Ints) -> NDArray[np.floating]:
+        def probabilities(history: Ints, episode: Ints) -> NDArray[np.float64]:
             if history.shape[1] > 1:
                 return policy.probabilities(history, episode)
             usual = policy.probabilities(np.zeros_like(history), episode)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_number, shown
+from craftrl.arrays import Floats
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.deploy.video import Bytes, check_images, check_video, enlarged, in_colour, on_paper, write_video
 from craftrl.errors import InvalidDataError, InvalidParameterError, require
@@ -21,7 +22,6 @@ from craftrl.planning.graph import StateGraph
 
 __all__ = ["GraphPicture", "Moment", "plan_frames", "portraits", "write_plan"]
 
-Floats = NDArray[np.float64]
 RED = "#c1121f"  # far from the orange of plans
 TEXT, PALE, DIM, TRAIL = "#333333", "#e3e3e3", "#b4b4b4", "#9cc3dd"
 SIDE = 288  # pixels that the longer side of a frame has at least

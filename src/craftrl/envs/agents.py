@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from craftrl.arguments import check_kind, check_number, is_whole, shown
+from craftrl.arrays import Floats
 from craftrl.data.labels import as_array
 from craftrl.envs.exbmdp import ExBMDP, Ints, check_seed, check_tables
 from craftrl.errors import InvalidParameterError
-
-Floats = NDArray[np.floating]
 
 __all__ = [
     *("DRAWS", "MarkovPolicy", "Policy", "check_contrast", "check_policies", "choose_actions"),

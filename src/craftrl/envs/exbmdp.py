@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_whole, shown
+from craftrl.arrays import Ints
 from craftrl.errors import InvalidParameterError
-
-Ints = NDArray[np.integer]
 
 __all__ = ["MOST_STEPS", "ExBMDP", "check_seed", "check_tables", "reachable_states"]
 

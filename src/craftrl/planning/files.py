@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from craftrl.arguments import check_kind, check_source, check_target, check_whole
+from craftrl.arrays import Ints
 from craftrl.data import urls
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.files import UNREADABLE, sealed_text, unsealed, write_text
@@ -28,7 +29,6 @@ from craftrl.planning.latent import LatentActions
 
 __all__ = ["Labels", "load_grounding", "model_fingerprint", "read_labels", "save_grounding"]
 
-Ints = NDArray[np.int64]
 BLOCK = 256  # trajectories that are read at a time
 FORMAT = "craftrl grounding"
 
@@ -79,7 +79,7 @@ def read_labels(path: str | os.PathLike[str], tau: TrajectoryDataset, n: int | N
         else:
             with np.load(where, allow_pickle=False) as arrays:
                 x, actions = arrays["x"], _whole(arrays["actions"])[:, None]
-                h = _whole(arrays["h"]) if "h" in arrays else np.ones(len(x), dtype=np.int64)
+                h = np.array(_whole(arrays["h"]) if "h" in arrays else np.ones(len(x)), dtype=np.int64)
             read = x.__getitem__
             if x.shape[1:] != (2, *tau.obs_shape) or not len(x) == len(actions) == len(h):
                 raise ValueError(f"x has shape {x.shape}, actions {actions.shape}, and observations {tau.obs_shape}")

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.stats import binom
 
 from craftrl.arguments import check_flag, check_kind, check_method, check_whole, shown
+from craftrl.arrays import Bools, Floats, Ints
 from craftrl.data.dataset import as_observations
 from craftrl.data.labels import as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
@@ -22,9 +23,6 @@ from craftrl.planning.latent import LatentActions
 
 __all__ = ["MOST_ACTIONS", "STRAY", "Grounding", "KnownMoves", "Outcomes"]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.floating]
-Flags = NDArray[np.bool_]
 
 MOST_ACTIONS = 10**6
 STRAY = 0.05  # labels with a reading error, taken for granted: encoders of a few percent error must do no harm
@@ -65,12 +63,12 @@ class Outcomes:
     successors: Ints
     n_videos: int
     chance: Floats
-    known: Flags
+    known: Bools
     tried: Ints
     deterministic: bool
 
     @cached_property
-    def makes(self) -> Flags:
+    def makes(self) -> Bools:
         """Which actions are known to make which moves, (n_actions, m).
 
         In a deterministic world that is the move likelier than all others together. Else it is every move at least half
@@ -81,7 +79,7 @@ class Outcomes:
         return (self.chance >= self.chance.max(axis=1, keepdims=True, initial=0) / 2) & self.known[:, None]
 
     @cached_property
-    def left(self) -> Flags:
+    def left(self) -> Bools:
         """(m,): the moves that the videos show and that no action is known to make."""
         return ~self.makes.any(axis=0) & (np.arange(len(self.successors)) < self.n_videos)
 
@@ -246,20 +244,20 @@ class Grounding:
     def known_moves(self) -> KnownMoves:
         """All moves that some action is known to make, each with the action that does so most reliably."""
         if self._known is None:
-            none = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
-            found = [none]
+            found: list[tuple[int, int, int, float]] = []
             for s in range(self.graph.n):
                 if self.graph.out_degree[s] or s in self._seen:
                     here = self.outcomes(s)
-                    j = np.flatnonzero(here.makes.any(axis=0))
-                    chance = np.where(here.makes, here.chance, 0.0)[:, j]
-                    best = chance.argmax(axis=0)
-                    found.append((np.full(len(j), s), here.successors[j], best, chance[best, np.arange(len(j))]))
-            self._known = KnownMoves(*(np.concatenate(column) for column in zip(*found)))
+                    chance = np.where(here.makes, here.chance, 0.0)
+                    for j in np.flatnonzero(here.makes.any(axis=0)):
+                        best = int(chance[:, j].argmax())
+                        found.append((s, int(here.successors[j]), best, float(chance[best, j])))
+            start, end, action = np.array([move[:3] for move in found], dtype=np.int64).reshape(-1, 3).T
+            self._known = KnownMoves(start, end, action, np.array([move[3] for move in found], dtype=float))
         return self._known
 
     @property
-    def grounded(self) -> Flags:
+    def grounded(self) -> Bools:
         """(E,): which of `graph.edges` some action is known to make."""
         known, n = self.known_moves(), self.graph.n
         return np.isin(self.graph.edges @ [n, 1], known.s * n + known.t)
@@ -308,7 +306,7 @@ class _LatentLabels:
         news = before is None or np.abs(self._belief[g] - before).max() > NEWS
         return np.flatnonzero(self.group == g).tolist() if news else ()
 
-    def predicted(self, node: int, successors: Ints) -> tuple[Floats, Flags] | None:
+    def predicted(self, node: int, successors: Ints) -> tuple[Floats, Bools] | None:
         """Pr(successor | action) here as labels elsewhere have it, (n_actions, m), and of which actions they say so."""
         belief = self._belief.get(int(self.group[node]))
         if belief is None:
@@ -324,7 +322,7 @@ def _outcomes(
     videos: Ints,
     n_actions: int,
     deterministic: bool,
-    elsewhere: tuple[Floats, Flags] | None,
+    elsewhere: tuple[Floats, Bools] | None,
 ) -> Outcomes:
     """All evidence on one state: labels of its own, successors in the videos, and what labels elsewhere predict."""
     new = sorted({t for _, t in seen}.difference(videos.tolist()))
@@ -350,7 +348,7 @@ def _outcomes(
     return Outcomes(successors, len(videos), chance, known, tried, deterministic)
 
 
-def assign(evidence: Floats, prior: Floats, required: Flags) -> Floats:
+def assign(evidence: Floats, prior: Floats, required: Bools) -> Floats:
     """The probability (A, M) of each of M options for each of A actions.
 
     Each action has one option; several may have the same one. What is known of some actions says something of the

@@ -21,20 +21,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, issparse
 from scipy.spatial import ConvexHull, QhullError
 
 from craftrl.arguments import check_flag, check_kind, check_whole, shown
+from craftrl.arrays import Floats, Ints
 from craftrl.data.labels import as_array, as_labels
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.naming import Condition, by_commuting, by_vectors, name_moves
 
 __all__ = ["Condition", "LatentActions", "find_latent_actions"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MOST_ACTIONS = 1000
 MOST_COUNTED = 2**53  # up to there floats are exact
 SCATTERED = 0.95  # how much of the inscribed ball the habits must hold, with room for sampling error

@@ -27,15 +27,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from craftrl.arrays import Floats, Ints
+
 __all__ = ["Condition", "by_commuting", "by_vectors", "name_moves"]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Move = tuple[int, int]
 Ties = list[tuple[Move, Move]]  # pairs of moves that are one action
 Successors = Sequence[tuple[int, ...]]  # of each state the usual successors of its actions; () where unknown

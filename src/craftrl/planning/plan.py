@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from craftrl.arguments import check_choice, check_kind, check_whole, is_whole, shown
+from craftrl.arrays import Floats
 from craftrl.errors import InvalidDataError, InvalidParameterError
 from craftrl.planning.graph import StateGraph
 from craftrl.planning.grounding import Grounding, KnownMoves
@@ -20,7 +20,6 @@ from craftrl.planning.grounding import Grounding, KnownMoves
 __all__ = ["By", "Plan", "UnreachableGoal", "check_by", "check_goals", "plan_path"]
 
 By = Literal["shortest", "reliable"]
-Floats = NDArray[np.floating]
 
 TIE = 1e-6  # of two paths that are equally good, the more reliable or the shorter one is taken
 NAMED = 5  # moves that a sentence names

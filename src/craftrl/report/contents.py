@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from craftrl._version import __version__
+from craftrl.arrays import Floats, Ints
 from craftrl.core.encoders import ValueEncoder
 from craftrl.core.labels import Labels, n_labels, paired, tally
 from craftrl.core.trace import StepTrace
@@ -31,8 +31,6 @@ from craftrl.report.tables import MOST_ROWS, Table, power_of_ten
 
 __all__ = ["contents"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 ERRORS, FAILURE = 0.05, 0.05  # the share of each state's observations that may be wrong, and how likely more may be
 MOST_BARS = 20_000  # of spectra; beyond, each step keeps its most frequent states
 MOST_BLOCKS = 200  # states whose moves are compared between agents

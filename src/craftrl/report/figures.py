@@ -17,7 +17,6 @@ from craftrl.errors import require
 __all__ = ["LONGEST", "flow", "is_image", "png", "shrunk", "spectrum", "to_bytes"]
 
 Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
 LONGEST = 80  # pixels of the longer side; larger frames are thinned out
 MOST_NODES = 16  # states of one step that are drawn
 LEAST_SHARE = 0.005  # of the moves of one step that a move must be to be drawn

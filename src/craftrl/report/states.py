@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from craftrl.arrays import Floats, Ints
 from craftrl.core.encoders import encode_dataset
 from craftrl.core.labels import Labels, crossed
 from craftrl.data.dataset import TrajectoryDataset
@@ -25,8 +26,6 @@ from craftrl.report.tables import Table
 
 __all__ = ["Picture", "Sample", "State", "entries", "portraits", "states_of"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer]
 TRAJECTORIES = 2048  # of each agent that are looked at
 FRAMES = 1024  # of a state that are looked at
 LOOKED_AT = 16  # frames of a state in which the pixels that decide are sought

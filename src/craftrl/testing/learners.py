@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from craftrl.arrays import Ints
 from craftrl.data.dataset import TrajectoryDataset
 from craftrl.data.inputs import as_dataset
 from craftrl.errors import AssumptionWarning, CraftError, InvalidDataError, InvalidParameterError, NotFittedError
@@ -23,7 +23,6 @@ from craftrl.testing.claims import about, check_array, check_parameters, content
 
 __all__ = ["check_learner"]
 
-Ints = NDArray[np.integer]
 Fit = Callable[[Learner, Ints, Ints], Learner]  # a learner to rows in this order, and the agents of all rows
 
 
