@@ -1,14 +1,12 @@
 """`craftrl fit`: what it writes, says and chooses, and that the same command always goes on."""
 
 import re
-import time
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import craftrl as library
-from command_line import BOUNDS, craftrl, run, started
+from command_line import BOUNDS, craftrl, run
 from craftrl import CRAFT, TrajectoryDataset
 from craftrl.envs import BitsExBMDP, collect
 
@@ -113,31 +111,3 @@ def test_images_that_will_take_long_on_a_cpu_are_told_with_smaller_ones(here, mo
     assert code == 1
     told = "Time: about 2.7 hours, 41 minutes with --resize 64x48, 10 minutes with --resize 32x24; less on a GPU.\n"
     assert told in out
-
-
-@pytest.mark.slow
-def test_a_network_goes_on_and_ends_with_the_same_model(tmp_path):
-    """Ended by SIGTERM in the middle of training."""
-    craftrl("collect --world pixels --size 2 --walkers 0 --horizon 3 --n 200 --out frames", cwd=tmp_path)
-    line = ["fit", "frames", *BOUNDS, "--epochs", "2", "--device", "cpu", "--seed", "3", "--out"]
-    out, err = started(*line, "whole", cwd=tmp_path).communicate()
-    lines = err.replace("\r", "\n").split("\n")  # one bar over all phases, and in a log one line for each
-    assert [text.partition(":")[0] for text in lines if text.strip()] == ["telling the agents apart", "finding states"]
-    assert "Learner: a network, since observations are images of shape (12, 12, 3), on the CPU; one encoder" in out
-    assert re.search(r"\nVerdict: (trust|check|do not trust)\. CRAFT found", out)
-    process = started(*line, "new", cwd=tmp_path)
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob(".new.unfinished/*/log-odds*.pt")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.terminate()
-    process.communicate()
-    assert process.returncode == 143
-    assert not (tmp_path / "new").exists()
-    craftrl(*line, "new", cwd=tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"frames", "whole", "new"}  # nothing is left beside the model
-    one, two = (library.load(tmp_path / name) for name in ("whole", "new"))
-    assert one.oracle.training.seed == 3
-    assert (one.labels_ == two.labels_).all()
-    before = (tmp_path / "new").read_bytes()  # as if it had been stopped before the verdict
-    assert "\nVerdict: " in craftrl(*line, "new", cwd=tmp_path)
-    assert (tmp_path / "new").read_bytes() == before

@@ -1,6 +1,7 @@
 """Own videos from import to pictures of states, as a new user runs it: `fit`, `encode` of new ones, `render`."""
 
 import csv
+import re
 import signal
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from recordings import write_video
 pytest.importorskip("torch")
 
 CELLS, SIDE = 4, 32  # places of a square on a line, and pixels of a frame
-FIT = "fit alice bob --window 5 --resize 16 --stride 2 --epochs 1 --device cpu --out model.safetensors"
+FIT = "fit alice bob --window 5 --resize 16 --stride 2 --epochs 1 --seed 3 --device cpu --out model.safetensors"
 
 
 def walk(agent, rng, steps):
@@ -109,7 +110,7 @@ def test_a_video_with_the_states(here):
 
 
 @pytest.mark.slow
-def test_stopped_while_it_imports_and_while_it_trains_it_goes_on(fitted, tmp_path):
+def test_stopped_while_it_imports_and_while_it_trains_it_goes_on_to_the_same_model(fitted, tmp_path):
     for name in ("alice", "bob"):
         (tmp_path / name).symlink_to(fitted / name)
     for there in ("model.data/unfinished.json", ".model.safetensors.unfinished/*/*.pt"):
@@ -120,9 +121,18 @@ def test_stopped_while_it_imports_and_while_it_trains_it_goes_on(fitted, tmp_pat
         _, err = process.communicate()
         assert process.returncode == 143
         assert err.splitlines()[-1].endswith("the same command goes on from what was finished.")
-    craftrl(FIT, cwd=tmp_path)
+        assert not (tmp_path / "model.safetensors").exists()
+    out, err = started(*FIT.split(), cwd=tmp_path).communicate()
+    bars = [text.partition(":")[0] for text in err.replace("\r", "\n").split("\n") if text.strip()]
+    assert bars == ["telling the agents apart", "finding states"]  # in a log, one line for each
+    assert "Learner: a network, since observations are images of shape (16, 16, 3), on the CPU; one encoder" in out
+    assert re.search(r"\nVerdict: (trust|check|do not trust)\. CRAFT found", out)
     assert {path.name for path in tmp_path.iterdir()} == {"alice", "bob", "model.data", "model.safetensors"}
     one, two = (load(folder / "model.safetensors") for folder in (fitted, tmp_path))
+    assert one.oracle.training.seed == 3
     assert (one.labels_ == two.labels_).all()
+    before = (tmp_path / "model.safetensors").read_bytes()  # as if it had been stopped before the verdict
+    assert "\nVerdict: " in craftrl(FIT, cwd=tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == before
     craftrl("report model.safetensors model.data --out report.html", cwd=tmp_path)
     assert "alice" in (tmp_path / "report.html").read_text()

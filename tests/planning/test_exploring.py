@@ -87,19 +87,15 @@ def test_a_budget_is_kept_and_what_is_left_is_said():
     assert explore(env, model, Grounding(graph, 4), steps=0).steps == 0
 
 
-def test_the_same_seed_explores_the_same_way():
-    runs = []
-    for _ in range(2):
-        model, grounding = ExactModel(PIXELS, error=0.05, seed=4), Grounding(GRAPHS[PIXELS, False], 4)
-        runs.append((explore(ExBMDPEnv(PIXELS), model, grounding, steps=60, seed=9), grounding.labels))
-    assert runs[0] == runs[1]
-
-
-def test_a_budget_must_be_given():
-    model, grounding = ExactModel(PIXELS), Grounding(GRAPHS[PIXELS, False], 4)
-    with pytest.raises(InvalidParameterError, match="must have a budget; none was given"):
-        explore(ExBMDPEnv(PIXELS), model, grounding)
-    with pytest.raises(InvalidParameterError, match="steps must be an integer of at least 0"):
-        explore(ExBMDPEnv(PIXELS), model, grounding, steps=-1)
-    with pytest.raises(InvalidParameterError, match="grounding must be a Grounding"):
-        explore(ExBMDPEnv(PIXELS), model, None, steps=1)
+@pytest.mark.parametrize(
+    ("known", "given", "sentence"),
+    [
+        (True, {}, "must have a budget; none was given"),
+        (True, {"steps": -1}, "steps must be an integer of at least 0"),
+        (False, {"steps": 1}, "grounding must be a Grounding"),
+    ],
+)
+def test_a_budget_must_be_given(known, given, sentence):
+    grounding = Grounding(GRAPHS[PIXELS, False], 4) if known else None
+    with pytest.raises(InvalidParameterError, match=sentence):
+        explore(ExBMDPEnv(PIXELS), ExactModel(PIXELS), grounding, **given)
