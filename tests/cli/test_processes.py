@@ -22,7 +22,7 @@ COLLECT = "collect --world bits --horizon 3 --features 4 --n 5 --out"
     ("shell", "code", "said"),
     [
         ("{} --help >/dev/full", 2, "No space left on device"),
-        ("{} --help | true", 0, ""),
+        ("{} theory assumptions --world bits | true", 0, ""),
         ("{} --help >&-", 0, ""),
         ("{} inspect missing 2>&-", 2, ""),
     ],

@@ -112,6 +112,7 @@ def test_the_last_step_that_enough_reach(first, second, reached):
         (lambda tau: tau.rows([6]), r"index must hold numbers in 0..5; \[6\] was given"),
         (lambda tau: tau.select(np.zeros(6, bool)), r"index must hold numbers of trajectories in 0..5, one at least"),
         (lambda tau: tau.select([True]), r"index must hold numbers of trajectories in 0..5"),
+        (lambda tau: tau.select([0, 1], [0, 0]), "at least two agents; those of 1 were given"),
         *(
             (lambda tau, label=label: tau.select([0, 5], label), r"Each of the 2 .* must have an agent, 0\.\.K-1")
             for label in ([0, 2**40], [1, 2], [-1, 0], [0, 1, 1])
