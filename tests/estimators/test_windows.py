@@ -42,6 +42,11 @@ def test_one_recording_each_is_enough(recordings, model):
     assert "horizon" not in choice
 
 
+def test_steps_of_windows_mean_nothing_and_no_finding_names_one():
+    model = CRAFT().fit([[bits(600, (0.8, 0.3), 0)], [bits(600, (0.2, 0.6), 1)]])  # 30 windows each
+    assert not [finding.kind for finding in model.trace_.findings if finding.steps]
+
+
 def test_what_follows_takes_the_recordings(recordings, model, tmp_path):
     assert model.sizes_fitted() == (180, 20)
     assert np.array_equal(model.windows_[:, 2], [20] * 180)

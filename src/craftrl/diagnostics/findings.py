@@ -212,6 +212,7 @@ def _at_chance(
         nothing = log_p + choices > np.log(LEVEL)
     if nothing:
         yield Finding("at chance", tuple(steps))
+    if nothing or not tau.aligned:  # no step of windows is like another
         return
     by_states = {h: _told_by_states(labels[:, h - 1], labels[:, h], tau) for h in steps}
     told = tuple(h for h in steps if by_states[h] < np.log(CONTRADICTED))
@@ -246,9 +247,12 @@ def assigned_share(tau: TrajectoryDataset, labels: Labels) -> Floats:
 
 
 def _rare_move(tau: TrajectoryDataset, labels: Labels, nu: float) -> Iterator[Finding]:
-    """The rarest move that Line 19 sees, if hardly anybody makes it; rarer ones may be misread observations."""
+    """The rarest move that Line 19 sees, if hardly anybody makes it; rarer ones may be misread observations.
+
+    Of windows, whose steps mean nothing, none is.
+    """
     rarest = (FEW_VISITS, 0, 0, 0, 0)
-    for h in range(1, tau.H):
+    for h in range(1, tau.H if tau.aligned else 1):
         n_next = max(n_labels(labels[:, h]), 1)
         count = tally(paired(labels[:, h - 1], labels[:, h], n_next))
         total = int(count.sum())
