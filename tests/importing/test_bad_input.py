@@ -226,6 +226,7 @@ def test_a_bad_agent(folder, kind):
         (["ann", "ben"], {"crop": (8, 8, 16, 16)}, "must lie inside of the picture; .* has 16 x 16 pixels"),
         (["steps.csv"], {"resize": 2}, r"must be pictures of 8 bits.*steps.csv\[ann\] has \(1,\) of int64"),
         (["steps.csv"], {"keys": ["speed"]}, "columns that are observed; steps.csv has agent, x, not speed"),
+        (["xy.csv", "yx.csv"], {}, r"columns in the same order; yx.csv\[0\] has y, x, xy.csv\[0\] x, y; name"),
         (["ann.npz", "ben"], {"keys": "speed"}, "must name one array; ann.npz has x, not speed"),
         (["no_steps.npy", "ben"], {}, r"shape \(n, steps, ...\); no_steps.npy has \(3, 0, 2\)"),
         *(([f"{name}.npz"], {}, rf"`agent` 3 names, .*; those of {name}.npz are not so") for name in WRONG),
@@ -244,6 +245,8 @@ def test_bad_agents(folder, monkeypatch, agents, options, reason):
     for name in ("ann", "one"):
         np.savez(folder / f"{name}.npz", x=np.zeros((2, 3, 4)))
     (folder / "steps.csv").write_text("agent,x\nann,1\nann,2\nben,3\nben,1\n")
+    for columns in ("xy", "yx"):
+        (folder / f"{columns}.csv").write_text(f"{','.join(columns)},episode\n1,2,0\n3,4,0\n")
     (folder / "a.doc").touch()
     np.save(folder / "no_steps.npy", np.zeros((3, 0, 2)))
     for name, array in WRONG.items():

@@ -6,7 +6,7 @@ from PIL import Image
 
 from craftrl import InvalidDataError
 from craftrl.data import read_actions, store
-from craftrl.importing import import_data, inspect
+from craftrl.importing import import_data, inspect, read_episodes
 from recordings import (
     action_labels,
     assert_same,
@@ -175,6 +175,15 @@ def test_whole_numbers_in_one_table_and_others_in_the_next(tmp_path):
     for name, values in {"ann": "1\n2", "ben": "0.5\n1"}.items():
         (tmp_path / f"{name}.csv").write_text(f"x\n{values}\n")
     assert import_data([tmp_path / "ann.csv", tmp_path / "ben.csv"], tmp_path / "data").dtype == np.float64
+
+
+def test_new_tables_are_read_by_the_names_of_their_columns(tmp_path):
+    for name, text in {"ann": "x,y\n1,2\n3,4", "ben": "x,y\n5,6\n7,8", "new": "y,z,x\n2,0,1\n4,0,3"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"{text}\n")
+    reading = import_data([tmp_path / "ann.csv", tmp_path / "ben.csv"], tmp_path / "data").notes["reading"]
+    assert reading["keys"] == ["x", "y"]
+    (episode,) = read_episodes([tmp_path / "new.csv"], **reading)
+    assert episode.x.tolist() == [[1, 2], [3, 4]]
 
 
 def test_chosen_columns_arrays_and_parts(tmp_path):

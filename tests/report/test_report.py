@@ -208,6 +208,15 @@ def test_the_entry_that_the_encoder_reads_decides_alone(page):
     assert page.text.count("All 8 entries were swapped; 7 of them made no difference: ignored.") == 4
 
 
+def test_entries_of_a_table_have_the_names_of_its_columns(tmp_path):
+    model, tau = bits()
+    named = copy.copy(model)
+    named.data_ = {**model.data_, "reading": {"keys": [f"sensor {i}" for i in range(8)]}}
+    assert f" sensor {model.encoders_[2].feature} " in Page(tmp_path, named, tau).text
+    named.data_ = {**model.data_, "reading": {"keys": ["state"]}}  # one column of lists
+    assert "sensor" not in Page(tmp_path, named, tau).text
+
+
 def test_spectra_hold_every_pair(page):
     model, _ = bits()
     for step in model.trace_:

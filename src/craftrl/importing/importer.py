@@ -95,10 +95,10 @@ def import_data(
     _check_unchanged(writer, listed, out)
     if writer.finished:
         return TrajectoryDataset.open(out)
-    dtype = _common_type(listed, reading)
+    columns, dtype = _common_columns(listed), _common_type(listed, reading)
     lights = lights_of(listed, reading) if standardise else []
     reading.light = np.mean(lights, axis=0).tolist() if lights else None
-    writer.notes["reading"] = asdict(reading)
+    writer.notes["reading"] = {**asdict(reading), "keys": columns or reading.keys}
     longest, parts = 2 if writer.done else 0, 1 if own else PARTS
     shown_as: dict[str, Any] = {"unit": "episode"} if own else {"total": PARTS * len(listed), "bar_format": BAR}
     with writer, progress_bar(desc="import", delay=0.5, disable=not progress, **shown_as) as bar:
@@ -149,6 +149,17 @@ def _note(about: dict[str, Any], recording: Recording, episode: Episode) -> None
     if episode.interval is not None:
         low, high = about.get("interval", episode.interval)
         about["interval"] = [min(low, episode.interval[0]), max(high, episode.interval[1])]
+
+
+def _common_columns(listed: list[Recording]) -> list[str]:
+    """The columns of tables, if all recordings are tables: in another order they would be other features."""
+    for one, first in ((recording, listed[0]) for recording in listed if recording.columns and listed[0].columns):
+        if one.columns != first.columns:
+            raise InvalidDataError(
+                f"Tables must have the same columns in the same order; {one.path} has {', '.join(one.columns)}, "
+                f"{first.path} {', '.join(first.columns)}; name those that are observed, each with --key."
+            )
+    return list(listed[0].columns) if listed and all(recording.columns for recording in listed) else []
 
 
 def _common_type(listed: list[Recording], reading: Reading) -> np.dtype[Any] | None:

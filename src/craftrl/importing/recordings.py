@@ -59,6 +59,7 @@ class Recording(NamedTuple):
     stamp   changes when the file behind it does
     path    what it is called in messages
     cuts    the parts that become episodes
+    columns the features of a table by name, in their order
     """
 
     agent: str
@@ -68,6 +69,7 @@ class Recording(NamedTuple):
     read: Callable[[], Content]
     path: str = ""
     cuts: tuple[Cut, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 _held: list[Any] = []

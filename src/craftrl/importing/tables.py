@@ -42,15 +42,18 @@ def table_files(files: Iterable[Path], root: Path, keys: tuple[str, ...]) -> lis
     found = []
     for file in files:
         version = stamp(file)
-        for i, labels in enumerate(_episodes(file, version, keys).labels):
+        own = _episodes(file, version, keys)
+        for i, labels in enumerate(own.labels):
             source = f"{name_in(root, file)}[{', '.join(filter(None, labels))}]".removesuffix("[]")
-            found.append(Recording(labels[0], source, version, "table", partial(read, file, version, i)))
+            content = partial(read, file, version, i)
+            found.append(Recording(labels[0], source, version, "table", content, columns=own.columns))
     return found
 
 
 class _Episodes(NamedTuple):
-    """Features and actions of a file, and (agent, episode) and the rows of each of its episodes."""
+    """Features of a file, by name, its actions, and (agent, episode) and the rows of each of its episodes."""
 
+    columns: tuple[str, ...]
     x: NDArray[Any]
     actions: NDArray[Any] | None
     labels: list[tuple[str, str]]
@@ -78,7 +81,7 @@ def _episodes(path: Path, version: str, keys: tuple[str, ...]) -> _Episodes:
     first = np.flatnonzero(np.diff(pairs, axis=0, prepend=-1).any(axis=1))
     labels = [(texts[0][a], texts[1][e]) for a, e in pairs[first].tolist()]
     beside = _numbers(table, actions, path) if actions else None
-    return _Episodes(_numbers(table, features, path), beside, labels, np.split(order, first[1:]))
+    return _Episodes(tuple(features), _numbers(table, features, path), beside, labels, np.split(order, first[1:]))
 
 
 def _table(path: Path) -> Table:

@@ -177,6 +177,8 @@ def entries(model: CRAFT, sample: Sample, found: list[State]) -> tuple[Table, di
     for each step how many entries changed nothing, in a sentence, and the table with a column for each state."""
     several = [h for h in dict.fromkeys(s.h for s in found) if sum(s.h == h for s in found) > 1]
     chosen = _commonest([state for state in found if state.h in several], MOST_STATES)
+    keys = model.data_.get("reading", {}).get("keys", [])  # of a table, where they are the entries
+    names = dict(enumerate(keys)) if len(keys) == np.prod(sample.tau.obs_shape) else {}
     rows: list[tuple[Any, ...]] = []
     by_step: dict[int | None, tuple[str, Table]] = {}
     for h in several:
@@ -198,7 +200,8 @@ def entries(model: CRAFT, sample: Sample, found: list[State]) -> tuple[Table, di
             told = float(decides[i]), float(goes_with[entry])
             of_states = [(float(mean[j, entry]), float(deviation[j, entry])) for j in range(len(own))]
             rows += [(h, entry, *told, state.state, *pair) for state, pair in zip(own, of_states)]
-            lines.append((str(entry), *(f"{part:.0%}" for part in told), *(f"{m:.2g} ± {d:.2g}" for m, d in of_states)))
+            values = (f"{m:.2g} ± {d:.2g}" for m, d in of_states)
+            lines.append((names.get(entry, str(entry)), *(f"{part:.0%}" for part in told), *values))
         where = "all steps" if h is None else f"step {h}"
         columns = ("entry", "decides", "goes with the state", *(f"state {state.state}" for state in own))
         by_step[h] = said, Table("entries", f"The entries that matter most at {where}.", columns, tuple(lines))
