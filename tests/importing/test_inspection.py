@@ -100,16 +100,21 @@ def test_starts_that_differ_by_compression_alone(tmp_path):
     assert 0 < size < 40
 
 
-def test_unequal_intervals(tmp_path):
-    """A variable frame rate is said, and a constant one is not."""
-    for k, agent in enumerate(("ann", "ben")):
-        write_video(tmp_path / agent / "a.mp4", episodes(k, lengths=(9,))[0], "libx264", times=TIMES[agent])
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (range(9), []),
+        ([0, 1, 2, 3, 7, 8, 9, 10, 11], ["Frames come at unequal intervals (ben 100 to 400 ms), so that steps"]),
+        (range(0, 18, 2), ["Frames of these agents come at different intervals (ann 100 ms, ben 200 ms)"]),
+    ],
+)
+def test_intervals_that_vary_or_differ_between_agents(tmp_path, times, said):
+    for k, (agent, when) in enumerate({"ann": range(9), "ben": times}.items()):
+        write_video(tmp_path / agent / "a.mp4", episodes(k, lengths=(9,))[0], "libx264", times=when)
     import_data([tmp_path / "ann", tmp_path / "ben"], tmp_path / "data")
-    (text,) = (text for text in inspect(tmp_path / "data").warnings if "intervals" in text)
-    assert text.startswith("Frames come at unequal intervals (ben 100 to 400 ms), so that steps are not equally long")
-
-
-TIMES = {"ann": range(9), "ben": [0, 1, 2, 3, 7, 8, 9, 10, 11]}
+    found = [text for text in inspect(tmp_path / "data").warnings if "intervals" in text]
+    assert len(found) == len(said)
+    assert all(map(str.startswith, found, said))
 
 
 def test_the_text(tmp_path):

@@ -29,6 +29,7 @@ FEW = 200  # trajectories per agent, below which even the smallest worlds were n
 FEWEST = 30  # below this nothing can be said about spread
 SETTLED = 0.5  # an entry begins settled if its variance at h = 1 is below this share of that at later steps
 FALSE_ALARMS = 0.001
+UNLIKE = 1.1  # ratio of the times between frames of two agents, above which they are said to differ
 UNEVEN = 1.5  # ratio of the longest to the shortest time between frames, above which their rate is said to vary
 
 
@@ -161,6 +162,12 @@ def _warnings(tau: TrajectoryDataset, names: list[str]) -> Iterator[str]:
         yield (
             f"Frames come at unequal intervals ({', '.join(uneven)}), so that steps are not equally long; beyond a few "
             "dropped frames, convert the videos to a constant rate, such as with: ffmpeg -i IN -vf fps=10 OUT.mkv"
+        )
+    elif gaps and max(a for a, _ in gaps.values()) > UNLIKE * min(b for _, b in gaps.values()):
+        rates = ", ".join(f"{name} {1000 * a:.0f} ms" for name, (a, _) in gaps.items())
+        yield (
+            f"Frames of these agents come at different intervals ({rates}): a step is a longer time for one than for "
+            "another, which alone tells them apart; record at one rate, or convert: ffmpeg -i IN -vf fps=10 OUT.mkv"
         )
     if any(lossy.values()):
         same = len(set(lossy.values())) == 1
