@@ -61,9 +61,14 @@ def test_fused_states_are_seen(h):
     assert least(states, tau) > 0.01
 
 
-def test_a_state_that_noise_splits_is_seen_where_the_class_reads_it_as_one():
-    """A class in which the state stands beside the state with a coin: bounds that are too small take the coin along."""
+@pytest.mark.parametrize("ends", [4, 3])
+def test_a_state_that_noise_splits_is_seen_where_the_class_reads_it_as_one(ends):
+    """A class in which the state stands beside the state with a coin: bounds that are too small take the coin along.
+    Also where one agent's trajectories end before the moves out of that state."""
     tau, s = three_states(0, n=1500, noise_values=2)
+    by_agent = [tau.rows(np.flatnonzero(tau.agent == k)) for k in range(tau.K)]
+    tau = TrajectoryDataset.from_arrays(by_agent, np.where(tau.agent == 0, 4, ends))
+    s = np.where(np.arange(4) < tau.lengths[:, None], s, -1)
     oracle = FiniteOracle([lambda x: x[:, 0], lambda x: 2 * x[:, 0] + x[:, 1]], 6)
     codes = s.copy()
     assert np.isinf(run_tests(codes, [1, 3, 3, 3], oracle.prepare(tau)).split).all()

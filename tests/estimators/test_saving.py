@@ -138,7 +138,7 @@ def test_every_kind_of_model_comes_back(name, stationary, tmp_path):
 
 def test_a_loaded_model_is_fitted_again_as_it_was(tmp_path):
     x, agent = rows_of("bits")
-    model = fitted(CRAFT(CoordinateOracle(n_threads=1)), x, np.array(["left", "right"])[agent])
+    model = fitted(CRAFT(CoordinateOracle(n_threads=np.int64(1))), x, np.array(["left", "right"])[agent])
     again = round_trip(model, tmp_path)
     assert again.agents_ == ("left", "right")
     assert again.oracle.n_threads == 1
@@ -366,6 +366,10 @@ def test_whatever_is_changed_in_a_file_it_is_refused_or_works(name, stationary, 
         else:
             assert (states.dtype, states.shape) == (np.int64, x.shape[:2])
     assert 50 < n_refused < 200
+    if stationary:
+        file.write_bytes(whole)
+        reseal(file, put("learned", "encoder_", {"object": 0}))
+        refused(file, f"{ALTERED} .*encoder_ must be the encoder of every step")
 
 
 def test_models_of_a_newer_version_and_weights_of_another_shape_are_refused(model, saved, tmp_path):
