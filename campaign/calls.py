@@ -144,7 +144,6 @@ CALLS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "render": lambda b: given(model=b.network[0], tau=b.network[1], path=b.new(".gif"), trajectories=[0]),
     "write_plan": lambda b: given(path=b.new(".gif"), episodes=b.played[1], graph=b.played[0]),
     "write_states": lambda b: given(path=b.new(".csv"), states=b.states, agent=b.tau.agent),
-    "check_report": lambda b: given(path=b.new(".html"), overwrite=False),
     "draw_schematic": lambda b: given(trace=b.model.trace_, path=b.new(".png")),
     "write_report": lambda b: given(model=b.model, path=b.new(".html"), x=b.tau, n_resamples=0),
     "StateGraph.from_model": lambda b: given(model=b.model, tau=b.tau),
