@@ -1,7 +1,6 @@
 """The studies of exact CRAFT, each on its smallest sizes: what a run measures, and that its command works."""
 
 import argparse
-import math
 from dataclasses import replace
 from importlib import import_module
 
@@ -11,9 +10,8 @@ from scipy.special import xlogy
 
 from craftrl import CoordinateOracle
 from craftrl.cli import main
-from craftrl.core.grid import Grid
 from craftrl.diagnostics.tests import run_tests
-from craftrl.envs import BitsExBMDP, MarkovPolicy, collect
+from craftrl.envs import BitsExBMDP, collect
 from craftrl.paper import population_assumptions
 from craftrl.paper.assumptions import population_visits
 from studies.agents import run as agents
@@ -21,7 +19,6 @@ from studies.bounds import run as bounds
 from studies.collectors import run as collectors
 from studies.efficiency import population
 from studies.efficiency import run as efficiency
-from studies.efficiency.spec import LEARNERS
 from studies.error_growth import run as growth
 from studies.loud import run as loud
 from studies.loud.cases import draw_case
@@ -73,69 +70,7 @@ def test_a_sweep_names_every_run_once(name):
         assert len(set(runs)) == len(runs) > 0
 
 
-# -- what runs show ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["extreme", "middle"])
-@pytest.mark.parametrize("n_agents", [2, 6])
-def test_persistent_agents_have_the_papers_alpha_however_many(kind, n_agents):
-    world = BitsExBMDP(6, 4)
-    policies = agents.agents_of(kind, world, n_agents)
-    assert population_assumptions(world, policies).alpha.value == pytest.approx(math.log(3))
-
-
-def test_two_agents_that_take_turns_fail_and_three_succeed_on_as_many_trajectories():
-    two, three = (agents.run_one(agents.Run("turns", k, 4800, "chain", 1.0, 0, 8, 8)) for k in (2, 3))
-    assert two["accuracy"] < 0.95
-    assert two["state_worst"] < 0.8
-    assert three["accuracy"] == three["state_worst"] == 1.0
-    assert two["alpha"] == three["alpha"]
-
-
-def test_chosen_bounds_mend_a_reference_in_the_middle():
-    given, chosen = (agents.run_one(agents.Run("middle", 3, 4800, "chain", of, 7, 8, 8)) for of in (1.0, "auto"))
-    assert given["accuracy"] < 0.95
-    assert chosen["accuracy"] == 1.0
-
-
-def test_a_run_of_bounds_tries_the_whole_grid_with_the_truth_in_the_middle():
-    names = [bounds.grid_name(factors) for factors in bounds.GRID]
-    assert (len(set(names)), names[13], bounds.grid_name((0.5, 1.0, 2.0))) == (27, "true", "alpha x 0.5 nu x 2")
-    result = bounds.run_one(bounds.Run("rare", 400, 0, 5, 6))
-    for measure in bounds.MEASURES:
-        assert result[measure]["chain"].keys() == result[measure]["independent"].keys() == {*names, "auto"}
-
-
-@pytest.mark.parametrize("kind", collectors.COLLECTORS)
-def test_a_twin_makes_the_same_moves_and_remembers_nothing(kind):
-    world, make = BitsExBMDP(6, 8, seed=0), collectors.COLLECTORS[kind]
-    twin = collectors.markov_twin(world, make(world, 0), 8000, seed=0)
-    assert isinstance(twin, MarkovPolicy)
-    own, copied = collect(world, [make(world, 0), twin], 8000, seed=1).truth.states.reshape(2, 8000, -1)
-    for h in range(1, world.H):
-        pairs = [np.bincount(2 * s[:, h - 1] + s[:, h], minlength=4) / len(s) for s in (own, copied)]
-        assert np.allclose(*pairs, atol=0.025)
-
-
-def test_drafts_mistakes_multiply_and_crafts_do_not():
-    """Paper: Section 3.1.1"""
-    craft, draft = (
-        np.array(growth.run_one(growth.Run("corrupted", learner, 0, 5000, 14, 8))["wrong"])
-        for learner in ("craft", "draft")
-    )
-    spoilt = growth.BAD_SHARE["corrupted"]
-    assert draft[-1] > 10 * spoilt
-    assert draft[-1] / draft[-5] == pytest.approx(growth.GROWTH**4, rel=0.15)
-    assert craft.max() < 3 * spoilt
-
-
-def test_an_adversary_spoils_as_many_trajectories_of_each_agent_in_the_states_that_mislead():
-    world, _, data = growth.sample(growth.Run("corrupted", "craft", 0, 1000, 4, 6))
-    bad = world.phi_e(data.tau.at(2), 2)[:, 0] == 1
-    spoilt = bad & (data.truth.states[:, 1] == 1 - data.tau.agent)
-    assert [int(spoilt[data.tau.agent == k].sum()) for k in range(2)] >= [5, 5]
-    for h in range(1, 5):
-        assert (world.phi_star(data.tau.at(h), h) == data.truth.states[:, h - 1]).all()
+# -- worlds, tests and groups -----------------------------------------------------------------------------------------
 
 
 def test_random_worlds_keep_to_their_tables_and_one_function_is_the_state():
@@ -162,44 +97,6 @@ def test_models_are_grouped_by_what_is_wrong_with_them():
     assert groups == ["right", "wrong", "too few states", "right, broken"]
 
 
-def test_hidden_steps_show_a_coin_instead_of_the_state():
-    world = robustness.HiddenBitsExBMDP(8, 6, seed=1, hidden=0.5)
-    data = collect(world, world.paper_policies(), 2000, 0)
-    assert 0 < world.hidden.sum() < 8
-    for h in range(1, 9):
-        feature, right = world.controllable_feature(h), 0.5 if world.hidden[h - 1] else 1.0
-        assert (data.tau.at(h)[:, feature] == data.truth.states[:, h - 1]).mean() == pytest.approx(right, abs=0.05)
-        assert world.feature_accuracy(h)[feature] == right
-        assert (world.feature_state_accuracy(h)[:, feature] == right).all()
-
-
-@pytest.mark.parametrize(
-    "run",
-    [
-        robustness.Run("toy", "mislabelled", 0.05, "default", 800, 0, 6, 16, 2),
-        robustness.Run("lock", "slips", 0.01, "paper", 2000, 1, 4, 6, 2),
-    ],
-    ids=lambda run: run.world,
-)
-def test_small_violations_are_survived_and_the_diagnosis_agrees(run):
-    result = robustness.run_one(run)
-    assert result["accuracy"] > 0.97
-    assert result["verdict"] != "do not trust"
-    assert len(result["accuracy_by_step"]) == len(result["trust_by_step"]) == run.horizon
-    assert result["state_worst"] > 0.9 > result["chance"]
-
-
-def test_starts_are_noticed_and_where_agents_are_alike_it_decides_whose_habits_they_share():
-    starts = robustness.run_one(robustness.Run("toy", "starts", 0.2, "default", 1000, 0, 6, 16, 0))
-    assert starts["accuracy"] > 0.97
-    assert "several starts" in starts["told"]
-    kinds = ("alike", "alike, sticky")
-    random, sticky = (
-        robustness.run_one(robustness.Run("control", kind, 0.3, "default", 1000, 1, 8, 16, 0)) for kind in kinds
-    )
-    assert random["accuracy"] < 0.9 < sticky["accuracy"]
-
-
 @pytest.mark.parametrize("steps", [range(0), range(2, 16), range(7, 11), range(11, 16)], ids=str)
 def test_the_residual_test_sees_codes_that_follow_the_frozen_distractor_at_their_borders(steps):
     """Paper: Section 5 (the adversarial factor)"""
@@ -215,15 +112,7 @@ def test_the_residual_test_sees_codes_that_follow_the_frozen_distractor_at_their
     assert bool(borders & set(failed)) == bool(len(failed)) == bool(steps)
 
 
-@pytest.mark.parametrize("run", [("lock", "independent", 4000, 1, 5), ("multimaze", "independent", 12_000, 1, 4)])
-def test_exact_craft_recovers_states_and_graph(run):
-    result = worlds.run_one(worlds.Run(*run))
-    assert result["accuracy"] == result["state_worst"] == result["steps_with_right_state_count"] == 1.0
-    assert result["graph_precision"] == result["graph_recall"] == result["label_graph_recall"] == 1.0
-    assert 0 < result["chance"] < 0.7
-
-
-# -- efficiency: with infinite data, and yardsticks ----------------------------------------------------------------
+# -- couplings with infinite data -------------------------------------------------------------------------------------
 
 H = 7
 WORLD = BitsExBMDP(H, 2)
@@ -275,46 +164,3 @@ def test_the_conditional_loss_prefers_a_chain_that_forgets_and_the_pairwise_loss
     for conditional, better, other in ((True, forgetful, TRUE), (False, TRUE, forgetful)):
         low, high = (expected_losses(agents, codes, conditional).sum() for codes in (better, other))
         assert low < high - 0.1
-
-
-def losses_of(n, entangled=True):
-    world = BitsExBMDP(6, 10, 0, entangled=entangled)
-    tau = collect(world, world.paper_policies(), n, seed=0).tau
-    truth = [world.controllable_feature(h) for h in range(2, world.H + 1)]
-    return truth, efficiency.PairLosses(tau, Grid.from_bounds(1.0, 0.2))
-
-
-def test_the_genie_minimises_the_loss_between_its_neighbours():
-    truth, losses = losses_of(60)
-    for k, feature in enumerate(losses.genie(truth)):
-        before = 0 if k == 0 else truth[k - 1]
-        total = [
-            int(losses.losses[k][before, f]) + (int(losses.losses[k + 1][f, truth[k + 1]]) if k + 1 < len(truth) else 0)
-            for f in range(10)
-        ]
-        assert total[feature] == min(total)
-
-
-def test_the_hub_needs_entangled_features_and_much_data_gives_the_conditional_chain_the_truth():
-    truth, losses = losses_of(2000)
-    assert losses.hub() == losses.conditional_chain() == truth
-    control, losses = losses_of(200, entangled=False)
-    assert losses.hub() != control
-
-
-def test_a_run_of_efficiency_scores_every_method_and_the_chain_wins():
-    result = efficiency.run_one(efficiency.Run("paper", 200, 0, 8, 32))
-    accuracy = result["accuracy"]
-    assert accuracy.keys() >= {*LEARNERS, "genie", "hub", "chain, raw", "conditional, raw"}
-    assert accuracy["chain"] > accuracy["independent"] + 0.03
-    assert accuracy["markov, relabelled"] >= accuracy["chain, relabelled"]
-    assert result["state_mean"].keys() == result["state_worst"].keys() == accuracy.keys()
-    assert result["right_counts"].keys() == result["assigned"].keys() == LEARNERS.keys()
-
-
-def test_craft_recovers_what_its_aliased_codes_have_lost():
-    result = efficiency.run_one(efficiency.Run("excess at h = 2", 8000, 1, 6, 8))
-    assert result["accuracy"]["chain"] == 1.0
-    runs = [efficiency.Run("excess at h = 2", 2000, seed, 6, 3) for seed in range(4)]
-    aliased = [efficiency.run_one(run)["accuracy"]["chain, raw"] for run in runs]
-    assert min(aliased) < 0.75 < max(aliased)

@@ -157,6 +157,7 @@ def test_every_rival_trains_and_encodes_to_the_number_of_states_given(name, data
     rival = train_rival(name, data.tau, data.truth.actions, TRAINING, dim=16)
     for h, k in enumerate([1, 3, 4], start=1):
         encoder = rival.clustered(data.tau.at(h), k, standardise=h == 2)
+        assert (encoder.scale == 1).all() == (h != 2)
         assert len(np.unique(encoder(data.tau.at(h)))) == k
         assert encoder(data.tau.at(h)[:0]).shape == (0,)
     assert rival.features(data.tau.at(2)).shape == (160, 16)
@@ -175,6 +176,20 @@ def test_the_rate_with_the_least_held_out_loss_counts_and_rates_that_fail_do_not
     assert (best.loss, lr, losses[0.5]) == (0, 0.01, np.inf)
     with pytest.raises(rivals.TrainingError, match="none of the rates"):
         rivals.best_rate("single", split, TRAINING, (0.5,))
+
+
+@pytest.mark.parametrize("better", [False, True])
+def test_of_raw_and_standardised_features_those_closer_to_the_truth_count(better, data, monkeypatch):
+    class Knows:
+        loss, chance, features = 0.5, 0.7, None
+
+        def clustered(self, x, k, standardise):
+            return lambda x: WORLD.phi_star(x, 2) if standardise == better else np.zeros(len(x), dtype=int)
+
+    monkeypatch.setattr(rivals, "best_rate", lambda *given: (Knows(), 0.1, {0.1: 0.5}))
+    fitted = rivals.fit_rival("single", rivals.Data(data, data, data), TRAINING, (0.1,))
+    assert fitted.row["standardised"] is better
+    assert np.array_equal(fitted.encode(data.tau.at(3), 3), data.truth.states[:, 2])
 
 
 def test_an_autoencoder_and_latent_actions_are_right_where_nothing_else_moves():
