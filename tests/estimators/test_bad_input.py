@@ -103,29 +103,15 @@ def test_an_oracle_that_is_asked_directly_wants_a_dataset(oracle):
 # -- data -------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_masked_is_missing(data):
-    x, agent = data
-    masked = np.ma.array(x, mask=np.zeros_like(x, dtype=bool))
-    assert list(CRAFT(**KNOWN).fit(masked, agent).n_states_) == [1, 2, 2]
-    masked[0, 0, 0] = np.ma.masked
-    refused(InvalidDataError, "masked", CRAFT(**KNOWN).fit, masked, agent)
-    refused(InvalidDataError, "masked", CRAFT(**KNOWN).fit, x, np.ma.array(agent, mask=agent == 1))
-
-
-def test_tensors_are_arrays(data):
+def test_fit_takes_what_is_as_good_as_an_array_and_refuses_the_rest_in_one_sentence(data):
+    """tests/data/test_dataset.py has all that is refused."""
     torch = pytest.importorskip("torch")
     x, agent = data
-    assert CRAFT(**KNOWN).fit(torch.tensor(x), torch.tensor(agent)).agents_ == (0, 1)
-    wanted = torch.tensor(x, dtype=torch.float32, requires_grad=True)
-    refused(InvalidDataError, "numbers in an array", CRAFT(**KNOWN).fit, wanted, agent)
-
-
-def test_trajectories_that_cannot_be_fitted_are_refused(data):
-    x, agent = data
-    fit = CRAFT(**KNOWN).fit
-    refused(InvalidDataError, "at least one entry", fit, x[:, :, :0], agent)
+    masked, fit = np.ma.array(x, mask=np.zeros_like(x, dtype=bool)), CRAFT(**KNOWN).fit
+    assert list(fit(masked, agent).n_states_) == list(fit(torch.tensor(x), torch.tensor(agent)).n_states_) == [1, 2, 2]
+    masked[0, 0, 0] = np.ma.masked
+    refused(InvalidDataError, "masked", fit, masked, agent)
     refused(InvalidDataError, "at most 64 agents", fit, x[:70], np.arange(70))
-    refused(InvalidDataError, "at least two agents; those of 1 were given", fit, [np.zeros((2, 2, 2))])
 
 
 @pytest.mark.parametrize(

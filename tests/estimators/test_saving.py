@@ -347,16 +347,17 @@ def places(value, path=()):
 
 
 @pytest.mark.parametrize(
-    ("name", "stationary"), [("coordinates", False), ("coordinates", True), ("network of vectors", True)]
+    ("name", "stationary", "n"),
+    [("coordinates", False, 200), ("coordinates", True, 200), ("network of vectors", True, 80)],
 )
-def test_whatever_is_changed_in_a_file_it_is_refused_or_works(name, stationary, tmp_path):
+def test_whatever_is_changed_in_a_file_it_is_refused_or_works(name, stationary, n, tmp_path):
     kind, make = ORACLES[name]
     (x, agent), file, rng = rows_of(kind), tmp_path / "model", np.random.default_rng(0)
     fitted(CRAFT(make(), **BOUNDS, stationary=stationary), x, agent).save(file)
     whole, found, n_refused = file.read_bytes(), [], 0
     reseal(file, lambda content, tensors: found.extend(places(content)[1:]))
     found.remove(("sha256",))
-    for _ in range(200):
+    for _ in range(n):
         file.write_bytes(whole)
         reseal(file, put(*found[rng.integers(len(found))], ODD[rng.integers(len(ODD))]))
         try:
@@ -365,7 +366,7 @@ def test_whatever_is_changed_in_a_file_it_is_refused_or_works(name, stationary, 
             n_refused += 1
         else:
             assert (states.dtype, states.shape) == (np.int64, x.shape[:2])
-    assert 50 < n_refused < 200
+    assert n / 4 < n_refused < n
     if stationary:
         file.write_bytes(whole)
         reseal(file, put("learned", "encoder_", {"object": 0}))

@@ -59,7 +59,6 @@ def test_the_command_line_leaves_as_much_to_the_data():
 
 def test_the_refits_of_a_diagnosis_are_those_of_the_page():
     pytest.importorskip("torch")
-    page = (Path(__file__).parents[2] / "docs/settings.md").read_text()
-    said = re.search(r"\| refits in `diagnose` by default \|(.+)\|", page)[1].split("|")
+    said = re.search(r"\| refits in `diagnose` by default \|(.+)\|", PAGE)[1].split("|")
     oracles = CoordinateOracle(), ClassifierOracle(DecisionTreeClassifier()), NeuralOracle()
     assert [cell.strip() for cell in said] == [str(oracle.refits() or "none") for oracle in oracles]
