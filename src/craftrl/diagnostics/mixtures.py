@@ -29,7 +29,8 @@ from craftrl.diagnostics.camera import described
 
 __all__ = ["Mixture", "mixtures", "two_means"]
 
-LOOKED_AT, BYTES = 1500, 2**26  # observations of a state, of whole trajectories, and what they may take
+# Observations of a state, of whole trajectories, that are looked at; those of all states; and what they may take.
+LOOKED_AT, ALL, BYTES = 1500, 2**17, 2**26
 SPELLS = 3  # of time, in each of which moves may be others
 RIDGE = 2.0  # in units of the mean variance of the features
 LEAST_VISITS = 40  # of a state, so that anything is said of it
@@ -72,13 +73,13 @@ def mixtures(
     rng = np.random.default_rng(seed)
     lost = np.full((len(codes), 1), -1)
     after, before = np.hstack([codes[:, 1:], lost]), np.hstack([lost, codes[:, :-1]])
-    found, looked_at = [], min(LOOKED_AT, BYTES // tau.frame_bytes)
     states = [
         (h, int(s))
         for h in (range(tau.H) if by_step else [None])
         for s in np.unique(codes if h is None else codes[:, h])
         if s >= 0
     ]
+    found, looked_at = [], min(LOOKED_AT, ALL // max(len(states), 1), BYTES // tau.frame_bytes)
     for h, s in states:
         inside = codes == s
         if h is not None:
