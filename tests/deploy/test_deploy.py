@@ -153,6 +153,20 @@ def test_a_video_shows_every_frame_the_state_and_what_decides(video, tmp_path):
         assert 0 < warm.mean() < 0.5  # what decides most is orange, and not everything does
 
 
+def test_frames_are_explained_together_as_each_by_itself(video):
+    states = np.stack([video.encode(TAU.at(h), h) for h in range(1, TAU.H + 1)], axis=1)
+    some = sorted({states[:, -1].tolist().index(state) for state in np.unique(states[:, -1])})
+    assert len(some) > 1
+    together = np.stack([*rendered(video, TAU, some)])
+    alone = np.stack([frame for i in some for frame in rendered(video, TAU, [i])])
+    assert np.abs(together.astype(int) - alone).max() <= 2  # what decides in a frame depends on no other frame
+    scale, pixels = -(-256 // TAU.obs_shape[0]), TAU.obs_shape[0]
+    seen = together[:, : scale * pixels : scale, : scale * pixels : scale]
+    assert np.array_equal(seen, np.concatenate([TAU.episode(i) for i in some]))
+    for frame, state in zip(together, states[some].ravel()):
+        assert (frame[scale * pixels :] == ImageColor.getrgb(COLOURS[state])).all(axis=-1).any()
+
+
 def test_frames_have_one_size_where_only_some_encoders_are_networks(tmp_path):
     """At h = 1 there is one state, and no network to say what decides: its picture is dark."""
     model = model_of_images(stationary=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from craftrl.data import TrajectoryDataset, read_actions, read_true_states
-from craftrl.envs import GymWorld, collect, record
+from craftrl.envs import GymWorld, Policy, collect, record
 from craftrl.errors import AssumptionWarning, InvalidDataError, InvalidParameterError
 from studies.worlds.policies import AdaptivePolicy, HistoryPolicy
 
@@ -47,6 +47,19 @@ def place(env):
 
 WORLD = GymWorld(Line, place, 5, (0, 1, 2), 4)
 WORLD = replace(WORLD, agents=WORLD.policies(alpha=1.0, seed=0))
+
+
+class TakesTurns(Policy):
+    """Goes by the number of the episode alone."""
+
+    def probabilities(self, history, episode):
+        return np.eye(3)[episode % 3]
+
+
+def test_an_agent_knows_the_number_of_its_episode():
+    for workers in (1, 2):
+        found = collect(WORLD, [TakesTurns(), TakesTurns()], [7, 5], seed=1, workers=workers)
+        assert found.truth.actions[:, 0].tolist() == [*(i % 3 for i in range(7)), *(i % 3 for i in range(5))]
 
 
 def test_what_is_seen_is_what_is_true():

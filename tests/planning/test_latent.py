@@ -112,6 +112,17 @@ def test_names_agree_where_something_ties_them_and_only_there(name):
     np.testing.assert_allclose(again.policies, latent.policies)
 
 
+def test_moves_of_one_state_with_the_same_features_are_not_tied():
+    counts = play(GRID)[0]
+    edges = find_latent_actions(counts).edges
+    cell = np.stack(np.divmod(edges, int(np.sqrt(len(GRID)))))  # rows and columns, of each move's two ends
+    numbers = (cell[..., 1] - cell[..., 0]).T.astype(float)
+    loud = np.flatnonzero((edges[:, 0] == 0) & (edges[:, 1] != 0))
+    numbers[loud] = numbers[loud[0]]
+    (unclear,) = (c for c in find_latent_actions(counts, features=numbers).conditions if c.name == "features")
+    assert unclear.where == (0,)
+
+
 def test_claimed_names_are_right_among_random_walls():
     wrong = total = 0
     for seed in range(25):

@@ -265,6 +265,16 @@ def test_states_shared_over_time_keep_the_encoders_names(tmp_path):
     assert "In state 0, agent 0 and agent 1 differ" in page.text
 
 
+def test_each_state_says_how_often_each_agent_is_in_it(tmp_path):
+    model, tau = images()
+    states = model.transform(tau)
+    page = Page(tmp_path, model, tau)
+    for state in np.unique(states):
+        mine = [(states[tau.agent == k] == state).mean() for k in range(2)]
+        first, second = (f"{share:.1%}" if 0 < share < 0.1 else f"{share:.0%}" for share in mine)
+        assert f"({first} of agent 0's, {second} of agent 1's)" in page.text
+
+
 def test_every_number_can_be_downloaded(page):
     assert set(page.files) == {"report.json", *(f"{name}.csv" for name in page.numbers["tables"])}
     for name, table in page.numbers["tables"].items():
