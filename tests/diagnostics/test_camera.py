@@ -77,7 +77,7 @@ def test_three_agents_and_features():
     found = camera(x, agent, labels, group)
     assert [finding.kind for finding in found.findings()] == ["camera differs"]
     assert found.heat.shape == (6,)
-    assert found.heat[4] > 3 * np.delete(found.heat, 4).max()
+    assert found.heat[4] > max(1.5, 3 * np.delete(found.heat, 4).max())  # of that agent, beside all others
 
 
 @pytest.mark.slow

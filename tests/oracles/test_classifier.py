@@ -126,6 +126,10 @@ def test_calibration_finds_factor_and_offsets_and_gives_up_on_noise():
     scale, (shift,) = calibration(3 * true + [1, 0, 0], target)
     assert scale == pytest.approx(1 / 3, abs=0.02)
     assert shift[0] - shift[1] == pytest.approx(-1 / 3, abs=0.05)
+    step = np.arange(20000) % 2
+    scale, shift = calibration(3 * true + np.array([[1, 0, 0], [0, 0, 1]])[step], target, step, 2)
+    assert shift[0, 0] - shift[0, 1] == pytest.approx(-1 / 3, abs=0.05)
+    assert shift[1, 2] - shift[1, 1] == pytest.approx(-1 / 3, abs=0.05)
     wrong, (shares,) = calibration(-true, target)
     assert wrong == 0
     assert np.exp(shares).sum() == pytest.approx(1)
