@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli.gridworld import CENTRE
+from cli.gridworld import CENTRE, Grid
 from command_line import complaint, craftrl
 from craftrl import load
 from craftrl.cli.options import Environment
@@ -106,6 +106,15 @@ def test_a_world_with_states_keeps_them_and_an_id_of_gymnasiums_will_do(here):
     assert np.array_equal(read_true_states("new")[:, 2], red.argmax(axis=1))
     craftrl("collect --env FrozenLake-v1 --env-arg is_slippery=False --horizon 3 --n 6 --out lake")
     assert TrajectoryDataset.open("lake").obs_shape == ()
+
+
+def test_every_environment_that_was_made_is_closed(here, monkeypatch):
+    made, closed, make = [], [], Grid.__init__
+    monkeypatch.setattr(Grid, "__init__", lambda self, *given: (made.append(self), make(self, *given))[1])
+    monkeypatch.setattr(Grid, "close", lambda self: closed.append(self))
+    craftrl("collect --env cli.gridworld:Grid --n 2 --horizon 3 --out new")
+    assert len(made) > 1
+    assert made == closed
 
 
 @pytest.mark.parametrize(
