@@ -32,7 +32,7 @@ def test_every_command_is_listed_and_the_version_told():
 def test_help_names_defaults_flags_that_can_be_denied_and_worlds():
     text = " ".join(craftrl("fit --help").replace("│", " ").split())
     assert "markov needs the least data [choices: auto, independent, chain, markov] [default: auto]" in text
-    assert "--stationary --no-stationary one encoder for all steps; by default if x are images" in text
+    assert "--stationary --no-stationary one encoder for all steps; by default " in text
     assert "--grey pictures: in one channel --key" in text  # a flag that is off has no default to tell
     assert "bits (the paper's) or pixels" in craftrl("collect --help")
     assert craftrl("report --help").startswith("Usage: craftrl report --out STR [OPTIONS] MODEL [DATA]\n")
