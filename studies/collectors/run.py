@@ -7,7 +7,7 @@ Paper: Section 2.4 (data collection: neither Markovian nor i.i.d. policies are a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ BATCH = 50  # episodes between two changes of the adaptive collector
 def run_one(run: Run) -> dict[str, Any]:
     """Accuracy over h = 2..H and of single states, what `fit` warned of, and how far the agents differ in the data."""
     world = BitsExBMDP(run.horizon, run.n_features, run.seed)
-    agent = COLLECTORS[run.kind](world, run.seed)
+    agent = collector(run.kind, world, run.seed)
     if run.twin:
         agent = markov_twin(world, agent, run.size, run.seed)
     seed = seed_of("collectors", run.kind, run.size, run.horizon, run.n_features, run.seed, int(run.twin))
@@ -48,64 +48,44 @@ def run_one(run: Run) -> dict[str, Any]:
     }
 
 
-def markov(world: BitsExBMDP, seed: int) -> Policy:
-    """The paper's: repeats the state with probability 3/4."""
-    return world.persistence_policy(0.75)
+def collector(kind: str, world: BitsExBMDP, seed: int) -> Policy:
+    """The agent of a kind; see below what each does."""
+    if kind == "markov":  # the paper's
+        return world.persistence_policy(0.75)
+    if kind == "switching":  # draws for each episode whether it repeats states with probability 0.9 or 0.6
+        schedule = np.random.default_rng(seed).integers(2, size=EPISODES)
+        return SwitchingPolicy([world.persistence_policy(0.9), world.persistence_policy(0.6)], schedule.tolist())
+    if kind == "adaptive":
+        return AdaptivePolicy(partial(evened_out, world), BATCH)
+    return HistoryPolicy({"memory": memory, "two back": two_back}[kind])
 
 
-def memory(world: BitsExBMDP, seed: int) -> Policy:
+def memory(history: Ints) -> Floats:
     """Remembers whether s_3 repeated s_2: if so it repeats every state with probability 0.9, else with 0.3.
 
     That is about 3/4 in the mean over episodes.
     """
-
-    def chances(history: Ints) -> Floats:
-        if history.shape[1] < 3:
-            return _repeat(history, np.full(len(history), 0.75))
-        return _repeat(history, np.where(history[:, 1] == history[:, 2], 0.9, 0.3))
-
-    return HistoryPolicy(chances)
+    chance = np.where(history[:, 1] == history[:, 2], 0.9, 0.3) if history.shape[1] >= 3 else 0.75
+    return _repeat(history, chance)
 
 
-def switching(world: BitsExBMDP, seed: int) -> Policy:
-    """Draws for each episode whether it repeats states with probability 0.9 or 0.6."""
-    schedule = np.random.default_rng(seed).integers(2, size=EPISODES)
-    return SwitchingPolicy([world.persistence_policy(0.9), world.persistence_policy(0.6)], schedule.tolist())
-
-
-def adaptive(world: BitsExBMDP, seed: int) -> Policy:
-    """Evens out its visits: after every batch it looks which state of each step was rarer so far, and stays there.
-
-    It repeats the rarer state with probability 0.9, the other one with 0.6.
-    """
-
-    def choose(past: Ints) -> Policy:
-        ones = past.mean(axis=0) if len(past) else np.full(world.H, 0.5)
-        rarer = [int(share < 0.5) for share in ones]
-        return MarkovPolicy([_table(world, h, rarer[h - 1]) for h in range(1, world.H)])
-
-    return AdaptivePolicy(choose, BATCH)
-
-
-def two_back(world: BitsExBMDP, seed: int) -> Policy:
+def two_back(history: Ints) -> Floats:
     """Repeats not the state but the one before it, with probability 3/4: no pair of neighbouring states shows it.
 
     All that pairs show is that it began in state 0, and that fades.
     """
-
-    def chances(history: Ints) -> Floats:
-        return _repeat(history[:, -2:-1] if history.shape[1] > 1 else history, np.full(len(history), 0.75))
-
-    return HistoryPolicy(chances)
+    return _repeat(history[:, -2:-1] if history.shape[1] > 1 else history, 0.75)
 
 
-COLLECTORS: dict[str, Callable[[BitsExBMDP, int], Policy]] = {
-    "markov": markov,
-    "memory": memory,
-    "switching": switching,
-    "adaptive": adaptive,
-    "two back": two_back,
-}
+def evened_out(world: BitsExBMDP, past: Ints) -> Policy:
+    """Evens out its visits: after every batch it looks which state of each step was rarer so far, and stays there.
+
+    It repeats the rarer state with probability 0.9, the other one with 0.6.
+    """
+    ones = past.mean(axis=0) if len(past) else np.full(world.H, 0.5)
+    stay = [np.where(np.arange(2) == int(share < 0.5), 0.9, 0.6) for share in ones[: world.H - 1]]
+    tables = (np.array([[p, 1 - p], [1 - q, q]])[: world.n_states(h)] for h, (p, q) in enumerate(stay, start=1))
+    return MarkovPolicy(list(tables))
 
 
 def markov_twin(world: BitsExBMDP, policy: Policy, size: int, seed: int) -> MarkovPolicy:
@@ -120,15 +100,10 @@ def markov_twin(world: BitsExBMDP, policy: Policy, size: int, seed: int) -> Mark
     return MarkovPolicy([table / table.sum(axis=1, keepdims=True) for table in visits])
 
 
-def _repeat(history: Ints, chance: Floats) -> Floats:
+def _repeat(history: Ints, chance: Floats | float) -> Floats:
     """The action that repeats the last state of `history` with this chance, the other one with what is left."""
     last = history[:, -1]
     return np.stack([np.where(last == a, chance, 1 - chance) for a in (0, 1)], axis=1)
-
-
-def _table(world: BitsExBMDP, h: int, rarer: int) -> Floats:
-    stay = np.where(np.arange(2) == rarer, 0.9, 0.6)
-    return np.array([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]])[: world.n_states(h)]
 
 
 def report(rows: list[Row]) -> str:

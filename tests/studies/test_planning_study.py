@@ -11,13 +11,13 @@ pytest.importorskip("stable_baselines3")
 
 from craftrl.cli import main
 from craftrl.cli.reproduce import parsed
-from craftrl.envs import PixelsExBMDP
+from craftrl.envs import GymWorld, PixelsExBMDP
 from craftrl.envs.gym import ExBMDPEnv
 from craftrl.oracles.network import Training
 from craftrl.planning import Grounding
 from examples.goals import ReachState, steps_to
 from studies.planning import opponents, policies, trials
-from studies.planning.arenas import arena_of
+from studies.planning.arenas import Watched, arena_of
 from studies.planning.encoders import TRUE, accuracy_of
 from studies.planning.report import report
 from studies.planning.run import run_one
@@ -76,6 +76,11 @@ def test_an_environment_is_cut_off_at_the_horizon_and_remembers_where_it_was(are
     ends = [env.step(action)[2:4] for action in (3, 1, 0)]
     assert ends == [(False, False), (False, False), (False, True)]
     table = arena.world.T(2)
+    assert env.visited == [0, table[0, 3], table[table[0, 3], 1], table[table[table[0, 3], 1], 0]]
+    longer = GymWorld(lambda: ExBMDPEnv(PixelsExBMDP(9, 2, 1)), lambda env: env.unwrapped.state, 4, [3, 2, 1, 0], H=4)
+    env = Watched(longer)
+    env.reset(seed=0)
+    assert [env.step(action)[3] for action in (0, 2, 3)] == [False, False, True]
     assert env.visited == [0, table[0, 3], table[table[0, 3], 1], table[table[table[0, 3], 1], 0]]
 
 
